@@ -1,0 +1,1 @@
+//! Lowers a policy graph to what each kind of device needs.

@@ -1,0 +1,1 @@
+//! The dataplane: modules, gates, tasks, queues, scheduler trees, workers, ports, counters.

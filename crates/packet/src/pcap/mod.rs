@@ -1,0 +1,1 @@
+//! Capture files: pcap and pcapng, plain, gzip or zstd, in and out.

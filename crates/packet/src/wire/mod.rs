@@ -1,0 +1,1 @@
+//! Header views: one protocol a file, checked once, then cheap.

@@ -1,0 +1,1 @@
+//! The chain language, its diagnostics and the policy graph.

@@ -1,0 +1,1 @@
+//! State objects and the engines that hold them.
