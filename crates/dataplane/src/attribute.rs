@@ -63,7 +63,7 @@ mod tests {
         let slots: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|n| attributes.slot(n).unwrap()).into();
         assert_eq!(attributes.slot("a"), Ok(slots[0]));
         assert_eq!(attributes.slot("g"), Err(6));
-        let depot = Depot::new(1, 0).unwrap();
+        let depot = Depot::map(1, 0).unwrap();
         let mut packet = depot.pool().take(0).unwrap();
         slots.iter().zip(1..).for_each(|(slot, value)| slot.set(&mut packet, value * 257));
         assert!(slots.iter().zip(1..).all(|(slot, value)| slot.get(&packet) == value * 257));

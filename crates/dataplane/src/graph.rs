@@ -252,7 +252,10 @@ impl Graph {
             let counters = &*node.counters;
             counters.batches.add(1);
             counters.input.add(batch.len(), batch.bytes());
-            if cx.sample && node.is_exit && let Some(packet) = batch.iter().next() {
+            if cx.sample
+                && node.is_exit
+                && let Some(packet) = batch.iter().next()
+            {
                 counters.latency.add(since(packet.meta().stamp, time));
             }
             node.module.process(cx, batch);

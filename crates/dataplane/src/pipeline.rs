@@ -104,3 +104,7 @@ impl Leaves for Runner<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pipeline_tests.rs"]
+mod tests;

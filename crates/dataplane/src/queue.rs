@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn packets_cross_in_order_and_none_is_lost() {
-        let depot = Depot::new(4096, 0).unwrap();
+        let depot = Depot::map(4096, 0).unwrap();
         let (mut entrances, mut exit) = queue(256, 1);
         let mut entrance = entrances.remove(0);
         let reader_depot = depot.clone();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_and_a_dropped_queue_gives_back() {
-        let depot = Depot::new(512, 0).unwrap();
+        let depot = Depot::map(512, 0).unwrap();
         let mut cx = Context::new(&depot, 0);
         let (mut entrances, exit) = queue(64, 1);
         let room = entrances[0].room();

@@ -20,7 +20,7 @@ impl Random {
 
     /// Return 64 random bits.
     #[inline]
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let t = s[1] << 17;
@@ -36,12 +36,12 @@ impl Random {
     /// Return a number below `bound` (0 when `bound` is 0), as good as evenly (bias under 2⁻³²).
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
-        (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
+        (((self.bits() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
     /// Return a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
         let (mut a, mut b) = (Random::new(7), Random::new(7));
-        assert!((0..100).all(|_| a.next() == b.next()));
-        assert_ne!(Random::new(7).next(), Random::new(8).next());
+        assert!((0..100).all(|_| a.bits() == b.bits()));
+        assert_ne!(Random::new(7).bits(), Random::new(8).bits());
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Bucket {
 impl Tree {
     /// Make a node whose children share cycles by weight.
     pub fn fair(children: impl IntoIterator<Item = (u32, Tree)>) -> Tree {
-        let share = |(weight, tree): (u32, Tree)| Share { weight: u64::from(weight.max(1)), used: 0, idle: false, tree };
+        let share =
+            |(weight, tree): (u32, Tree)| Share { weight: u64::from(weight.max(1)), used: 0, idle: false, tree };
         Tree::Fair(children.into_iter().map(share).collect())
     }
 
@@ -106,9 +107,7 @@ impl Tree {
     pub fn tasks(&self) -> Vec<TaskId> {
         match self {
             Tree::Task(task) => vec![*task],
-            Tree::Priority(children) | Tree::RoundRobin(children, _) => {
-                children.iter().flat_map(Tree::tasks).collect()
-            }
+            Tree::Priority(children) | Tree::RoundRobin(children, _) => children.iter().flat_map(Tree::tasks).collect(),
             Tree::Fair(shares) => shares.iter().flat_map(|s| s.tree.tasks()).collect(),
             Tree::Limit(child, _) => child.tasks(),
         }

@@ -87,7 +87,7 @@ impl Worker {
         let cx = &mut self.context;
         let pipeline = &mut self.pipeline;
         let mut wall = Wall::new();
-        let (mut ticked, mut fruitless, mut steps) = (0u64, 0u32, 0u32);
+        let (mut ticked, mut fruitless) = (0u64, 0u32);
         while !signal.stop.load(Ordering::Relaxed) {
             if signal.edits.swap(false, Ordering::Acquire) {
                 edits.try_iter().for_each(|edit| edit(pipeline, cx));

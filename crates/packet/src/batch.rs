@@ -187,7 +187,7 @@ mod tests {
     use crate::Depot;
 
     fn batch_of(lengths: &[usize]) -> Batch {
-        let depot = Depot::new(BATCH, 0).unwrap();
+        let depot = Depot::map(BATCH, 0).unwrap();
         let mut pool = depot.pool();
         let mut batch = Batch::new();
         lengths.iter().for_each(|&len| batch.push(pool.take(len).unwrap()));
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_dropped_drain_gives_everything_back() {
-        let depot = Depot::new(BATCH, 0).unwrap();
+        let depot = Depot::map(BATCH, 0).unwrap();
         let mut pool = depot.pool();
         let mut batch = Batch::new();
         assert_eq!(pool.take_batch(&mut batch, BATCH, 60), BATCH);

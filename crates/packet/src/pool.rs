@@ -51,7 +51,7 @@ impl Depot {
     ///
     /// # Errors
     /// The system's, when it has not the memory.
-    pub fn new(small: usize, jumbo: usize) -> std::io::Result<DepotHandle> {
+    pub fn map(small: usize, jumbo: usize) -> std::io::Result<DepotHandle> {
         let depot = Box::new(Depot { small: Shelf::new(small, SMALL)?, jumbo: Shelf::new(jumbo, JUMBO)? });
         depot.small.stock(SMALL as u8, &depot);
         depot.jumbo.stock(JUMBO as u8, &depot);
@@ -117,6 +117,7 @@ impl Shelf {
 /// When the last handle goes while packets are still about, the depot stays for them: leaked, never
 /// dangling.
 #[derive(Clone)]
+#[expect(clippy::redundant_allocation, reason = "packets hold the address of the box, which outlives the Arc")]
 pub struct DepotHandle(Option<Arc<Box<Depot>>>);
 
 impl DepotHandle {
@@ -161,7 +162,7 @@ impl Pool {
     pub fn take(&mut self, len: usize) -> Option<Packet> {
         let class = match len {
             0..=SMALL_BYTES => SMALL,
-            ..=JUMBO_BYTES => JUMBO,
+            len if len <= JUMBO_BYTES => JUMBO,
             _ => return None,
         };
         if self.stacks[class].is_empty() && !self.refill(class) {
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_last_given_back_goes_out_first() {
-        let depot = Depot::new(256, 0).unwrap();
+        let depot = Depot::map(256, 0).unwrap();
         let mut pool = depot.pool();
         let packet = pool.take(64).unwrap();
         let at = packet.data().as_ptr();
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn nothing_leaks_between_workers() {
-        let depot = Depot::new(2000, 256).unwrap();
+        let depot = Depot::map(2000, 256).unwrap();
         let (send, receive) = std::sync::mpsc::sync_channel::<Packet>(64);
         let (mut here, mut there) = (depot.pool(), depot.pool());
         let worker = std::thread::spawn(move || {
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn an_empty_depot_says_so() {
-        let depot = Depot::new(128, 0).unwrap();
+        let depot = Depot::map(128, 0).unwrap();
         let mut pool = depot.pool();
         let all: Vec<_> = std::iter::from_fn(|| pool.take(100)).collect();
         assert_eq!(all.len(), 128);
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn packets_outlive_their_depot() {
         let packet = {
-            let depot = Depot::new(1, 0).unwrap();
+            let depot = Depot::map(1, 0).unwrap();
             let mut pool = depot.pool();
             let mut packet = pool.take(3).unwrap();
             packet.fill(b"abc");
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn head_room_and_tail_room_are_bounded() {
-        let depot = Depot::new(1, 0).unwrap();
+        let depot = Depot::map(1, 0).unwrap();
         let mut packet = depot.pool().take(4).unwrap();
         packet.fill(b"data");
         assert!(packet.push_front(b"head"));
