@@ -1,5 +1,6 @@
 //! The reader: records one after another from a capture of any format.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -49,6 +50,15 @@ impl Reader<File> {
             path: path.to_owned(),
             source,
         })?)
+    }
+}
+
+impl<R> fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("records", &self.records)
+            .field("over", &self.over)
+            .finish_non_exhaustive()
     }
 }
 
