@@ -15,10 +15,8 @@ const TSHARK_READS: u64 = 5_000;
 
 /// The folder of captures, if it is there.
 fn traces() -> Option<PathBuf> {
-    let folder = std::env::var_os("CATENA_TRACES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("CATENA_TRACES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"), PathBuf::from);
     let there = folder.join("captures.tar.gz").is_file() && folder.join("mix.pcap.zst").is_file();
     if !there {
         eprintln!("skipped: no captures in {}", folder.display());
@@ -146,9 +144,7 @@ fn every_capture_is_read_as_capinfos_reads_it() {
             continue;
         };
         let unit = 10u64.pow(9 - decimals);
-        ours.times_ns = ours
-            .times_ns
-            .map(|(a, b)| (a / unit * unit, b / unit * unit));
+        ours.times_ns = ours.times_ns.map(|(a, b)| (a / unit * unit, b / unit * unit));
         if ours == *theirs {
             same += 1;
         } else {
@@ -168,14 +164,7 @@ fn what_is_written_is_read_back_by_tshark() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let source = traces.join("mix.pcap.zst");
-    for name in [
-        "a.pcap",
-        "a.pcapng",
-        "a.pcap.gz",
-        "a.pcapng.gz",
-        "a.pcap.zst",
-        "a.pcapng.zst",
-    ] {
+    for name in ["a.pcap", "a.pcapng", "a.pcap.gz", "a.pcapng.gz", "a.pcap.zst", "a.pcapng.zst"] {
         let path = folder.path().join(name);
         let format = Format::from_path(&path).expect("a known suffix");
         let mut reader = Reader::open(&source).expect("a capture");
@@ -188,16 +177,7 @@ fn what_is_written_is_read_back_by_tshark() {
         let written = writer.records();
         writer.finish().expect("room on the disk");
         let output = Command::new("tshark")
-            .args([
-                "-n",
-                "-T",
-                "fields",
-                "-e",
-                "frame.time_epoch",
-                "-e",
-                "frame.len",
-                "-r",
-            ])
+            .args(["-n", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-r"])
             .arg(&path)
             .output()
             .expect("tshark runs");
@@ -206,19 +186,9 @@ fn what_is_written_is_read_back_by_tshark() {
         let mut reader = Reader::open(&path).expect("our own file");
         let mut read = 0;
         for line in lines.lines() {
-            let record = reader
-                .next()
-                .expect("a good file")
-                .expect("as many as tshark finds");
-            let (s, ns) = (
-                record.time_ns / 1_000_000_000,
-                record.time_ns % 1_000_000_000,
-            );
-            assert_eq!(
-                line,
-                format!("{s}.{ns:09}\t{}", record.original_len),
-                "{name}"
-            );
+            let record = reader.next().expect("a good file").expect("as many as tshark finds");
+            let (s, ns) = (record.time_ns / 1_000_000_000, record.time_ns % 1_000_000_000);
+            assert_eq!(line, format!("{s}.{ns:09}\t{}", record.original_len), "{name}");
             read += 1;
         }
         assert_eq!(read, written, "{name}");

@@ -3,21 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use catena_packet::pcap::{
-    Compression, Container, Error, Format, LinkType, MAX_RECORD, Reader, Record, Writer,
-};
+use catena_packet::pcap::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Reader, Record, Writer};
 use proptest::prelude::*;
 
 fn formats() -> impl Iterator<Item = Format> {
     let compressions = [Compression::None, Compression::Gzip, Compression::Zstd];
     [Container::Pcap, Container::Pcapng]
         .into_iter()
-        .flat_map(move |container| {
-            compressions.into_iter().map(move |compression| Format {
-                container,
-                compression,
-            })
-        })
+        .flat_map(move |container| compressions.into_iter().map(move |compression| Format { container, compression }))
 }
 
 /// Reads `file` and asserts that it holds `records` and nothing else.
@@ -34,17 +27,12 @@ fn assert_holds(file: &[u8], records: &[Record<'_>]) {
 fn the_bytes_of_pcap() {
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, Format::PCAP, LinkType::RAW).unwrap();
-    let record = Record {
-        original_len: 5,
-        ..Record::new(0x0102_0304_0506_0708, LinkType::RAW, b"abc")
-    };
+    let record = Record { original_len: 5, ..Record::new(0x0102_0304_0506_0708, LinkType::RAW, b"abc") };
     writer.write(&record).unwrap();
     writer.finish().unwrap();
     let (seconds, ns) = (72_623_859u32, 790_382_856u32);
     let expected = [
-        &[
-            0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0,
-        ][..],
+        &[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0][..],
         &seconds.to_le_bytes(),
         &ns.to_le_bytes(),
         &[3, 0, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c'],
@@ -56,18 +44,10 @@ fn the_bytes_of_pcap() {
 fn the_bytes_of_pcapng() {
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, Format::PCAPNG, LinkType::ETHERNET).unwrap();
-    writer
-        .write(&Record::new(
-            0x0102_0304_0506_0708,
-            LinkType::ETHERNET,
-            b"abc",
-        ))
-        .unwrap();
+    writer.write(&Record::new(0x0102_0304_0506_0708, LinkType::ETHERNET, b"abc")).unwrap();
     writer.finish().unwrap();
     let expected: &[&[u8]] = &[
-        &[
-            0x0a, 0x0d, 0x0d, 0x0a, 44, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
-        ],
+        &[0x0a, 0x0d, 0x0d, 0x0a, 44, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0],
         &[255, 255, 255, 255, 255, 255, 255, 255, 4, 0, 6, 0],
         b"catena\0\0",
         &[0, 0, 0, 0, 44, 0, 0, 0],
@@ -81,12 +61,7 @@ fn the_bytes_of_pcapng() {
 
 #[test]
 fn pcapng_describes_each_link_type_once() {
-    let links = [
-        LinkType::ETHERNET,
-        LinkType::RAW,
-        LinkType::ETHERNET,
-        LinkType(9999),
-    ];
+    let links = [LinkType::ETHERNET, LinkType::RAW, LinkType::ETHERNET, LinkType(9999)];
     let records = links.map(|link| Record::new(5, link, b"data"));
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, Format::PCAPNG, LinkType::ETHERNET).unwrap();
@@ -104,30 +79,14 @@ fn pcapng_describes_each_link_type_once() {
 fn what_cannot_be_expressed_is_left_out_and_the_file_stays_good() {
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, Format::PCAP, LinkType::ETHERNET).unwrap();
-    let good = Record::new(
-        u64::from(u32::MAX) * 1_000_000_000,
-        LinkType::ETHERNET,
-        b"good",
-    );
+    let good = Record::new(u64::from(u32::MAX) * 1_000_000_000, LinkType::ETHERNET, b"good");
     writer.write(&good).unwrap();
     let long = vec![0; MAX_RECORD + 1];
-    let error = writer
-        .write(&Record::new(0, LinkType::ETHERNET, &long))
-        .unwrap_err();
-    assert!(
-        matches!(error, Error::RecordTooLong { len } if len == MAX_RECORD + 1),
-        "{error}"
-    );
-    let error = writer
-        .write(&Record::new(0, LinkType::RAW, b"ip"))
-        .unwrap_err();
+    let error = writer.write(&Record::new(0, LinkType::ETHERNET, &long)).unwrap_err();
+    assert!(matches!(error, Error::RecordTooLong { len } if len == MAX_RECORD + 1), "{error}");
+    let error = writer.write(&Record::new(0, LinkType::RAW, b"ip")).unwrap_err();
     assert!(matches!(error, Error::MixedLinks { .. }), "{error}");
-    let error = writer
-        .write(&Record {
-            time_ns: u64::MAX,
-            ..good
-        })
-        .unwrap_err();
+    let error = writer.write(&Record { time_ns: u64::MAX, ..good }).unwrap_err();
     assert!(matches!(error, Error::TimeOutOfRange { .. }), "{error}");
     writer.write(&good).unwrap();
     writer.finish().unwrap();
@@ -140,12 +99,7 @@ fn an_original_length_is_never_less_than_the_bytes() {
         let mut file = Vec::new();
         let mut writer = Writer::new(&mut file, format, LinkType::ETHERNET).unwrap();
         let record = Record::new(0, LinkType::ETHERNET, b"data");
-        writer
-            .write(&Record {
-                original_len: 1,
-                ..record
-            })
-            .unwrap();
+        writer.write(&Record { original_len: 1, ..record }).unwrap();
         writer.finish().unwrap();
         assert_holds(&file, &[record]);
     }
@@ -155,8 +109,8 @@ fn an_original_length_is_never_less_than_the_bytes() {
 fn the_longest_records_are_written_and_read() {
     let bytes: Vec<u8> = (0..MAX_RECORD).map(|n| ((n * 31) >> 3) as u8).collect();
     for format in formats() {
-        let records = [0, 1, MAX_RECORD, MAX_RECORD - 1, 65_535]
-            .map(|len| Record::new(1, LinkType::ETHERNET, &bytes[..len]));
+        let records =
+            [0, 1, MAX_RECORD, MAX_RECORD - 1, 65_535].map(|len| Record::new(1, LinkType::ETHERNET, &bytes[..len]));
         let mut file = Vec::new();
         let mut writer = Writer::new(&mut file, format, LinkType::ETHERNET).unwrap();
         for record in &records {
@@ -213,10 +167,7 @@ fn a_file_is_created_and_opened_by_name() {
     assert!(matches!(Reader::open(&missing), Err(Error::Open { path, .. }) if path == missing));
     let refused = Writer::create(&missing, Format::PCAP, LinkType::ETHERNET);
     assert!(matches!(refused, Err(Error::Open { .. })));
-    assert!(matches!(
-        Reader::open(folder.path()),
-        Err(Error::Read { .. })
-    ));
+    assert!(matches!(Reader::open(folder.path()), Err(Error::Read { .. })));
 }
 
 #[test]
@@ -235,9 +186,7 @@ fn a_full_disk_is_reported() {
     }
     for format in formats() {
         let mut writer = Writer::create("/dev/full", format, LinkType::ETHERNET).unwrap();
-        writer
-            .write(&Record::new(0, LinkType::ETHERNET, b"data"))
-            .unwrap();
+        writer.write(&Record::new(0, LinkType::ETHERNET, b"data")).unwrap();
         let error = writer.finish().unwrap_err();
         assert!(matches!(error, Error::Write { .. }), "{error}");
     }
@@ -267,9 +216,7 @@ fn a_writer_that_failed_stays_failed() {
     writer.flush().unwrap();
     writer.write(&record).unwrap();
     let error = writer.flush().unwrap_err();
-    assert!(
-        matches!(&error, Error::Write { source } if source.kind() == io::ErrorKind::BrokenPipe)
-    );
+    assert!(matches!(&error, Error::Write { source } if source.kind() == io::ErrorKind::BrokenPipe));
     let _ = writer.write(&record);
     assert!(matches!(writer.flush(), Err(Error::Write { .. })));
     assert!(matches!(writer.finish(), Err(Error::Write { .. })));

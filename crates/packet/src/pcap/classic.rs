@@ -60,19 +60,9 @@ impl Layout {
     }
 
     fn magic(head: &[u8]) -> Option<(Order, u32)> {
-        [Order::Little, Order::Big]
-            .into_iter()
-            .map(|order| (order, order.u32(head, 0)))
-            .find(|(_, magic)| {
-                matches!(
-                    *magic,
-                    MAGIC_MICROS
-                        | MAGIC_NANOS
-                        | MAGIC_KUZNETZOV
-                        | MAGIC_IXIA_HARDWARE
-                        | MAGIC_IXIA_SOFTWARE
-                )
-            })
+        [Order::Little, Order::Big].into_iter().map(|order| (order, order.u32(head, 0))).find(|(_, magic)| {
+            matches!(*magic, MAGIC_MICROS | MAGIC_NANOS | MAGIC_KUZNETZOV | MAGIC_IXIA_HARDWARE | MAGIC_IXIA_SOFTWARE)
+        })
     }
 
     /// Reads the file header; `None` if it is not one, or of a version nobody has defined.
@@ -129,10 +119,8 @@ pub(super) fn file_header<R: Read>(window: &mut Window<R>, place: Place) -> Resu
     window.need(FILE_HEADER, place)?;
     let mut header = [0; FILE_HEADER];
     header.copy_from_slice(&window.view()[..FILE_HEADER]);
-    let layout = Layout::parse(&header).ok_or(Error::Malformed {
-        place,
-        what: "a version of pcap other than 2 is announced",
-    })?;
+    let layout = Layout::parse(&header)
+        .ok_or(Error::Malformed { place, what: "a version of pcap other than 2 is announced" })?;
     let len = FILE_HEADER + layout.gap;
     window.need(len, place)?;
     window.pass(len);
@@ -141,26 +129,15 @@ pub(super) fn file_header<R: Read>(window: &mut Window<R>, place: Place) -> Resu
 
 /// Reads the next record; `None` at the end of the file.
 #[inline]
-pub(super) fn record<R: Read>(
-    window: &mut Window<R>,
-    layout: &Layout,
-    records: u64,
-) -> Result<Option<Found>, Error> {
-    let place = Place {
-        offset: window.offset(),
-        records,
-    };
+pub(super) fn record<R: Read>(window: &mut Window<R>, layout: &Layout, records: u64) -> Result<Option<Found>, Error> {
+    let place = Place { offset: window.offset(), records };
     if !window.need_or_end(layout.record_header, place)? {
         return Ok(None);
     }
     let header = layout.record(window.view());
     let captured = header.captured as usize;
     if captured > MAX_RECORD {
-        return Err(Error::TooLong {
-            place,
-            len: u64::from(header.captured),
-            most: MAX_RECORD,
-        });
+        return Err(Error::TooLong { place, len: u64::from(header.captured), most: MAX_RECORD });
     }
     let len = layout.record_header + captured;
     window.need(len, place)?;

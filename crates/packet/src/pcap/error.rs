@@ -126,10 +126,9 @@ impl fmt::Display for Error {
                  and it begins with {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
             Error::CutOff { place } => write!(f, "the file is cut off {place}"),
-            Error::TooLong { place, len, most } => write!(
-                f,
-                "{len} bytes are claimed {place}, {most} at most are possible: the file is damaged"
-            ),
+            Error::TooLong { place, len, most } => {
+                write!(f, "{len} bytes are claimed {place}, {most} at most are possible: the file is damaged")
+            }
             Error::Malformed { place, what } => write!(f, "{what} {place}: the file is damaged"),
             Error::Write { source } => write!(f, "writing failed: {source}"),
             Error::UnknownSuffix { path } => write!(
@@ -142,15 +141,12 @@ impl fmt::Display for Error {
                 "a packet of {record} cannot go into a pcap file of {file}; \
                  a .pcapng file holds both"
             ),
-            Error::RecordTooLong { len } => write!(
-                f,
-                "a packet of {len} bytes cannot be written, {MAX_RECORD} at most are possible"
-            ),
-            Error::TimeOutOfRange { time_ns } => write!(
-                f,
-                "second {} lies beyond what pcap can express; .pcapng can",
-                time_ns / 1_000_000_000
-            ),
+            Error::RecordTooLong { len } => {
+                write!(f, "a packet of {len} bytes cannot be written, {MAX_RECORD} at most are possible")
+            }
+            Error::TimeOutOfRange { time_ns } => {
+                write!(f, "second {} lies beyond what pcap can express; .pcapng can", time_ns / 1_000_000_000)
+            }
         }
     }
 }
@@ -158,9 +154,7 @@ impl fmt::Display for Error {
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Error::Open { source, .. } | Error::Read { source, .. } | Error::Write { source } => {
-                Some(source)
-            }
+            Error::Open { source, .. } | Error::Read { source, .. } | Error::Write { source } => Some(source),
             _ => None,
         }
     }

@@ -36,16 +36,10 @@ pub struct Format {
 
 impl Format {
     /// Plain pcap: what a pipe gets.
-    pub const PCAP: Format = Format {
-        container: Container::Pcap,
-        compression: Compression::None,
-    };
+    pub const PCAP: Format = Format { container: Container::Pcap, compression: Compression::None };
 
     /// Plain pcapng.
-    pub const PCAPNG: Format = Format {
-        container: Container::Pcapng,
-        compression: Compression::None,
-    };
+    pub const PCAPNG: Format = Format { container: Container::Pcapng, compression: Compression::None };
 
     /// The format that `path` asks for: `.pcap` (also `.cap`, `.dmp`) or `.pcapng` (also `.ntar`),
     /// then `.gz`, `.zst` or neither, in any case of letters; `-` is plain pcap.
@@ -56,9 +50,7 @@ impl Format {
         if path == Path::new("-") {
             return Ok(Format::PCAP);
         }
-        let unknown = || Error::UnknownSuffix {
-            path: path.to_owned(),
-        };
+        let unknown = || Error::UnknownSuffix { path: path.to_owned() };
         let name = path.file_name().ok_or_else(unknown)?;
         let name = name.to_string_lossy().to_ascii_lowercase();
         let (name, compression) = if let Some(inner) = name.strip_suffix(".gz") {
@@ -73,10 +65,7 @@ impl Format {
             Some((_, "pcapng" | "ntar")) => Container::Pcapng,
             _ => return Err(unknown()),
         };
-        Ok(Format {
-            container,
-            compression,
-        })
+        Ok(Format { container, compression })
     }
 }
 
@@ -97,15 +86,8 @@ mod tests {
             ("a.pcapng.zst", Container::Pcapng, By::Zstd),
             ("-", Container::Pcap, By::None),
         ] {
-            let expected = Format {
-                container,
-                compression,
-            };
-            assert_eq!(
-                Format::from_path(Path::new(name)).unwrap(),
-                expected,
-                "{name}"
-            );
+            let expected = Format { container, compression };
+            assert_eq!(Format::from_path(Path::new(name)).unwrap(), expected, "{name}");
         }
     }
 

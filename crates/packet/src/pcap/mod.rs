@@ -63,11 +63,6 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// A record of a whole packet: its original length is that of `bytes`.
     pub fn new(time_ns: u64, link: LinkType, bytes: &'a [u8]) -> Self {
-        Record {
-            time_ns,
-            link,
-            original_len: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
-            bytes,
-        }
+        Record { time_ns, link, original_len: u32::try_from(bytes.len()).unwrap_or(u32::MAX), bytes }
     }
 }

@@ -69,10 +69,7 @@ impl Section {
         if order.u16(body, 4) != 1 {
             return Err("a section has a major version other than 1");
         }
-        Ok(Section {
-            order,
-            interfaces: Vec::new(),
-        })
+        Ok(Section { order, interfaces: Vec::new() })
     }
 
     /// The link type of the section's first interface, if it has described one.
@@ -157,19 +154,12 @@ impl Section {
             0 => original,
             limit => original.min(limit),
         };
-        Ok(Packet {
-            time_ns: 0,
-            link: interface.link,
-            original,
-            data: data(body, 4, captured)?,
-        })
+        Ok(Packet { time_ns: 0, link: interface.link, original, data: data(body, 4, captured)? })
     }
 
     #[inline]
     fn interface(&self, index: u32) -> Result<&Interface, Fault> {
-        self.interfaces
-            .get(index as usize)
-            .ok_or(Fault::Malformed("a packet names an undescribed interface"))
+        self.interfaces.get(index as usize).ok_or(Fault::Malformed("a packet names an undescribed interface"))
     }
 }
 
@@ -196,10 +186,7 @@ struct Clock {
 }
 
 impl Clock {
-    const MICROSECONDS: Clock = Clock {
-        resolution: 6,
-        offset_s: 0,
-    };
+    const MICROSECONDS: Clock = Clock { resolution: 6, offset_s: 0 };
 
     /// Nanoseconds since 1970, rounded down; the nearest bound for times that have no place in 64
     /// bits.
@@ -238,11 +225,7 @@ mod tests {
     use super::*;
 
     fn ns(resolution: u8, offset_s: i64, ticks: u64) -> u64 {
-        Clock {
-            resolution,
-            offset_s,
-        }
-        .nanoseconds(ticks)
+        Clock { resolution, offset_s }.nanoseconds(ticks)
     }
 
     #[test]

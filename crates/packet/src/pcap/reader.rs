@@ -28,10 +28,7 @@ pub struct Reader<R = File> {
 
 enum Layouts {
     Pcap(Layout),
-    Pcapng {
-        section: Section,
-        first_link: Option<LinkType>,
-    },
+    Pcapng { section: Section, first_link: Option<LinkType> },
 }
 
 impl Reader<File> {
@@ -46,19 +43,13 @@ impl Reader<File> {
         } else {
             File::open(path)
         };
-        Reader::new(file.map_err(|source| Error::Open {
-            path: path.to_owned(),
-            source,
-        })?)
+        Reader::new(file.map_err(|source| Error::Open { path: path.to_owned(), source })?)
     }
 }
 
 impl<R> fmt::Debug for Reader<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
-            .field("records", &self.records)
-            .field("over", &self.over)
-            .finish_non_exhaustive()
+        f.debug_struct("Reader").field("records", &self.records).field("over", &self.over).finish_non_exhaustive()
     }
 }
 
@@ -70,14 +61,8 @@ impl<R: Read> Reader<R> {
     /// [`Error::Read`], [`Error::CutOff`], [`Error::TooLong`] and [`Error::Malformed`] for one
     /// whose beginning is damaged.
     pub fn new(stream: R) -> Result<Self, Error> {
-        let nowhere = Place {
-            offset: 0,
-            records: 0,
-        };
-        let failed = |source| Error::Read {
-            place: nowhere,
-            source,
-        };
+        let nowhere = Place { offset: 0, records: 0 };
+        let failed = |source| Error::Read { place: nowhere, source };
         let mut window = Window::new(stream).map_err(failed)?;
         window.fill(4).map_err(failed)?;
         let mut head = [0; 4];
@@ -87,10 +72,7 @@ impl<R: Read> Reader<R> {
             return Err(Error::Empty);
         } else if head == ng::SECTION_HEADER.to_le_bytes() {
             let section = blocks::section_header(&mut window, nowhere)?;
-            Layouts::Pcapng {
-                section,
-                first_link: None,
-            }
+            Layouts::Pcapng { section, first_link: None }
         } else if Layout::is_magic(head) {
             Layouts::Pcap(classic::file_header(&mut window, nowhere)?)
         } else if window.is_torn() {
@@ -98,12 +80,7 @@ impl<R: Read> Reader<R> {
         } else {
             return Err(Error::NotACapture { head });
         };
-        let mut reader = Reader {
-            window,
-            file,
-            records: 0,
-            over: false,
-        };
+        let mut reader = Reader { window, file, records: 0, over: false };
         reader.find_first_link()?;
         Ok(reader)
     }
@@ -128,10 +105,7 @@ impl<R: Read> Reader<R> {
     /// [`Error::Read`], [`Error::CutOff`], [`Error::TooLong`] and [`Error::Malformed`], each once
     /// and after all records before the damage.
     #[inline]
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "a record borrows the reader, which an iterator cannot express"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "a record borrows the reader, which an iterator cannot express")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
         if self.over {
             return Ok(None);
@@ -163,11 +137,7 @@ impl<R: Read> Reader<R> {
 
     /// Reads blocks until an interface is known. A packet before that is damage, and an error.
     fn find_first_link(&mut self) -> Result<(), Error> {
-        while let Layouts::Pcapng {
-            section,
-            first_link,
-        } = &mut self.file
-        {
+        while let Layouts::Pcapng { section, first_link } = &mut self.file {
             *first_link = section.first_link();
             if first_link.is_some() {
                 break;

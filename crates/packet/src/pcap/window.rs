@@ -71,10 +71,7 @@ impl<R: Read> Window<R> {
     /// # Errors
     /// Those of the first read, and want of memory for a decompressor.
     pub(super) fn new(mut stream: R) -> io::Result<Self> {
-        let mut head = Head {
-            bytes: [0; 4],
-            len: 0,
-        };
+        let mut head = Head { bytes: [0; 4], len: 0 };
         while head.len < head.bytes.len() {
             match stream.read(&mut head.bytes[head.len..]) {
                 Ok(0) => break,
@@ -87,9 +84,7 @@ impl<R: Read> Window<R> {
         let zstd = head.as_ref() == ZSTD;
         let whole = Cursor::new(head).chain(stream);
         let source = if gzip {
-            Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(
-                READ, whole,
-            ))))
+            Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))))
         } else if zstd {
             let input = BufReader::with_capacity(READ, whole);
             Source::Zstd(Box::new(zstd::Decoder::with_buffer(input)?))

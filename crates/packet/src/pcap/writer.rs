@@ -52,10 +52,7 @@ impl Writer<File> {
         } else {
             File::create(path)
         };
-        let file = file.map_err(|source| Error::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
         Writer::new(file, format, link)
     }
 }
@@ -92,13 +89,7 @@ impl<W: Write> Writer<W> {
                 put_interface(&mut pending, link);
             }
         }
-        Ok(Writer {
-            sink: Some(sink),
-            pending,
-            container: format.container,
-            links: vec![link],
-            records: 0,
-        })
+        Ok(Writer { sink: Some(sink), pending, container: format.container, links: vec![link], records: 0 })
     }
 
     /// The number of records taken so far.
@@ -163,9 +154,7 @@ impl<W: Write> Writer<W> {
             Some(Sink::Zstd(w)) => w.finish(),
             None => Err(failed_before()),
         };
-        ended
-            .and_then(|mut stream| stream.flush().map(|()| stream))
-            .map_err(|source| Error::Write { source })
+        ended.and_then(|mut stream| stream.flush().map(|()| stream)).map_err(|source| Error::Write { source })
     }
 
     fn hand_on(&mut self) -> Result<(), Error> {
@@ -190,14 +179,10 @@ impl<W: Write> Writer<W> {
     #[inline]
     fn put_pcap(&mut self, record: &Record<'_>, captured: u32, original: u32) -> Result<(), Error> {
         if record.link != self.links[0] {
-            return Err(Error::MixedLinks {
-                file: self.links[0],
-                record: record.link,
-            });
+            return Err(Error::MixedLinks { file: self.links[0], record: record.link });
         }
         let time_ns = record.time_ns;
-        let seconds = u32::try_from(time_ns / 1_000_000_000)
-            .map_err(|_| Error::TimeOutOfRange { time_ns })?;
+        let seconds = u32::try_from(time_ns / 1_000_000_000).map_err(|_| Error::TimeOutOfRange { time_ns })?;
         let mut header = [0; 16];
         header[0..4].copy_from_slice(&seconds.to_le_bytes());
         header[4..8].copy_from_slice(&((time_ns % 1_000_000_000) as u32).to_le_bytes());
@@ -223,8 +208,7 @@ impl<W: Write> Writer<W> {
         header[24..28].copy_from_slice(&original.to_le_bytes());
         self.pending.extend_from_slice(&header);
         self.pending.extend_from_slice(record.bytes);
-        self.pending
-            .extend_from_slice(&[0; 3][..(padded - captured) as usize]);
+        self.pending.extend_from_slice(&[0; 3][..(padded - captured) as usize]);
         self.pending.extend_from_slice(&block_len.to_le_bytes());
     }
 

@@ -24,10 +24,7 @@ fn cut_off_at_every_byte() {
                     None => assert!(ends.contains(&cut) || rests.contains(&cut), "cut at {cut}"),
                     Some(Error::CutOff { place }) => {
                         assert!(place.offset < cut as u64);
-                        assert!(
-                            !ends.contains(&cut) && !rests.contains(&cut),
-                            "cut at {cut}"
-                        );
+                        assert!(!ends.contains(&cut) && !rests.contains(&cut), "cut at {cut}");
                     }
                     Some(Error::Empty) => assert_eq!(cut, 0),
                     Some(Error::NotACapture { .. }) => assert!((1..4).contains(&cut)),
@@ -46,10 +43,7 @@ fn compressed_and_cut_off_at_every_byte() {
         for cut in 4..compressed.len() {
             let (records, error) = read(&compressed[..cut]);
             assert!(whole.starts_with(&records));
-            assert!(
-                matches!(error, Some(Error::CutOff { .. })),
-                "cut at {cut}: {error:?}"
-            );
+            assert!(matches!(error, Some(Error::CutOff { .. })), "cut at {cut}: {error:?}");
         }
     }
 }
@@ -81,22 +75,13 @@ fn errors_of_the_system_carry_the_place() {
     assert_eq!(records.len(), 3);
     assert_eq!(
         error.unwrap().to_string(),
-        format!(
-            "reading failed after record 3 (at byte {}): the disk is on fire",
-            ends[2]
-        )
+        format!("reading failed after record 3 (at byte {}): the disk is on fire", ends[2])
     );
 }
 
 #[test]
 fn what_is_no_capture_is_refused() {
-    for bytes in [
-        &b"#!/bin/sh"[..],
-        &[0; 100],
-        &[0xff; 3],
-        &gzip(b"hello"),
-        &zstd(b"hello"),
-    ] {
+    for bytes in [&b"#!/bin/sh"[..], &[0; 100], &[0xff; 3], &gzip(b"hello"), &zstd(b"hello")] {
         let error = read(bytes).1.unwrap();
         assert!(matches!(error, Error::NotACapture { .. }), "{error}");
     }
@@ -110,20 +95,13 @@ fn records_up_to_the_bound_are_read_and_no_longer_ones() {
     let most = vec![7; MAX_RECORD];
     for order in ORDERS {
         let mut pcap = pcap_header(order, 0xa1b2_c3d4, (2, 4), 1);
-        pcap.extend(pcap_record(
-            order,
-            &[0, 0, MAX_RECORD as u32, MAX_RECORD as u32],
-            &most,
-        ));
+        pcap.extend(pcap_record(order, &[0, 0, MAX_RECORD as u32, MAX_RECORD as u32], &most));
         let mut pcapng = section(order);
         pcapng.extend(interface(order, 1, 0, &[]));
         pcapng.extend(enhanced(order, 0, 0, MAX_RECORD as u32, &most));
         for mut file in [pcap, pcapng] {
             let good = file.clone();
-            assert_eq!(
-                read_whole(&file[..]),
-                [kept(0, 1, MAX_RECORD as u32, &most)]
-            );
+            assert_eq!(read_whole(&file[..]), [kept(0, 1, MAX_RECORD as u32, &most)]);
             if file[..4] == section(order)[..4] {
                 file.extend(enhanced(order, 0, 0, 0, &vec![7; MAX_RECORD + 1]));
             } else {
@@ -131,9 +109,7 @@ fn records_up_to_the_bound_are_read_and_no_longer_ones() {
             }
             let (records, error) = read(&file[..]);
             assert_eq!(records.len(), 1);
-            let Some(Error::TooLong { place, len, most }) = error else {
-                panic!("{error:?}")
-            };
+            let Some(Error::TooLong { place, len, most }) = error else { panic!("{error:?}") };
             assert_eq!((place.offset, place.records), (good.len() as u64, 1));
             assert_eq!((len, most), (MAX_RECORD as u64 + 1, MAX_RECORD));
         }
@@ -143,12 +119,7 @@ fn records_up_to_the_bound_are_read_and_no_longer_ones() {
 #[test]
 fn malformed_blocks_are_named() {
     let order = Order::Little;
-    let start = [
-        section(order),
-        interface(order, 1, 0, &[]),
-        simple(order, 2, b"ok"),
-    ]
-    .concat();
+    let start = [section(order), interface(order, 1, 0, &[]), simple(order, 2, b"ok")].concat();
     let with_length = |len: u32| {
         let mut block = enhanced(order, 0, 0, 4, b"data");
         block[4..8].copy_from_slice(&len.to_le_bytes());
@@ -160,45 +131,26 @@ fn malformed_blocks_are_named() {
         (with_length(8), "a block is shorter than what frames it"),
         (with_length(12), "the two lengths of a block differ"),
         (beyond, "a packet runs beyond its block"),
-        (
-            enhanced(order, 1, 0, 1, b"x"),
-            "a packet names an undescribed interface",
-        ),
+        (enhanced(order, 1, 0, 1, b"x"), "a packet names an undescribed interface"),
         (block(order, 6, &[0; 16]), "a packet block is too short"),
         (block(order, 3, &[]), "a packet block is too short"),
-        (
-            block(order, 1, &[0; 4]),
-            "an interface description is too short",
-        ),
-        (
-            block(order, 1, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 99, 0]),
-            "an option of an interface runs beyond its block",
-        ),
-        (
-            block(order, 0x0a0d_0d0a, &[1; 16]),
-            "a section header has no valid byte-order magic",
-        ),
+        (block(order, 1, &[0; 4]), "an interface description is too short"),
+        (block(order, 1, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 99, 0]), "an option of an interface runs beyond its block"),
+        (block(order, 0x0a0d_0d0a, &[1; 16]), "a section header has no valid byte-order magic"),
     ] {
         let file = [start.clone(), block].concat();
         let (records, error) = read(&file[..]);
         assert_eq!(records.len(), 1, "{what}");
         let error = error.unwrap();
         assert!(error.to_string().starts_with(what), "{error}");
-        assert!(
-            error.to_string().contains("after record 1 (at byte 68)"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("after record 1 (at byte 68)"), "{error}");
     }
 }
 
 /// Whatever the bytes are, reading ends, and without a panic.
 fn survives(bytes: &[u8]) -> bool {
     let (records, _) = read(bytes);
-    records
-        .iter()
-        .map(|record| record.bytes.len())
-        .sum::<usize>()
-        <= bytes.len().max(1) * 2000
+    records.iter().map(|record| record.bytes.len()).sum::<usize>() <= bytes.len().max(1) * 2000
 }
 
 proptest! {

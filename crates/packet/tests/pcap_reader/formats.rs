@@ -26,21 +26,12 @@ fn pcap_in_either_byte_order_and_unit() {
     for order in ORDERS {
         for (magic, unit) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1)] {
             let mut file = pcap_header(order, magic, (2, 4), 101);
-            file.extend(pcap_record(
-                order,
-                &[1_700_000_000, 999_999, 3, 1500],
-                b"abc",
-            ));
+            file.extend(pcap_record(order, &[1_700_000_000, 999_999, 3, 1500], b"abc"));
             file.extend(pcap_record(order, &[u32::MAX, 1, 0, 0], b""));
             let reader = Reader::new(&file[..]).unwrap();
             assert_eq!(reader.link(), Some(LinkType::RAW));
             let expected = [
-                kept(
-                    1_700_000_000_000_000_000 + 999_999 * unit,
-                    101,
-                    1500,
-                    b"abc",
-                ),
+                kept(1_700_000_000_000_000_000 + 999_999 * unit, 101, 1500, b"abc"),
                 kept(4_294_967_295_000_000_000 + unit, 101, 0, b""),
             ];
             assert_eq!(read_whole(&file[..]), expected);
@@ -55,10 +46,7 @@ fn variants_of_pcap() {
         let mut file = pcap_header(order, 0xa1b2_cd34, (2, 4), 1);
         file.extend(pcap_record(order, &[1, 2, 3, 4, 7, 0x0008_0001], b"abc"));
         file.extend(pcap_record(order, &[2, 0, 1, 1, 7, 0x0008_0001], b"d"));
-        let expected = [
-            kept(1_000_002_000, 1, 4, b"abc"),
-            kept(2_000_000_000, 1, 1, b"d"),
-        ];
+        let expected = [kept(1_000_002_000, 1, 4, b"abc"), kept(2_000_000_000, 1, 1, b"d")];
         assert_eq!(read_whole(&file[..]), expected);
 
         // Ixia's has one more word in front of the records.
@@ -75,11 +63,7 @@ fn variants_of_pcap() {
 fn old_versions_of_pcap_have_the_lengths_reversed() {
     for (minor, lengths) in [(2, [60, 3]), (3, [60, 3]), (3, [3, 60]), (4, [3, 60])] {
         let mut file = pcap_header(Order::Big, 0xa1b2_c3d4, (2, minor), 1);
-        file.extend(pcap_record(
-            Order::Big,
-            &[0, 0, lengths[0], lengths[1]],
-            b"abc",
-        ));
+        file.extend(pcap_record(Order::Big, &[0, 0, lengths[0], lengths[1]], b"abc"));
         assert_eq!(read_whole(&file[..]), [kept(0, 1, 60, b"abc")]);
     }
     for version in [(1, 4), (3, 0), (543, 1)] {
@@ -101,12 +85,7 @@ fn pcapng_with_several_interfaces_and_sections() {
         let mut file = section(order);
         file.extend(block(order, 0x0bad, b"a private block of any length"));
         file.extend(interface(order, 1, 0, &[(2, b"eth0"), (9, &[9])]));
-        file.extend(interface(
-            order,
-            113,
-            0,
-            &[(9, &[0x8a]), (14, &order.u64(100))],
-        ));
+        file.extend(interface(order, 113, 0, &[(9, &[0x8a]), (14, &order.u64(100))]));
         file.extend(enhanced(order, 1, 512, 4, b"sll!"));
         file.extend(enhanced(order, 0, 1 << 40, 60, b"ether"));
         file.extend(interface(order, 101, 0, &[(14, &order.u64(-1i64 as u64))]));
@@ -169,10 +148,7 @@ fn a_record_is_delivered_before_the_next_one_is_there() {
     struct Live<'a>(&'a [u8]);
     impl Read for Live<'_> {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            assert!(
-                !self.0.is_empty(),
-                "the reader waits for more than it needs"
-            );
+            assert!(!self.0.is_empty(), "the reader waits for more than it needs");
             self.0.read(into)
         }
     }

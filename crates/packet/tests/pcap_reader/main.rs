@@ -18,12 +18,7 @@ struct Kept {
 }
 
 fn kept(time_ns: u64, link: u16, original_len: u32, bytes: &[u8]) -> Kept {
-    Kept {
-        time_ns,
-        link,
-        original_len,
-        bytes: bytes.to_vec(),
-    }
+    Kept { time_ns, link, original_len, bytes: bytes.to_vec() }
 }
 
 /// All records of a capture, and the error it ended with.
