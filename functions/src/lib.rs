@@ -13,3 +13,5 @@ pub mod registry;
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 pub use function::{At, Function, Runner, Step};
+
+pub mod ipv4fwd;

@@ -1,0 +1,400 @@
+//! The table of routes: a path-compressed trie that takes and gives up routes one at a time.
+//!
+//! The first 16 bits of an address index an array; from there on a node decides eight bits. A node
+//! keeps its 256 slots as runs ([`super::block`]); bits that no route distinguishes are skipped, so
+//! that a look-up takes as many steps as routes branch, not as the address is long.
+//!
+//! Ideas taken up: a directly indexed first level (Gupta, Lin and McKeown, "Routing Lookups in Hardware
+//! at Memory Access Speeds", INFOCOM '98, §III), run-compressed wide nodes read by population count
+//! (see [`super::block`]), skipped bits (Nilsson and Karlsson, "IP-Address Lookup Using LC-Tries",
+//! JSAC 1999). Other than in these, routes are not pushed down into deeper nodes: a node remembers as
+//! `miss` what the slot above it held, and a look-up keeps the best it has seen. An update therefore
+//! changes one node and the `miss` of its children, never a subtree. Every slot also remembers the
+//! length of the route it shows, so that a shorter one inserted later cannot cover it.
+//!
+//! # Memory
+//!
+//! For R routes there are at most 2R nodes of 64 bytes (one in which a route ends, or one where two
+//! part) and at most 8R runs of 4 bytes, taken with up to a quarter more and a third free, then grown
+//! by an eighth. That is an upper bound of about 190 bytes a route and 256 KiB; address space as it is
+//! used needs a tenth of it. The list of routes itself takes 10 (IPv4) or 30 (IPv6) bytes a route.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use super::block::{Block, Pool, Words, grow};
+use super::{Address, NextHop, Prefix};
+
+/// The most routes a table can be made for: 16,777,216.
+pub const MAX_ROUTES: usize = 1 << 24;
+
+/// Bits decided by the first array.
+const FIRST: u8 = 16;
+
+/// A slot with this bit leads to the node of the number in its other bits; without it, it is a route:
+/// the next hop in the low 16 bits, and above them how many of the bits decided here it fixes.
+pub(super) const CHILD: u32 = 1 << 31;
+
+/// A slot that no route of its own node covers.
+pub(super) const NONE: u32 = 0xffff;
+
+/// The `shift` of a node that is not in use.
+const FREE: u8 = u8::MAX;
+
+/// One step of a look-up, and all it reads but the run: one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Node<A> {
+    /// The 256 slots.
+    pub(super) block: Block,
+    /// The route of the slot that leads here, for addresses that find none below. While the node is
+    /// free: the next free one.
+    pub(super) miss: u32,
+    /// How many bits of the address stand behind the eight decided here.
+    pub(super) shift: u8,
+    /// The bits before them, followed by 0.
+    pub(super) key: A,
+}
+
+/// Where a slot is.
+#[derive(Clone, Copy)]
+enum Slot {
+    First(u16),
+    Node(u32, u8),
+}
+
+/// A table of routes from prefixes to next hops.
+#[derive(Clone)]
+pub struct Lpm<A> {
+    pub(super) first: Box<[u32; 1 << FIRST]>,
+    pub(super) nodes: Vec<Node<A>>,
+    pub(super) pool: Pool,
+    free_node: u32,
+    /// The routes themselves, by length: what a removed route had covered must be found again.
+    routes: Box<[BTreeMap<A, NextHop>]>,
+    len: usize,
+    max_routes: usize,
+}
+
+/// Why a route was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InsertError {
+    /// The table holds as many routes as it was made for.
+    Full {
+        /// How many that is.
+        max_routes: usize,
+    },
+    /// [`NextHop::NONE`] is no next hop.
+    NoNextHop,
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InsertError::Full { max_routes } => write!(f, "the table is full: it was made for {max_routes} routes"),
+            InsertError::NoNextHop => f.write_str("a route needs a next hop"),
+        }
+    }
+}
+
+impl std::error::Error for InsertError {}
+
+impl<A: Address> Lpm<A> {
+    /// An empty table for at most `max_routes` routes (and never more than [`MAX_ROUTES`]).
+    pub fn new(max_routes: usize) -> Self {
+        Lpm {
+            first: Box::new([NONE; 1 << FIRST]),
+            nodes: Vec::new(),
+            pool: Pool::new(),
+            free_node: u32::MAX,
+            routes: vec![BTreeMap::new(); usize::from(A::BITS) + 1].into(),
+            len: 0,
+            max_routes: max_routes.min(MAX_ROUTES),
+        }
+    }
+
+    /// How many routes there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that look-ups read (the trie, without the list of routes).
+    pub fn lookup_bytes(&self) -> usize {
+        size_of_val(&*self.first) + self.nodes.capacity() * size_of::<Node<A>>() + self.pool.bytes()
+    }
+
+    /// The next hop of exactly this prefix.
+    pub fn get(&self, prefix: Prefix<A>) -> Option<NextHop> {
+        self.routes[usize::from(prefix.len_bits())].get(&prefix.addr()).copied()
+    }
+
+    /// All routes, shortest prefixes first, each length in the order of addresses.
+    pub fn routes(&self) -> impl Iterator<Item = (Prefix<A>, NextHop)> + '_ {
+        let by_len = (0..=A::BITS).zip(&self.routes);
+        by_len.flat_map(|(len, routes)| {
+            routes.iter().filter_map(move |(&addr, &hop)| Some((Prefix::new(addr, len).ok()?, hop)))
+        })
+    }
+
+    /// Adds a route, or changes the next hop of a present one, which is returned. Takes about a
+    /// microsecond; now and then, when a third of the table lies free, as long as copying the table does.
+    ///
+    /// # Errors
+    /// The table is full, or `hop` is none. It is then as before.
+    pub fn insert(&mut self, prefix: Prefix<A>, hop: NextHop) -> Result<Option<NextHop>, InsertError> {
+        if hop == NextHop::NONE {
+            return Err(InsertError::NoNextHop);
+        }
+        if self.len >= self.max_routes && self.get(prefix).is_none() {
+            return Err(InsertError::Full { max_routes: self.max_routes });
+        }
+        let old = self.routes[usize::from(prefix.len_bits())].insert(prefix.addr(), hop);
+        self.len += usize::from(old.is_none());
+        if old == Some(hop) {
+            return Ok(old);
+        }
+        let place = Place::of(prefix);
+        let leaf = place.leaf(hop);
+        let paint = |slot| if fixed_bits(slot) <= place.fixed { leaf } else { slot };
+        match place.depth {
+            None => {
+                paint_slots(&mut self.first[place.slots], &mut self.nodes, paint);
+            }
+            Some(depth) => self.insert_below(prefix.addr(), depth, place.slots, paint),
+        }
+        self.compact();
+        Ok(old)
+    }
+
+    /// Takes a route out and returns its next hop, or `None` if there was no such route. Takes as long
+    /// as [`Lpm::insert`].
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<NextHop> {
+        let hop = self.routes[usize::from(prefix.len_bits())].remove(&prefix.addr())?;
+        self.len -= 1;
+        let place = Place::of(prefix);
+        let leaf = place.leaf(hop);
+        let cover = self.cover(prefix);
+        let paint = |slot| if slot == leaf { cover } else { slot };
+        match place.depth {
+            None => {
+                paint_slots(&mut self.first[place.slots], &mut self.nodes, paint);
+            }
+            Some(depth) => self.remove_below(prefix.addr(), depth, place.slots, paint),
+        }
+        self.compact();
+        Some(hop)
+    }
+
+    /// The slot value of the longest shorter route over `prefix` that ends in the same node.
+    fn cover(&self, prefix: Prefix<A>) -> u32 {
+        let place = Place::of(prefix);
+        let shortest = place.depth.map_or(0, |depth| depth + 1);
+        let mut shorter = (shortest..prefix.len_bits()).rev().filter_map(|len| Prefix::new(prefix.addr(), len).ok());
+        shorter.find_map(|p| Some(Place::of(p).leaf(self.get(p)?))).unwrap_or(NONE)
+    }
+
+    /// Paints `slots` of the node that decides the eight bits after `depth` on the way to `addr`, and
+    /// makes it first if there is none.
+    fn insert_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
+        let mut slot = Slot::First(addr.first_16());
+        loop {
+            let at = self.read(slot);
+            if at & CHILD == 0 {
+                let mut words = [NONE; 256];
+                paint_slots(&mut words[slots], &mut self.nodes, paint);
+                let node = self.new_node(addr, depth, at, &words);
+                return self.write(slot, CHILD | node);
+            }
+            let below = at & !CHILD;
+            let node = self.nodes[below as usize];
+            let node_depth = A::BITS - 8 - node.shift;
+            let common = addr.common_bits(node.key).min(depth).min(node_depth) & !7;
+            if common == node_depth && common == depth {
+                return self.paint_node(below, slots, paint);
+            }
+            if common == node_depth {
+                slot = Slot::Node(below, addr.byte(node.shift));
+                continue;
+            }
+            // The way to `addr` leaves the skipped bits before `node`: a node is put in between.
+            let shift = A::BITS - 8 - common;
+            let mut words = [NONE; 256];
+            words[usize::from(node.key.byte(shift))] = at;
+            self.nodes[below as usize].miss = NONE;
+            if common == depth {
+                paint_slots(&mut words[slots], &mut self.nodes, paint);
+            } else {
+                let mut end = [NONE; 256];
+                paint_slots(&mut end[slots], &mut self.nodes, paint);
+                words[usize::from(addr.byte(shift))] = CHILD | self.new_node(addr, depth, NONE, &end);
+            }
+            let between = self.new_node(addr, common, node.miss, &words);
+            return self.write(slot, CHILD | between);
+        }
+    }
+
+    /// Paints `slots` of the node that [`Lpm::insert_below`] painted, and drops nodes no longer needed.
+    fn remove_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
+        let mut slot = Slot::First(addr.first_16());
+        let mut above = slot;
+        loop {
+            let at = self.read(slot);
+            assert!(at & CHILD != 0, "every route has a node in which it ends");
+            let below = at & !CHILD;
+            let shift = self.nodes[below as usize].shift;
+            if A::BITS - 8 - shift == depth {
+                self.paint_node(below, slots, paint);
+                break;
+            }
+            above = slot;
+            slot = Slot::Node(below, addr.byte(shift));
+        }
+        // A node that went may leave the one above it with a single child.
+        if self.simplify(slot) && matches!(slot, Slot::Node(..)) {
+            self.simplify(above);
+        }
+    }
+
+    /// Drops the node that `slot` leads to if it decides nothing: no routes, and at most one child whose
+    /// whole slot no route covers. Returns whether it went.
+    fn simplify(&mut self, slot: Slot) -> bool {
+        let node_at = self.read(slot) & !CHILD;
+        let node = self.nodes[node_at as usize];
+        let words = self.pool.unpack(&node.block);
+        let mut child = None;
+        for &word in words.iter().filter(|&&word| word != NONE) {
+            if word & CHILD == 0 || child.is_some() || self.nodes[(word & !CHILD) as usize].miss != NONE {
+                return false;
+            }
+            child = Some(word);
+        }
+        if let Some(child) = child {
+            self.nodes[(child & !CHILD) as usize].miss = node.miss;
+        }
+        self.write(slot, child.unwrap_or(node.miss));
+        self.pool.release(&node.block);
+        self.nodes[node_at as usize] = Node { miss: self.free_node, shift: FREE, ..node };
+        self.free_node = node_at;
+        true
+    }
+
+    fn new_node(&mut self, addr: A, depth: u8, miss: u32, words: &Words) -> u32 {
+        let block = self.pool.pack(words);
+        let node = Node { block, miss, shift: A::BITS - 8 - depth, key: addr.truncate(depth) };
+        let at = self.free_node;
+        if let Some(free) = self.nodes.get_mut(at as usize) {
+            self.free_node = free.miss;
+            *free = node;
+            return at;
+        }
+        grow(&mut self.nodes, 1);
+        self.nodes.push(node);
+        (self.nodes.len() - 1) as u32
+    }
+
+    fn paint_node(&mut self, at: u32, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
+        let mut words = self.pool.unpack(&self.nodes[at as usize].block);
+        if paint_slots(&mut words[slots], &mut self.nodes, paint) {
+            self.pool.repack(&mut self.nodes[at as usize].block, &words);
+        }
+    }
+
+    fn read(&self, slot: Slot) -> u32 {
+        match slot {
+            Slot::First(at) => self.first[usize::from(at)],
+            Slot::Node(node, at) => self.pool.words()[self.nodes[node as usize].block.index(at)],
+        }
+    }
+
+    fn write(&mut self, slot: Slot, word: u32) {
+        match slot {
+            Slot::First(at) => self.first[usize::from(at)] = word,
+            Slot::Node(node, at) => {
+                let mut words = self.pool.unpack(&self.nodes[node as usize].block);
+                words[usize::from(at)] = word;
+                self.pool.repack(&mut self.nodes[node as usize].block, &words);
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        if self.pool.is_sparse() {
+            let used = self.nodes.iter_mut().filter(|node| node.shift != FREE);
+            self.pool.compact(used.map(|node| &mut node.block));
+        }
+    }
+}
+
+/// Where a prefix ends.
+struct Place {
+    /// Bits before those that the node decides; `None` for the first array.
+    depth: Option<u8>,
+    /// The slots it covers there.
+    slots: Range<usize>,
+    /// How many of the bits decided there it fixes.
+    fixed: u8,
+}
+
+impl Place {
+    fn of<A: Address>(prefix: Prefix<A>) -> Place {
+        let (addr, len) = (prefix.addr(), prefix.len_bits());
+        let (depth, fixed, from, all) = if len <= FIRST {
+            (None, len, usize::from(addr.first_16()), FIRST)
+        } else {
+            let depth = (len - 1) & !7;
+            (Some(depth), len - depth, usize::from(addr.byte(A::BITS - 8 - depth)), 8)
+        };
+        Place { depth, slots: from..from + (1 << (all - fixed)), fixed }
+    }
+
+    fn leaf(&self, hop: NextHop) -> u32 {
+        u32::from(self.fixed) << 16 | u32::from(hop.0)
+    }
+}
+
+/// How many of a node's bits the route in a slot fixes; 0 if there is none.
+fn fixed_bits(slot: u32) -> u8 {
+    (slot >> 16) as u8
+}
+
+/// Changes every slot by `paint`; of one that leads to a node, what is remembered there. Returns
+/// whether `slots` themselves changed.
+fn paint_slots<A>(slots: &mut [u32], nodes: &mut [Node<A>], paint: impl Fn(u32) -> u32) -> bool {
+    let mut changed = false;
+    for slot in slots {
+        if *slot & CHILD != 0 {
+            let miss = &mut nodes[(*slot & !CHILD) as usize].miss;
+            *miss = paint(*miss);
+        } else {
+            let new = paint(*slot);
+            changed |= new != *slot;
+            *slot = new;
+        }
+    }
+    changed
+}
+
+#[cfg(test)]
+impl<A: Address> Lpm<A> {
+    pub(super) fn nodes_in_use(&self) -> usize {
+        self.nodes.iter().filter(|node| node.shift != FREE).count()
+    }
+
+    /// Every node decides something, and there are at most twice as many as routes.
+    pub(super) fn assert_is_minimal(&self) {
+        for node in self.nodes.iter().filter(|node| node.shift != FREE) {
+            let words = self.pool.unpack(&node.block);
+            let children: Vec<u32> = words.iter().filter(|&&word| word & CHILD != 0).map(|word| word & !CHILD).collect();
+            let covered = children.iter().any(|&child| self.nodes[child as usize].miss != NONE);
+            let routes = words.iter().any(|&word| word & CHILD == 0 && word != NONE);
+            assert!(routes || covered || children.len() > 1);
+        }
+        assert!(self.nodes_in_use() <= 2 * self.len);
+    }
+}
