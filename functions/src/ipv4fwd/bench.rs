@@ -41,8 +41,21 @@ trait Family: Address {
 impl Family for u32 {
     const NAME: &'static str = "IPv4";
     const LENGTHS: &'static [(u8, u64)] = &[
-        (24, 590), (22, 120), (23, 100), (21, 50), (20, 45), (19, 30), (18, 15), (16, 15), (17, 10), (14, 5), (12, 3),
-        (8, 1), (28, 6), (30, 5), (32, 5),
+        (24, 590),
+        (22, 120),
+        (23, 100),
+        (21, 50),
+        (20, 45),
+        (19, 30),
+        (18, 15),
+        (16, 15),
+        (17, 10),
+        (14, 5),
+        (12, 3),
+        (8, 1),
+        (28, 6),
+        (30, 5),
+        (32, 5),
     ];
     fn anywhere(r: &mut Random) -> u32 {
         ((1 + r.below(223)) << 24 | r.below(1 << 24)) as u32
@@ -57,8 +70,19 @@ impl Family for u32 {
 
 impl Family for u128 {
     const NAME: &'static str = "IPv6";
-    const LENGTHS: &'static [(u8, u64)] =
-        &[(48, 460), (32, 120), (44, 120), (40, 110), (36, 60), (29, 40), (33, 30), (46, 30), (56, 10), (64, 15), (128, 5)];
+    const LENGTHS: &'static [(u8, u64)] = &[
+        (48, 460),
+        (32, 120),
+        (44, 120),
+        (40, 110),
+        (36, 60),
+        (29, 40),
+        (33, 30),
+        (46, 30),
+        (56, 10),
+        (64, 15),
+        (128, 5),
+    ];
     fn anywhere(r: &mut Random) -> u128 {
         1 << 125 | (u128::from(r.next()) << 64 | u128::from(r.next())) >> 3
     }
@@ -96,29 +120,37 @@ fn cycles() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// The median of five runs over all addresses, cycles per look-up.
-fn measure<A: Family>(lpm: &Lpm<A>, addrs: &[A], rounds: usize) -> f64 {
-    let mut hops = [NextHop::NONE; 32];
-    let mut runs: Vec<f64> = (0..6)
-        .map(|_| {
-            let start = cycles();
-            for _ in 0..rounds {
-                for batch in addrs.chunks_exact(32) {
-                    lpm.lookup_batch(black_box(batch), &mut hops);
-                    black_box(&hops);
-                }
-            }
-            (cycles() - start) as f64 / (rounds * addrs.len()) as f64
-        })
-        .skip(1)
-        .collect();
+/// Addresses that are timed together: so few that the median leaves out those during which another
+/// process had the core.
+const STRETCH: usize = 10_016;
+
+fn median(mut runs: Vec<f64>) -> f64 {
     runs.sort_by(f64::total_cmp);
-    runs[2]
+    runs[runs.len() / 2]
 }
 
-/// The median of five runs of single look-ups, each of which waits for the one before.
+/// Cycles per look-up, the median over stretches; everything was looked up once before.
+fn measure<A: Family>(lpm: &Lpm<A>, addrs: &[A], rounds: usize) -> f64 {
+    let mut hops = [NextHop::NONE; 32];
+    let mut runs = Vec::new();
+    for round in 0..=rounds {
+        for stretch in addrs.chunks_exact(STRETCH) {
+            let start = cycles();
+            for batch in stretch.chunks_exact(32) {
+                lpm.lookup_batch(black_box(batch), &mut hops);
+                black_box(&hops);
+            }
+            if round > 0 {
+                runs.push((cycles() - start) as f64 / STRETCH as f64);
+            }
+        }
+    }
+    median(runs)
+}
+
+/// Cycles of a single look-up that waits for the one before it, the median of 100 runs.
 fn latency<A: Family>(lpm: &Lpm<A>, addrs: &[A]) -> f64 {
-    let mut runs: Vec<f64> = (0..5)
+    let runs = (0..100)
         .map(|_| {
             let start = cycles();
             let mut last = 0;
@@ -129,8 +161,7 @@ fn latency<A: Family>(lpm: &Lpm<A>, addrs: &[A]) -> f64 {
             (cycles() - start) as f64 / addrs.len() as f64
         })
         .collect();
-    runs.sort_by(f64::total_cmp);
-    runs[2]
+    median(runs)
 }
 
 fn resident() -> usize {
@@ -158,11 +189,11 @@ fn family<A: Family>(r: &mut Random) {
                 })
                 .collect()
         };
-        let warm = some(r, 10_016);
+        let warm = some(r, STRETCH);
         let within = some(r, 1 << 22);
         let random: Vec<A> = (0..1 << 22).map(|_| A::anywhere(r)).collect();
-        let (warm, one) = (measure(&lpm, &warm, 100), latency(&lpm, &warm));
-        let (within, random) = (measure(&lpm, &within, 1), measure(&lpm, &random, 1));
+        let (warm, one) = (measure(&lpm, &warm, 300), latency(&lpm, &warm));
+        let (within, random) = (measure(&lpm, &within, 2), measure(&lpm, &random, 2));
         let start = cycles();
         let updates = 20_000;
         for _ in 0..updates {

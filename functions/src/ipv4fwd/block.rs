@@ -5,8 +5,11 @@
 //! (SIGCOMM '97) §4; finding the run by population count is that of Asai and Ohara, "Poptrie" (SIGCOMM
 //! '15) §3.3. With 256 entries a block, bitmap and all else a step reads share one cache line.
 
+/// What is kept; its meaning is the trie's.
+pub(super) type Word = i32;
+
 /// 256 words as they are before compression.
-pub(super) type Words = [u32; 256];
+pub(super) type Words = [Word; 256];
 
 /// Where the runs of 256 words begin, and where they are kept.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +28,7 @@ impl Block {
     #[inline(always)]
     pub(super) fn index(&self, at: u8) -> usize {
         let word = usize::from(at >> 6);
-        let upto = self.starts[word] & (u64::MAX >> (63 - (at & 63)));
+        let upto = self.starts[word] << (!at & 63);
         // Bit 0 of the first bitmap word is set, so at least one run begins at or before `at`.
         self.base as usize + usize::from(self.before[word]) + upto.count_ones() as usize - 1
     }
@@ -37,9 +40,8 @@ impl Block {
 
 /// Sizes that runs are stored in: exact up to 8, then four a power of two, so that at most a fifth of
 /// what is taken is unused.
-const SIZES: [u16; 28] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256,
-];
+const SIZES: [u16; 28] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256];
 
 /// For a number of runs, the index of the smallest of [`SIZES`] that holds it.
 const CLASS: [u8; 257] = {
@@ -56,31 +58,35 @@ const CLASS: [u8; 257] = {
     class
 };
 
-const END: u32 = u32::MAX;
+const END: Word = -1;
+
+/// The index in a pool of a word that belongs to no block: the one that the pool was made with.
+pub(super) const FILLER: usize = 0;
 
 /// The runs of all blocks, in one allocation.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
-    words: Vec<u32>,
+    words: Vec<Word>,
     /// By size: the first free piece; its first word is the index of the next one.
-    free: [u32; SIZES.len()],
+    free: [Word; SIZES.len()],
     free_words: usize,
 }
 
 impl Pool {
-    pub(super) fn new() -> Pool {
-        Pool { words: Vec::new(), free: [END; SIZES.len()], free_words: 0 }
+    /// A pool with `filler` at index [`FILLER`].
+    pub(super) fn new(filler: Word) -> Pool {
+        Pool { words: vec![filler], free: [END; SIZES.len()], free_words: 0 }
     }
 
     /// All runs, for look-ups.
     #[inline(always)]
-    pub(super) fn words(&self) -> &[u32] {
+    pub(super) fn words(&self) -> &[Word] {
         &self.words
     }
 
     /// Bytes taken.
     pub(super) fn bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u32>()
+        self.words.capacity() * size_of::<Word>()
     }
 
     /// Whether more than a third of the words lies free (and it is worth the work of [`Pool::compact`]).
@@ -90,7 +96,7 @@ impl Pool {
 
     /// Copies the runs of all live blocks together.
     pub(super) fn compact<'b>(&mut self, blocks: impl Iterator<Item = &'b mut Block>) {
-        let mut to = Pool::new();
+        let mut to = Pool::new(self.words[FILLER]);
         to.words.reserve_exact(self.words.len() - self.free_words);
         for block in blocks {
             let (from, runs) = (block.base as usize, block.runs());
@@ -159,7 +165,7 @@ impl Pool {
         if head != END {
             self.free[class] = self.words[head as usize];
             self.free_words -= size;
-            return head;
+            return head.cast_unsigned();
         }
         let base = self.words.len();
         grow(&mut self.words, size);
@@ -170,18 +176,33 @@ impl Pool {
     fn give(&mut self, base: u32, runs: usize) {
         let class = usize::from(CLASS[runs]);
         self.words[base as usize] = self.free[class];
-        self.free[class] = base;
+        self.free[class] = base.cast_signed();
         self.free_words += usize::from(SIZES[class]);
     }
 }
 
 /// Makes room for `more` elements; grows by an eighth where `Vec` would double, to keep memory near
-/// what is in use.
+/// what is in use. What is large is asked to lie in huge pages: look-ups go all over it.
 pub(super) fn grow<T>(vec: &mut Vec<T>, more: usize) {
-    if vec.capacity() - vec.len() < more {
-        vec.reserve_exact(more.max(vec.len() / 8).max(1024));
+    if vec.capacity() - vec.len() >= more {
+        return;
+    }
+    vec.reserve_exact(more.max(vec.len() / 8).max(1024));
+    let bytes = vec.capacity() * size_of::<T>();
+    if bytes >= LARGE_BYTES {
+        // Outward to whole pages: `realloc` can only move a mapping that has the same advice throughout.
+        let from = vec.as_ptr().addr() & !(PAGE_BYTES - 1);
+        let to = (vec.as_ptr().addr() + bytes).next_multiple_of(PAGE_BYTES);
+        // SAFETY: this advice changes no contents, only what backs them; where it is refused (no such
+        // kernel option), all works as before, so the result does not matter.
+        unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_HUGEPAGE) };
     }
 }
+
+const PAGE_BYTES: usize = 4096;
+
+/// From here on an allocation is worth a system call when it grows.
+const LARGE_BYTES: usize = 4 << 20;
 
 /// The runs of `words`: a block without a base, how many there are, and what they hold.
 fn compress(words: &Words) -> (Block, usize, Words) {
@@ -212,8 +233,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packing_keeps_every_word(ops in prop::collection::vec((any::<u8>(), 0usize..257, 0u32..4), 1..200)) {
-            let mut pool = Pool::new();
+        fn packing_keeps_every_word(ops in prop::collection::vec((any::<u8>(), 0usize..257, 0i32..4), 1..200)) {
+            let mut pool = Pool::new(9);
             let mut live: Vec<(Block, Words)> = Vec::new();
             for (at, end, word) in ops {
                 match live.get_mut(usize::from(at % 16)) {
@@ -233,6 +254,7 @@ mod tests {
                     pool.compact(live.iter_mut().map(|(block, _)| block));
                     prop_assert_eq!(pool.free_words, 0);
                 }
+                prop_assert_eq!(pool.words()[FILLER], 9);
                 for (block, words) in &live {
                     prop_assert_eq!(&pool.unpack(block), words);
                     for i in 0..=255u8 {

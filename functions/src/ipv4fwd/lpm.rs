@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use super::block::{Block, Pool, Words, grow};
+use super::block::{Block, Pool, Word, Words, grow};
 use super::{Address, NextHop, Prefix};
 
 /// The most routes a table can be made for: 16,777,216.
@@ -32,12 +32,23 @@ pub const MAX_ROUTES: usize = 1 << 24;
 /// Bits decided by the first array.
 const FIRST: u8 = 16;
 
-/// A slot with this bit leads to the node of the number in its other bits; without it, it is a route:
-/// the next hop in the low 16 bits, and above them how many of the bits decided here it fixes.
-pub(super) const CHILD: u32 = 1 << 31;
+/// The sign of a slot that leads to a node; the bits below are the node's number. A slot that is not
+/// negative is a route: the next hop in the low 16 bits, above them the length of the prefix plus 1. So
+/// of two slots the more specific route is the greater number, and one that leads to a node is less
+/// than any route: a look-up takes the maximum.
+const CHILD: Word = Word::MIN;
 
-/// A slot that no route of its own node covers.
-pub(super) const NONE: u32 = 0xffff;
+/// A slot that no route of its own node covers: less than any route.
+pub(super) const NONE: Word = 0xffff;
+
+/// The number of the node that a negative slot leads to.
+#[inline(always)]
+pub(super) fn child(slot: Word) -> usize {
+    (slot & !CHILD).cast_unsigned() as usize
+}
+
+/// The end of the list of free nodes.
+const NO_NODE: Word = Word::MAX;
 
 /// The `shift` of a node that is not in use.
 const FREE: u8 = u8::MAX;
@@ -50,7 +61,7 @@ pub(super) struct Node<A> {
     pub(super) block: Block,
     /// The route of the slot that leads here, for addresses that find none below. While the node is
     /// free: the next free one.
-    pub(super) miss: u32,
+    pub(super) miss: Word,
     /// How many bits of the address stand behind the eight decided here.
     pub(super) shift: u8,
     /// The bits before them, followed by 0.
@@ -61,16 +72,16 @@ pub(super) struct Node<A> {
 #[derive(Clone, Copy)]
 enum Slot {
     First(u16),
-    Node(u32, u8),
+    Node(usize, u8),
 }
 
 /// A table of routes from prefixes to next hops.
 #[derive(Clone)]
 pub struct Lpm<A> {
-    pub(super) first: Box<[u32; 1 << FIRST]>,
+    pub(super) first: Box<[Word; 1 << FIRST]>,
     pub(super) nodes: Vec<Node<A>>,
     pub(super) pool: Pool,
-    free_node: u32,
+    free_node: Word,
     /// The routes themselves, by length: what a removed route had covered must be found again.
     routes: Box<[BTreeMap<A, NextHop>]>,
     len: usize,
@@ -106,8 +117,8 @@ impl<A: Address> Lpm<A> {
         Lpm {
             first: Box::new([NONE; 1 << FIRST]),
             nodes: Vec::new(),
-            pool: Pool::new(),
-            free_node: u32::MAX,
+            pool: Pool::new(NONE),
+            free_node: NO_NODE,
             routes: vec![BTreeMap::new(); usize::from(A::BITS) + 1].into(),
             len: 0,
             max_routes: max_routes.min(MAX_ROUTES),
@@ -160,8 +171,9 @@ impl<A: Address> Lpm<A> {
             return Ok(old);
         }
         let place = Place::of(prefix);
-        let leaf = place.leaf(hop);
-        let paint = |slot| if fixed_bits(slot) <= place.fixed { leaf } else { slot };
+        let leaf = leaf(prefix.len_bits(), hop);
+        // A route of the same length over the same slot is this one.
+        let paint = |slot| if slot >> 16 <= leaf >> 16 { leaf } else { slot };
         match place.depth {
             None => {
                 paint_slots(&mut self.first[place.slots], &mut self.nodes, paint);
@@ -178,7 +190,7 @@ impl<A: Address> Lpm<A> {
         let hop = self.routes[usize::from(prefix.len_bits())].remove(&prefix.addr())?;
         self.len -= 1;
         let place = Place::of(prefix);
-        let leaf = place.leaf(hop);
+        let leaf = leaf(prefix.len_bits(), hop);
         let cover = self.cover(prefix);
         let paint = |slot| if slot == leaf { cover } else { slot };
         match place.depth {
@@ -192,27 +204,27 @@ impl<A: Address> Lpm<A> {
     }
 
     /// The slot value of the longest shorter route over `prefix` that ends in the same node.
-    fn cover(&self, prefix: Prefix<A>) -> u32 {
+    fn cover(&self, prefix: Prefix<A>) -> Word {
         let place = Place::of(prefix);
         let shortest = place.depth.map_or(0, |depth| depth + 1);
         let mut shorter = (shortest..prefix.len_bits()).rev().filter_map(|len| Prefix::new(prefix.addr(), len).ok());
-        shorter.find_map(|p| Some(Place::of(p).leaf(self.get(p)?))).unwrap_or(NONE)
+        shorter.find_map(|p| Some(leaf(p.len_bits(), self.get(p)?))).unwrap_or(NONE)
     }
 
     /// Paints `slots` of the node that decides the eight bits after `depth` on the way to `addr`, and
     /// makes it first if there is none.
-    fn insert_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
+    fn insert_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(Word) -> Word) {
         let mut slot = Slot::First(addr.first_16());
         loop {
             let at = self.read(slot);
-            if at & CHILD == 0 {
+            if at >= 0 {
                 let mut words = [NONE; 256];
                 paint_slots(&mut words[slots], &mut self.nodes, paint);
                 let node = self.new_node(addr, depth, at, &words);
-                return self.write(slot, CHILD | node);
+                return self.write(slot, node);
             }
-            let below = at & !CHILD;
-            let node = self.nodes[below as usize];
+            let below = child(at);
+            let node = self.nodes[below];
             let node_depth = A::BITS - 8 - node.shift;
             let common = addr.common_bits(node.key).min(depth).min(node_depth) & !7;
             if common == node_depth && common == depth {
@@ -226,28 +238,28 @@ impl<A: Address> Lpm<A> {
             let shift = A::BITS - 8 - common;
             let mut words = [NONE; 256];
             words[usize::from(node.key.byte(shift))] = at;
-            self.nodes[below as usize].miss = NONE;
+            self.nodes[below].miss = NONE;
             if common == depth {
                 paint_slots(&mut words[slots], &mut self.nodes, paint);
             } else {
                 let mut end = [NONE; 256];
                 paint_slots(&mut end[slots], &mut self.nodes, paint);
-                words[usize::from(addr.byte(shift))] = CHILD | self.new_node(addr, depth, NONE, &end);
+                words[usize::from(addr.byte(shift))] = self.new_node(addr, depth, NONE, &end);
             }
             let between = self.new_node(addr, common, node.miss, &words);
-            return self.write(slot, CHILD | between);
+            return self.write(slot, between);
         }
     }
 
     /// Paints `slots` of the node that [`Lpm::insert_below`] painted, and drops nodes no longer needed.
-    fn remove_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
+    fn remove_below(&mut self, addr: A, depth: u8, slots: Range<usize>, paint: impl Fn(Word) -> Word) {
         let mut slot = Slot::First(addr.first_16());
         let mut above = slot;
         loop {
             let at = self.read(slot);
-            assert!(at & CHILD != 0, "every route has a node in which it ends");
-            let below = at & !CHILD;
-            let shift = self.nodes[below as usize].shift;
+            assert!(at < 0, "every route has a node in which it ends");
+            let below = child(at);
+            let shift = self.nodes[below].shift;
             if A::BITS - 8 - shift == depth {
                 self.paint_node(below, slots, paint);
                 break;
@@ -264,61 +276,62 @@ impl<A: Address> Lpm<A> {
     /// Drops the node that `slot` leads to if it decides nothing: no routes, and at most one child whose
     /// whole slot no route covers. Returns whether it went.
     fn simplify(&mut self, slot: Slot) -> bool {
-        let node_at = self.read(slot) & !CHILD;
+        let node_at = child(self.read(slot));
         let node = self.nodes[node_at as usize];
         let words = self.pool.unpack(&node.block);
-        let mut child = None;
+        let mut only = None;
         for &word in words.iter().filter(|&&word| word != NONE) {
-            if word & CHILD == 0 || child.is_some() || self.nodes[(word & !CHILD) as usize].miss != NONE {
+            if word >= 0 || only.is_some() || self.nodes[child(word)].miss != NONE {
                 return false;
             }
-            child = Some(word);
+            only = Some(word);
         }
-        if let Some(child) = child {
-            self.nodes[(child & !CHILD) as usize].miss = node.miss;
+        if let Some(only) = only {
+            self.nodes[child(only)].miss = node.miss;
         }
-        self.write(slot, child.unwrap_or(node.miss));
+        self.write(slot, only.unwrap_or(node.miss));
         self.pool.release(&node.block);
-        self.nodes[node_at as usize] = Node { miss: self.free_node, shift: FREE, ..node };
-        self.free_node = node_at;
+        self.nodes[node_at] = Node { miss: self.free_node, shift: FREE, ..node };
+        self.free_node = node_at as Word;
         true
     }
 
-    fn new_node(&mut self, addr: A, depth: u8, miss: u32, words: &Words) -> u32 {
+    /// Takes a node and returns the slot that leads to it.
+    fn new_node(&mut self, addr: A, depth: u8, miss: Word, words: &Words) -> Word {
         let block = self.pool.pack(words);
         let node = Node { block, miss, shift: A::BITS - 8 - depth, key: addr.truncate(depth) };
         let at = self.free_node;
         if let Some(free) = self.nodes.get_mut(at as usize) {
             self.free_node = free.miss;
             *free = node;
-            return at;
+            return CHILD | at;
         }
         grow(&mut self.nodes, 1);
         self.nodes.push(node);
-        (self.nodes.len() - 1) as u32
+        CHILD | (self.nodes.len() - 1) as Word
     }
 
-    fn paint_node(&mut self, at: u32, slots: Range<usize>, paint: impl Fn(u32) -> u32) {
-        let mut words = self.pool.unpack(&self.nodes[at as usize].block);
+    fn paint_node(&mut self, at: usize, slots: Range<usize>, paint: impl Fn(Word) -> Word) {
+        let mut words = self.pool.unpack(&self.nodes[at].block);
         if paint_slots(&mut words[slots], &mut self.nodes, paint) {
-            self.pool.repack(&mut self.nodes[at as usize].block, &words);
+            self.pool.repack(&mut self.nodes[at].block, &words);
         }
     }
 
-    fn read(&self, slot: Slot) -> u32 {
+    fn read(&self, slot: Slot) -> Word {
         match slot {
             Slot::First(at) => self.first[usize::from(at)],
-            Slot::Node(node, at) => self.pool.words()[self.nodes[node as usize].block.index(at)],
+            Slot::Node(node, at) => self.pool.words()[self.nodes[node].block.index(at)],
         }
     }
 
-    fn write(&mut self, slot: Slot, word: u32) {
+    fn write(&mut self, slot: Slot, word: Word) {
         match slot {
             Slot::First(at) => self.first[usize::from(at)] = word,
             Slot::Node(node, at) => {
-                let mut words = self.pool.unpack(&self.nodes[node as usize].block);
+                let mut words = self.pool.unpack(&self.nodes[node].block);
                 words[usize::from(at)] = word;
-                self.pool.repack(&mut self.nodes[node as usize].block, &words);
+                self.pool.repack(&mut self.nodes[node].block, &words);
             }
         }
     }
@@ -337,39 +350,33 @@ struct Place {
     depth: Option<u8>,
     /// The slots it covers there.
     slots: Range<usize>,
-    /// How many of the bits decided there it fixes.
-    fixed: u8,
 }
 
 impl Place {
     fn of<A: Address>(prefix: Prefix<A>) -> Place {
         let (addr, len) = (prefix.addr(), prefix.len_bits());
-        let (depth, fixed, from, all) = if len <= FIRST {
-            (None, len, usize::from(addr.first_16()), FIRST)
+        let (depth, from, open_bits) = if len <= FIRST {
+            (None, usize::from(addr.first_16()), FIRST - len)
         } else {
             let depth = (len - 1) & !7;
-            (Some(depth), len - depth, usize::from(addr.byte(A::BITS - 8 - depth)), 8)
+            (Some(depth), usize::from(addr.byte(A::BITS - 8 - depth)), depth + 8 - len)
         };
-        Place { depth, slots: from..from + (1 << (all - fixed)), fixed }
-    }
-
-    fn leaf(&self, hop: NextHop) -> u32 {
-        u32::from(self.fixed) << 16 | u32::from(hop.0)
+        Place { depth, slots: from..from + (1 << open_bits) }
     }
 }
 
-/// How many of a node's bits the route in a slot fixes; 0 if there is none.
-fn fixed_bits(slot: u32) -> u8 {
-    (slot >> 16) as u8
+/// The slot that shows the route of a prefix of `len` bits to `hop`.
+fn leaf(len: u8, hop: NextHop) -> Word {
+    (Word::from(len) + 1) << 16 | Word::from(hop.0)
 }
 
 /// Changes every slot by `paint`; of one that leads to a node, what is remembered there. Returns
 /// whether `slots` themselves changed.
-fn paint_slots<A>(slots: &mut [u32], nodes: &mut [Node<A>], paint: impl Fn(u32) -> u32) -> bool {
+fn paint_slots<A>(slots: &mut [Word], nodes: &mut [Node<A>], paint: impl Fn(Word) -> Word) -> bool {
     let mut changed = false;
     for slot in slots {
-        if *slot & CHILD != 0 {
-            let miss = &mut nodes[(*slot & !CHILD) as usize].miss;
+        if *slot < 0 {
+            let miss = &mut nodes[child(*slot)].miss;
             *miss = paint(*miss);
         } else {
             let new = paint(*slot);
@@ -390,9 +397,9 @@ impl<A: Address> Lpm<A> {
     pub(super) fn assert_is_minimal(&self) {
         for node in self.nodes.iter().filter(|node| node.shift != FREE) {
             let words = self.pool.unpack(&node.block);
-            let children: Vec<u32> = words.iter().filter(|&&word| word & CHILD != 0).map(|word| word & !CHILD).collect();
-            let covered = children.iter().any(|&child| self.nodes[child as usize].miss != NONE);
-            let routes = words.iter().any(|&word| word & CHILD == 0 && word != NONE);
+            let children: Vec<usize> = words.iter().filter(|&&word| word < 0).map(|&word| child(word)).collect();
+            let covered = children.iter().any(|&child| self.nodes[child].miss != NONE);
+            let routes = words.iter().any(|&word| word >= 0 && word != NONE);
             assert!(routes || covered || children.len() > 1);
         }
         assert!(self.nodes_in_use() <= 2 * self.len);

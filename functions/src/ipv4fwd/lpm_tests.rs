@@ -60,9 +60,7 @@ fn prefix<A: Random>(rng: &mut TestRng, known: &[Prefix<A>]) -> Prefix<A> {
             _ => {
                 // Agrees with `near` up to its length, or a little less, then random.
                 let keep = near.len_bits().saturating_sub(below(rng, 3) as u8);
-                addr = (0..keep).fold(addr, |a, bit| {
-                    if a.common_bits(near.addr()) == bit { a.flip(bit) } else { a }
-                });
+                addr = (0..keep).fold(addr, |a, bit| if a.common_bits(near.addr()) == bit { a.flip(bit) } else { a });
                 len = len.max(keep);
             }
         }
@@ -80,12 +78,7 @@ fn address<A: Random>(rng: &mut TestRng, known: &[Prefix<A>]) -> A {
     match below(rng, 4) {
         0 => near.addr(),
         1 => near.addr().flip(below(rng, usize::from(A::BITS)) as u8),
-        _ => {
-            (0..near.len_bits()).fold(
-                addr,
-                |a, bit| if a.common_bits(near.addr()) == bit { a.flip(bit) } else { a },
-            )
-        }
+        _ => (0..near.len_bits()).fold(addr, |a, bit| if a.common_bits(near.addr()) == bit { a.flip(bit) } else { a }),
     }
 }
 
