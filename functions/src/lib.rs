@@ -15,3 +15,4 @@ pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 pub use function::{At, Function, Runner, Step};
 
 pub mod ipv4fwd;
+pub mod limiter;

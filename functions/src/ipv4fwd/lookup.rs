@@ -9,7 +9,7 @@ use super::{Address, NextHop};
 const LANES: usize = 32;
 
 /// A table whose nodes take more bytes than this is not expected to stay in the nearer caches.
-const NEAR_BYTES: usize = 256 << 10;
+pub(super) const NEAR_BYTES: usize = 256 << 10;
 
 impl<A: Address> Lpm<A> {
     /// The next hop of the longest prefix that covers `addr`, or [`NextHop::NONE`].

@@ -277,7 +277,7 @@ impl<A: Address> Lpm<A> {
     /// whole slot no route covers. Returns whether it went.
     fn simplify(&mut self, slot: Slot) -> bool {
         let node_at = child(self.read(slot));
-        let node = self.nodes[node_at as usize];
+        let node = self.nodes[node_at];
         let words = self.pool.unpack(&node.block);
         let mut only = None;
         for &word in words.iter().filter(|&&word| word != NONE) {

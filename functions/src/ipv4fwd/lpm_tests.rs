@@ -83,12 +83,14 @@ fn address<A: Random>(rng: &mut TestRng, known: &[Prefix<A>]) -> A {
 }
 
 /// Random inserts, changes and removals with look-ups between; then everything is taken out again.
-fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize) -> usize {
+/// Returns how many look-ups there were and how many nodes at most.
+fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize) -> (usize, usize) {
     let rng = &mut TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut naive = Naive { routes: BTreeMap::new() };
     let mut lpm = Lpm::new(1 << 20);
     let mut known: Vec<Prefix<A>> = Vec::new();
-    let (mut addrs, mut hops, mut lookups) = (Vec::new(), Vec::new(), 0);
+    let (mut addrs, mut hops) = (Vec::new(), Vec::new());
+    let mut most_nodes = 0;
     for _ in 0..updates {
         if known.len() > below(rng, 2 * keep) {
             let p = known.swap_remove(below(rng, known.len()));
@@ -109,7 +111,7 @@ fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize)
         hops.clear();
         hops.resize(lookups_each, NextHop::new(7));
         lpm.lookup_batch(&addrs, &mut hops);
-        lookups += lookups_each;
+        most_nodes = most_nodes.max(lpm.nodes.len());
         for (&addr, &hop) in addrs.iter().zip(&hops) {
             assert_eq!((addr, hop), (addr, naive.lookup(addr)));
             assert_eq!(lpm.lookup(addr), hop);
@@ -122,19 +124,21 @@ fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize)
     }
     lpm.assert_is_minimal();
     assert!(lpm.is_empty() && lpm.nodes_in_use() == 0);
-    lookups
+    (updates * lookups_each, most_nodes)
 }
 
 #[test]
 fn ipv4_agrees_with_the_definition() {
-    let n = agrees::<u32>(1, 40_000, 12, 20) + agrees::<u32>(2, 20_000, 20, 2_000) + agrees::<u32>(3, 500, 400, 300);
-    assert!(n >= 1_000_000, "{n}");
+    let runs = [agrees::<u32>(1, 40_000, 12, 20), agrees(2, 20_000, 20, 2_000), agrees(3, 40_000, 10, 40_000)];
+    assert!(runs.iter().map(|(lookups, _)| lookups).sum::<usize>() >= 1_000_000, "{runs:?}");
+    assert!(runs[2].1 * 64 > super::lookup::NEAR_BYTES, "large enough to fetch ahead: {runs:?}");
 }
 
 #[test]
 fn ipv6_agrees_with_the_definition() {
-    let n = agrees::<u128>(4, 30_000, 20, 20) + agrees::<u128>(5, 20_000, 10, 2_000) + agrees::<u128>(6, 500, 400, 300);
-    assert!(n >= 1_000_000, "{n}");
+    let runs = [agrees::<u128>(4, 30_000, 20, 20), agrees(5, 20_000, 10, 2_000), agrees(6, 40_000, 10, 40_000)];
+    assert!(runs.iter().map(|(lookups, _)| lookups).sum::<usize>() >= 1_000_000, "{runs:?}");
+    assert!(runs[2].1 * 64 > super::lookup::NEAR_BYTES, "large enough to fetch ahead: {runs:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod address;
 mod block;
 mod lookup;
 mod lpm;
-//ROUTES
+pub mod routes;
 
 pub use address::{Address, BadLength, Prefix};
 pub use lpm::{InsertError, Lpm, MAX_ROUTES};
