@@ -129,14 +129,19 @@ fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize)
 
 #[test]
 fn ipv4_agrees_with_the_definition() {
-    let runs = [agrees::<u32>(1, 40_000, 12, 20), agrees(2, 20_000, 20, 2_000), agrees(3, 40_000, 10, 40_000)];
+    let runs =
+        [agrees::<u32>(1, 40_000, 12, 20), agrees::<u32>(2, 20_000, 20, 2_000), agrees::<u32>(3, 40_000, 10, 40_000)];
     assert!(runs.iter().map(|(lookups, _)| lookups).sum::<usize>() >= 1_000_000, "{runs:?}");
     assert!(runs[2].1 * 64 > super::lookup::NEAR_BYTES, "large enough to fetch ahead: {runs:?}");
 }
 
 #[test]
 fn ipv6_agrees_with_the_definition() {
-    let runs = [agrees::<u128>(4, 30_000, 20, 20), agrees(5, 20_000, 10, 2_000), agrees(6, 40_000, 10, 40_000)];
+    let runs = [
+        agrees::<u128>(4, 30_000, 20, 20),
+        agrees::<u128>(5, 20_000, 10, 2_000),
+        agrees::<u128>(6, 40_000, 10, 40_000),
+    ];
     assert!(runs.iter().map(|(lookups, _)| lookups).sum::<usize>() >= 1_000_000, "{runs:?}");
     assert!(runs[2].1 * 64 > super::lookup::NEAR_BYTES, "large enough to fetch ahead: {runs:?}");
 }
