@@ -140,3 +140,27 @@ impl<A: Address> fmt::Debug for Prefix<A> {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_hold_their_first_bits() {
+        let p = Prefix::new(0x0a01_0203u32, 15).unwrap();
+        assert_eq!((p.addr(), p.len_bits(), p.to_string().as_str()), (0x0a00_0000, 15, "10.0.0.0/15"));
+        assert!(p.contains(0x0a01_ffff) && !p.contains(0x0a02_0000));
+        assert_eq!(Prefix::new(1u32, 33), Err(BadLength { len: 33, max: 32 }));
+        assert_eq!(Prefix::new(1u128, 129).unwrap_err().to_string(), "a prefix length is 0 to 128, not 129");
+        assert_eq!(Prefix::new(u128::MAX, 0).unwrap().to_string(), "::/0");
+        assert_eq!(Prefix::new(u32::MAX, 32).unwrap().to_string(), "255.255.255.255/32");
+    }
+
+    #[test]
+    fn a_step_compares_what_stands_before_its_byte() {
+        assert_eq!(0x0a01_0203u32.step(0x0a01_0000, 8), (true, 2));
+        assert_eq!(0x0a01_0203u32.step(0x0a02_0000, 8), (false, 2));
+        assert_eq!((0x2001_0db8u128 << 96).step(0x2001 << 112, 104), (true, 0x0d));
+        assert_eq!(0x0a01_0203u32.common_bits(0x0a01_0303), 23);
+    }
+}

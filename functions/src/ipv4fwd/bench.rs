@@ -7,10 +7,11 @@
 //! routes; `random`: 4 million addresses anywhere in unicast space.
 
 use std::arch::x86_64::_rdtsc;
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::time::Instant;
 
-use catena_functions::ipv4fwd::{Address, Lpm, NextHop, Prefix};
+use catena_functions::ipv4fwd::{Address, Lpm, NextHop, Prefix, routes};
 
 /// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA '14): SplitMix64.
 struct Random(u64);
@@ -99,9 +100,9 @@ impl Family for u128 {
     }
 }
 
-fn routes<A: Family>(r: &mut Random, n: usize) -> Vec<(Prefix<A>, NextHop)> {
+fn internet<A: Family>(r: &mut Random, n: usize) -> Vec<(Prefix<A>, NextHop)> {
     let all: u64 = A::LENGTHS.iter().map(|&(_, share)| share).sum();
-    let mut routes = std::collections::BTreeSet::new();
+    let mut routes = BTreeSet::new();
     while routes.len() < n {
         let mut at = r.below(all);
         let drawn = A::LENGTHS.iter().find(|&&(_, share)| {
@@ -169,18 +170,28 @@ fn resident() -> usize {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
 
+const MB: f64 = 1e6;
+
+fn loaded<A: Family>(routes: &[(Prefix<A>, NextHop)]) -> (Lpm<A>, String) {
+    let before = resident();
+    let start = Instant::now();
+    let mut lpm = Lpm::new(routes.len());
+    for &(p, hop) in routes {
+        lpm.insert(p, hop).expect("the table is large enough");
+    }
+    let took = format!(
+        "load {:>5.0} ms  look-up data {:>5.1} MB  resident {:>5.1} MB",
+        start.elapsed().as_secs_f64() * 1e3,
+        lpm.lookup_bytes() as f64 / MB,
+        resident().saturating_sub(before) as f64 / MB,
+    );
+    (lpm, took)
+}
+
 fn family<A: Family>(r: &mut Random) {
-    const MB: f64 = 1e6;
     for n in [1_000, 100_000, 1_000_000] {
-        let routes = routes::<A>(r, n);
-        let before = resident();
-        let start = Instant::now();
-        let mut lpm = Lpm::new(1 << 20);
-        for &(p, hop) in &routes {
-            lpm.insert(p, hop).expect("the table is large enough");
-        }
-        let load = start.elapsed();
-        let resident = resident().saturating_sub(before);
+        let routes = internet::<A>(r, n);
+        let (mut lpm, took) = loaded(&routes);
         let some = |r: &mut Random, n| -> Vec<A> {
             (0..n)
                 .map(|_| {
@@ -203,14 +214,24 @@ fn family<A: Family>(r: &mut Random) {
         }
         let update = (cycles() - start) as f64 / f64::from(2 * updates);
         println!(
-            "{} {n:>9} routes  load {:>5.0} ms  look-up data {:>5.1} MB  resident {:>5.1} MB  cycles: \
-             warm {warm:>4.1} (single {one:>4.0})  within {within:>5.1}  random {random:>5.1}  update {update:>6.0}",
+            "{} {n:>9} routes  {took}  cycles: warm {warm:>4.1} (single {one:>4.0})  within {within:>5.1}  \
+             random {random:>5.1}  update {update:>6.0}",
             A::NAME,
-            load.as_secs_f64() * 1e3,
-            lpm.lookup_bytes() as f64 / MB,
-            resident as f64 / MB,
         );
+        if n == 1_000_000 {
+            let text: String = routes.iter().map(|(p, hop)| format!("{p} {}\n", hop.id().unwrap_or(0))).collect();
+            let start = Instant::now();
+            let read = routes::parse(&text).expect("what was written is read");
+            assert_eq!(read.ipv4.len() + read.ipv6.len(), n);
+            println!("{} {n:>9} routes  read from text in {:.0} ms", A::NAME, start.elapsed().as_secs_f64() * 1e3);
+        }
     }
+    // What takes the most memory: hosts that share as few bits as can be.
+    let hosts: BTreeSet<_> = (0..1_000_000).filter_map(|_| Prefix::new(A::anywhere(r), A::BITS).ok()).collect();
+    let hosts: Vec<_> = hosts.into_iter().map(|p| (p, NextHop::new(r.below(256) as u16))).collect();
+    let (lpm, took) = loaded(&hosts);
+    let there: Vec<A> = (0..1 << 20).map(|_| hosts[r.below(hosts.len() as u64) as usize].0.addr()).collect();
+    println!("{} 1,000,000 hosts   {took}  cycles: within {:>5.1}", A::NAME, measure(&lpm, &there, 2));
 }
 
 fn main() {

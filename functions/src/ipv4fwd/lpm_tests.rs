@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+use super::lpm::{FREE, NONE, child};
 use super::{Address, InsertError, Lpm, Lpm4, NextHop, Prefix};
 
 /// Longest-prefix match as it is defined: every length is tried, the longest first.
@@ -82,6 +83,20 @@ fn address<A: Random>(rng: &mut TestRng, known: &[Prefix<A>]) -> A {
     }
 }
 
+/// Every node decides something, and there are at most twice as many as routes.
+fn assert_minimal<A: Address>(lpm: &Lpm<A>) {
+    let mut in_use = 0;
+    for node in lpm.nodes.iter().filter(|node| node.shift != FREE) {
+        let words = lpm.pool.unpack(&node.block);
+        let children: Vec<usize> = words.iter().filter(|&&word| word < 0).map(|&word| child(word)).collect();
+        let covered = children.iter().any(|&child| lpm.nodes[child].miss != NONE);
+        let routes = words.iter().any(|&word| word >= 0 && word != NONE);
+        assert!(routes || covered || children.len() > 1);
+        in_use += 1;
+    }
+    assert!(in_use <= 2 * lpm.len());
+}
+
 /// Random inserts, changes and removals with look-ups between; then everything is taken out again.
 /// Returns how many look-ups there were and how many nodes at most.
 fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize) -> (usize, usize) {
@@ -118,12 +133,12 @@ fn agrees<A: Random>(seed: u8, updates: usize, lookups_each: usize, keep: usize)
         }
     }
     assert!(lpm.routes().map(|(p, hop)| ((p.len_bits(), p.addr()), hop)).eq(naive.routes));
-    lpm.assert_is_minimal();
+    assert_minimal(&lpm);
     for p in known {
         assert!(lpm.remove(p).is_some());
     }
-    lpm.assert_is_minimal();
-    assert!(lpm.is_empty() && lpm.nodes_in_use() == 0);
+    assert_minimal(&lpm);
+    assert!(lpm.is_empty());
     (updates * lookups_each, most_nodes)
 }
 
@@ -186,7 +201,8 @@ fn memory_stays_within_its_bound_under_churn() {
             lpm.remove(gone);
         }
     }
-    let bound = (1 << 18) + 190 * (keep + 1) + (1 << 17);
+    // What the head of `lpm` promises, and the least that allocations grow by.
+    let bound = (1 << 18) + 215 * (keep + 1) + 1024 * 64;
     assert!(lpm.len() <= keep && lpm.lookup_bytes() < bound, "{} routes, {} bytes", lpm.len(), lpm.lookup_bytes());
 }
 
