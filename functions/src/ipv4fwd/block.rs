@@ -262,6 +262,10 @@ mod tests {
                     }
                 }
             }
+            for (block, _) in &live {
+                pool.release(block);
+            }
+            prop_assert_eq!(pool.free_words, pool.words.len() - 1, "all but the filler is free again");
         }
     }
 

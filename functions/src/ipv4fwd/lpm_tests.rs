@@ -201,6 +201,11 @@ fn memory_stays_within_its_bound_under_churn() {
             lpm.remove(gone);
         }
     }
+    let mut fresh = Lpm::<u128>::new(1 << 20);
+    for (p, hop) in lpm.routes() {
+        fresh.insert(p, hop).unwrap();
+    }
+    assert!(lpm.lookup_bytes() < fresh.lookup_bytes() * 3 / 2, "{} and {}", lpm.lookup_bytes(), fresh.lookup_bytes());
     // What the head of `lpm` promises, and the least that allocations grow by.
     let bound = (1 << 18) + 215 * (keep + 1) + 1024 * 64;
     assert!(lpm.len() <= keep && lpm.lookup_bytes() < bound, "{} routes, {} bytes", lpm.len(), lpm.lookup_bytes());
