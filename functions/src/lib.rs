@@ -8,11 +8,10 @@
 pub mod config;
 pub mod descriptor;
 pub mod function;
+pub mod ipv4fwd;
+pub mod limiter;
 pub mod registry;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 pub use function::{At, Function, Runner, Step};
-
-pub mod ipv4fwd;
-pub mod limiter;

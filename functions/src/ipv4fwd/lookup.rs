@@ -1,6 +1,6 @@
 //! Look-ups: one address, or a batch whose cache misses overlap.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use catena_packet::buffer::prefetch;
 
 use super::lpm::{Lpm, NONE, child};
 use super::{Address, NextHop};
@@ -71,11 +71,11 @@ impl<A: Address> Lpm<A> {
             if FAR {
                 let mut runs = [(0, 0); LANES];
                 for lane in lanes(open) {
-                    prefetch(&self.nodes, child(slots[lane]));
+                    prefetch(self.nodes.as_ptr().wrapping_add(child(slots[lane])));
                 }
                 for lane in lanes(open) {
                     runs[lane] = self.step(addrs[lane], slots[lane]);
-                    prefetch(self.pool.words(), runs[lane].0);
+                    prefetch(self.pool.words().as_ptr().wrapping_add(runs[lane].0));
                 }
                 for lane in lanes(open) {
                     let (run, miss) = runs[lane];
@@ -127,10 +127,4 @@ fn lanes(mut bits: u32) -> impl Iterator<Item = usize> {
         bits &= bits.wrapping_sub(1);
         (lane < LANES).then_some(lane)
     })
-}
-
-#[inline(always)]
-fn prefetch<T>(slice: &[T], at: usize) {
-    // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast()) }
 }
