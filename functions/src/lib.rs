@@ -8,6 +8,8 @@
 pub mod config;
 pub mod descriptor;
 pub mod function;
+pub mod ipv4fwd;
+pub mod limiter;
 pub mod registry;
 
 pub use config::{Args, Kind, Param, Value};
