@@ -13,5 +13,5 @@ pub mod limiter;
 pub mod registry;
 
 pub use config::{Args, Kind, Param, Value};
-pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
+pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
 pub use function::{At, Function, Runner, Step};
