@@ -61,7 +61,7 @@ fn kind(kind: &Kind) -> policy::ParamKind {
         Kind::Endpoint => P::Endpoint,
         Kind::Range => P::Range,
         Kind::File => P::File,
-        Kind::List(ref of) => P::List(Box::new(self::kind(of))),
+        Kind::List(of) => P::List(Box::new(self::kind(of))),
         Kind::Record => P::Record,
         Kind::OneOf(kinds) => P::OneOf(kinds.iter().map(self::kind).collect()),
         Kind::Any => P::Any,
