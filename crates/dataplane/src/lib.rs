@@ -13,6 +13,7 @@ pub mod counter;
 pub mod graph;
 pub mod module;
 pub mod pipeline;
+pub mod port;
 pub mod queue;
 pub mod random;
 pub mod schedule;
