@@ -10,6 +10,7 @@ pub mod attribute;
 pub mod branch;
 pub mod clock;
 pub mod counter;
+pub mod generator;
 pub mod graph;
 pub mod module;
 pub mod pipeline;
