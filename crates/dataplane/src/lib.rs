@@ -18,6 +18,7 @@ pub mod port;
 pub mod queue;
 pub mod random;
 pub mod schedule;
+pub mod steer;
 pub mod task;
 pub mod worker;
 
