@@ -160,11 +160,7 @@ impl Delta {
     #[inline]
     #[must_use]
     pub const fn apply_udp(self, check: u16) -> u16 {
-        if check == 0 {
-            0
-        } else {
-            udp_nonzero(self.apply(check))
-        }
+        if check == 0 { 0 } else { udp_nonzero(self.apply(check)) }
     }
 
     /// Add with end-around carry, so that any number of changes stays exact.
@@ -208,10 +204,7 @@ mod tests {
 
     #[test]
     fn rfc_1071_example() {
-        assert_eq!(
-            sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-            0xddf2
-        );
+        assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
     }
 
     #[test]

@@ -113,13 +113,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Ethernet {} > {} type 0x{:04x}",
-            self.src(),
-            self.dst(),
-            self.ethertype()
-        )
+        write!(f, "Ethernet {} > {} type 0x{:04x}", self.src(), self.dst(), self.ethertype())
     }
 }
 
@@ -127,17 +121,12 @@ impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
 mod tests {
     use super::*;
 
-    const FRAME: [u8; 15] = [
-        1, 2, 3, 4, 5, 6, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x08, 0x00, 0x45,
-    ];
+    const FRAME: [u8; 15] = [1, 2, 3, 4, 5, 6, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x08, 0x00, 0x45];
 
     #[test]
     fn reads() {
         let frame = Packet::new_checked(&FRAME).unwrap();
-        assert_eq!(
-            frame.to_string(),
-            "Ethernet 1a:1b:1c:1d:1e:1f > 01:02:03:04:05:06 type 0x0800"
-        );
+        assert_eq!(frame.to_string(), "Ethernet 1a:1b:1c:1d:1e:1f > 01:02:03:04:05:06 type 0x0800");
         assert_eq!(frame.payload(), [0x45]);
         assert!(frame.dst().is_multicast() && !frame.src().is_multicast());
     }
@@ -154,9 +143,6 @@ mod tests {
 
     #[test]
     fn refuses_a_truncated_header() {
-        assert_eq!(
-            Packet::new_checked(&FRAME[..13]),
-            Err(Malformed::EthernetTruncated)
-        );
+        assert_eq!(Packet::new_checked(&FRAME[..13]), Err(Malformed::EthernetTruncated));
     }
 }

@@ -48,23 +48,14 @@ impl FlowKeyV4 {
     /// Return the key as two words: equal words, equal keys.
     #[inline]
     pub const fn words(&self) -> [u64; 2] {
-        [
-            self.src as u64 | (self.dst as u64) << 32,
-            tail(self.sport, self.dport, self.proto),
-        ]
+        [self.src as u64 | (self.dst as u64) << 32, tail(self.sport, self.dport, self.proto)]
     }
 
     /// Return the key of the opposite direction.
     #[inline]
     #[must_use]
     pub const fn reverse(&self) -> Self {
-        FlowKeyV4 {
-            src: self.dst,
-            dst: self.src,
-            sport: self.dport,
-            dport: self.sport,
-            proto: self.proto,
-        }
+        FlowKeyV4 { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, proto: self.proto }
     }
 
     /// Return the one of the key and its reverse whose source is smaller: the same for both directions.
@@ -73,11 +64,7 @@ impl FlowKeyV4 {
     pub fn canonical(&self) -> Self {
         let source = (self.src as u64) << 16 | self.sport as u64;
         let destination = (self.dst as u64) << 16 | self.dport as u64;
-        if source <= destination {
-            *self
-        } else {
-            self.reverse()
-        }
+        if source <= destination { *self } else { self.reverse() }
     }
 
     /// Hash the key.
@@ -139,13 +126,7 @@ impl FlowKeyV6 {
     #[inline]
     #[must_use]
     pub const fn reverse(&self) -> Self {
-        FlowKeyV6 {
-            src: self.dst,
-            dst: self.src,
-            sport: self.dport,
-            dport: self.sport,
-            proto: self.proto,
-        }
+        FlowKeyV6 { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, proto: self.proto }
     }
 
     /// Return the one of the key and its reverse whose source is smaller: the same for both directions.
@@ -154,11 +135,7 @@ impl FlowKeyV6 {
     pub fn canonical(&self) -> Self {
         let source = (number(self.src), self.sport);
         let destination = (number(self.dst), self.dport);
-        if source <= destination {
-            *self
-        } else {
-            self.reverse()
-        }
+        if source <= destination { *self } else { self.reverse() }
     }
 
     /// Hash the key.
@@ -198,20 +175,12 @@ impl FlowKey {
     pub fn new(src: SocketAddr, dst: SocketAddr, proto: u8) -> Option<Self> {
         let (sport, dport) = (src.port(), dst.port());
         match (src.ip(), dst.ip()) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => Some(FlowKey::V4(FlowKeyV4 {
-                src: src.to_bits(),
-                dst: dst.to_bits(),
-                sport,
-                dport,
-                proto,
-            })),
-            (IpAddr::V6(src), IpAddr::V6(dst)) => Some(FlowKey::V6(FlowKeyV6 {
-                src: halves(src),
-                dst: halves(dst),
-                sport,
-                dport,
-                proto,
-            })),
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                Some(FlowKey::V4(FlowKeyV4 { src: src.to_bits(), dst: dst.to_bits(), sport, dport, proto }))
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                Some(FlowKey::V6(FlowKeyV6 { src: halves(src), dst: halves(dst), sport, dport, proto }))
+            }
             _ => None,
         }
     }

@@ -15,13 +15,7 @@ fn key(frame: &[u8]) -> FlowKeyV4 {
 
 #[test]
 fn reads_a_v4_key() {
-    let expected = FlowKeyV4 {
-        src: 0xc000_0201,
-        dst: 0xc633_6407,
-        sport: 0x1234,
-        dport: 53,
-        proto: 17,
-    };
+    let expected = FlowKeyV4 { src: 0xc000_0201, dst: 0xc633_6407, sport: 0x1234, dport: 53, proto: 17 };
     assert_eq!(key(&UDP), expected);
     assert_eq!(expected.words(), [0xc633_6407_c000_0201, 0x11_0035_1234]);
     let either = FlowKey::read(&UDP, &parse(&UDP).unwrap()).unwrap();
@@ -42,10 +36,7 @@ fn reads_a_v6_key() {
     assert_eq!(key.to_string(), "udp [2001:db8::1]:80 > [2001:db8::2]:81");
     assert_eq!(FlowKey::new(key.src(), key.dst(), 17), Some(key));
     let v6 = FlowKeyV6::read(&frame, &layers).unwrap();
-    assert_eq!(
-        v6.words(),
-        [0x2001_0db8 << 32, 1, 0x2001_0db8 << 32, 2, 0x11_0051_0050]
-    );
+    assert_eq!(v6.words(), [0x2001_0db8 << 32, 1, 0x2001_0db8 << 32, 2, 0x11_0051_0050]);
     assert_eq!(FlowKeyV4::read(&frame, &layers), None);
 }
 
@@ -84,27 +75,12 @@ fn directions() {
     let key = key(&UDP);
     assert_eq!(key.reverse().reverse(), key);
     assert_ne!(key.hash(&seed), key.reverse().hash(&seed));
-    assert_eq!(
-        key.symmetric_hash(&seed),
-        key.reverse().symmetric_hash(&seed)
-    );
-    let v6 = FlowKeyV6 {
-        src: [1, 2],
-        dst: [1, 1],
-        sport: 3,
-        dport: 4,
-        proto: 6,
-    };
+    assert_eq!(key.symmetric_hash(&seed), key.reverse().symmetric_hash(&seed));
+    let v6 = FlowKeyV6 { src: [1, 2], dst: [1, 1], sport: 3, dport: 4, proto: 6 };
     assert_eq!(v6.canonical(), v6.reverse());
     assert_eq!(v6.symmetric_hash(&seed), v6.reverse().symmetric_hash(&seed));
     // Same addresses: the ports decide.
-    let own = FlowKeyV4 {
-        src: 1,
-        dst: 1,
-        sport: 9,
-        dport: 8,
-        proto: 6,
-    };
+    let own = FlowKeyV4 { src: 1, dst: 1, sport: 9, dport: 8, proto: 6 };
     assert_eq!(own.canonical(), own.reverse());
 }
 
@@ -114,10 +90,6 @@ fn layers_of_another_frame_read_nothing() {
     assert_eq!(FlowKeyV4::read(&UDP[..36], &layers), None);
     assert_eq!(FlowKeyV4::read(&[], &layers), None);
     assert_eq!(ports(&UDP[..36], &layers), None);
-    let wild = Layers {
-        l4: 9,
-        payload: 1,
-        ..layers
-    };
+    let wild = Layers { l4: 9, payload: 1, ..layers };
     assert_eq!(icmp_identifier(&UDP, &wild), None);
 }

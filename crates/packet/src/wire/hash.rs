@@ -90,10 +90,7 @@ mod tests {
                     }
                 }
                 // Seven standard deviations of a fair coin: 2,000 draws, sigma 22.4.
-                assert!(
-                    flips.iter().all(|&f| f.abs_diff(1_000) < 157),
-                    "word {word} bit {bit}: {flips:?}"
-                );
+                assert!(flips.iter().all(|&f| f.abs_diff(1_000) < 157), "word {word} bit {bit}: {flips:?}");
             }
         }
     }
@@ -105,10 +102,7 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_v6_key_matters() {
-        avalanche(
-            Seed::hash5,
-            &[u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0xff_ffff_ffff],
-        );
+        avalanche(Seed::hash5, &[u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0xff_ffff_ffff]);
     }
 
     /// Neighbouring addresses and ports, as real traffic has them, fill buckets evenly by low and by high bits.
@@ -121,19 +115,13 @@ mod tests {
             for shift in [0, 32, 54] {
                 let mut fill = [0f64; BUCKETS];
                 for key in 0..KEYS {
-                    let words = [
-                        0xc0a8_0000_0a00_0000 + (key & 0xff),
-                        0x06_0050_0400 + ((key >> 8) << 16),
-                    ];
+                    let words = [0xc0a8_0000_0a00_0000 + (key & 0xff), 0x06_0050_0400 + ((key >> 8) << 16)];
                     fill[(seed.hash2(words) >> shift) as usize % BUCKETS] += 1.0;
                 }
                 let mean = KEYS as f64 / BUCKETS as f64;
                 let chi2: f64 = fill.iter().map(|n| (n - mean) * (n - mean) / mean).sum();
                 // 1,023 degrees of freedom: mean 1,023, sigma 45. Six sigma either way.
-                assert!(
-                    (750.0..1_295.0).contains(&chi2),
-                    "seed {number} shift {shift}: {chi2}"
-                );
+                assert!((750.0..1_295.0).contains(&chi2), "seed {number} shift {shift}: {chi2}");
             }
         }
     }
@@ -143,13 +131,8 @@ mod tests {
     fn collisions_depend_on_the_seed() {
         let (known, other) = (Seed::from_number(1), Seed::from_number(2));
         let bucket = |seed: &Seed, key: u64| seed.hash2([key, 6 << 32]) & 0xff;
-        let chosen: Vec<u64> = (0..100_000)
-            .filter(|&key| bucket(&known, key) == 0)
-            .collect();
-        let still = chosen
-            .iter()
-            .filter(|&&key| bucket(&other, key) == 0)
-            .count();
+        let chosen: Vec<u64> = (0..100_000).filter(|&key| bucket(&known, key) == 0).collect();
+        let still = chosen.iter().filter(|&&key| bucket(&other, key) == 0).count();
         assert!(chosen.len() > 300);
         assert!(still < chosen.len() / 20, "{still} of {}", chosen.len());
     }

@@ -150,9 +150,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Walk through the options. The walk ends at the end of the list or after the first bad length.
     pub fn options(&self) -> Options<'_> {
-        Options {
-            rest: &self.buffer.as_ref()[HEADER_LEN..self.header_len()],
-        }
+        Options { rest: &self.buffer.as_ref()[HEADER_LEN..self.header_len()] }
     }
 
     /// Whether the header checksum holds.
@@ -163,12 +161,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Return the sum of the pseudo header of an unfragmented payload (RFC 793 §3.1).
     pub fn pseudo_sum(&self) -> u16 {
         let length = self.total_len() - self.header_len() as u16;
-        checksum::pseudo_v4(
-            self.src().to_bits(),
-            self.dst().to_bits(),
-            self.proto(),
-            length,
-        )
+        checksum::pseudo_v4(self.src().to_bits(), self.dst().to_bits(), self.proto(), length)
     }
 
     /// Return the payload: up to the total length, not to the end of the frame.
@@ -258,22 +251,10 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "IPv4 {} > {} proto {} ttl {}",
-            self.src(),
-            self.dst(),
-            self.proto(),
-            self.ttl()
-        )?;
+        write!(f, "IPv4 {} > {} proto {} ttl {}", self.src(), self.dst(), self.proto(), self.ttl())?;
         if self.is_fragment() {
             let more = if self.more_fragments() { "+" } else { "" };
-            write!(
-                f,
-                " id {} fragment {}{more}",
-                self.ident(),
-                self.fragment_offset()
-            )?;
+            write!(f, " id {} fragment {}{more}", self.ident(), self.fragment_offset())?;
         }
         Ok(())
     }
@@ -305,18 +286,12 @@ impl<'a> Iterator for Options<'a> {
             [] | [END, ..] => None,
             [NO_OPERATION, ref after @ ..] => {
                 self.rest = after;
-                Some(Ok(Ipv4Option {
-                    kind: NO_OPERATION,
-                    data: &[],
-                }))
+                Some(Ok(Ipv4Option { kind: NO_OPERATION, data: &[] }))
             }
             [kind, length, ..] if length >= 2 && usize::from(length) <= rest.len() => {
                 let (option, after) = rest.split_at(usize::from(length));
                 self.rest = after;
-                Some(Ok(Ipv4Option {
-                    kind,
-                    data: &option[2..],
-                }))
+                Some(Ok(Ipv4Option { kind, data: &option[2..] }))
             }
             _ => Some(Err(Malformed::Ipv4Option)),
         }
@@ -329,33 +304,20 @@ mod tests {
 
     /// 192.0.2.1 > 198.51.100.7, UDP, a router-alert option, four bytes of payload, two of padding.
     const PACKET: [u8; 30] = [
-        0x46, 0x02, 0x00, 0x1c, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0xa7, 0x5a, 192, 0, 2, 1, 198,
-        51, 100, 7, //
+        0x46, 0x02, 0x00, 0x1c, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0xa7, 0x5a, 192, 0, 2, 1, 198, 51, 100, 7, //
         0x94, 0x04, 0x00, 0x00, 1, 2, 3, 4, 0, 0,
     ];
 
     #[test]
     fn reads() {
         let packet = Packet::new_checked(&PACKET).unwrap();
-        assert_eq!(
-            packet.to_string(),
-            "IPv4 192.0.2.1 > 198.51.100.7 proto 17 ttl 64"
-        );
-        assert_eq!(
-            (packet.header_len(), packet.tos(), packet.ident()),
-            (24, 2, 0x1234)
-        );
+        assert_eq!(packet.to_string(), "IPv4 192.0.2.1 > 198.51.100.7 proto 17 ttl 64");
+        assert_eq!((packet.header_len(), packet.tos(), packet.ident()), (24, 2, 0x1234));
         assert!(packet.dont_fragment() && !packet.is_fragment());
         assert_eq!(packet.payload(), [1, 2, 3, 4]);
         assert!(packet.verify_checksum());
         let options: Vec<_> = packet.options().collect();
-        assert_eq!(
-            options,
-            [Ok(Ipv4Option {
-                kind: 0x94,
-                data: &[0, 0]
-            })]
-        );
+        assert_eq!(options, [Ok(Ipv4Option { kind: 0x94, data: &[0, 0] })]);
     }
 
     #[test]
@@ -392,10 +354,7 @@ mod tests {
             bytes[place] = value;
             Packet::new_checked(bytes).unwrap_err()
         };
-        assert_eq!(
-            Packet::new_checked(&PACKET[..19]),
-            Err(Malformed::Ipv4Truncated)
-        );
+        assert_eq!(Packet::new_checked(&PACKET[..19]), Err(Malformed::Ipv4Truncated));
         assert_eq!(refused(0, 0x56), Malformed::Ipv4Version);
         assert_eq!(refused(0, 0x44), Malformed::Ipv4HeaderLength);
         assert_eq!(refused(0, 0x4f), Malformed::Ipv4HeaderLength);

@@ -159,14 +159,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "IPv6 {} > {} next {} hops {}",
-            self.src(),
-            self.dst(),
-            self.next_header(),
-            self.hop_limit()
-        )
+        write!(f, "IPv6 {} > {} next {} hops {}", self.src(), self.dst(), self.next_header(), self.hop_limit())
     }
 }
 
@@ -189,32 +182,17 @@ mod tests {
     #[test]
     fn reads_what_it_writes() {
         let packet = Packet::new_checked(packet().into_inner()).unwrap();
-        assert_eq!(
-            packet.to_string(),
-            "IPv6 fe80::1 > 2001:db8::2 next 59 hops 64"
-        );
-        assert_eq!(
-            (packet.traffic_class(), packet.flow_label()),
-            (0xab, 0x1_2345)
-        );
+        assert_eq!(packet.to_string(), "IPv6 fe80::1 > 2001:db8::2 next 59 hops 64");
+        assert_eq!((packet.traffic_class(), packet.flow_label()), (0xab, 0x1_2345));
         assert_eq!(packet.payload(), [1, 2, 3, 4]);
-        assert_eq!(
-            packet.into_inner()[..8],
-            [0x6a, 0xb1, 0x23, 0x45, 0, 4, 59, 64]
-        );
+        assert_eq!(packet.into_inner()[..8], [0x6a, 0xb1, 0x23, 0x45, 0, 4, 59, 64]);
     }
 
     #[test]
     fn refuses_contradicting_lengths() {
         let bytes = packet().into_inner();
-        assert_eq!(
-            Packet::new_checked(&bytes[..39]),
-            Err(Malformed::Ipv6Truncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&bytes[..43]),
-            Err(Malformed::Ipv6PayloadLong)
-        );
+        assert_eq!(Packet::new_checked(&bytes[..39]), Err(Malformed::Ipv6Truncated));
+        assert_eq!(Packet::new_checked(&bytes[..43]), Err(Malformed::Ipv6PayloadLong));
         assert_eq!(Packet::new_checked([0; 40]), Err(Malformed::Ipv6Version));
     }
 }

@@ -58,12 +58,7 @@ pub struct Chain {
 ///
 /// A first fragment must hold its chain whole (RFC 7112 §5): a cut one is malformed.
 pub fn walk(next: u8, payload: &[u8]) -> Result<Chain, Malformed> {
-    let mut chain = Chain {
-        proto: next,
-        offset: 0,
-        fragment: None,
-        authenticated: false,
-    };
+    let mut chain = Chain { proto: next, offset: 0, fragment: None, authenticated: false };
     for count in 0.. {
         if !is_extension(chain.proto) {
             break;
@@ -130,10 +125,7 @@ pub(super) fn authentication_len(data: &[u8]) -> Result<usize, Malformed> {
 
 /// Return the length in bytes of any other header: its field counts 8-byte words less 1 (RFC 6564 §4).
 fn options_len(data: &[u8]) -> Result<usize, Malformed> {
-    match data
-        .get(field::LENGTH)
-        .map(|&length| (usize::from(length) + 1) * 8)
-    {
+    match data.get(field::LENGTH).map(|&length| (usize::from(length) + 1) * 8) {
         Some(length) if length <= data.len() => Ok(length),
         _ => Err(Malformed::Ipv6ExtensionTruncated),
     }
@@ -178,12 +170,7 @@ mod tests {
 
     #[test]
     fn nothing_to_walk() {
-        let chain = Chain {
-            proto: proto::TCP,
-            offset: 0,
-            fragment: None,
-            authenticated: false,
-        };
+        let chain = Chain { proto: proto::TCP, offset: 0, fragment: None, authenticated: false };
         assert_eq!(walk(proto::TCP, &[]), Ok(chain));
         assert_eq!(walk(proto::ESP, &[1]).unwrap().offset, 0);
     }
@@ -192,73 +179,30 @@ mod tests {
     fn walks_every_kind() {
         let ah = [&[proto::UDP, 4, 0, 0][..], &[7; 20]].concat();
         let long = [&[proto::FRAGMENT, 1, 0, 0][..], &[0; 12]].concat();
-        let payload = [
-            options(proto::ROUTING),
-            long,
-            fragment(proto::AH, 0),
-            ah,
-            vec![1; 8],
-        ]
-        .concat();
+        let payload = [options(proto::ROUTING), long, fragment(proto::AH, 0), ah, vec![1; 8]].concat();
         let chain = walk(proto::HOP_BY_HOP, &payload).unwrap();
-        assert_eq!(
-            (chain.proto, chain.offset, chain.authenticated),
-            (proto::UDP, 8 + 16 + 8 + 24, true)
-        );
-        assert_eq!(
-            chain.fragment,
-            Some(Fragment {
-                offset: 0,
-                more: false,
-                ident: 9
-            })
-        );
+        assert_eq!((chain.proto, chain.offset, chain.authenticated), (proto::UDP, 8 + 16 + 8 + 24, true));
+        assert_eq!(chain.fragment, Some(Fragment { offset: 0, more: false, ident: 9 }));
         assert!(chain.fragment.unwrap().is_atomic());
     }
 
     #[test]
     fn a_later_fragment_ends_the_walk() {
-        let payload = [
-            fragment(proto::DESTINATION_OPTIONS, 8 | 1),
-            options(proto::TCP),
-        ]
-        .concat();
+        let payload = [fragment(proto::DESTINATION_OPTIONS, 8 | 1), options(proto::TCP)].concat();
         let chain = walk(proto::FRAGMENT, &payload).unwrap();
         assert_eq!((chain.proto, chain.offset), (proto::DESTINATION_OPTIONS, 8));
-        assert_eq!(
-            chain.fragment,
-            Some(Fragment {
-                offset: 8,
-                more: true,
-                ident: 9
-            })
-        );
+        assert_eq!(chain.fragment, Some(Fragment { offset: 8, more: true, ident: 9 }));
     }
 
     #[test]
     fn refuses() {
         let cut = |next, payload: &[u8]| walk(next, payload).unwrap_err();
-        assert_eq!(
-            cut(proto::HOP_BY_HOP, &[]),
-            Malformed::Ipv6ExtensionTruncated
-        );
-        assert_eq!(
-            cut(proto::ROUTING, &options(6)[..7]),
-            Malformed::Ipv6ExtensionTruncated
-        );
-        assert_eq!(
-            cut(proto::FRAGMENT, &[6, 0, 0, 0]),
-            Malformed::Ipv6ExtensionTruncated
-        );
+        assert_eq!(cut(proto::HOP_BY_HOP, &[]), Malformed::Ipv6ExtensionTruncated);
+        assert_eq!(cut(proto::ROUTING, &options(6)[..7]), Malformed::Ipv6ExtensionTruncated);
+        assert_eq!(cut(proto::FRAGMENT, &[6, 0, 0, 0]), Malformed::Ipv6ExtensionTruncated);
         assert_eq!(cut(proto::AH, &[6]), Malformed::AuthenticationTruncated);
-        assert_eq!(
-            cut(proto::AH, &[6, 0, 0, 0, 0, 0, 0, 0]),
-            Malformed::AuthenticationTruncated
-        );
-        assert_eq!(
-            cut(proto::ROUTING, &options(proto::HOP_BY_HOP)),
-            Malformed::Ipv6ExtensionOrder
-        );
+        assert_eq!(cut(proto::AH, &[6, 0, 0, 0, 0, 0, 0, 0]), Malformed::AuthenticationTruncated);
+        assert_eq!(cut(proto::ROUTING, &options(proto::HOP_BY_HOP)), Malformed::Ipv6ExtensionOrder);
         let twice = [fragment(proto::FRAGMENT, 0), fragment(6, 0)].concat();
         assert_eq!(cut(proto::FRAGMENT, &twice), Malformed::Ipv6ExtensionOrder);
         let odd = [fragment(6, 1), vec![0; 9]].concat();
@@ -269,14 +213,7 @@ mod tests {
 
     #[test]
     fn a_chain_has_an_upper_bound() {
-        let headers = |n: usize| {
-            [
-                vec![options(proto::DESTINATION_OPTIONS); n],
-                vec![options(6)],
-            ]
-            .concat()
-            .concat()
-        };
+        let headers = |n: usize| [vec![options(proto::DESTINATION_OPTIONS); n], vec![options(6)]].concat().concat();
         assert!(walk(proto::DESTINATION_OPTIONS, &headers(MAX_HEADERS - 1)).is_ok());
         let long = walk(proto::DESTINATION_OPTIONS, &headers(MAX_HEADERS));
         assert_eq!(long, Err(Malformed::Ipv6ExtensionCount));

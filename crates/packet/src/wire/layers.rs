@@ -166,16 +166,9 @@ fn upper_length(proto: u8, data_offset: u8, udp_length: [u8; 2]) -> UpperLength 
     let udp_length = usize::from(u16::from_be_bytes(udp_length));
     let is_tcp = proto == proto::TCP;
     let is_udp = proto == proto::UDP;
-    let (header, needed, least) = if is_tcp {
-        (tcp_header, tcp_header, tcp::HEADER_LEN)
-    } else {
-        (udp::HEADER_LEN, udp_length, udp::HEADER_LEN)
-    };
-    UpperLength {
-        header,
-        needed,
-        fits: (is_tcp | is_udp) & (needed >= least),
-    }
+    let (header, needed, least) =
+        if is_tcp { (tcp_header, tcp_header, tcp::HEADER_LEN) } else { (udp::HEADER_LEN, udp_length, udp::HEADER_LEN) };
+    UpperLength { header, needed, fits: (is_tcp | is_udp) & (needed >= least) }
 }
 
 /// The long way: every kind of frame, one header after the other.
@@ -208,14 +201,7 @@ fn parse_ethernet(frame: &[u8]) -> Result<Layers, Malformed> {
 }
 
 const fn without_ip(net: Net, l3: usize, flags: u8) -> Layers {
-    Layers {
-        l3: l3 as u8,
-        net,
-        proto: 0,
-        flags,
-        l4: l3 as u16,
-        payload: l3 as u16,
-    }
+    Layers { l3: l3 as u8, net, proto: 0, flags, l4: l3 as u16, payload: l3 as u16 }
 }
 
 fn parse_arp(frame: &[u8], l3: usize, flags: u8) -> Result<Layers, Malformed> {
@@ -268,17 +254,7 @@ fn parse_ipv4(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
             }
         }
     }
-    parse_upper(
-        frame,
-        Start {
-            l3,
-            net: Net::Ipv4,
-            proto,
-            flags,
-            l4,
-            end,
-        },
-    )
+    parse_upper(frame, Start { l3, net: Net::Ipv4, proto, flags, l4, end })
 }
 
 fn parse_ipv6(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malformed> {
@@ -301,17 +277,7 @@ fn parse_ipv6(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
             return Err(Malformed::FragmentTiny);
         }
     }
-    parse_upper(
-        frame,
-        Start {
-            l3,
-            net: Net::Ipv6,
-            proto: chain.proto,
-            flags,
-            l4,
-            end,
-        },
-    )
+    parse_upper(frame, Start { l3, net: Net::Ipv6, proto: chain.proto, flags, l4, end })
 }
 
 /// What is known when the upper layer begins.
@@ -326,22 +292,8 @@ struct Start {
 }
 
 fn parse_upper(frame: &[u8], start: Start) -> Result<Layers, Malformed> {
-    let Start {
-        l3,
-        net,
-        proto,
-        flags,
-        l4,
-        end,
-    } = start;
-    let mut layers = Layers {
-        l3: l3 as u8,
-        net,
-        proto,
-        flags,
-        l4: l4 as u16,
-        payload: l4 as u16,
-    };
+    let Start { l3, net, proto, flags, l4, end } = start;
+    let mut layers = Layers { l3: l3 as u8, net, proto, flags, l4: l4 as u16, payload: l4 as u16 };
     if flags & Layers::LATER != 0 {
         return Ok(layers);
     }

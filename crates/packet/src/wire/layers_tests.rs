@@ -4,21 +4,14 @@ use super::*;
 
 /// An Ethernet header with this EtherType.
 fn ethernet(ethertype: u16) -> Vec<u8> {
-    [
-        &[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2][..],
-        &ethertype.to_be_bytes(),
-    ]
-    .concat()
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2][..], &ethertype.to_be_bytes()].concat()
 }
 
 /// IPv4 behind Ethernet: `place` is the fragment word, `payload` what follows the header.
 fn ipv4(proto: u8, place: u16, payload: &[u8]) -> Vec<u8> {
     let total = (20 + payload.len() as u16).to_be_bytes();
     let place = place.to_be_bytes();
-    let header = [
-        0x45, 0, total[0], total[1], 0, 1, place[0], place[1], 64, proto, 0, 0, 10, 0, 0, 1, 10, 0,
-        0, 2,
-    ];
+    let header = [0x45, 0, total[0], total[1], 0, 1, place[0], place[1], 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     [&ethernet(0x0800)[..], &header, payload].concat()
 }
 
@@ -43,12 +36,7 @@ fn udp(payload: usize) -> Vec<u8> {
 
 /// Insert `count` tags before the EtherType.
 fn tagged(frame: &[u8], count: usize) -> Vec<u8> {
-    [
-        &frame[..12],
-        &[0x81, 0x00, 0x00, 0x07].repeat(count),
-        &frame[12..],
-    ]
-    .concat()
+    [&frame[..12], &[0x81, 0x00, 0x00, 0x07].repeat(count), &frame[12..]].concat()
 }
 
 #[test]
@@ -59,38 +47,13 @@ fn layers_are_one_word_even_as_a_result() {
 
 #[test]
 fn plain_tcp_and_udp() {
-    let expected = Layers {
-        l3: 14,
-        net: Net::Ipv4,
-        proto: 17,
-        flags: Layers::PORTS,
-        l4: 34,
-        payload: 42,
-    };
+    let expected = Layers { l3: 14, net: Net::Ipv4, proto: 17, flags: Layers::PORTS, l4: 34, payload: 42 };
     assert_eq!(parse(&ipv4(17, 0x4000, &udp(20))), Ok(expected));
-    let expected = Layers {
-        proto: 6,
-        payload: 66,
-        ..expected
-    };
+    let expected = Layers { proto: 6, payload: 66, ..expected };
     assert_eq!(parse(&ipv4(6, 0, &tcp(32, 7))), Ok(expected));
-    let expected = Layers {
-        l3: 14,
-        net: Net::Ipv6,
-        proto: 17,
-        flags: Layers::PORTS,
-        l4: 54,
-        payload: 62,
-    };
+    let expected = Layers { l3: 14, net: Net::Ipv6, proto: 17, flags: Layers::PORTS, l4: 54, payload: 62 };
     assert_eq!(parse(&ipv6(17, &udp(0))), Ok(expected));
-    assert_eq!(
-        parse(&ipv6(6, &tcp(20, 0))),
-        Ok(Layers {
-            proto: 6,
-            payload: 74,
-            ..expected
-        })
-    );
+    assert_eq!(parse(&ipv6(6, &tcp(20, 0))), Ok(Layers { proto: 6, payload: 74, ..expected }));
 }
 
 #[test]
@@ -110,14 +73,8 @@ fn tags() {
         assert_eq!(usize::from(layers.l4), 34 + 4 * count);
         assert!(layers.has(Layers::VLAN | Layers::PORTS));
     }
-    assert_eq!(
-        parse(&tagged(&frame, MAX_VLAN_TAGS + 1)),
-        Err(Malformed::VlanDepth)
-    );
-    assert_eq!(
-        parse(&tagged(&frame, 2)[..19]),
-        Err(Malformed::VlanTruncated)
-    );
+    assert_eq!(parse(&tagged(&frame, MAX_VLAN_TAGS + 1)), Err(Malformed::VlanDepth));
+    assert_eq!(parse(&tagged(&frame, 2)[..19]), Err(Malformed::VlanTruncated));
     assert_eq!(parse(&frame[..13]), Err(Malformed::EthernetTruncated));
 }
 
@@ -125,21 +82,10 @@ fn tags() {
 fn what_is_unknown_passes() {
     for ethertype in [0x8847, 0x0026] {
         let layers = parse(&ethernet(ethertype)).unwrap();
-        assert_eq!(
-            layers,
-            Layers {
-                l3: 14,
-                l4: 14,
-                payload: 14,
-                ..Layers::default()
-            }
-        );
+        assert_eq!(layers, Layers { l3: 14, l4: 14, payload: 14, ..Layers::default() });
     }
     let layers = parse(&ipv4(89, 0, &[1, 2, 3])).unwrap();
-    assert_eq!(
-        (layers.proto, layers.flags, layers.l4, layers.payload),
-        (89, 0, 34, 34)
-    );
+    assert_eq!((layers.proto, layers.flags, layers.l4, layers.payload), (89, 0, 34, 34));
 }
 
 #[test]
@@ -183,10 +129,7 @@ fn lengths_that_contradict() {
     assert_eq!(broken(&frame, 66, 0xf0), Malformed::TcpDataOffset);
     assert_eq!(parse(&ipv4(1, 0, &[8; 7])), Err(Malformed::IcmpTruncated));
     assert_eq!(parse(&ipv6(58, &[128; 3])), Err(Malformed::Icmpv6Truncated));
-    assert_eq!(
-        parse(&ipv4(132, 0, &[1; 11])),
-        Err(Malformed::SctpTruncated)
-    );
+    assert_eq!(parse(&ipv4(132, 0, &[1; 11])), Err(Malformed::SctpTruncated));
 }
 
 #[test]
@@ -196,18 +139,9 @@ fn fragments() {
     let cut = parse(&ipv4(6, 0x2000, &tcp(20, 0)[..8])).unwrap();
     assert_eq!((cut.flags, cut.l4, cut.payload), (Layers::FRAGMENT, 34, 34));
     let later = parse(&ipv4(17, 100, &[0; 13])).unwrap();
-    assert_eq!(
-        (later.flags, later.payload),
-        (Layers::FRAGMENT | Layers::LATER, 34)
-    );
-    assert_eq!(
-        parse(&ipv4(17, 0x2000, &[0; 13])),
-        Err(Malformed::FragmentLength)
-    );
-    assert_eq!(
-        parse(&ipv4(1, 0x1fff, &[0; 8])),
-        Err(Malformed::FragmentOverrun)
-    );
+    assert_eq!((later.flags, later.payload), (Layers::FRAGMENT | Layers::LATER, 34));
+    assert_eq!(parse(&ipv4(17, 0x2000, &[0; 13])), Err(Malformed::FragmentLength));
+    assert_eq!(parse(&ipv4(1, 0x1fff, &[0; 8])), Err(Malformed::FragmentOverrun));
     assert_eq!(parse(&ipv4(6, 1, &[0; 8])), Err(Malformed::FragmentTiny));
 }
 
@@ -218,21 +152,12 @@ fn ipv6_fragments() {
         ipv6(44, &[&[6, 0, high, low, 0, 0, 0, 1][..], payload].concat())
     };
     let first = parse(&fragment(1, &tcp(20, 4))).unwrap();
-    assert_eq!(
-        (first.flags, first.l4),
-        (Layers::PORTS | Layers::FRAGMENT | Layers::OPTIONS, 62)
-    );
+    assert_eq!((first.flags, first.l4), (Layers::PORTS | Layers::FRAGMENT | Layers::OPTIONS, 62));
     let atomic = parse(&fragment(0, &tcp(20, 3))).unwrap();
     assert_eq!(atomic.flags, Layers::PORTS | Layers::OPTIONS);
     let later = parse(&fragment(800, &tcp(20, 3))).unwrap();
-    assert_eq!(
-        later.flags,
-        Layers::LATER | Layers::FRAGMENT | Layers::OPTIONS
-    );
-    assert_eq!(
-        parse(&fragment(1, &tcp(20, 0)[..16])),
-        Err(Malformed::TcpTruncated)
-    );
+    assert_eq!(later.flags, Layers::LATER | Layers::FRAGMENT | Layers::OPTIONS);
+    assert_eq!(parse(&fragment(1, &tcp(20, 0)[..16])), Err(Malformed::TcpTruncated));
     assert_eq!(parse(&fragment(8, &[0; 8])), Err(Malformed::FragmentTiny));
 }
 
@@ -242,10 +167,7 @@ fn authentication_header_over_ipv4() {
     let layers = parse(&ipv4(51, 0, &ah)).unwrap();
     assert_eq!((layers.proto, layers.l4), (17, 46));
     assert!(layers.has(Layers::PORTS | Layers::AUTHENTICATED));
-    assert_eq!(
-        parse(&ipv4(51, 0, &ah[..11])),
-        Err(Malformed::AuthenticationTruncated)
-    );
+    assert_eq!(parse(&ipv4(51, 0, &ah[..11])), Err(Malformed::AuthenticationTruncated));
     let cut = parse(&ipv4(51, 0x2000, &ah[..8])).unwrap();
     assert_eq!((cut.proto, cut.flags), (51, Layers::FRAGMENT));
 }

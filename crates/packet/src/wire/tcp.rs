@@ -124,9 +124,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Walk through the options. The walk ends at the end of the list or after the first bad length.
     pub fn options(&self) -> Options<'_> {
-        Options {
-            rest: &self.buffer.as_ref()[HEADER_LEN..self.header_len()],
-        }
+        Options { rest: &self.buffer.as_ref()[HEADER_LEN..self.header_len()] }
     }
 
     /// Whether the checksum holds. `pseudo` is the sum of the pseudo header.
@@ -215,14 +213,7 @@ impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
                 write!(f, "{letter}")?;
             }
         }
-        write!(
-            f,
-            "] seq {} ack {} win {} length {}",
-            self.seq(),
-            self.ack(),
-            self.window(),
-            self.payload().len()
-        )
+        write!(f, "] seq {} ack {} win {} length {}", self.seq(), self.ack(), self.window(), self.payload().len())
     }
 }
 
@@ -305,9 +296,7 @@ mod tests {
     use super::*;
     use crate::wire::checksum::pseudo_v4;
 
-    const OPTIONS: [u8; 20] = [
-        2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 3, 1, 3, 3, 7,
-    ];
+    const OPTIONS: [u8; 20] = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 3, 1, 3, 3, 7];
     const PSEUDO: u16 = pseudo_v4(0xc0a8_0101, 0xc0a8_0102, 6, 42);
 
     fn segment() -> Packet<[u8; 42]> {
@@ -329,10 +318,7 @@ mod tests {
     #[test]
     fn reads_what_it_writes() {
         let tcp = Packet::new_checked(segment().into_inner()).unwrap();
-        assert_eq!(
-            tcp.to_string(),
-            "TCP 48896 > 80 [SAE] seq 19088743 ack 2309737967 win 291 length 2"
-        );
+        assert_eq!(tcp.to_string(), "TCP 48896 > 80 [SAE] seq 19088743 ack 2309737967 win 291 length 2");
         assert_eq!((tcp.urgent(), tcp.payload()), (0x0201, &b"hi"[..]));
         assert!(tcp.verify_checksum(PSEUDO) && !tcp.verify_checksum(PSEUDO + 1));
     }
@@ -340,19 +326,14 @@ mod tests {
     #[test]
     fn the_header_lies_as_rfc_9293_draws_it() {
         let bytes = segment().into_inner();
-        let expected = [
-            0xbf, 0, 0, 80, 1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xa0, 0x52, 1, 0x23,
-        ];
+        let expected = [0xbf, 0, 0, 80, 1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xa0, 0x52, 1, 0x23];
         assert_eq!(bytes[..16], expected);
         assert_eq!(bytes[18..20], [2, 1]);
     }
 
     #[test]
     fn walks_options() {
-        let options: Result<Vec<_>, _> = segment()
-            .options()
-            .map(|o| o.map(|o| format!("{o:?}")))
-            .collect();
+        let options: Result<Vec<_>, _> = segment().options().map(|o| o.map(|o| format!("{o:?}"))).collect();
         let expected = [
             "MaxSegmentSize(1460)",
             "SackPermitted",
@@ -369,27 +350,15 @@ mod tests {
             let last = Options { rest: bad }.last();
             assert_eq!(last, Some(Err(Malformed::TcpOption)), "{bad:?}");
         }
-        assert_eq!(
-            Options { rest: &[2, 3, 0] }.next(),
-            Some(Ok(TcpOption::Other {
-                kind: 2,
-                data: &[0]
-            }))
-        );
+        assert_eq!(Options { rest: &[2, 3, 0] }.next(), Some(Ok(TcpOption::Other { kind: 2, data: &[0] })));
         assert_eq!(Options { rest: &[0, 2] }.next(), None);
     }
 
     #[test]
     fn refuses_contradicting_lengths() {
         let bytes = segment().into_inner();
-        assert_eq!(
-            Packet::new_checked(&bytes[..19]),
-            Err(Malformed::TcpTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&bytes[..39]),
-            Err(Malformed::TcpDataOffset)
-        );
+        assert_eq!(Packet::new_checked(&bytes[..19]), Err(Malformed::TcpTruncated));
+        assert_eq!(Packet::new_checked(&bytes[..39]), Err(Malformed::TcpDataOffset));
         assert_eq!(Packet::new_checked([0; 20]), Err(Malformed::TcpDataOffset));
     }
 }

@@ -126,13 +126,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "UDP {} > {} length {}",
-            self.src_port(),
-            self.dst_port(),
-            self.length()
-        )
+        write!(f, "UDP {} > {} length {}", self.src_port(), self.dst_port(), self.length())
     }
 }
 
@@ -141,9 +135,7 @@ mod tests {
     use super::*;
     use crate::wire::checksum::pseudo_v4;
 
-    const DATAGRAM: [u8; 13] = [
-        0xbf, 0x00, 0x00, 0x35, 0x00, 0x0c, 0x12, 0x4d, 0xaa, 0x00, 0x00, 0xff, 0x77,
-    ];
+    const DATAGRAM: [u8; 13] = [0xbf, 0x00, 0x00, 0x35, 0x00, 0x0c, 0x12, 0x4d, 0xaa, 0x00, 0x00, 0xff, 0x77];
     const PSEUDO: u16 = pseudo_v4(0xc0a8_0101, 0xc0a8_0102, 17, 12);
 
     #[test]
@@ -181,18 +173,9 @@ mod tests {
 
     #[test]
     fn refuses_contradicting_lengths() {
-        assert_eq!(
-            Packet::new_checked(&DATAGRAM[..7]),
-            Err(Malformed::UdpTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&DATAGRAM[..11]),
-            Err(Malformed::UdpLength)
-        );
-        assert_eq!(
-            Packet::new_checked([0, 1, 0, 2, 0, 7, 0, 0, 0]),
-            Err(Malformed::UdpLength)
-        );
+        assert_eq!(Packet::new_checked(&DATAGRAM[..7]), Err(Malformed::UdpTruncated));
+        assert_eq!(Packet::new_checked(&DATAGRAM[..11]), Err(Malformed::UdpLength));
+        assert_eq!(Packet::new_checked([0, 1, 0, 2, 0, 7, 0, 0, 0]), Err(Malformed::UdpLength));
         assert_eq!(Packet::new_checked([0; 8]), Err(Malformed::UdpLength));
     }
 }
