@@ -31,23 +31,13 @@ fn main() {
         let frame = frame_v4(i);
         [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat()
     });
-    let mixed = slots(|i| {
-        if random(i) & 64 == 0 {
-            frame_v4(i)
-        } else {
-            frame_v6(i)
-        }
-    });
+    let mixed = slots(|i| if random(i) & 64 == 0 { frame_v4(i) } else { frame_v6(i) });
     let seed = Seed::from_number(1);
 
     report("parse IPv4 TCP and UDP", &v4, |frame| word(parse(frame)));
     report("parse IPv6 TCP and UDP", &v6, |frame| word(parse(frame)));
-    report("parse IPv4 and IPv6 at random", &mixed, |frame| {
-        word(parse(frame))
-    });
-    report("parse IPv4 behind a VLAN tag", &tagged, |frame| {
-        word(parse(frame))
-    });
+    report("parse IPv4 and IPv6 at random", &mixed, |frame| word(parse(frame)));
+    report("parse IPv4 behind a VLAN tag", &tagged, |frame| word(parse(frame)));
     report("parse, key and hash IPv4", &v4, |frame| {
         let Ok(layers) = parse(frame) else { return 0 };
         FlowKeyV4::read(frame, &layers).map_or(0, |key| key.hash(&seed))
@@ -60,9 +50,7 @@ fn main() {
         let Ok(layers) = parse(frame) else { return 0 };
         FlowKeyV4::read(frame, &layers).map_or(0, |key| key.symmetric_hash(&seed))
     });
-    report("verify an IPv4 checksum", &v4, |frame| {
-        verify_ipv4_checksum(&frame[14..34]).into()
-    });
+    report("verify an IPv4 checksum", &v4, |frame| verify_ipv4_checksum(&frame[14..34]).into());
     let large = vec![0x5a; 1500];
     report("sum 1500 bytes", &v4, |_| sum(black_box(&large)).into());
 }
@@ -83,17 +71,13 @@ fn report(case: &str, slots: &[Slot], look: impl Fn(&[u8]) -> u64) {
     cycles.sort_by(f64::total_cmp);
     let spread = cycles[PASSES * 3 / 4] - cycles[PASSES / 4];
     let value = cycles[PASSES / 2];
-    println!(
-        r#"{{"bench":"wire","case":"{case}","unit":"cycles/packet","value":{value:.1},"spread":{spread:.1}}}"#
-    );
+    println!(r#"{{"bench":"wire","case":"{case}","unit":"cycles/packet","value":{value:.1},"spread":{spread:.1}}}"#);
 }
 
 /// All eight bytes of a result, so that the parser must make them.
 fn word(layers: Result<Layers, Malformed>) -> u64 {
     match layers {
-        Ok(l) => {
-            u64::from(l.l3) ^ u64::from(l.l4) << 8 ^ u64::from(l.payload) << 24 ^ u64::from(l.flags)
-        }
+        Ok(l) => u64::from(l.l3) ^ u64::from(l.l4) << 8 ^ u64::from(l.payload) << 24 ^ u64::from(l.flags),
         Err(malformed) => panic!("a benchmark frame is malformed: {malformed}"),
     }
 }
@@ -104,10 +88,7 @@ fn slots(frame: impl Fn(u64) -> Vec<u8>) -> Vec<Slot> {
             let frame = frame(i);
             let mut bytes = [0; 128];
             bytes[..frame.len()].copy_from_slice(&frame);
-            Slot {
-                bytes,
-                length: frame.len(),
-            }
+            Slot { bytes, length: frame.len() }
         })
         .collect()
 }

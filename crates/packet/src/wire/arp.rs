@@ -133,21 +133,13 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     fn place(&self, field: fn(usize, usize) -> std::ops::Range<usize>) -> std::ops::Range<usize> {
         let data = self.buffer.as_ref();
-        field(
-            data[field::HARDWARE_LEN].into(),
-            data[field::PROTOCOL_LEN].into(),
-        )
+        field(data[field::HARDWARE_LEN].into(), data[field::PROTOCOL_LEN].into())
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
     /// Write a whole message for IPv4 over Ethernet; the buffer must hold [`ETHERNET_IPV4_LEN`] bytes.
-    pub fn set_ethernet_ipv4(
-        &mut self,
-        operation: u16,
-        sender: (Mac, Ipv4Addr),
-        target: (Mac, Ipv4Addr),
-    ) {
+    pub fn set_ethernet_ipv4(&mut self, operation: u16, sender: (Mac, Ipv4Addr), target: (Mac, Ipv4Addr)) {
         let data = self.buffer.as_mut();
         put_u16(data, field::HARDWARE, ETHERNET);
         put_u16(data, field::PROTOCOL, ethertype::IPV4);
@@ -174,12 +166,7 @@ impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
             }
             (REPLY, Some([(mac, sender), _])) => write!(f, "ARP {sender} is at {mac}"),
             (operation, _) => {
-                write!(
-                    f,
-                    "ARP operation {operation} hardware {} protocol 0x{:04x}",
-                    self.hardware(),
-                    self.protocol()
-                )
+                write!(f, "ARP operation {operation} hardware {} protocol 0x{:04x}", self.hardware(), self.protocol())
             }
         }
     }
@@ -193,14 +180,8 @@ mod tests {
         0, 1, 8, 0, 6, 4, 0, 1, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 192, 0, 2, 1, //
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 192, 0, 2, 2,
     ];
-    const SENDER: (Mac, Ipv4Addr) = (
-        Mac([0x11, 0x12, 0x13, 0x14, 0x15, 0x16]),
-        Ipv4Addr::new(192, 0, 2, 1),
-    );
-    const TARGET: (Mac, Ipv4Addr) = (
-        Mac([0x21, 0x22, 0x23, 0x24, 0x25, 0x26]),
-        Ipv4Addr::new(192, 0, 2, 2),
-    );
+    const SENDER: (Mac, Ipv4Addr) = (Mac([0x11, 0x12, 0x13, 0x14, 0x15, 0x16]), Ipv4Addr::new(192, 0, 2, 1));
+    const TARGET: (Mac, Ipv4Addr) = (Mac([0x21, 0x22, 0x23, 0x24, 0x25, 0x26]), Ipv4Addr::new(192, 0, 2, 2));
 
     #[test]
     fn reads() {
@@ -220,32 +201,16 @@ mod tests {
 
     #[test]
     fn other_address_lengths() {
-        let arp = Packet::new_checked([0, 7, 8, 0, 1, 4, 0, 9, 0xaa, 1, 2, 3, 4, 0xbb, 5, 6, 7, 8])
-            .unwrap();
-        assert_eq!(
-            (arp.sender_hardware(), arp.target_hardware()),
-            (&[0xaa][..], &[0xbb][..])
-        );
-        assert_eq!(
-            (arp.sender_protocol(), arp.target_protocol()),
-            (&[1, 2, 3, 4][..], &[5, 6, 7, 8][..])
-        );
+        let arp = Packet::new_checked([0, 7, 8, 0, 1, 4, 0, 9, 0xaa, 1, 2, 3, 4, 0xbb, 5, 6, 7, 8]).unwrap();
+        assert_eq!((arp.sender_hardware(), arp.target_hardware()), (&[0xaa][..], &[0xbb][..]));
+        assert_eq!((arp.sender_protocol(), arp.target_protocol()), (&[1, 2, 3, 4][..], &[5, 6, 7, 8][..]));
         assert_eq!(arp.ethernet_ipv4(), None);
-        assert_eq!(
-            arp.to_string(),
-            "ARP operation 9 hardware 7 protocol 0x0800"
-        );
+        assert_eq!(arp.to_string(), "ARP operation 9 hardware 7 protocol 0x0800");
     }
 
     #[test]
     fn refuses_truncated_messages() {
-        assert_eq!(
-            Packet::new_checked(&MESSAGE[..27]),
-            Err(Malformed::ArpTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&MESSAGE[..7]),
-            Err(Malformed::ArpTruncated)
-        );
+        assert_eq!(Packet::new_checked(&MESSAGE[..27]), Err(Malformed::ArpTruncated));
+        assert_eq!(Packet::new_checked(&MESSAGE[..7]), Err(Malformed::ArpTruncated));
     }
 }

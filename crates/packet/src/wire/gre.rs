@@ -79,22 +79,19 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Return the checksum, if there is one.
     pub fn checksum(&self) -> Option<u16> {
-        self.has(CHECKSUM)
-            .then(|| u16_at(self.buffer.as_ref(), field::CHECKSUM))
+        self.has(CHECKSUM).then(|| u16_at(self.buffer.as_ref(), field::CHECKSUM))
     }
 
     /// Return the key that tells the flows of a tunnel apart, if there is one.
     pub fn key(&self) -> Option<u32> {
         let at = self.behind(CHECKSUM);
-        self.has(KEY)
-            .then(|| u32_at(self.buffer.as_ref(), at..at + WORD))
+        self.has(KEY).then(|| u32_at(self.buffer.as_ref(), at..at + WORD))
     }
 
     /// Return the sequence number, if there is one.
     pub fn sequence(&self) -> Option<u32> {
         let at = self.behind(CHECKSUM | KEY);
-        self.has(SEQUENCE)
-            .then(|| u32_at(self.buffer.as_ref(), at..at + WORD))
+        self.has(SEQUENCE).then(|| u32_at(self.buffer.as_ref(), at..at + WORD))
     }
 
     /// Whether the checksum holds or is absent.
@@ -200,10 +197,7 @@ mod tests {
             gre.fill_checksum();
             let gre = Packet::new_checked(gre.into_inner()).unwrap();
             assert_eq!(gre.protocol(), 0x0800);
-            assert_eq!(
-                (gre.key(), gre.sequence()),
-                (key.then_some(0xaabb_ccdd), sequence.then_some(7))
-            );
+            assert_eq!((gre.key(), gre.sequence()), (key.then_some(0xaabb_ccdd), sequence.then_some(7)));
             assert_eq!(gre.header_len(), 4 + 4 * u32::count_ones(bits) as usize);
             assert!(gre.verify_checksum() && gre.payload().iter().all(|&byte| byte == 0x45));
             assert_eq!(gre.checksum().is_some(), checksum);
@@ -219,22 +213,10 @@ mod tests {
 
     #[test]
     fn refuses() {
-        assert_eq!(
-            Packet::new_checked(&[0, 0, 8][..]),
-            Err(Malformed::GreTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&[0x20, 0, 8, 0, 1, 2, 3][..]),
-            Err(Malformed::GreTruncated)
-        );
+        assert_eq!(Packet::new_checked(&[0, 0, 8][..]), Err(Malformed::GreTruncated));
+        assert_eq!(Packet::new_checked(&[0x20, 0, 8, 0, 1, 2, 3][..]), Err(Malformed::GreTruncated));
         // PPTP's version 1 (RFC 2637).
-        assert_eq!(
-            Packet::new_checked(&[0x30, 1, 0x88, 0x0b][..]),
-            Err(Malformed::GreVersion)
-        );
-        assert_eq!(
-            Packet::new_checked(&[0x40, 0, 8, 0][..]),
-            Err(Malformed::GreRouting)
-        );
+        assert_eq!(Packet::new_checked(&[0x30, 1, 0x88, 0x0b][..]), Err(Malformed::GreVersion));
+        assert_eq!(Packet::new_checked(&[0x40, 0, 8, 0][..]), Err(Malformed::GreRouting));
     }
 }

@@ -108,11 +108,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     pub fn is_error(&self) -> bool {
         matches!(
             self.kind(),
-            kind::UNREACHABLE
-                | kind::SOURCE_QUENCH
-                | kind::REDIRECT
-                | kind::TIME_EXCEEDED
-                | kind::PARAMETER_PROBLEM
+            kind::UNREACHABLE | kind::SOURCE_QUENCH | kind::REDIRECT | kind::TIME_EXCEEDED | kind::PARAMETER_PROBLEM
         )
     }
 
@@ -171,18 +167,8 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
-            kind::ECHO_REQUEST => write!(
-                f,
-                "ICMP echo request id {} seq {}",
-                self.ident(),
-                self.sequence()
-            ),
-            kind::ECHO_REPLY => write!(
-                f,
-                "ICMP echo reply id {} seq {}",
-                self.ident(),
-                self.sequence()
-            ),
+            kind::ECHO_REQUEST => write!(f, "ICMP echo request id {} seq {}", self.ident(), self.sequence()),
+            kind::ECHO_REPLY => write!(f, "ICMP echo reply id {} seq {}", self.ident(), self.sequence()),
             other => write!(f, "ICMP type {other} code {}", self.code()),
         }
     }
@@ -219,18 +205,12 @@ mod tests {
         error.set_kind(kind::UNREACHABLE, 4);
         error.set_rest([0, 0, 0x05, 0xdc]);
         assert!(error.is_error());
-        assert_eq!(
-            (error.next_hop_mtu(), error.rest()),
-            (1500, [0, 0, 5, 0xdc])
-        );
+        assert_eq!((error.next_hop_mtu(), error.rest()), (1500, [0, 0, 5, 0xdc]));
         assert_eq!(error.to_string(), "ICMP type 3 code 4");
     }
 
     #[test]
     fn refuses_a_truncated_header() {
-        assert_eq!(
-            Packet::new_checked(&ECHO[..7]),
-            Err(Malformed::IcmpTruncated)
-        );
+        assert_eq!(Packet::new_checked(&ECHO[..7]), Err(Malformed::IcmpTruncated));
     }
 }

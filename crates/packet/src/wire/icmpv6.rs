@@ -96,8 +96,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Return identifier and sequence number of an echo; `None` for other messages and a body too short.
     pub fn echo(&self) -> Option<(u16, u16)> {
         let body = self.body();
-        (self.is_echo() && body.len() >= WORD)
-            .then(|| (u16_at(body, field::IDENT), u16_at(body, field::SEQUENCE)))
+        (self.is_echo() && body.len() >= WORD).then(|| (u16_at(body, field::IDENT), u16_at(body, field::SEQUENCE)))
     }
 
     /// Return the MTU of a "packet too big", in bytes; `None` for other messages and a body too short.
@@ -118,11 +117,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Return the start of the packet that caused an error; `None` for other messages and a body too short.
     pub fn original(&self) -> Option<&[u8]> {
-        if self.is_error() {
-            self.body().get(WORD..)
-        } else {
-            None
-        }
+        if self.is_error() { self.body().get(WORD..) } else { None }
     }
 
     /// Whether the checksum holds. `pseudo` is the sum of the pseudo header.
@@ -185,8 +180,7 @@ mod tests {
     fn echo() -> Packet<[u8; 12]> {
         let mut echo = Packet::new_checked([0; 12]).unwrap();
         echo.set_kind(kind::ECHO_REQUEST, 0);
-        echo.body_mut()
-            .copy_from_slice(&[0x12, 0x34, 0xab, 0xcd, 0xaa, 0, 0, 0xff]);
+        echo.body_mut().copy_from_slice(&[0x12, 0x34, 0xab, 0xcd, 0xaa, 0, 0, 0xff]);
         echo.fill_checksum(pseudo());
         echo
     }
@@ -206,15 +200,9 @@ mod tests {
     fn reads_errors() {
         let error = Packet::new_checked([2, 0, 0, 0, 0, 0, 5, 0, 0x60]).unwrap();
         assert!(error.is_error());
-        assert_eq!(
-            (error.mtu(), error.original()),
-            (Some(1280), Some(&[0x60][..]))
-        );
+        assert_eq!((error.mtu(), error.original()), (Some(1280), Some(&[0x60][..])));
         assert_eq!(Packet::new_checked([2, 0, 0, 0, 0]).unwrap().mtu(), None);
-        assert_eq!(
-            Packet::new_checked([2, 0, 0, 0, 0]).unwrap().original(),
-            None
-        );
+        assert_eq!(Packet::new_checked([2, 0, 0, 0, 0]).unwrap().original(), None);
     }
 
     #[test]

@@ -143,11 +143,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Walk through the context headers of metadata type 2; of other types there are none.
     pub fn contexts(&self) -> Contexts<'_> {
-        let rest = if self.metadata_type() == metadata::VARIABLE {
-            self.metadata()
-        } else {
-            &[]
-        };
+        let rest = if self.metadata_type() == metadata::VARIABLE { self.metadata() } else { &[] };
         Contexts { rest }
     }
 
@@ -172,11 +168,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
     /// Set service path identifier (its lowest 24 bits) and service index.
     pub fn set_path(&mut self, path: u32, index: u8) {
-        put_u32(
-            self.buffer.as_mut(),
-            field::PATH,
-            path << 8 | u32::from(index),
-        );
+        put_u32(self.buffer.as_mut(), field::PATH, path << 8 | u32::from(index));
     }
 
     /// Count the TTL down, as a forwarder must before it looks up where to go; `false` if the packet must go no further.
@@ -208,11 +200,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, index, next) = (self.path(), self.index(), self.next_protocol());
-        write!(
-            f,
-            "NSH path {path} index {index} next {next} ttl {}",
-            self.ttl()
-        )
+        write!(f, "NSH path {path} index {index} next {next} ttl {}", self.ttl())
     }
 }
 
@@ -247,11 +235,7 @@ impl<'a> Iterator for Contexts<'a> {
             return Some(Err(Malformed::NshMetadata));
         };
         self.rest = after;
-        Some(Ok(Context {
-            class: u16::from_be_bytes([*a, *b]),
-            kind: *kind,
-            data: &padded[..length],
-        }))
+        Some(Ok(Context { class: u16::from_be_bytes([*a, *b]), kind: *kind, data: &padded[..length] }))
     }
 }
 
@@ -286,18 +270,8 @@ mod tests {
         let bytes = packet(metadata::VARIABLE, &contexts);
         let nsh = Packet::new_checked(&bytes).unwrap();
         let seen: Vec<_> = nsh.contexts().map(Result::unwrap).collect();
-        let expected = [
-            Context {
-                class: 0x01f6,
-                kind: 4,
-                data: &[1, 2, 3, 4, 5],
-            },
-            Context {
-                class: 0,
-                kind: 9,
-                data: &[],
-            },
-        ];
+        let expected =
+            [Context { class: 0x01f6, kind: 4, data: &[1, 2, 3, 4, 5] }, Context { class: 0, kind: 9, data: &[] }];
         assert_eq!(seen, expected);
         let bytes = packet(metadata::VARIABLE, &[0, 0, 9, 1]);
         let nsh = Packet::new_checked(&bytes).unwrap();
@@ -323,20 +297,11 @@ mod tests {
             bytes[at] = value;
             Packet::new_checked(bytes).unwrap_err()
         };
-        assert_eq!(
-            Packet::new_checked(&bytes[..7]),
-            Err(Malformed::NshTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked(&bytes[..23]),
-            Err(Malformed::NshTruncated)
-        );
+        assert_eq!(Packet::new_checked(&bytes[..7]), Err(Malformed::NshTruncated));
+        assert_eq!(Packet::new_checked(&bytes[..23]), Err(Malformed::NshTruncated));
         assert_eq!(broken(0, 0x40), Malformed::NshVersion);
         assert_eq!(broken(1, 0xc5), Malformed::NshLength);
         assert_eq!(broken(2, 0), Malformed::NshLength);
-        assert_eq!(
-            Packet::new_checked([0, 1, 2, 1, 0, 0, 0, 0]),
-            Err(Malformed::NshLength)
-        );
+        assert_eq!(Packet::new_checked([0, 1, 2, 1, 0, 0, 0, 0]), Err(Malformed::NshLength));
     }
 }

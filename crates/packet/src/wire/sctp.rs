@@ -96,13 +96,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SCTP {} > {} tag 0x{:08x}",
-            self.src_port(),
-            self.dst_port(),
-            self.verification_tag()
-        )
+        write!(f, "SCTP {} > {} tag 0x{:08x}", self.src_port(), self.dst_port(), self.verification_tag())
     }
 }
 
@@ -118,10 +112,7 @@ mod tests {
         sctp.set_verification_tag(0xdead_beef);
         assert_eq!(sctp.to_string(), "SCTP 4660 > 36412 tag 0xdeadbeef");
         assert_eq!((sctp.checksum(), sctp.payload()), (0x0102_0304, &[9][..]));
-        assert_eq!(
-            sctp.into_inner()[..8],
-            [0x12, 0x34, 0x8e, 0x3c, 0xde, 0xad, 0xbe, 0xef]
-        );
+        assert_eq!(sctp.into_inner()[..8], [0x12, 0x34, 0x8e, 0x3c, 0xde, 0xad, 0xbe, 0xef]);
     }
 
     #[test]

@@ -98,13 +98,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 
 impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "VLAN {} priority {} type 0x{:04x}",
-            self.id(),
-            self.priority(),
-            self.ethertype()
-        )
+        write!(f, "VLAN {} priority {} type 0x{:04x}", self.id(), self.priority(), self.ethertype())
     }
 }
 

@@ -103,13 +103,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        assert_eq!(
-            Packet::new_checked([8; 7].as_slice()),
-            Err(Malformed::VxlanTruncated)
-        );
-        assert_eq!(
-            Packet::new_checked([0; 8].as_slice()),
-            Err(Malformed::VxlanFlags)
-        );
+        assert_eq!(Packet::new_checked([8; 7].as_slice()), Err(Malformed::VxlanTruncated));
+        assert_eq!(Packet::new_checked([0; 8].as_slice()), Err(Malformed::VxlanFlags));
     }
 }

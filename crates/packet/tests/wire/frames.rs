@@ -78,11 +78,7 @@ pub fn frame(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn ipv4(c: &mut Choices) -> Vec<u8> {
-    let options = if c.once_in(4) {
-        usize::from(c.byte() % 11) * 4
-    } else {
-        0
-    };
+    let options = if c.once_in(4) { usize::from(c.byte() % 11) * 4 } else { 0 };
     let (mut proto, mut payload) = upper(c);
     if c.once_in(8) {
         payload = [authentication(c, proto), payload].concat();
@@ -157,11 +153,7 @@ fn upper(c: &mut Choices) -> (u8, Vec<u8>) {
     match c.byte() % 8 {
         0..3 => {
             let mut segment = c.fill::<20>().to_vec();
-            let options = if c.once_in(2) {
-                usize::from(c.byte() % 11) * 4
-            } else {
-                0
-            };
+            let options = if c.once_in(2) { usize::from(c.byte() % 11) * 4 } else { 0 };
             segment[12] = (5 + (options / 4) as u8) << 4;
             segment.extend((0..options).map(|_| c.byte()));
             segment.extend(c.some(32));
@@ -171,19 +163,13 @@ fn upper(c: &mut Choices) -> (u8, Vec<u8>) {
             let ports = c.fill::<4>();
             let payload = c.some(32);
             let length = 8 + payload.len() as u16;
-            (
-                17,
-                [&ports[..], &length.to_be_bytes(), &c.fill::<2>(), &payload].concat(),
-            )
+            (17, [&ports[..], &length.to_be_bytes(), &c.fill::<2>(), &payload].concat())
         }
         5 => {
             let proto = [1, 58, 132][usize::from(c.byte() % 3)];
             (proto, [&c.fill::<12>()[..], &c.some(20)].concat())
         }
-        6 => (
-            [1, 58, 132, 6, 17, 51][usize::from(c.byte() % 6)],
-            c.some(24),
-        ),
+        6 => ([1, 58, 132, 6, 17, 51][usize::from(c.byte() % 6)], c.some(24)),
         _ => (c.byte(), c.some(40)),
     }
 }

@@ -44,16 +44,11 @@ impl<'a> Rest<'a> {
 }
 
 fn number(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .fold(0, |number, &byte| number * 256 + usize::from(byte))
+    bytes.iter().fold(0, |number, &byte| number * 256 + usize::from(byte))
 }
 
 pub fn read(frame: &[u8]) -> Result<Reading, Bad> {
-    let mut rest = Rest {
-        left: frame,
-        taken: 0,
-    };
+    let mut rest = Rest { left: frame, taken: 0 };
     let mut reading = Reading::default();
     rest.take(12)?;
     let mut ethertype = number(rest.take(2)?);
@@ -138,7 +133,7 @@ fn read_ipv6(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
     reading.dst = Some(<[u8; 16]>::try_from(&head[24..40]).unwrap().into());
     reading.proto = head[6];
     let mut seen = Vec::new();
-    while !reading.later && [0, 43, 44, 51, 60, 135, 139, 140].contains(&reading.proto) {
+    while !reading.later && [0, 43, 44, 51, 60].contains(&reading.proto) {
         if seen.len() == 8 || (reading.proto == 0 && !seen.is_empty()) {
             return Err(Bad);
         }
@@ -195,11 +190,7 @@ fn read_upper(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
     }
     let data = rest.left;
     // What may be cut off in a first fragment of IPv4, and nowhere else.
-    let cut = if reading.fragment && reading.net == 4 {
-        Ok(())
-    } else {
-        Err(Bad)
-    };
+    let cut = if reading.fragment && reading.net == 4 { Ok(()) } else { Err(Bad) };
     let smallest = match reading.proto {
         6 => 20,
         17 | 1 => 8,
