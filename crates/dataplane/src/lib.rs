@@ -7,6 +7,7 @@
 //! This crate has never heard of policies, chains or promises.
 
 pub mod attribute;
+pub mod branch;
 pub mod clock;
 pub mod counter;
 pub mod graph;
