@@ -71,8 +71,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Ensure that no accessor will panic: version 0, and a length that fits metadata type and buffer.
     ///
-    /// RFC 8300 §2.2: "The Length MUST be of value 0x6 for MD Type 0x1, and it MUST be of value 0x2 or greater for MD Type
-    /// 0x2"; packets with MD type 0 are silently discarded.
+    /// RFC 8300 §2.2: "The Length MUST be of value 0x6 for MD Type 0x1, and it MUST be of value 0x2 or greater for
+    /// MD Type 0x2"; packets with MD type 0 are silently discarded.
     pub fn check_len(&self) -> Result<(), Malformed> {
         let data = self.buffer.as_ref();
         if data.len() < HEADER_LEN {
@@ -154,8 +154,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Write the base header: metadata type, the length of the metadata in bytes (a multiple of 4 up to 244), what follows,
-    /// and the TTL to start with. The packet is none for maintenance.
+    /// Write the base header: metadata type, the length of the metadata in bytes (a multiple of 4 up to 244), what
+    /// follows, and the TTL to start with. The packet is none for maintenance.
     pub fn set_base(&mut self, metadata_type: u8, metadata_len: usize, next_protocol: u8, ttl: u8) {
         let words = (HEADER_LEN + metadata_len) / WORD;
         debug_assert!(metadata_len.is_multiple_of(WORD) && words <= usize::from(SIX_BITS));
@@ -171,10 +171,10 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         put_u32(self.buffer.as_mut(), field::PATH, path << 8 | u32::from(index));
     }
 
-    /// Count the TTL down, as a forwarder must before it looks up where to go; `false` if the packet must go no further.
+    /// Count the TTL down, as a forwarder must before it looks up where to go; `false` if the packet must end here.
     ///
-    /// RFC 8300 §2.2: "Decrementing by 1 from an incoming value of 0 shall result in a TTL value of 63. The packet MUST NOT
-    /// be forwarded if TTL is, after decrement, 0."
+    /// RFC 8300 §2.2: "Decrementing by 1 from an incoming value of 0 shall result in a TTL value of 63. The packet
+    /// MUST NOT be forwarded if TTL is, after decrement, 0."
     #[must_use]
     pub fn decrement_ttl(&mut self) -> bool {
         let base = u16_at(self.buffer.as_ref(), field::BASE);

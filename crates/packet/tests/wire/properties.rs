@@ -17,6 +17,8 @@ pub fn layers_agree(frame: &[u8]) {
     assert!(u16::from(layers.l3) <= layers.l4 && layers.l4 <= layers.payload);
     assert!(usize::from(layers.payload) <= frame.len());
     if matches!(layers.net, Net::Ipv4 | Net::Ipv6) {
+        let end = layers.end(frame).expect("an IP packet has an end");
+        assert_eq!(parse(&frame[..end]), Ok(layers), "padding changes nothing");
         let raw = parse_ip(&frame[usize::from(layers.l3)..]).unwrap();
         let shifted = Layers {
             l3: 0,
@@ -72,7 +74,7 @@ pub fn flow_agrees(frame: &[u8]) {
     // Layers of one frame held against another, or made up, must not panic either.
     for cut in 0..frame.len() {
         black_box((FlowKey::read(&frame[..cut], &layers), ports(&frame[..cut], &layers)));
-        black_box(icmp_identifier(&frame[..cut], &layers));
+        black_box((icmp_identifier(&frame[..cut], &layers), layers.end(&frame[..cut])));
     }
 }
 

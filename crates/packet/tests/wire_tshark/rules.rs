@@ -75,7 +75,7 @@ impl Rule {
 
 pub const RULES: &[Rule] = &[
     Rule {
-        reason: "dropped: the capture cut the frame; on the wire it may have been whole, which tshark takes into account",
+        reason: "dropped: the capture cut the frame; it may have been whole on the wire, which tshark allows for",
         covers: |case| case.is_cut && case.ours.is_err(),
     },
     Rule {
