@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
     // A closed pipe (`catena show … | head`) ends the command as it ends any other.
     // SAFETY: nothing else runs yet, and the default action is no handler of ours.
-    unsafe { signal_hook::low_level::signal_hook_pipe_default() };
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let done = match Arguments::parse().command {
         Command::Run(options) => run::run(&options),
         Command::Check(options) => chain::check(&options),
