@@ -6,8 +6,12 @@
 mod capture_in;
 mod capture_out;
 mod framing;
+mod offload;
+mod packet_socket;
+mod segment;
 mod sink;
 
 pub use capture_in::CaptureIn;
 pub use capture_out::CaptureOut;
+pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};
 pub use sink::Sink;
