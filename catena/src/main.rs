@@ -23,7 +23,9 @@ impl<T: std::fmt::Display> From<T> for Failure {
 
 fn main() -> ExitCode {
     if let Some(missing) = missing_feature() {
-        eprintln!("catena: this processor lacks {missing}, which this build needs; build with RUSTFLAGS=-Ctarget-cpu=native");
+        eprintln!(
+            "catena: this processor lacks {missing}, which this build needs; build with RUSTFLAGS=-Ctarget-cpu=native"
+        );
         return ExitCode::FAILURE;
     }
     // A closed pipe (`catena show … | head`) ends the command as it ends any other.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use catena_dataplane::Module;
 use catena_dataplane::attribute::Attributes;
+use catena_dataplane::steer::Owner;
 use catena_packet::wire::Seed;
 use catena_state::{Declaration, Scope, Share};
 
@@ -72,6 +73,9 @@ impl Returns {
     }
 }
 
+/// Returns, for a number of instances, what tells which of them owns a packet on the way back.
+pub type OwnerOf = fn(&Args, u32) -> Owner;
+
 /// Builds an instance of a function for a host.
 pub type Builder = fn(&Args, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;
 
@@ -94,6 +98,9 @@ pub struct Descriptor {
     pub affinity: Affinity,
     /// Which packets on the way back are this function's doing.
     pub returns: fn(&Args) -> Returns,
+    /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
+    /// tells.
+    pub owner: Option<OwnerOf>,
     /// Build an instance for a host.
     pub build: Builder,
 }

@@ -57,7 +57,11 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     // When packets go to standard output, the table must not.
     let to_stderr = options.output == "-" || options.back_out.as_deref() == Some("-");
     let text = if options.json { report.json()? } else { report.to_string() };
-    if to_stderr { eprint!("{text}") } else { print!("{text}") }
+    if to_stderr {
+        eprint!("{text}")
+    } else {
+        print!("{text}")
+    }
     for problem in &report.problems {
         eprintln!("catena: {problem}");
     }
@@ -84,7 +88,7 @@ fn explain(error: &BuildError, loaded: &chain::Loaded) -> Failure {
             .chains
             .get(*chain)
             .and_then(|c| c.nodes.get(*node))
-            .map(|node| 1 + loaded.source.bytes().take(node.span.start).filter(|b| *b == b'\n').count()),
+            .map(|node| 1 + loaded.source.bytes().take(node.span.start as usize).filter(|b| *b == b'\n').count()),
         _ => None,
     };
     match line {

@@ -100,7 +100,10 @@ fn source(text: &str, option: &str) -> Result<Port, Failure> {
     if Path::new(text).exists() {
         return Ok(Port::Capture(text.to_owned()));
     }
-    Err(format!("{option} {text}: neither a file nor an interface of this machine; try FILE.pcap, an interface, or gen:").into())
+    Err(format!(
+        "{option} {text}: neither a file nor an interface of this machine; try FILE.pcap, an interface, or gen:"
+    )
+    .into())
 }
 
 fn sink(text: &str, option: &str) -> Result<Port, Failure> {
@@ -109,9 +112,8 @@ fn sink(text: &str, option: &str) -> Result<Port, Failure> {
         "-" => Ok(Port::Capture("-".to_owned())),
         _ if is_interface(text) => Ok(Port::Interface(text.to_owned())),
         _ => {
-            Format::from_path(Path::new(text)).map_err(|error| {
-                format!("{option} {text}: {error}, and no interface of this machine either")
-            })?;
+            Format::from_path(Path::new(text))
+                .map_err(|error| format!("{option} {text}: {error}, and no interface of this machine either"))?;
             Ok(Port::Capture(text.to_owned()))
         }
     }
@@ -121,11 +123,15 @@ fn is_interface(text: &str) -> bool {
     !text.is_empty() && !text.contains('/') && Path::new("/sys/class/net").join(text).exists()
 }
 
-/// Open the two directions of a side: the source of its packets, and the exit by which packets leave.
+/// The open directions of a side: the source of its packets, if it has any, and the exit by which packets
+/// leave.
+pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
+
+/// Open the two directions of a side.
 ///
 /// # Errors
 /// What cannot be opened.
-pub fn open([from, to]: &[Port; 2], number: u16) -> Result<(Option<Box<dyn Source>>, Box<dyn Module>), Failure> {
+pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
     if let (Port::Interface(a), Port::Interface(b)) = (from, to)
         && a == b
     {
@@ -137,9 +143,9 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<(Option<Box<dyn Sourc
         Port::Capture(path) => {
             Some(Box::new(CaptureIn::open(path, number).map_err(|error| format!("{path}: {error}"))?))
         }
-        Port::Generator(spec) => Some(Box::new(
-            Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem}"))?,
-        )),
+        Port::Generator(spec) => {
+            Some(Box::new(Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem:?}"))?))
+        }
         Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0)),
     };
     let exit: Box<dyn Module> = match to {

@@ -15,8 +15,8 @@ use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::Ended;
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
-use catena_packet::{Depot, DepotHandle};
 use catena_packet::wire::Seed;
+use catena_packet::{Depot, DepotHandle};
 use catena_state::Share;
 
 use super::ports::{self, Ports};
@@ -70,7 +70,7 @@ impl Run<'_> {
         let mut exits = exits.map(Some);
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
         let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
-        let mut pipeline = Pipeline { graph: built.graph, ..Pipeline::new(self.time) };
+        let mut pipeline = Pipeline::with(built.graph, self.time);
         let mut inputs = Vec::new();
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
@@ -105,12 +105,12 @@ impl Run<'_> {
         let mut graphs = graphs.into_iter().enumerate();
         let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
         for (index, (built, rooms)) in graphs {
-            let mut pipeline = Pipeline { graph: built.graph, ..Pipeline::new(self.time) };
+            let mut pipeline = Pipeline::with(built.graph, self.time);
             let mut into = Vec::new();
-            for side in 0..2 {
+            for (side, name) in SIDES.iter().enumerate() {
                 let (mut entrance, exit) = queue(QUEUE, 1);
                 let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-                let mut task = Task::new(&format!("{} share {index}", SIDES[side]), Box::new(exit), inlet);
+                let mut task = Task::new(&format!("{name} share {index}"), Box::new(exit), inlet);
                 rooms.iter().for_each(|room| task.heed(room.clone()));
                 pipeline.add_task(task);
                 into.extend(entrance.pop());
@@ -118,13 +118,15 @@ impl Run<'_> {
             entering.push(into);
             workers.push(self.worker(&format!("worker {index}"), pipeline, index)?);
         }
-        let mut pipeline = Pipeline { graph: first.graph, ..Pipeline::new(self.time) };
+        let mut pipeline = Pipeline::with(first.graph, self.time);
         let mut inputs = Vec::new();
         let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
         let mut entering: Vec<_> = entering.into_iter().map(Vec::into_iter).collect();
         for (side, source) in sources.into_iter().enumerate() {
             let owner = owner(self.host, count as u32);
-            let steer = pipeline.graph.add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
+            let steer = pipeline
+                .graph
+                .add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
             let inlet = first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
             pipeline.graph.connect(steer, 0, inlet);
             let mut rooms = first_rooms.clone();

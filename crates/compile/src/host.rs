@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use catena_dataplane::steer::Owner;
 use catena_functions::{Args, Descriptor, Method, registry};
 use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph};
 
@@ -165,6 +166,17 @@ pub fn lower(graph: &PolicyGraph) -> Result<Host, LowerError> {
         }
     }
     Ok(lowering.host)
+}
+
+impl Host {
+    /// Return what tells, for a number of instances, which of them owns a packet on the way back.
+    pub fn owners(&self, instances: u32) -> Vec<Owner> {
+        let owner = |module: &Module| match &module.kind {
+            Lowered::Function { descriptor, args, .. } => descriptor.owner.map(|of| of(args, instances)),
+            _ => None,
+        };
+        self.modules.iter().filter_map(owner).collect()
+    }
 }
 
 struct Lowering<'a> {

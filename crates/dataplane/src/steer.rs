@@ -28,9 +28,12 @@ impl Steer {
 
 impl Module for Steer {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        cx.parse(batch);
         let back = cx.gate() == 1;
         cx.decide(batch, |_, packet| {
+            // What is malformed is for the functions to drop; here it only stays together.
+            if packet.parse().is_err() {
+                return Verdict::Gate(0);
+            }
             let owner = if back { (self.owner)(packet) } else { None };
             let way = owner.unwrap_or_else(|| {
                 let hash = self.seed.hash2(inside(packet, back));

@@ -138,8 +138,8 @@ impl Source for Generator {
 }
 
 #[cfg(test)]
-#[path = "generator_tests.rs"]
-mod tests;
-#[cfg(test)]
 #[path = "session_tests.rs"]
 mod session_tests;
+#[cfg(test)]
+#[path = "generator_tests.rs"]
+mod tests;
