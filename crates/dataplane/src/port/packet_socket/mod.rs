@@ -4,8 +4,9 @@
 //! does not see. Interface names are those of the opening thread's network namespace; once open, both
 //! sides work from any thread.
 
-mod messages;
+mod burst;
 mod receive;
+mod ring;
 mod send;
 mod sys;
 
@@ -14,11 +15,12 @@ use std::{error, fmt, io};
 use libc::{SOL_PACKET, SOL_SOCKET};
 
 pub use receive::PacketSocketIn;
+use ring::Ring;
 pub use send::PacketSocketOut;
 use sys::Socket;
 
-/// Bytes that the system may queue for the receiving side, with its own overhead (about 700 bytes a small
-/// frame): some ms of traffic, to outlast a worker's other tasks.
+/// Bytes of frames that may wait for the receiving side because they are longer than its ring's slots:
+/// about a hundred super-packets.
 const RECEIVE_BYTES: i32 = 8 << 20;
 /// Bytes that may be on their way out.
 const SEND_BYTES: i32 = 4 << 20;
@@ -86,12 +88,14 @@ impl PacketSocket {
         let socket = self.socket()?;
         let set = |option, value, step| socket.set(SOL_PACKET, option, value).map_err(|e| self.system(step, e));
         set(libc::PACKET_VNET_HDR, 1, "ask for offload headers")?;
-        set(libc::PACKET_AUXDATA, 1, "ask for VLAN tags")?;
+        set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32, "ask for its ring's version")?;
+        set(libc::PACKET_COPY_THRESH, 1, "ask for long frames")?;
         set(libc::PACKET_IGNORE_OUTGOING, 1, "leave out what is sent (Linux 4.20 or later can)")?;
         // Beyond the system's limit with CAP_NET_ADMIN, up to it without.
         let _ = socket
             .set(SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BYTES)
             .or_else(|_| socket.set(SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES));
+        let ring = Ring::map(&socket).map_err(|e| self.system("set up a ring for its frames", e))?;
         socket.bind(index, libc::ETH_P_ALL as u16).map_err(|e| self.system("bind to it", e))?;
         match socket.hardware().map_err(|e| self.system("look at it", e))? {
             Some(libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) => {}
@@ -104,7 +108,7 @@ impl PacketSocket {
             set(libc::PACKET_FANOUT, fanout.value(), "share it among workers")?;
             group = Some(socket.fanout_group().map_err(|e| self.system("share it among workers", e))?);
         }
-        Ok((PacketSocketIn::new(socket, &self.interface, self.port), group))
+        Ok((PacketSocketIn::new(socket, ring, &self.interface, self.port), group))
     }
 
     fn sending(&self, index: u32) -> Result<PacketSocketOut, PacketSocketError> {

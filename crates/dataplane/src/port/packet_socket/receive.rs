@@ -1,18 +1,17 @@
 //! The receiving side.
 
 use std::cell::Cell;
-use std::io;
 
-use catena_packet::{BATCH, Batch, Packet, SMALL_BYTES};
+use catena_packet::{Batch, Packet};
 
-use super::messages::{Frame, Incoming, LONGEST, Undone};
+use super::ring::{Fit, Long, Ring, Undone};
 use super::sys::Socket;
 use crate::module::{Context, Pulled, Source};
 use crate::port::offload;
 use crate::port::segment::{Kind, Segments};
 
-/// Fruitless pulls while the interface is down between two looks whether it still exists.
-const LOOK_EVERY: u32 = 1024;
+/// Fruitless pulls in a row between two looks whether the interface still exists.
+const LOOK_EVERY: u32 = 4096;
 
 /// Gives the frames that an interface receives, as they would be on the wire.
 ///
@@ -22,206 +21,151 @@ const LOOK_EVERY: u32 = 1024;
 /// nothing until it is up again; when it is removed the source is done and has an error.
 ///
 /// Gauges: `frames` received; `super-packets` among them and their `segments`; and what was lost:
-/// `dropped by the kernel` (the socket's buffer was full), `no packet buffer left`,
+/// `dropped by the kernel` (there was no room for it to wait), `no packet buffer left`,
 /// `longer than a packet buffer`, `offload that cannot be undone` (a tunnel's super-packets).
 pub struct PacketSocketIn {
+    ring: Ring,
+    long: Long,
     socket: Socket,
     interface: Box<str>,
     port: u16,
-    incoming: Box<Incoming>,
-    /// Buffers that frames are received into.
-    posted: [Option<Packet>; BATCH],
-    /// The next frame of `incoming` to give.
-    next: usize,
-    /// How that frame is cut, and its next segment.
-    cutting: Option<(Segments, usize)>,
+    /// How the super-packet in `long` is cut, its next segment, its tag.
+    cutting: Option<(Segments, usize, Tag)>,
     counts: Counts,
     kernel_drops: Cell<u64>,
-    state: State,
+    fruitless: u32,
+    gone: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Up,
-    /// Fruitless pulls since the interface went down.
-    Down(u32),
-    Gone,
-}
+type Tag = Option<[u8; 4]>;
 
 #[derive(Default)]
 struct Counts {
     frames: u64,
     supers: u64,
     segments: u64,
+    lost: u64,
     no_buffer: u64,
     too_long: u64,
     not_undone: u64,
 }
 
 impl PacketSocketIn {
-    pub(super) fn new(socket: Socket, interface: &str, port: u16) -> Self {
+    /// Make the source of a socket with its ring.
+    pub(super) fn new(socket: Socket, ring: Ring, interface: &str, port: u16) -> Self {
         PacketSocketIn {
+            ring,
+            long: Long::new(),
             socket,
             interface: interface.into(),
             port,
-            incoming: Incoming::new(),
-            posted: [const { None }; BATCH],
-            next: 0,
             cutting: None,
             counts: Counts::default(),
             kernel_drops: Cell::new(0),
-            state: State::Up,
+            fruitless: 0,
+            gone: false,
         }
     }
 
-    /// Receive frames; returns whether there are any.
-    fn receive(&mut self, cx: &mut Context) -> bool {
-        self.next = 0;
-        let mut fresh = Batch::new();
-        let wanted = self.posted.iter().filter(|slot| slot.is_none()).count();
-        cx.pool().take_batch(&mut fresh, wanted, SMALL_BYTES);
-        for (slot, packet) in self.posted.iter_mut().filter(|slot| slot.is_none()).zip(fresh.drain()) {
-            *slot = Some(packet);
-        }
-        match self.incoming.receive(self.socket.fd(), &mut self.posted) {
-            Ok(received) => {
-                self.state = State::Up;
-                self.counts.frames += received as u64;
-                received > 0
-            }
-            Err(error) => {
-                self.explain(&error);
-                false
-            }
-        }
-    }
-
+    /// Give a frame that its slot has no room for.
     #[cold]
-    fn explain(&mut self, error: &io::Error) {
-        match error.raw_os_error() {
-            Some(libc::ENETDOWN) => self.state = State::Down(0),
-            // One frame whose offload the virtio-net header cannot express; the system has dropped it.
-            Some(libc::EINVAL) => self.counts.not_undone += 1,
-            _ => {}
-        }
-        if let State::Down(pulls) = &mut self.state {
-            *pulls += 1;
-            if pulls.is_multiple_of(LOOK_EVERY) && matches!(self.socket.hardware(), Ok(None)) {
-                self.state = State::Gone;
+    fn give_long(&mut self, cx: &mut Context, batch: &mut Batch, tag: Tag) {
+        // An interface that went down and came up again leaves an error in the way, once.
+        let received = self.long.receive(self.socket.fd()).or_else(|_| self.long.receive(self.socket.fd()));
+        match received {
+            Ok(true) if self.long.undone().gso_type == Undone::GSO_NONE => {
+                give(cx, batch, &mut self.counts, self.long.bytes(), self.long.undone(), tag, self.port);
             }
+            Ok(true) => self.start_cutting(cx, batch, tag),
+            Ok(false) => self.counts.too_long += 1,
+            Err(_) => self.counts.lost += 1,
         }
     }
 
-    /// Give the next frame, or as much of it as there is room for in the batch.
-    #[inline]
-    fn give(&mut self, cx: &mut Context, batch: &mut Batch) {
-        let frame = self.incoming.frame(self.next);
-        let Undone { flags, gso_type, .. } = frame.undone;
-        let plain = !frame.cut && gso_type == Undone::GSO_NONE && frame.len <= SMALL_BYTES;
-        if !plain {
-            return self.give_long(cx, batch, &frame);
-        }
-        let index = self.next;
-        self.next += 1;
-        let Some(mut packet) = self.posted[index].take() else { return };
-        packet.truncate(frame.len);
-        if flags & Undone::NEEDS_CHECKSUM == 0 && frame.tag.is_none() {
-            self.push(cx, batch, packet);
-        } else {
-            self.finish(cx, batch, packet, &frame);
-        }
-    }
-
-    #[inline(always)]
-    fn push(&self, cx: &Context, batch: &mut Batch, mut packet: Packet) {
-        let meta = packet.meta_mut();
-        meta.port = self.port;
-        meta.arrival = cx.now();
-        batch.push(packet);
-    }
-
-    /// Do what is left to do for a whole packet.
-    fn finish(&mut self, cx: &mut Context, batch: &mut Batch, mut packet: Packet, frame: &Frame) {
-        let Undone { flags, checksum_start, checksum_offset, .. } = frame.undone;
-        let mut done = true;
-        if flags & Undone::NEEDS_CHECKSUM != 0 {
-            let (start, offset) = (usize::from(checksum_start), usize::from(checksum_offset));
-            done = offload::complete_checksum(packet.data_mut(), start, offset);
-        }
-        if let Some(tag) = frame.tag {
-            done = done && offload::put_tag(&mut packet, tag);
-        }
-        if done {
-            self.push(cx, batch, packet);
-        } else {
-            self.counts.not_undone += 1;
-            cx.pool().put(packet);
-        }
-    }
-
-    /// Give a frame that is longer than a small packet, or to be cut.
+    /// Cut the super-packet in `long`.
     #[cold]
-    fn give_long(&mut self, cx: &mut Context, batch: &mut Batch, frame: &Frame) {
-        let index = self.next;
-        let whole = frame.undone.gso_type == Undone::GSO_NONE;
-        if frame.cut || frame.len > LONGEST {
-            self.counts.too_long += 1;
-            self.next += 1;
-            return;
-        }
-        if self.cutting.is_none()
-            && let Some(packet) = &self.posted[index]
-        {
-            self.incoming.join(index, packet);
-        }
-        if !whole {
-            return self.cut(cx, batch, frame);
-        }
-        self.next += 1;
-        match cx.pool().take(frame.len) {
-            Some(mut packet) => {
-                packet.data_mut().copy_from_slice(self.incoming.joined(index, frame.len));
-                self.finish(cx, batch, packet, frame);
+    fn start_cutting(&mut self, cx: &mut Context, batch: &mut Batch, tag: Tag) {
+        match plan(self.long.bytes(), self.long.undone()) {
+            Some(segments) => {
+                self.counts.supers += 1;
+                self.cutting = Some((segments, 0, tag));
+                self.cut(cx, batch);
             }
-            None => self.counts.no_buffer += 1,
+            None => self.counts.not_undone += 1,
         }
     }
 
-    /// Give segments of a super-packet until it ends or the batch is full.
-    fn cut(&mut self, cx: &mut Context, batch: &mut Batch, frame: &Frame) {
-        let bytes = self.incoming.joined(self.next, frame.len);
-        let Some((segments, mut at)) = self.cutting.take().or_else(|| Some((plan(bytes, frame.undone)?, 0))) else {
-            self.counts.not_undone += 1;
-            self.next += 1;
-            return;
-        };
-        self.counts.supers += u64::from(at == 0);
+    /// Give segments of the super-packet in hand until it ends or the batch is full.
+    #[cold]
+    fn cut(&mut self, cx: &mut Context, batch: &mut Batch) {
+        let Some((segments, mut at, tag)) = self.cutting.take() else { return };
+        let bytes = self.long.bytes();
         while at < segments.count() && !batch.is_full() {
             match cx.pool().take(segments.len(at)) {
                 Some(mut packet) => {
                     segments.write(bytes, at, packet.data_mut());
-                    let tagged = frame.tag.is_none_or(|tag| offload::put_tag(&mut packet, tag));
-                    debug_assert!(tagged, "a fresh packet has head-room");
                     self.counts.segments += 1;
-                    self.push(cx, batch, packet);
+                    finish(cx, batch, &mut self.counts, packet, tag, self.port);
                 }
                 None => self.counts.no_buffer += 1,
             }
             at += 1;
         }
         if at < segments.count() {
-            self.cutting = Some((segments, at));
-        } else {
-            self.next += 1;
+            self.cutting = Some((segments, at, tag));
         }
     }
 
-    /// Return how many frames found the socket's buffer full, ever.
+    #[cold]
+    fn idle(&mut self) -> Pulled {
+        self.fruitless = self.fruitless.wrapping_add(1);
+        if self.fruitless.is_multiple_of(LOOK_EVERY) && matches!(self.socket.hardware(), Ok(None)) {
+            self.gone = true;
+        }
+        if self.gone { Pulled::Done } else { Pulled::Idle }
+    }
+
+    /// Return how many frames found no room to wait, ever.
     fn kernel_drops(&self) -> u64 {
         let fresh = self.socket.dropped().map_or(0, u64::from);
         self.kernel_drops.set(self.kernel_drops.get() + fresh);
         self.kernel_drops.get()
     }
+}
+
+/// Give a whole frame.
+#[inline(always)]
+fn give(cx: &mut Context, batch: &mut Batch, counts: &mut Counts, bytes: &[u8], undone: Undone, tag: Tag, port: u16) {
+    let Some(mut packet) = cx.pool().take(bytes.len()) else {
+        counts.no_buffer += 1;
+        return;
+    };
+    packet.data_mut().copy_from_slice(bytes);
+    if undone.flags & Undone::NEEDS_CHECKSUM != 0 {
+        let (start, offset) = (usize::from(undone.checksum_start), usize::from(undone.checksum_offset));
+        if !offload::complete_checksum(packet.data_mut(), start, offset) {
+            counts.not_undone += 1;
+            cx.pool().put(packet);
+            return;
+        }
+    }
+    finish(cx, batch, counts, packet, tag, port);
+}
+
+/// Put a packet's tag back, and the packet into the batch.
+#[inline(always)]
+fn finish(cx: &mut Context, batch: &mut Batch, counts: &mut Counts, mut packet: Packet, tag: Tag, port: u16) {
+    if let Some(tag) = tag
+        && !offload::put_tag(&mut packet, tag)
+    {
+        counts.not_undone += 1;
+        cx.pool().put(packet);
+        return;
+    }
+    let meta = packet.meta_mut();
+    meta.port = port;
+    meta.arrival = cx.now();
+    batch.push(packet);
 }
 
 /// Plan how to cut a super-packet as its sender wants it.
@@ -240,22 +184,42 @@ fn plan(bytes: &[u8], undone: Undone) -> Option<Segments> {
 
 impl Source for PacketSocketIn {
     fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
-        if self.next == self.incoming.received() && !self.receive(cx) {
-            return if self.state == State::Gone { Pulled::Done } else { Pulled::Idle };
+        if self.cutting.is_some() {
+            self.cut(cx, batch);
         }
-        while self.next < self.incoming.received() && !batch.is_full() {
-            self.give(cx, batch);
+        while !batch.is_full() {
+            let Some(slot) = self.ring.peek() else { break };
+            self.counts.frames += 1;
+            let (tag, fit, gso) = (slot.tag, slot.fit, slot.undone.gso_type);
+            match fit {
+                Fit::Whole if gso == Undone::GSO_NONE => {
+                    give(cx, batch, &mut self.counts, slot.bytes, slot.undone, tag, self.port);
+                }
+                Fit::Whole => self.long.keep(slot.bytes, slot.undone),
+                Fit::Waits => {}
+                Fit::Lost => self.counts.lost += 1,
+            }
+            self.ring.release();
+            match fit {
+                Fit::Whole if gso != Undone::GSO_NONE => self.start_cutting(cx, batch, tag),
+                Fit::Waits => self.give_long(cx, batch, tag),
+                Fit::Whole | Fit::Lost => {}
+            }
         }
+        if batch.is_empty() {
+            return self.idle();
+        }
+        self.fruitless = 0;
         Pulled::More
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let Counts { frames, supers, segments, no_buffer, too_long, not_undone } = self.counts;
+        let Counts { frames, supers, segments, lost, no_buffer, too_long, not_undone } = self.counts;
         tell("frames", frames);
         for (name, count) in [
             ("super-packets", supers),
             ("segments", segments),
-            ("dropped by the kernel", self.kernel_drops()),
+            ("dropped by the kernel", self.kernel_drops() + lost),
             ("no packet buffer left", no_buffer),
             ("longer than a packet buffer", too_long),
             ("offload that cannot be undone", not_undone),
@@ -267,6 +231,6 @@ impl Source for PacketSocketIn {
     }
 
     fn error(&self) -> Option<String> {
-        (self.state == State::Gone).then(|| format!("interface {} was removed", self.interface))
+        self.gone.then(|| format!("interface {} was removed", self.interface))
     }
 }

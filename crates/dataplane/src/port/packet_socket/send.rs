@@ -4,7 +4,7 @@ use std::io;
 
 use catena_packet::{Batch, Packet};
 
-use super::messages::Outgoing;
+use super::burst::Outgoing;
 use super::sys::Socket;
 use crate::module::{Context, Module, Reason};
 

@@ -54,13 +54,21 @@ impl Socket {
 
     /// Set an option to a number.
     pub(super) fn set(&self, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
-        self.set_bytes(level, option, &value.to_ne_bytes())
+        let (value, length) = ((&raw const value).cast(), length_of::<c_int>());
+        // SAFETY: the value has the length given.
+        check(unsafe { libc::setsockopt(self.fd(), level, option, value, length) })
     }
 
-    fn set_bytes(&self, level: c_int, option: c_int, value: &[u8]) -> io::Result<()> {
-        let length = value.len() as socklen_t;
+    /// Set an option of the packet level to a structure that is the system's own.
+    fn set_structure<T: Copy>(&self, option: c_int, value: &T) -> io::Result<()> {
+        let value = (value as *const T).cast::<c_void>();
         // SAFETY: the value has the length given.
-        check(unsafe { libc::setsockopt(self.fd(), level, option, value.as_ptr().cast(), length) })
+        check(unsafe { libc::setsockopt(self.fd(), libc::SOL_PACKET, option, value, length_of::<T>()) })
+    }
+
+    /// Ask for a ring for received frames.
+    pub(super) fn set_ring(&self, request: &libc::tpacket_req) -> io::Result<()> {
+        self.set_structure(libc::PACKET_RX_RING, request)
     }
 
     /// See frames for all addresses, as long as the socket is open.
@@ -71,10 +79,7 @@ impl Socket {
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        let (value, length) = ((&raw const request).cast::<c_void>(), length_of::<libc::packet_mreq>());
-        let (level, option) = (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP);
-        // SAFETY: the request is a whole `packet_mreq` of the length given.
-        check(unsafe { libc::setsockopt(self.fd(), level, option, value, length) })
+        self.set_structure(libc::PACKET_ADD_MEMBERSHIP, &request)
     }
 
     /// Return how many frames found no room in the socket's buffer since the last call.
