@@ -213,14 +213,7 @@ impl Mixed {
 }
 
 impl Flow {
-    fn new(
-        place: u64,
-        generation: u64,
-        length: Length,
-        tcp: Tcp,
-        tuples: &Tuples,
-        random: &mut Random,
-    ) -> Self {
+    fn new(place: u64, generation: u64, length: Length, tcp: Tcp, tuples: &Tuples, random: &mut Random) -> Self {
         let tuple = tuples.get(place, generation);
         let bits = tuples.bits(place, generation);
         let session = (tuple.proto == Proto::Tcp && tcp != Tcp::Plain).then(|| Session::new(bits));
