@@ -1,13 +1,14 @@
 //! Cycles per packet of the traffic generator: alone, and through a pipeline into a sink.
 //!
-//! Prints one JSON line a case, in the form that all benchmarks of the project share. Cycles are those of
-//! the time stamp counter, medians over 21 passes. With an argument only cases that contain it run;
+//! Prints one JSON line a case, in the form that all benchmarks of the project share. Cycles are the
+//! thread's time on its core times the time stamp counter's rate, medians over 21 passes. With an argument only cases that contain it run;
 //! `PACKETS` sets the packets of a pass.
 
-use catena_dataplane::clock::cycles;
+use catena_dataplane::clock::hertz;
 use catena_dataplane::generator::{Generator, Spec};
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::task::Task;
+use catena_dataplane::worker::thread_cpu_ns;
 use catena_dataplane::{Context, Module, Pipeline, Source};
 use catena_packet::{Batch, Depot};
 
@@ -95,9 +96,9 @@ fn report(path: &str, case: &str, packets: u64, mut pass: impl FnMut() -> u64) {
     let passes = if packets < 1_000_000 { 1 } else { PASSES };
     let mut values: Vec<f64> = (0..passes)
         .map(|_| {
-            let start = cycles();
+            let start = thread_cpu_ns();
             let made = pass();
-            (cycles() - start) as f64 / made as f64
+            (thread_cpu_ns() - start) as f64 * hertz() as f64 / 1e9 / made as f64
         })
         .collect();
     values.sort_by(f64::total_cmp);

@@ -59,7 +59,7 @@ impl fmt::Display for SpecError {
             Problem::UnknownKey { .. } => write!(f, "the generator knows no `{word}`")?,
             Problem::NoValue { .. } => write!(f, "`{word}` needs a value")?,
             Problem::Twice => write!(f, "`{word}` is given twice")?,
-            Problem::Expected { .. } if word.is_empty() => write!(f, "a value is missing")?,
+            Problem::Expected { .. } if word.is_empty() => write!(f, "something is missing")?,
             Problem::Expected { .. } => write!(f, "`{word}` does not fit here")?,
             Problem::TooFewAddresses { flows, tuples } => {
                 write!(f, "{flows} flows need as many different addresses and ports; here are {tuples}")?;

@@ -52,7 +52,7 @@ mod spec;
 mod text;
 mod tuple;
 
-use catena_packet::{BATCH, Batch};
+use catena_packet::{BATCH, Batch, SMALL_BYTES};
 
 pub use error::{Problem, SpecError};
 pub use spec::{LONGEST, Length, MOST_FLOWS, Mix, Order, Prefix, Rate, SHORTEST, START, Size, Spec, Tcp, Time};
@@ -89,7 +89,9 @@ impl Generator {
         let (tuples, frames) = (Tuples::new(spec)?, Frames::new(spec));
         let sessions = spec.mix.tcp > 0.0 && spec.tcp != Tcp::Plain;
         let engine = match spec.size {
-            Size::Fixed(length) if spec.length == Length::Endless && spec.new.is_none() && !sessions => {
+            Size::Fixed(length @ ..=SMALL_BYTES)
+                if spec.length == Length::Endless && spec.new.is_none() && !sessions =>
+            {
                 match plain::longest(spec, length) {
                     ..=64 => Engine::Short(Plain::new(spec, &frames, &tuples, length)),
                     _ => Engine::Long(Plain::new(spec, &frames, &tuples, length)),

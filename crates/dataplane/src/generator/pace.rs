@@ -1,5 +1,7 @@
 //! When packets come: the rate, in virtual time or by the context's clock.
 
+use catena_packet::Batch;
+
 use super::spec::{Rate, START, Spec, Time};
 use crate::module::Context;
 
@@ -88,10 +90,25 @@ impl Pace {
         window.div_ceil(step).min(count as u128) as usize
     }
 
-    /// Return when the next packet comes, in ns since 1970.
+    /// Give all packets of a batch their times, and count them.
     #[inline]
-    pub fn next(&self) -> u64 {
-        self.next
+    pub fn stamp(&mut self, batch: &mut Batch) {
+        if self.per_byte > 0 {
+            for packet in batch.iter_mut() {
+                packet.meta_mut().arrival = self.next;
+                self.sent(packet.len());
+            }
+            return;
+        }
+        let (whole, part) = (self.per_packet >> 32, self.per_packet & 0xffff_ffff);
+        let (mut next, mut fraction) = (self.next, self.fraction);
+        for packet in batch.iter_mut() {
+            packet.meta_mut().arrival = next;
+            fraction += part;
+            next += whole + (fraction >> 32);
+            fraction &= 0xffff_ffff;
+        }
+        (self.next, self.fraction) = (next, fraction);
     }
 
     /// Count a packet of `length` bytes.

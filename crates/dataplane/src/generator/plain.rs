@@ -87,10 +87,7 @@ impl<const BYTES: usize> Plain<BYTES> {
             Order::RoundRobin => self.in_turn(batch),
             Order::Random => self.at_random(batch),
         }
-        for packet in batch.iter_mut() {
-            packet.meta_mut().arrival = pace.next();
-            pace.sent(packet.len());
-        }
+        pace.stamp(batch);
     }
 
     #[inline]

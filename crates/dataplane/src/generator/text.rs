@@ -137,7 +137,7 @@ fn nearest(word: &str, words: impl Iterator<Item = &'static str>) -> Option<&'st
     let lower = word.to_lowercase();
     let distance = |other: &str| strsim::damerau_levenshtein(&lower, &other.to_lowercase());
     let (distance, likely) = words.map(|other| (distance(other), other)).min_by_key(|(distance, _)| *distance)?;
-    (distance <= 2 && distance < word.len().max(2)).then_some(likely)
+    (distance <= 2 && distance < word.len()).then_some(likely)
 }
 
 impl FromStr for Spec {
