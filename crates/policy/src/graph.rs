@@ -27,6 +27,18 @@ pub struct PolicyGraph {
     pub relations: Vec<Relation>,
 }
 
+impl PolicyGraph {
+    /// Clears all spans, so that graphs of differently laid out files compare equal.
+    pub fn forget_places(&mut self) {
+        self.classes.iter_mut().for_each(|class| class.span = Span::default());
+        for chain in &mut self.chains {
+            chain.span = Span::default();
+            chain.nodes.iter_mut().for_each(|node| node.span = Span::default());
+            chain.edges.iter_mut().for_each(|edge| edge.span = Span::default());
+        }
+    }
+}
+
 /// A traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {

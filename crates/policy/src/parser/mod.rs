@@ -126,14 +126,7 @@ impl Parser<'_> {
             kind => kind.describe().to_owned(),
         };
         let message = format!("expected {expected}, found {found}");
-        let mut finding = Diagnostic::error(Code::Syntax, token.span, message).label(format!("expected {expected}"));
-        if token.kind == Kind::Word
-            && self.at > 0
-            && self.tokens[self.at - 1].kind == Kind::Number
-            && !token.first_on_line
-        {
-            finding = finding.help("a number and its unit are written together: `2Gbps`");
-        }
+        let finding = Diagnostic::error(Code::Syntax, token.span, message).label(format!("expected {expected}"));
         self.fail(finding)
     }
 

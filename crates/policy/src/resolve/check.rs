@@ -9,6 +9,9 @@ use crate::graph::{Chain, ClassId, Condition, Direction, Edge, End, NodeId, Prom
 use crate::library::Library;
 use crate::span::Span;
 
+/// A value of an attribute beyond those that a file mentions.
+const OTHER: &str = "of any other value";
+
 /// How many cases the search for packets that no edge takes looks at, per node.
 const MAX_CASES: usize = 4096;
 
@@ -78,9 +81,11 @@ impl Resolver<'_> {
                     .help("for example `in -> Monitor() -> out`");
             self.find(finding);
         }
-        self.shadows(&chain);
+        let round = self.cycles(&chain, Direction::Forward) | self.cycles(&chain, Direction::Return);
+        if !round {
+            self.shadows(&chain);
+        }
         for direction in [Direction::Forward, Direction::Return] {
-            self.cycles(&chain, direction);
             self.dangling(&chain, direction);
         }
         self.exported(&chain, &upstream);
@@ -119,7 +124,9 @@ impl Resolver<'_> {
         }
     }
 
-    fn cycles(&mut self, chain: &Chain, direction: Direction) {
+    /// Reports circles in one direction; whether there are any.
+    fn cycles(&mut self, chain: &Chain, direction: Direction) -> bool {
+        let mut round = false;
         let mut next: BTreeMap<NodeId, Vec<(NodeId, Span)>> = BTreeMap::new();
         for edge in &chain.edges {
             if let (End::Node(from), End::Node(to)) = (edge.from, edge.to)
@@ -158,6 +165,7 @@ impl Resolver<'_> {
                     };
                     let text = format!("packets go round in a circle: {way}");
                     let finding = Diagnostic::error(Code::Cycle, span, text).label("comes back here");
+                    round = true;
                     self.find(finding.note("a packet passes an instance once in each direction"));
                 } else if !done.contains(&to) {
                     open.insert(to);
@@ -165,6 +173,7 @@ impl Resolver<'_> {
                 }
             }
         }
+        round
     }
 
     /// Nodes that nothing leads to, and packets that nothing leads on.
@@ -208,18 +217,20 @@ impl Resolver<'_> {
             let Some(missing) = uncovered(self.world.library, function, conditions, &mut cases) else {
                 continue;
             };
-            let text = if missing.is_empty() {
-                format!("some packets of `{name}` have nowhere to go{way}")
-            } else {
-                format!("packets of `{name}` with {missing} have nowhere to go{way}")
+            let text = match missing.as_str() {
+                "" => format!("some packets of `{name}` have nowhere to go{way}"),
+                missing => format!("packets of `{name}` with {missing} have nowhere to go{way}"),
             };
-            let gate = missing.rsplit(' ').next().unwrap_or("…").to_owned();
-            self.find(
-                Diagnostic::error(Code::Dangling, edges[edges.len() - 1].span, text)
-                    .related(self.node_span(chain, to), format!("`{name}` is made here"))
-                    .label("the last of its paths")
-                    .help(format!("add a path for them: `{name}[{gate}] -> drop`")),
-            );
+            let help = match missing.rsplit(' ').next() {
+                Some(value) if !value.is_empty() && !missing.ends_with(OTHER) => {
+                    format!("add a path for them: `{name}[{value}] -> drop`")
+                }
+                _ => format!("add a path for the others: `{name} -> drop`"),
+            };
+            let finding = Diagnostic::error(Code::Dangling, edges[edges.len() - 1].span, text)
+                .related(self.node_span(chain, to), format!("`{name}` is made here"))
+                .label("the last of its paths");
+            self.find(finding.help(help));
         }
     }
 
@@ -332,7 +343,7 @@ fn uncovered(library: &Library, function: &str, edges: Vec<Vec<&Condition>>, cas
             values.iter().find_map(|value| {
                 let left = edges.iter().filter_map(|edge| given(edge, name.as_deref(), value.as_deref()));
                 let missing = uncovered(library, function, left.collect(), cases)?;
-                let value = value.as_deref().unwrap_or("any other value");
+                let value = value.as_deref().unwrap_or(OTHER);
                 let here = match name {
                     Some(name) => format!("{name} {value}"),
                     None => value.to_owned(),

@@ -120,7 +120,7 @@ impl<'a> Resolver<'a> {
             weights.push(weight);
         }
         if weights.len() != relation.members.len() {
-            let message = format!("{} names, but {} weights", relation.members.len(), weights.len());
+            let message = format!("names: {}, weights: {}", relation.members.len(), weights.len());
             self.find(
                 Diagnostic::error(Code::Relation, relation.span, message)
                     .help("give each name its weight: `cpu a : b = 2 : 1`"),

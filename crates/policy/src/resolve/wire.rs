@@ -310,6 +310,7 @@ impl<'a> Resolver<'a> {
                     .label("no element follows")
                     .help("go on with `-> out`, or end it with `-> drop`");
                 self.find(finding);
+                draft.broken = true;
             }
         }
     }
@@ -356,6 +357,9 @@ impl<'a> Resolver<'a> {
                     return None;
                 }
                 None => {}
+            }
+            if draft.overflown {
+                return None;
             }
             if let Element::Branch(arms) = &step.element {
                 if opens.is_empty() {
