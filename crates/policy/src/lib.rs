@@ -79,7 +79,7 @@ pub fn load_with(name: &str, source: &str, library: &Library, files: &dyn Files,
     }
     let parsed = parser::parse(source, &mut findings);
     // With a statement missing, names would seem undefined that are not.
-    let graph = if findings.any(&[Code::Syntax, Code::TooLarge]) {
+    let graph = if findings.any(&[Code::Syntax, Code::TooLarge, Code::Path]) {
         None
     } else {
         let world = resolve::World { name, library, files, compiler };

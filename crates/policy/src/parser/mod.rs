@@ -28,7 +28,7 @@ type Result<T> = std::result::Result<T, Failed>;
 const ITEM_WORDS: [&str; 8] = ["class", "let", "macro", "chain", "priority", "cpu", "throughput", "share"];
 
 /// Words of the grammar, which cannot name an instance.
-const RESERVED: [&str; 8] = ["in", "out", "drop", "else", "promise", "chain", "macro", "class"];
+const RESERVED: [&str; 9] = ["in", "out", "drop", "else", "promise", "within", "chain", "macro", "class"];
 
 pub(super) struct Parser<'a> {
     source: &'a str,
@@ -237,8 +237,28 @@ impl Parser<'_> {
         let name = self.name("the name of the class")?;
         self.expect(Kind::Equals, "`=`")?;
         let filter = self.expression()?;
-        let back = if self.eat_word("back") { Some(self.expression()?) } else { None };
+        let back = if self.is_word("back") && !self.path_follows_back() {
+            self.next();
+            Some(self.expression()?)
+        } else {
+            None
+        };
         Ok(Item::Class { name, filter, back })
+    }
+
+    /// `back a -> b` behind a class is a path, `back other` the filter of its return traffic.
+    fn path_follows_back(&self) -> bool {
+        self.ahead(1).kind == Kind::Word
+            && matches!(
+                self.ahead(2).kind,
+                Kind::Arrow
+                    | Kind::TwoWay
+                    | Kind::Minus
+                    | Kind::LeftArrow
+                    | Kind::LeftParen
+                    | Kind::LeftBracket
+                    | Kind::ColonColon
+            )
     }
 
     fn constant(&mut self) -> Result<Item> {
