@@ -108,7 +108,6 @@ pub(crate) fn number(text: &str, span: Span) -> Result<Value, Box<Diagnostic>> {
         return Err(bad(span, "this amount is too large"));
     }
     // Lossless: checked above, and digits are never negative.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let total = total as u64;
     Ok(match measure {
         Measure::Bits => Value::BitRate(total),

@@ -99,3 +99,16 @@ fn the_disk_refuses_what_is_no_text_file() {
     assert!(Disk.read(folder.path(), 9).unwrap_err().contains("regular"));
     assert!(Disk.read(&folder.path().join("none"), 9).is_err());
 }
+
+#[test]
+fn a_chain_can_be_drawn() {
+    let source = "chain x { in <-> ACL() <-> out }";
+    let dot = load("x", source, &sample::library(), &sample::Shelf).graph.unwrap().to_dot();
+    for line in [
+        "c0_n0 [label = \"acl\\nACL\"];",
+        "c0_in -> c0_n0 [label = \"\"];",
+        "c0_n0 -> c0_in [label = \"\", style = dashed];",
+    ] {
+        assert!(dot.contains(line), "{dot}");
+    }
+}

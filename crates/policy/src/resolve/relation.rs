@@ -105,7 +105,6 @@ impl<'a> Resolver<'a> {
     fn weights(&mut self, relation: &ast::Relation) -> Option<Vec<f64>> {
         let mut weights = Vec::new();
         for expr in &relation.weights {
-            #[allow(clippy::cast_precision_loss)] // a weight beyond 2^53 is no ratio anyone means
             let weight = match self.eval(expr, &Frame::default())? {
                 Value::Integer(n) => n as f64,
                 Value::Float(x) => x,
