@@ -183,9 +183,11 @@ pub enum Condition {
         /// Any value but these.
         negated: bool,
     },
-    /// The flow's hash, as a number in 0..1, lies in `from..to`. All packets of a flow, in both
-    /// directions, have the same hash; different sources hash independently.
+    /// The flow's hash with `branch` as its salt, as a number in 0..1, lies in `from..to`. All
+    /// packets of a flow, in both directions, have the same hash; branches hash independently.
     Split {
+        /// Number of the branch in its chain; a two-way path has the same one in both directions.
+        branch: u32,
         /// Lower end, included.
         from: f64,
         /// Upper end, excluded.

@@ -1,6 +1,7 @@
 //! What decides between edges: the arms of branches.
 
 use super::attribute::{exports, values_of};
+use super::cover::{MAX_CASES, uncovered};
 use super::path::Reading;
 use super::wire::{Body, Draft, Open, Place};
 use super::{Frame, Resolver};
@@ -36,8 +37,8 @@ impl Resolver<'_> {
     /// (without an arm) what goes straight to the merge.
     pub(super) fn branch<'s>(
         &mut self,
-        body: &Body<'_>,
-        draft: &Draft,
+        body: &mut Body<'_>,
+        draft: &mut Draft,
         arms: &'s [Arm],
         span: Span,
         reading: Reading,
@@ -49,6 +50,7 @@ impl Resolver<'_> {
         }
         let complete = self.complete(arms, &asks, span)?;
         let shares = self.shares(arms, &asks)?;
+        let branch = body.branch(draft, span);
         let mut parts: Parts<'s> = Vec::new();
         let mut low = 0.0;
         for (i, ((arm, ask), share)) in arms.iter().zip(&asks).zip(shares.iter()).enumerate() {
@@ -57,7 +59,7 @@ impl Resolver<'_> {
                 Ask::Guard(guard) => Some(guard.clone()),
                 Ask::Part(part) => {
                     let high = if complete && i + 1 == arms.len() { 1.0 } else { (low + part).min(1.0) };
-                    let condition = Condition::Split { from: low, to: high };
+                    let condition = Condition::Split { branch, from: low, to: high };
                     low = high;
                     Some(Guard { condition, span: arm.span, upstream: false })
                 }
@@ -67,10 +69,27 @@ impl Resolver<'_> {
         }
         if !complete {
             let rest = shares.iter().copied().sum::<Option<f64>>().map(|sum| (1.0 - sum).max(0.0));
-            let arriving = opens.iter().map(|o| o.taking(None, arms.len(), rest, span));
+            let left = opens.iter().filter(|o| !self.covered(draft, o, &asks));
+            let arriving = left.map(|o| o.taking(None, arms.len(), rest, span));
             parts.push((None, arriving.collect()));
         }
         Some(parts)
+    }
+
+    /// Whether the arms name every value that the function before the branch exports.
+    fn covered(&self, draft: &Draft, open: &Open, asks: &[Ask]) -> bool {
+        let Place::Node(id) = open.from else { return false };
+        let function = &draft.nodes[id as usize].function;
+        if self.world.library.find(function).is_none() {
+            return false;
+        }
+        let conditions = asks.iter().filter_map(|ask| match ask {
+            Ask::Guard(guard) => Some(vec![&guard.condition]),
+            Ask::Rest | Ask::Part(_) => None,
+        });
+        let mut cases = MAX_CASES;
+        // With too many cases to look at, packets may be left: they keep their edge.
+        uncovered(self.world.library, function, conditions.collect(), &mut cases).is_none() && cases > 0
     }
 
     fn ask(
@@ -331,18 +350,8 @@ impl Open {
     }
 }
 
-/// Adds `guard` to `when`. A part of a part of one source's flows is a narrower part: two splits
-/// at one source share a hash, and would not be independent.
+/// Adds `guard` to `when`, once.
 pub(super) fn conjoin(when: &mut Vec<Guard>, guard: Guard) {
-    if let Condition::Split { from, to } = guard.condition {
-        for known in when.iter_mut() {
-            if let Condition::Split { from: low, to: high } = &mut known.condition {
-                let width = *high - *low;
-                (*low, *high) = (*low + width * from, *low + width * to);
-                return;
-            }
-        }
-    }
     if !when.iter().any(|known| known.condition == guard.condition) {
         when.push(guard);
     }

@@ -70,10 +70,12 @@ pub(super) fn uncovered(
                 Some(if missing.is_empty() { here } else { format!("{here} and {missing}") })
             })
         }
-        Condition::Split { .. } => {
+        Condition::Split { branch, .. } => {
             let mut cuts: Vec<f64> = vec![0.0];
             for condition in edges.iter().flatten() {
-                if let Condition::Split { from, to } = condition {
+                if let Condition::Split { branch: b, from, to } = condition
+                    && b == branch
+                {
                     cuts.extend([*from, *to]);
                 }
             }
@@ -81,7 +83,7 @@ pub(super) fn uncovered(
             cuts.sort_by(f64::total_cmp);
             cuts.dedup();
             cuts.into_iter().find_map(|point| {
-                let left = edges.iter().filter_map(|edge| at_point(edge, point));
+                let left = edges.iter().filter_map(|edge| at_point(edge, *branch, point));
                 uncovered(library, function, left.collect(), cases)
             })
         }
@@ -105,12 +107,12 @@ fn given<'c>(edge: &[&'c Condition], name: Option<&str>, value: Option<&str>) ->
     Some(left)
 }
 
-/// What `edge` still asks for at this point of the hash.
-fn at_point<'c>(edge: &[&'c Condition], point: f64) -> Option<Vec<&'c Condition>> {
+/// What `edge` still asks for at this point of the branch's hash.
+fn at_point<'c>(edge: &[&'c Condition], branch: u32, point: f64) -> Option<Vec<&'c Condition>> {
     let mut left = Vec::new();
     for condition in edge {
         match condition {
-            Condition::Split { from, to } => {
+            Condition::Split { branch: b, from, to } if *b == branch => {
                 if point < *from || point >= *to {
                     return None;
                 }

@@ -67,6 +67,7 @@ pub(super) struct Draft {
     pub(super) wires: Vec<Wire>,
     names: HashSet<String>,
     counter: u32,
+    branches: u32,
     pub(super) overflown: bool,
     /// A path was given up: that others dangle is no news.
     pub(super) broken: bool,
@@ -82,6 +83,7 @@ impl Draft {
             wires: Vec::new(),
             names: HashSet::new(),
             counter: 0,
+            branches: 0,
             overflown: false,
             broken: false,
         }
@@ -139,10 +141,22 @@ pub(super) struct Body<'b> {
     named: HashMap<String, (Entity, Span)>,
     /// Anonymous instances by where they stand: a two-way path reads each twice.
     anonymous: HashMap<Span, Entity>,
+    /// Branches by where they stand, with their numbers.
+    branches: HashMap<Span, u32>,
     /// Names that paths mention.
     used: HashSet<String>,
     /// Neither `in` nor `out` is mentioned (Lemur's spelling): loose ends are the chain's ends.
     pub(super) loose: bool,
+}
+
+impl Body<'_> {
+    /// The number of the branch at `span`, the same each time.
+    pub(super) fn branch(&mut self, draft: &mut Draft, span: Span) -> u32 {
+        *self.branches.entry(span).or_insert_with(|| {
+            draft.branches += 1;
+            draft.branches
+        })
+    }
 }
 
 impl<'a> Resolver<'a> {
@@ -154,6 +168,7 @@ impl<'a> Resolver<'a> {
             inner,
             named: HashMap::new(),
             anonymous: HashMap::new(),
+            branches: HashMap::new(),
             used: HashSet::new(),
             loose: !paths().any(|p| mentions_ends(&p.steps)),
         };
