@@ -155,10 +155,19 @@ impl<'a> Layout<'a> {
     }
 
     fn statement(&mut self, pieces: &mut Vec<Piece>, depth: usize) {
-        if !pieces.is_empty() {
+        // Comments at its end (before a `;`) stand behind the statement, not within.
+        let last = pieces.iter().rposition(|p| matches!(p, Piece::Token(_)));
+        let tail = pieces.split_off(last.map_or(0, |last| last + 1));
+        if let Some(Piece::Token(last)) = pieces.last().copied() {
             self.line(depth * STEP);
             self.sequence(pieces, depth * STEP);
             pieces.clear();
+            let mut before = self.tokens[last].span.end as usize;
+            for piece in tail {
+                if let Piece::Comment(comment) = piece {
+                    before = self.between(comment, before, depth);
+                }
+            }
         }
     }
 
@@ -417,10 +426,8 @@ impl<'a> Layout<'a> {
                 Kind::RightParen | Kind::RightBracket | Kind::RightBrace => {
                     depth = depth.saturating_sub(1);
                 }
-                Kind::Comma if depth == 0 => {
-                    // Comments before the comma belong to the item.
-                    return (i, Some(i));
-                }
+                // With comments between them, the comma stands alone.
+                Kind::Comma if depth == 0 => return (end, (end == i).then_some(i)),
                 _ => {}
             }
             end = i + 1;

@@ -27,6 +27,18 @@ pub struct PolicyGraph {
     pub relations: Vec<Relation>,
 }
 
+impl PolicyGraph {
+    /// Clears all spans, so that graphs of differently laid out files compare equal.
+    pub fn forget_places(&mut self) {
+        self.classes.iter_mut().for_each(|class| class.span = Span::default());
+        for chain in &mut self.chains {
+            chain.span = Span::default();
+            chain.nodes.iter_mut().for_each(|node| node.span = Span::default());
+            chain.edges.iter_mut().for_each(|edge| edge.span = Span::default());
+        }
+    }
+}
+
 /// A traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {
@@ -171,9 +183,11 @@ pub enum Condition {
         /// Any value but these.
         negated: bool,
     },
-    /// The flow's hash, as a number in 0..1, lies in `from..to`. All packets of a flow, in both
-    /// directions, have the same hash; different sources hash independently.
+    /// The flow's hash with `branch` as its salt, as a number in 0..1, lies in `from..to`. All
+    /// packets of a flow, in both directions, have the same hash; branches hash independently.
     Split {
+        /// Number of the branch in its chain; a two-way path has the same one in both directions.
+        branch: u32,
         /// Lower end, included.
         from: f64,
         /// Upper end, excluded.

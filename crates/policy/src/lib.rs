@@ -14,6 +14,7 @@ mod diagnostic;
 mod files;
 mod filter;
 mod format;
+mod fuzz;
 mod graph;
 mod lexer;
 mod library;
@@ -28,6 +29,7 @@ mod value;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use files::{Disk, Files, NoFiles};
 pub use filter::{Compiler, Filter, Insn, Libpcap, mirror};
+pub use fuzz::fuzz_one;
 pub use graph::{
     Chain, ChainId, Class, ClassId, Condition, Direction, Edge, End, Node, NodeId, PolicyGraph, Promise, Relation,
     Subject,
@@ -77,7 +79,7 @@ pub fn load_with(name: &str, source: &str, library: &Library, files: &dyn Files,
     }
     let parsed = parser::parse(source, &mut findings);
     // With a statement missing, names would seem undefined that are not.
-    let graph = if findings.any(&[Code::Syntax, Code::TooLarge]) {
+    let graph = if findings.any(&[Code::Syntax, Code::TooLarge, Code::Path]) {
         None
     } else {
         let world = resolve::World { name, library, files, compiler };

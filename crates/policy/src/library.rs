@@ -128,6 +128,16 @@ impl ParamKind {
         }
     }
 
+    /// The first of `values` that no list of this kind may hold.
+    pub(crate) fn stranger(&self, values: &[Value]) -> Option<usize> {
+        match self {
+            Self::List(kind) => values.iter().position(|v| !kind.accepts(v)),
+            // The list that gets furthest is the one that was meant.
+            Self::OneOf(kinds) => kinds.iter().filter_map(|k| k.stranger(values)).max(),
+            _ => None,
+        }
+    }
+
     /// The words of all enumerations in it.
     pub(crate) fn words(&self) -> Vec<&str> {
         match self {
@@ -161,7 +171,7 @@ impl fmt::Display for ParamKind {
             Self::File => "a file such as file(\"edge.acl\")",
             Self::Record => "a record such as {key: value}",
             Self::Any => "a value",
-            Self::List(kind) => return write!(f, "a list, each {kind}"),
+            Self::List(kind) => return write!(f, "{kind}, or a list of such"),
             Self::Word(words) => return join(f, words.iter().map(|w| format!("`{w}`")).collect()),
             Self::OneOf(kinds) => return join(f, kinds.iter().map(ToString::to_string).collect()),
         })

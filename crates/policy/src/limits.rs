@@ -15,6 +15,6 @@ pub const MAX_NODES: usize = 10_000;
 /// Edges of a file's graph after macros and branches are expanded.
 pub const MAX_EDGES: usize = 50_000;
 /// Cells (of about 64 bytes) of all values together, rule files' text included.
-pub const MAX_VALUES: usize = 1 << 23;
+pub const MAX_VALUES: usize = 1 << 22;
 /// Findings reported for one file.
 pub const MAX_FINDINGS: usize = 64;

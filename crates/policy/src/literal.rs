@@ -15,7 +15,7 @@ enum Measure {
     Bytes,
 }
 
-/// Units with their size. Rates are matched without regard to case (`64kbps`), the others are not.
+/// Units with their size.
 const UNITS: [(&str, Measure, f64); 24] = [
     ("bps", Measure::Bits, 1.0),
     ("Kbps", Measure::Bits, 1e3),
@@ -53,6 +53,19 @@ fn labelled(mut finding: Box<Diagnostic>, label: &str) -> Box<Diagnostic> {
     finding
 }
 
+/// Rates are matched without regard to case (`64kbps`), the others are not.
+fn unit_called(text: &str) -> Option<&'static (&'static str, Measure, f64)> {
+    UNITS.iter().find(|(name, measure, _)| match measure {
+        Measure::Bits | Measure::Packets => name.eq_ignore_ascii_case(text),
+        Measure::Time | Measure::Bytes => *name == text,
+    })
+}
+
+/// Whether there is a unit of this name.
+pub(crate) fn is_unit(text: &str) -> bool {
+    unit_called(text).is_some()
+}
+
 /// The value of a number token.
 pub(crate) fn number(text: &str, span: Span) -> Result<Value, Box<Diagnostic>> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -81,10 +94,7 @@ pub(crate) fn number(text: &str, span: Span) -> Result<Value, Box<Diagnostic>> {
             Err(bad(span, "a percentage goes from 0% to 100%"))
         };
     }
-    let found = UNITS.iter().find(|(name, measure, _)| match measure {
-        Measure::Bits | Measure::Packets => name.eq_ignore_ascii_case(unit),
-        Measure::Time | Measure::Bytes => *name == unit,
-    });
+    let found = unit_called(unit);
     let Some((_, measure, size)) = found else {
         let place = Span::new(span.start as usize + split, span.end as usize);
         return Err(Box::new(Diagnostic::error(Code::Unit, place, format!("there is no unit `{unit}`"))
@@ -98,7 +108,6 @@ pub(crate) fn number(text: &str, span: Span) -> Result<Value, Box<Diagnostic>> {
         return Err(bad(span, "this amount is too large"));
     }
     // Lossless: checked above, and digits are never negative.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let total = total as u64;
     Ok(match measure {
         Measure::Bits => Value::BitRate(total),

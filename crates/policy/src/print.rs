@@ -30,7 +30,7 @@ impl fmt::Display for Condition {
                 let name = name.as_deref().unwrap_or("?");
                 write!(f, "{name} {} {}", if *negated { "!=" } else { "==" }, values.join("|"))
             }
-            Self::Split { from, to } => write!(f, "hash {from:.4}..{to:.4}"),
+            Self::Split { branch, from, to } => write!(f, "hash{branch} {from:.4}..{to:.4}"),
         }
     }
 }

@@ -34,6 +34,20 @@ impl Parser<'_> {
             _ => return Err(self.unexpected("a value")),
         };
         self.next();
+        let unit = self.token();
+        if token.kind == Kind::Number
+            && unit.kind == Kind::Word
+            && !unit.first_on_line
+            && literal::is_unit(self.text(unit))
+            && matches!(value, Ok(Value::Integer(_) | Value::Float(_)))
+        {
+            self.next();
+            let span = token.span.to(unit.span);
+            let finding = Diagnostic::error(Code::Unit, span, "a number and its unit are written together");
+            let help = format!("write `{}{}`", self.text(token), self.text(unit));
+            self.findings.push(finding.help(help));
+            return Ok(Spanned { node: ExprKind::Broken, span });
+        }
         match value {
             Ok(value) => Ok(Spanned { node: ExprKind::Literal(value), span: token.span }),
             // The token itself is fine: report, and go on with a value in its place.

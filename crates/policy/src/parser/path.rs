@@ -10,6 +10,11 @@ use crate::span::Spanned;
 impl Parser<'_> {
     pub(super) fn path(&mut self) -> Result<Statement> {
         let back = if self.is_word("back") && self.ahead(1).kind == Kind::Word { Some(self.next().span) } else { None };
+        if self.is(Kind::LeftBracket) {
+            let span = self.token().span;
+            let finding = Diagnostic::error(Code::Path, span, "nothing leads into this branch");
+            return Err(self.fail(finding.help("a path begins with `in`, `out` or an instance")));
+        }
         let steps = self.steps()?;
         if let [Step { element: Element::Call { name: Some(name), call, selector: None }, .. }] = steps.as_slice() {
             // BESS: `name::ACL()` alone declares.

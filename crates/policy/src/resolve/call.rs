@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Frame, Resolver};
-use crate::ast::{Call, Expr};
+use crate::ast::{Call, Expr, ExprKind};
 use crate::diagnostic::{Code, likely};
 use crate::library::{ParamKind, Signature};
 use crate::span::{Name, Span};
@@ -88,15 +88,16 @@ impl<'a> Resolver<'a> {
         frame: &Frame,
     ) {
         let message = format!("`{}` of `{}` must be {kind}", name.node, function.node);
+        // In a list, the element that is wrong, not that a list is none.
+        let (expr, value) = match (&expr.node, value) {
+            (ExprKind::List(exprs), Value::List(values)) => match kind.stranger(values) {
+                Some(at) if at < exprs.len() => (&exprs[at], &values[at]),
+                _ => (expr, value),
+            },
+            _ => (expr, value),
+        };
         let found = match value {
             Value::Word(word) => format!("the word `{word}`"),
-            // Say which element of a list is wrong, not that a list is no list.
-            Value::List(values) => match kind {
-                ParamKind::List(inner) => {
-                    values.iter().find(|v| !inner.accepts(v)).map_or("a list", |v| v.describe()).to_owned()
-                }
-                _ => "a list".to_owned(),
-            },
             Value::Integer(n) if *n < 0 => "a negative number".to_owned(),
             other => other.describe().to_owned(),
         };

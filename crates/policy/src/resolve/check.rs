@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Resolver;
+use super::cover::{MAX_CASES, OTHER, uncovered};
 use super::wire::{Draft, Place, Wire};
 use crate::diagnostic::{Code, Diagnostic, likely};
 use crate::graph::{Chain, ClassId, Condition, Direction, Edge, End, NodeId, Promise};
 use crate::library::Library;
 use crate::span::Span;
-
-/// How many cases the search for packets that no edge takes looks at, per node.
-const MAX_CASES: usize = 4096;
 
 fn end(place: Place) -> Option<End> {
     match place {
@@ -78,9 +76,11 @@ impl Resolver<'_> {
                     .help("for example `in -> Monitor() -> out`");
             self.find(finding);
         }
-        self.shadows(&chain);
+        let round = self.cycles(&chain, Direction::Forward) | self.cycles(&chain, Direction::Return);
+        if !round {
+            self.shadows(&chain);
+        }
         for direction in [Direction::Forward, Direction::Return] {
-            self.cycles(&chain, direction);
             self.dangling(&chain, direction);
         }
         self.exported(&chain, &upstream);
@@ -119,7 +119,9 @@ impl Resolver<'_> {
         }
     }
 
-    fn cycles(&mut self, chain: &Chain, direction: Direction) {
+    /// Reports circles in one direction; whether there are any.
+    fn cycles(&mut self, chain: &Chain, direction: Direction) -> bool {
+        let mut round = false;
         let mut next: BTreeMap<NodeId, Vec<(NodeId, Span)>> = BTreeMap::new();
         for edge in &chain.edges {
             if let (End::Node(from), End::Node(to)) = (edge.from, edge.to)
@@ -158,6 +160,7 @@ impl Resolver<'_> {
                     };
                     let text = format!("packets go round in a circle: {way}");
                     let finding = Diagnostic::error(Code::Cycle, span, text).label("comes back here");
+                    round = true;
                     self.find(finding.note("a packet passes an instance once in each direction"));
                 } else if !done.contains(&to) {
                     open.insert(to);
@@ -165,6 +168,7 @@ impl Resolver<'_> {
                 }
             }
         }
+        round
     }
 
     /// Nodes that nothing leads to, and packets that nothing leads on.
@@ -208,18 +212,20 @@ impl Resolver<'_> {
             let Some(missing) = uncovered(self.world.library, function, conditions, &mut cases) else {
                 continue;
             };
-            let text = if missing.is_empty() {
-                format!("some packets of `{name}` have nowhere to go{way}")
-            } else {
-                format!("packets of `{name}` with {missing} have nowhere to go{way}")
+            let text = match missing.as_str() {
+                "" => format!("some packets of `{name}` have nowhere to go{way}"),
+                missing => format!("packets of `{name}` with {missing} have nowhere to go{way}"),
             };
-            let gate = missing.rsplit(' ').next().unwrap_or("…").to_owned();
-            self.find(
-                Diagnostic::error(Code::Dangling, edges[edges.len() - 1].span, text)
-                    .related(self.node_span(chain, to), format!("`{name}` is made here"))
-                    .label("the last of its paths")
-                    .help(format!("add a path for them: `{name}[{gate}] -> drop`")),
-            );
+            let help = match missing.rsplit(' ').next() {
+                Some(value) if !value.is_empty() && !missing.ends_with(OTHER) => {
+                    format!("add a path for them: `{name}[{value}] -> drop`")
+                }
+                _ => format!("add a path for the others: `{name} -> drop`"),
+            };
+            let finding = Diagnostic::error(Code::Dangling, edges[edges.len() - 1].span, text)
+                .related(self.node_span(chain, to), format!("`{name}` is made here"))
+                .label("the last of its paths");
+            self.find(finding.help(help));
         }
     }
 
@@ -282,111 +288,4 @@ fn before(chain: &Chain, edge: &Edge) -> Vec<NodeId> {
     let mut nodes: Vec<NodeId> = seen.into_iter().collect();
     nodes.sort_unstable();
     nodes
-}
-
-/// Packets that satisfy none of the `edges`, described; None if there are no such packets.
-/// Filters may always fail to match; attributes and splits are taken apart case by case.
-fn uncovered(library: &Library, function: &str, edges: Vec<Vec<&Condition>>, cases: &mut usize) -> Option<String> {
-    if edges.iter().any(Vec::is_empty) || *cases == 0 {
-        return None;
-    }
-    *cases -= 1;
-    let filters = |e: &Vec<&Condition>| e.iter().any(|c| matches!(c, Condition::Filter(_)));
-    let edges: Vec<Vec<&Condition>> = edges.into_iter().filter(|e| !filters(e)).collect();
-    let Some(first) = edges.first().and_then(|e| e.first()).copied() else {
-        return Some(String::new());
-    };
-    match first {
-        Condition::Filter(_) => Some(String::new()),
-        Condition::Attribute { name, .. } => {
-            let declared = library
-                .find(function)
-                .and_then(|s| s.attributes.iter().find(|a| Some(&a.name) == name.as_ref()))
-                .and_then(|a| a.values.clone());
-            let mut values: Vec<Option<String>> = match declared {
-                Some(values) => values.into_iter().map(Some).collect(),
-                None => {
-                    // Unknown values: those mentioned, and (for a known function) one that is not.
-                    let mut mentioned: Vec<String> = edges
-                        .iter()
-                        .flatten()
-                        .filter_map(|c| match c {
-                            Condition::Attribute { name: n, values, .. } if n == name => Some(values),
-                            _ => None,
-                        })
-                        .flatten()
-                        .cloned()
-                        .collect();
-                    mentioned.sort();
-                    mentioned.dedup();
-                    mentioned.into_iter().map(Some).collect()
-                }
-            };
-            if library.find(function).is_some()
-                && library
-                    .find(function)
-                    .is_some_and(|s| !s.attributes.iter().any(|a| Some(&a.name) == name.as_ref() && a.values.is_some()))
-            {
-                values.push(None);
-            }
-            values.iter().find_map(|value| {
-                let left = edges.iter().filter_map(|edge| given(edge, name.as_deref(), value.as_deref()));
-                let missing = uncovered(library, function, left.collect(), cases)?;
-                let value = value.as_deref().unwrap_or("any other value");
-                let here = match name {
-                    Some(name) => format!("{name} {value}"),
-                    None => value.to_owned(),
-                };
-                Some(if missing.is_empty() { here } else { format!("{here} and {missing}") })
-            })
-        }
-        Condition::Split { .. } => {
-            let mut cuts: Vec<f64> = vec![0.0];
-            for condition in edges.iter().flatten() {
-                if let Condition::Split { from, to } = condition {
-                    cuts.extend([*from, *to]);
-                }
-            }
-            cuts.retain(|cut| *cut < 1.0);
-            cuts.sort_by(f64::total_cmp);
-            cuts.dedup();
-            cuts.into_iter().find_map(|point| {
-                let left = edges.iter().filter_map(|edge| at_point(edge, point));
-                uncovered(library, function, left.collect(), cases)
-            })
-        }
-    }
-}
-
-/// What `edge` still asks for once the attribute `name` is `value` (None: none of those mentioned).
-fn given<'c>(edge: &[&'c Condition], name: Option<&str>, value: Option<&str>) -> Option<Vec<&'c Condition>> {
-    let mut left = Vec::new();
-    for condition in edge {
-        match condition {
-            Condition::Attribute { name: n, values, negated } if n.as_deref() == name => {
-                let listed = value.is_some_and(|value| values.iter().any(|v| v == value));
-                if listed == *negated {
-                    return None;
-                }
-            }
-            other => left.push(*other),
-        }
-    }
-    Some(left)
-}
-
-/// What `edge` still asks for at this point of the hash.
-fn at_point<'c>(edge: &[&'c Condition], point: f64) -> Option<Vec<&'c Condition>> {
-    let mut left = Vec::new();
-    for condition in edge {
-        match condition {
-            Condition::Split { from, to } => {
-                if point < *from || point >= *to {
-                    return None;
-                }
-            }
-            other => left.push(*other),
-        }
-    }
-    Some(left)
 }

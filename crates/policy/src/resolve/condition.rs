@@ -1,12 +1,14 @@
-//! What decides between edges: the arms of branches, and selectors on gates.
+//! What decides between edges: the arms of branches.
 
-use super::wire::{Body, Draft, Open, Place, Reading};
+use super::attribute::{exports, values_of};
+use super::cover::{MAX_CASES, uncovered};
+use super::path::Reading;
+use super::wire::{Body, Draft, Open, Place};
 use super::{Frame, Resolver};
-use crate::ast::{self, Arm, Expr, Selector};
+use crate::ast::{self, Arm, Expr};
 use crate::diagnostic::{Code, Diagnostic, likely};
 use crate::filter;
 use crate::graph::Condition;
-use crate::library::{Attribute, Method, Signature};
 use crate::span::{Name, Span};
 use crate::value::Value;
 
@@ -35,8 +37,8 @@ impl Resolver<'_> {
     /// (without an arm) what goes straight to the merge.
     pub(super) fn branch<'s>(
         &mut self,
-        body: &Body<'_>,
-        draft: &Draft,
+        body: &mut Body<'_>,
+        draft: &mut Draft,
         arms: &'s [Arm],
         span: Span,
         reading: Reading,
@@ -48,6 +50,7 @@ impl Resolver<'_> {
         }
         let complete = self.complete(arms, &asks, span)?;
         let shares = self.shares(arms, &asks)?;
+        let branch = body.branch(draft, span);
         let mut parts: Parts<'s> = Vec::new();
         let mut low = 0.0;
         for (i, ((arm, ask), share)) in arms.iter().zip(&asks).zip(shares.iter()).enumerate() {
@@ -56,7 +59,7 @@ impl Resolver<'_> {
                 Ask::Guard(guard) => Some(guard.clone()),
                 Ask::Part(part) => {
                     let high = if complete && i + 1 == arms.len() { 1.0 } else { (low + part).min(1.0) };
-                    let condition = Condition::Split { from: low, to: high };
+                    let condition = Condition::Split { branch, from: low, to: high };
                     low = high;
                     Some(Guard { condition, span: arm.span, upstream: false })
                 }
@@ -66,10 +69,27 @@ impl Resolver<'_> {
         }
         if !complete {
             let rest = shares.iter().copied().sum::<Option<f64>>().map(|sum| (1.0 - sum).max(0.0));
-            let arriving = opens.iter().map(|o| o.taking(None, arms.len(), rest, span));
+            let left = opens.iter().filter(|o| !self.covered(draft, o, &asks));
+            let arriving = left.map(|o| o.taking(None, arms.len(), rest, span));
             parts.push((None, arriving.collect()));
         }
         Some(parts)
+    }
+
+    /// Whether the arms name every value that the function before the branch exports.
+    fn covered(&self, draft: &Draft, open: &Open, asks: &[Ask]) -> bool {
+        let Place::Node(id) = open.from else { return false };
+        let function = &draft.nodes[id as usize].function;
+        if self.world.library.find(function).is_none() {
+            return false;
+        }
+        let conditions = asks.iter().filter_map(|ask| match ask {
+            Ask::Guard(guard) => Some(vec![&guard.condition]),
+            Ask::Rest | Ask::Part(_) => None,
+        });
+        let mut cases = MAX_CASES;
+        // With too many cases to look at, packets may be left: they keep their edge.
+        uncovered(self.world.library, function, conditions.collect(), &mut cases).is_none() && cases > 0
     }
 
     fn ask(
@@ -194,105 +214,6 @@ impl Resolver<'_> {
         None
     }
 
-    /// What the selector on an instance of `function` asks for.
-    pub(super) fn selector(&mut self, selector: &Selector, function: Option<&str>, frame: &Frame) -> Option<Guard> {
-        let Some(function) = function else {
-            let text = "a macro has no gates of its own";
-            let finding = Diagnostic::error(Code::Attribute, selector.span, text);
-            self.find(finding.help("select inside the macro"));
-            return None;
-        };
-        let library: &crate::library::Library = self.world.library;
-        let signature = library.find(function);
-        let known: Vec<&str> = signature.map_or_else(Vec::new, |s| s.attributes.iter().flat_map(values_of).collect());
-        let values = self.attribute_values(&selector.value, frame, &known)?;
-        let guard = |name: Option<String>| {
-            let condition = Condition::Attribute { name, values: values.clone(), negated: selector.negated };
-            Some(Guard { condition, span: selector.span, upstream: false })
-        };
-        let Some(signature) = signature else {
-            return guard(selector.attribute.as_ref().map(|n| n.node.clone()));
-        };
-        let attribute = match &selector.attribute {
-            Some(name) => signature.attributes.iter().find(|a| a.name == name.node),
-            None => values.first().and_then(|value| exports(signature, value)),
-        };
-        let Some(attribute) = attribute else {
-            self.no_attribute(signature, selector, &values);
-            return None;
-        };
-        if let Some(list) = &attribute.values
-            && let Some(wrong) = values.iter().find(|v| !list.contains(v))
-        {
-            self.no_value(attribute, wrong, selector.value.span);
-            return None;
-        }
-        guard(Some(attribute.name.clone()))
-    }
-
-    fn no_attribute(&mut self, signature: &Signature, selector: &Selector, values: &[String]) {
-        let names = signature.attributes.iter().map(|a| a.name.as_str());
-        let (span, word, choice): (Span, &str, Vec<&str>) = match &selector.attribute {
-            Some(name) => (name.span, &name.node, names.collect()),
-            None => {
-                let all = signature.attributes.iter().flat_map(values_of).collect();
-                (selector.value.span, values.first().map_or("", String::as_str), all)
-            }
-        };
-        let message = format!("`{}` exports no `{word}`", signature.name);
-        let note = if choice.is_empty() {
-            format!("`{}` exports no attributes with known values", signature.name)
-        } else {
-            format!("`{}` exports: {}", signature.name, choice.join(", "))
-        };
-        let finding = Diagnostic::error(Code::Attribute, span, message)
-            .label("no such attribute value")
-            .note(note)
-            .suggest(likely(word, choice));
-        self.find(finding);
-    }
-
-    pub(super) fn no_value(&mut self, attribute: &Attribute, wrong: &str, span: Span) {
-        let choice: Vec<&str> = values_of(attribute).collect();
-        let message = format!("the attribute `{}` is never `{wrong}`", attribute.name);
-        let finding = Diagnostic::error(Code::Attribute, span, message)
-            .label("no such value")
-            .note(format!("`{}` is one of: {}", attribute.name, choice.join(", ")))
-            .suggest(likely(wrong, choice));
-        self.find(finding);
-    }
-
-    /// Values of an attribute as text. Words that it exports (`known`) are meant as such, even if
-    /// a constant has the same name.
-    fn attribute_values(&mut self, expr: &Expr, frame: &Frame, known: &[&str]) -> Option<Vec<String>> {
-        if let ast::ExprKind::Word(word) = &expr.node
-            && known.contains(&word.as_str())
-        {
-            return Some(vec![word.clone()]);
-        }
-        let value = self.eval(expr, frame)?;
-        let list = match value {
-            Value::List(list) if !list.is_empty() => list,
-            other => vec![other],
-        };
-        let mut out = Vec::new();
-        for value in list {
-            out.push(match value {
-                Value::Text(text) | Value::Word(text) => text,
-                Value::Integer(n) => n.to_string(),
-                Value::Bool(b) => b.to_string(),
-                Value::Address(a) => a.to_string(),
-                other => {
-                    let message = format!("{} is no value of an attribute", other.describe());
-                    let finding = Diagnostic::error(Code::WrongKind, expr.span, message);
-                    self.find(finding.label("expected a word, a number or a string"));
-                    return None;
-                }
-            });
-        }
-        Some(out)
-    }
-
     fn percent(&mut self, expr: &Expr) -> Option<f64> {
         match self.eval(expr, &Frame::default())? {
             Value::Percent(part) => Some(part),
@@ -332,7 +253,7 @@ impl Resolver<'_> {
         let sum: f64 = asks.iter().map(|a| if let Ask::Part(p) = a { *p } else { 0.0 }).sum();
         // Arms as 33.3% three times are meant to be everything.
         let full = (sum - 1.0).abs() < 0.005;
-        if (sum > 1.0 && !full) || (rest.is_none() && !full) {
+        if !full && (sum > 1.0 || rest.is_none()) {
             let finding = Diagnostic::error(Code::Share, span, "the parts of this branch do not add up");
             self.find(
                 finding
@@ -429,30 +350,9 @@ impl Open {
     }
 }
 
-/// Adds `guard` to `when`. A part of a part of one source's flows is a narrower part: two splits
-/// at one source share a hash, and would not be independent.
+/// Adds `guard` to `when`, once.
 pub(super) fn conjoin(when: &mut Vec<Guard>, guard: Guard) {
-    if let Condition::Split { from, to } = guard.condition {
-        for known in when.iter_mut() {
-            if let Condition::Split { from: low, to: high } = &mut known.condition {
-                let width = *high - *low;
-                (*low, *high) = (*low + width * from, *low + width * to);
-                return;
-            }
-        }
-    }
     if !when.iter().any(|known| known.condition == guard.condition) {
         when.push(guard);
     }
-}
-
-/// The attribute of `signature` that has `value`; those with a gate for each value come first.
-fn exports<'s>(signature: &'s Signature, value: &str) -> Option<&'s Attribute> {
-    let by =
-        |method: Method| signature.attributes.iter().find(move |a| a.by == method && values_of(a).any(|v| v == value));
-    by(Method::Port).or_else(|| by(Method::Metadata))
-}
-
-fn values_of(attribute: &Attribute) -> impl Iterator<Item = &str> {
-    attribute.values.iter().flatten().map(String::as_str)
 }

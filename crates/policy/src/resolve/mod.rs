@@ -1,10 +1,13 @@
 //! Names get their meaning: from the file as written to the policy graph.
 
+mod attribute;
 mod call;
 mod chain;
 mod check;
 mod condition;
+mod cover;
 mod eval;
+mod path;
 mod recursion;
 mod relation;
 mod splice;

@@ -105,7 +105,6 @@ impl<'a> Resolver<'a> {
     fn weights(&mut self, relation: &ast::Relation) -> Option<Vec<f64>> {
         let mut weights = Vec::new();
         for expr in &relation.weights {
-            #[allow(clippy::cast_precision_loss)] // a weight beyond 2^53 is no ratio anyone means
             let weight = match self.eval(expr, &Frame::default())? {
                 Value::Integer(n) => n as f64,
                 Value::Float(x) => x,
@@ -120,7 +119,7 @@ impl<'a> Resolver<'a> {
             weights.push(weight);
         }
         if weights.len() != relation.members.len() {
-            let message = format!("{} names, but {} weights", relation.members.len(), weights.len());
+            let message = format!("names: {}, weights: {}", relation.members.len(), weights.len());
             self.find(
                 Diagnostic::error(Code::Relation, relation.span, message)
                     .help("give each name its weight: `cpu a : b = 2 : 1`"),
