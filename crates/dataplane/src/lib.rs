@@ -7,8 +7,10 @@
 //! This crate has never heard of policies, chains or promises.
 
 pub mod attribute;
+pub mod branch;
 pub mod clock;
 pub mod counter;
+pub mod generator;
 pub mod graph;
 pub mod module;
 pub mod pipeline;
@@ -16,6 +18,7 @@ pub mod port;
 pub mod queue;
 pub mod random;
 pub mod schedule;
+pub mod steer;
 pub mod task;
 pub mod worker;
 

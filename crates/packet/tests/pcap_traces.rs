@@ -10,6 +10,9 @@ use std::process::{Command, Stdio};
 
 use catena_packet::pcap::{Error, Format, LinkType, Reader, Writer};
 
+/// How many records of the large capture tshark gets to dissect, which takes it some time.
+const TSHARK_READS: u64 = 5_000;
+
 /// The folder of captures, if it is there.
 fn traces() -> Option<PathBuf> {
     let folder = std::env::var_os("CATENA_TRACES")
@@ -166,10 +169,9 @@ fn what_is_written_is_read_back_by_tshark() {
         let format = Format::from_path(&path).expect("a known suffix");
         let mut reader = Reader::open(&source).expect("a capture");
         let mut writer = Writer::create(&path, format, LinkType::ETHERNET).expect("a new file");
-        while let Some(record) = reader.next().expect("a good capture") {
-            if reader_limit(writer.records()) {
-                break;
-            }
+        while let Some(record) = reader.next().expect("a good capture")
+            && writer.records() < TSHARK_READS
+        {
             writer.write(&record).expect("a record that fits");
         }
         let written = writer.records();
@@ -191,9 +193,4 @@ fn what_is_written_is_read_back_by_tshark() {
         }
         assert_eq!(read, written, "{name}");
     }
-}
-
-/// How much of the large capture is written: tshark dissects it all, slowly.
-fn reader_limit(records: u64) -> bool {
-    records >= 5_000
 }

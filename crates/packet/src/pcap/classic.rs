@@ -18,10 +18,10 @@ const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 pub(super) const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 /// Alexey Kuznetzov's patch of libpcap: 8 more bytes a record (interface, protocol, direction).
 const MAGIC_KUZNETZOV: u32 = 0xa1b2_cd34;
-/// Ixia's "lcap" by hardware and by software: nanoseconds, and the length of all records in 4 bytes
-/// after the file header.
-const MAGIC_IXIA_HARDWARE: u32 = 0xa1e2_cb12;
-const MAGIC_IXIA_SOFTWARE: u32 = 0x1c00_01ac;
+/// Ixia's "lcap", captured by hardware and by software: the length of all records stands in 4 more
+/// bytes after the file header.
+const MAGIC_IXIA_HARDWARE: u32 = 0x1c00_01ac;
+const MAGIC_IXIA_SOFTWARE: u32 = 0x1c00_01ab;
 
 /// What the file header says about all records.
 #[derive(Debug, Clone, Copy)]
@@ -70,18 +70,17 @@ impl Layout {
         let (order, magic) = Self::magic(header)?;
         let major = order.u16(header, 4);
         let minor = order.u16(header, 6);
-        if major != 2 {
-            return None;
-        }
-        let lengths = match minor {
-            0..=2 => Lengths::OriginalFirst,
-            3 => Lengths::Either,
-            4.. => Lengths::CapturedFirst,
+        let lengths = match (major, minor) {
+            (2, 4..) => Lengths::CapturedFirst,
+            (2, 3) => Lengths::Either,
+            // 543.0 is what DG/UX wrote.
+            (2, 0..=2) | (543, 0) => Lengths::OriginalFirst,
+            _ => return None,
         };
         let ixia = matches!(magic, MAGIC_IXIA_HARDWARE | MAGIC_IXIA_SOFTWARE);
         Some(Layout {
             order,
-            unit_ns: if ixia || magic == MAGIC_NANOS { 1 } else { 1_000 },
+            unit_ns: if magic == MAGIC_NANOS { 1 } else { 1_000 },
             record_header: if magic == MAGIC_KUZNETZOV { 24 } else { 16 },
             gap: if ixia { 4 } else { 0 },
             lengths,

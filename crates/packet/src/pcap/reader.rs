@@ -1,5 +1,6 @@
 //! The reader: records one after another from a capture of any format.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -43,6 +44,12 @@ impl Reader<File> {
             File::open(path)
         };
         Reader::new(file.map_err(|source| Error::Open { path: path.to_owned(), source })?)
+    }
+}
+
+impl<R> fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("records", &self.records).field("over", &self.over).finish_non_exhaustive()
     }
 }
 

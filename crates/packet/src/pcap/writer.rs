@@ -1,5 +1,6 @@
 //! The writer: records into a capture file.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,6 +12,10 @@ use super::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Record,
 
 /// Bytes are handed on, to the compressor or the system, when there are this many.
 const HAND_ON: usize = 64 * 1024;
+
+/// The most that one record can add: its bytes, an interface description (32), and the header,
+/// padding and trailer of a packet block (28, 3 and 4).
+const MOST_ADDED: usize = MAX_RECORD + 32 + 28 + 3 + 4;
 
 /// Writes a capture, little-endian, with times in nanoseconds.
 ///
@@ -52,6 +57,15 @@ impl Writer<File> {
     }
 }
 
+impl<W: Write> fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("container", &self.container)
+            .field("records", &self.records)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<W: Write> Writer<W> {
     /// Begins a capture in `stream`, which need not be buffered.
     ///
@@ -67,7 +81,7 @@ impl<W: Write> Writer<W> {
                 Sink::Zstd(encoder.map_err(|source| Error::Write { source })?)
             }
         };
-        let mut pending = Vec::with_capacity(HAND_ON + MAX_RECORD + 64);
+        let mut pending = Vec::with_capacity(HAND_ON + MOST_ADDED);
         match format.container {
             Container::Pcap => put_file_header(&mut pending, link),
             Container::Pcapng => {
@@ -274,4 +288,31 @@ fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend_from_slice(&(value.len() as u16).to_le_bytes());
     out.extend_from_slice(value);
     out.extend_from_slice(&[0; 3][..value.len().next_multiple_of(4) - value.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_record_makes_the_buffer_grow() {
+        let bytes = vec![1; MAX_RECORD];
+        let mut writer = Writer::new(io::sink(), Format::PCAPNG, LinkType(0)).unwrap();
+        let capacity = writer.pending.capacity();
+        for link in 1..200 {
+            // Fill to the last word below the mark, then add the most that one record can.
+            while writer.pending.len() < HAND_ON - 4 {
+                let room = HAND_ON - 4 - writer.pending.len();
+                let len = if room > 2_000 { 1_000 } else { room - 32 };
+                let record = Record::new(0, LinkType(0), &bytes[..len]);
+                writer.write(&record).unwrap();
+            }
+            assert_eq!(writer.pending.len(), HAND_ON - 4);
+            let len = MAX_RECORD - usize::from(link % 5);
+            let record = Record::new(0, LinkType(link), &bytes[..len]);
+            writer.write(&record).unwrap();
+            assert_eq!(writer.pending.capacity(), capacity);
+        }
+        writer.finish().unwrap();
+    }
 }
