@@ -9,6 +9,8 @@ pub mod config;
 pub mod descriptor;
 pub mod function;
 pub mod registry;
+#[cfg(test)]
+pub mod testing;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
