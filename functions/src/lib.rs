@@ -8,6 +8,7 @@
 pub mod config;
 pub mod descriptor;
 pub mod function;
+pub mod nat;
 pub mod registry;
 #[cfg(test)]
 pub mod testing;
