@@ -1,8 +1,10 @@
 //! The `catena` command.
 
 mod arguments;
+mod book;
 mod chain;
 mod functions;
+mod new;
 mod run;
 mod show;
 mod table;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Fmt(options) => chain::fmt(&options),
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
+        Command::New(options) => new::new(&options),
     };
     match done {
         Ok(code) => code,
