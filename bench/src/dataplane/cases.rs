@@ -47,7 +47,7 @@ fn acl(rules: usize) -> Step {
 
 fn nat() -> Step {
     let pool = Value::List(vec![
-        Value::Prefix([198, 18, 0, 0].into(), 16),
+        Value::Prefix([198, 18, 0, 0].into(), 20),
         Value::Prefix("2001:db8:ff::".parse().unwrap_or([0; 16].into()), 112),
     ]);
     ("NAT", args(vec![("pool", pool), ("max_mappings", Value::Integer(1 << 21)), ("filtering", word("independent"))]))
