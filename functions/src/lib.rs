@@ -11,6 +11,8 @@ pub mod function;
 pub mod ipv4fwd;
 pub mod limiter;
 pub mod registry;
+#[cfg(test)]
+pub mod testing;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
