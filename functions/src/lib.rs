@@ -10,6 +10,7 @@ pub mod descriptor;
 pub mod function;
 pub mod ipv4fwd;
 pub mod limiter;
+pub mod nat;
 pub mod registry;
 #[cfg(test)]
 pub mod testing;
