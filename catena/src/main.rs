@@ -1,6 +1,7 @@
 //! The `catena` command.
 
 mod arguments;
+mod bench;
 mod book;
 mod chain;
 mod functions;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
         Command::New(options) => new::new(&options),
+        Command::Bench(command) => bench::bench(&command),
     };
     match done {
         Ok(code) => code,

@@ -249,8 +249,10 @@ mod tests {
 
         let one = "pub const FUNCTIONS: &[&Descriptor] = &[&acl::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n";
         let two = with_entry(one, "ids").expect("there is a list");
+        assert!(two.ends_with("= &[&acl::DESCRIPTOR, &crate::ids::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n"), "{two}");
+        let two = with_entry(one, "intrusion_detection").expect("there is a list");
         assert!(
-            two.contains("&[\n    &acl::DESCRIPTOR,\n    &crate::ids::DESCRIPTOR,\n    &crate::nat::DESCRIPTOR,\n];"),
+            two.contains("&[\n    &acl::DESCRIPTOR,\n    &crate::intrusion_detection::DESCRIPTOR,\n    &crate::nat::DESCRIPTOR,\n];"),
             "{two}"
         );
         assert!(with_entry("pub const OTHERS: u8 = 1;", "ids").is_none());
