@@ -159,4 +159,6 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 }
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;

@@ -247,20 +247,21 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let layers = packet.layers();
         let is_tcp = layers.proto == proto::TCP;
         if plan.kind != Kind::Plain || self.sessions.filter() || plan.hairpin {
-            let (change, inside) = (mapping.change, <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
+            let (change, identity, inside) =
+                (mapping.change(), mapping.identity(), <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
             if plan.kind != Kind::Error {
                 mapping.last = now;
                 if is_tcp {
                     mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
                 }
             }
-            return self.out_special(at, packet, plan, inside, &change);
+            return self.out_special(at, packet, plan, (inside, identity), &change);
         }
         mapping.last = now;
         if is_tcp {
             mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
         }
-        if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, &mapping.change) {
+        if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, &mapping.change()) {
             return drop(UNTRANSLATABLE);
         }
         self.counters.add(at.tx, PACKETS, 1);
@@ -275,7 +276,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         at: At<E::Tx>,
         packet: &mut Packet,
         plan: Plan<E, F>,
-        inside: F::Endpoint,
+        (inside, identity): (F::Endpoint, (u16, u8)),
         change: &rewrite::Change<F::Address>,
     ) -> Step<Plan<E, F>> {
         let layers = packet.layers();
@@ -292,7 +293,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         } else {
             let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
             if self.sessions.filter() {
-                self.sessions.sent(at.tx, inside, remote, change.port, self.now);
+                self.sessions.sent(at.tx, inside, remote, identity, self.now);
             }
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
@@ -412,7 +413,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 (None, Some([src, _])) => (src, ports(packet.data(), &layers).map_or(0, |(sport, _)| sport)),
                 (None, None) => return drop(UNTRANSLATABLE),
             };
-            if !self.sessions.may(at.tx, inside, remote, mapping.change.port, now) {
+            if !self.sessions.may(at.tx, inside, remote, mapping.identity(), now) {
                 return drop(FILTERED);
             }
         }
@@ -426,12 +427,12 @@ impl<E: Engine, F: Family> Napt<E, F> {
             if layers.proto == proto::TCP {
                 mapping.state = mapping.state.back(tcp_flags(packet.data(), &layers));
             }
-            let change = mapping.change.back(address, port);
+            let (external, change) = (mapping.change().address, mapping.change().back(address, port));
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
                 && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
             {
-                self.fragments.remember(at.tx, key, mapping.change.address, address, now);
+                self.fragments.remember(at.tx, key, external, address, now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
                 return drop(UNTRANSLATABLE);
