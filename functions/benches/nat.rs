@@ -144,6 +144,8 @@ struct Mapping {
 /// The rest of a NAT, written by hand: time, timeouts, counters, ports in turn.
 struct Twin {
     timeouts: [u64; 8],
+    pool: (u32, u32),
+    now: u64,
     next: u32,
     packets: u64,
     tcp_packets: u64,
@@ -151,7 +153,8 @@ struct Twin {
 
 impl Twin {
     fn new() -> Self {
-        Twin { timeouts: [300_000_000_000; 8], next: 0, packets: 0, tcp_packets: 0 }
+        let pool = (0xc633_6400, 0xc633_64ff);
+        Twin { timeouts: [300_000_000_000; 8], pool, now: 0, next: 0, packets: 0, tcp_packets: 0 }
     }
 
     fn map(&mut self, key: u64, now: u64) -> Mapping {
@@ -168,10 +171,14 @@ impl Twin {
     #[inline(always)]
     fn rewrite(&mut self, packet: &mut catena_packet::Packet, mapping: &mut Mapping, now: u64) {
         let layers = packet.layers();
+        self.now = self.now.max(now);
+        let now = self.now;
         assert!(now - mapping.last < self.timeouts[usize::from(mapping.state & 7)]);
         mapping.last = now;
         let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
         let frame = packet.data_mut();
+        let dst = u32::from_be_bytes([frame[l3 + 16], frame[l3 + 17], frame[l3 + 18], frame[l3 + 19]]);
+        assert!(dst < self.pool.0 || dst > self.pool.1, "no hairpins here");
         let is_tcp = layers.proto == proto::TCP;
         if is_tcp && frame[l4 + 13] & 7 != 0 {
             mapping.state = 4;
