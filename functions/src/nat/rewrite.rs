@@ -80,14 +80,26 @@ pub fn end<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, change: &Ch
 }
 
 /// Rewrite the source of a whole TCP segment or UDP datagram: as [`end`] does, with fewer checks. Returns the flags
-/// of TCP, 0 of UDP; `None`, and has changed nothing, where the frame is shorter than Ethernet allows.
+/// of TCP, 0 of UDP; `None`, and has changed nothing, where the headers are not where `layers` says.
 #[inline(always)]
 pub fn source<F: Family>(frame: &mut [u8], layers: &Layers, change: &Change<F::Address>) -> Option<u8> {
     let (before, upper) = frame.split_at_mut_checked(usize::from(layers.l4))?;
-    let upper = upper.first_chunk_mut::<18>()?;
     let header = before.get_mut(usize::from(layers.l3)..).filter(|header| header.len() >= F::HEADER)?;
     let is_tcp = layers.proto == proto::TCP;
-    let place = 6 + 10 * usize::from(is_tcp);
+    let flags = if let Some(upper) = upper.first_chunk_mut::<18>() {
+        source_port(upper, 6 + 10 * usize::from(is_tcp), is_tcp, change);
+        if is_tcp { upper[13] } else { 0 }
+    } else {
+        source_port(upper.first_chunk_mut::<8>().filter(|_| !is_tcp)?, 6, false, change);
+        0
+    };
+    address_in::<F>(header, Side::Source, change.address, change.address_sum);
+    Some(flags)
+}
+
+/// Rewrite the source port, and the checksum at `place`.
+#[inline(always)]
+fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: bool, change: &Change<A>) {
     let old = u16::from_be_bytes([upper[place], upper[place + 1]]);
     let mut new = adjust(old, change.upper_sum);
     if !is_tcp & ((old == 0) | (new == 0)) {
@@ -95,8 +107,6 @@ pub fn source<F: Family>(frame: &mut [u8], layers: &Layers, change: &Change<F::A
     }
     upper[place..place + 2].copy_from_slice(&new.to_be_bytes());
     upper[..2].copy_from_slice(&change.port.to_be_bytes());
-    address_in::<F>(header, Side::Source, change.address, change.address_sum);
-    Some(if is_tcp { upper[13] } else { 0 })
 }
 
 /// Rewrite one address, and nothing of the upper layer.
