@@ -8,11 +8,12 @@ use std::hint::black_box;
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::clock::cycles;
+use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::config::{Args, Value};
 use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Seed, checksum, ipv4};
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
 use catena_state::{Engine, FlowMap, Local, Share};
 
@@ -202,6 +203,7 @@ impl Twin {
 #[inline(always)]
 fn read_key(packet: &catena_packet::Packet) -> u64 {
     let (layers, frame) = (packet.layers(), packet.data());
+    assert!(layers.net == Net::Ipv4 && layers.flags & (Layers::PORTS | Layers::FRAGMENT) == Layers::PORTS);
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
     let src = u32::from_be_bytes([frame[l3 + 12], frame[l3 + 13], frame[l3 + 14], frame[l3 + 15]]);
     let sport = u16::from_be_bytes([frame[l4], frame[l4 + 1]]);
@@ -243,16 +245,17 @@ fn main() {
                 *ticket = map.want((), read_key(packet));
             }
             tickets.iter_mut().for_each(|ticket| map.warm(ticket));
-            for (packet, ticket) in batch.iter_mut().zip(&tickets) {
+            cx.decide(batch, |i, packet| {
                 let now = packet.meta().arrival;
-                if map.get((), ticket).is_none() {
+                if map.get((), &tickets[i]).is_none() {
                     let mapping = twin.map(read_key(packet), now);
-                    map.insert((), ticket, mapping).expect("the map is large enough");
+                    map.insert((), &tickets[i], mapping).expect("the map is large enough");
                 }
-                if let Some(mapping) = map.get((), ticket) {
+                if let Some(mapping) = map.get((), &tickets[i]) {
                     twin.rewrite(packet, mapping, now);
                 }
-            }
+                Verdict::PASS
+            });
         });
 
         let mut twin = Twin::new();
@@ -268,7 +271,8 @@ fn main() {
                 catena_packet::buffer::prefetch(&raw const table.slots[place]);
                 *asked = (key, place);
             }
-            for (packet, &(key, mut place)) in batch.iter_mut().zip(&asked) {
+            cx.decide(batch, |i, packet| {
+                let (key, mut place) = asked[i];
                 let now = packet.meta().arrival;
                 while table.slots[place].key != key {
                     if table.slots[place].key == 0 {
@@ -278,7 +282,8 @@ fn main() {
                     place = (place + 1) & mask;
                 }
                 twin.rewrite(packet, &mut table.slots[place].mapping, now);
-            }
+                Verdict::PASS
+            });
         });
         black_box((twin.packets, twin.tcp_packets));
 
