@@ -66,6 +66,7 @@ mod fragments;
 mod icmp;
 pub mod mapping;
 mod options;
+mod plan;
 mod ports;
 mod rewrite;
 mod sessions;

@@ -222,8 +222,6 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
         v6: bool,
         limit in prop_oneof![Just(0), 1..12usize],
-        // A session under a filter outlives its last packet as its mapping does, so only the state of the mapping
-        // counts; see `Sessions`.
         filtering in prop::sample::select(vec!["independent", "address", "address_port"]),
     ) {
         check(&events, v6, limit, filtering);

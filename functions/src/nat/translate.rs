@@ -9,10 +9,11 @@ use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
 
 use super::family::Family;
-use super::fragments::{self, Fragments};
+use super::fragments::Fragments;
 use super::icmp;
 use super::mapping::{Mapping, Mappings};
 use super::options::Options;
+use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
 use super::ports::{Ports, Taken};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
@@ -52,99 +53,6 @@ const SWEEP_IDLE: usize = 1024;
 
 /// The flags that may change a mapping's state on the way out.
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
-
-type InsideTicket<E, F> =
-    <<E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>> as FlowMap<
-        <F as Family>::Endpoint,
-        Mapping<<F as Family>::Address>,
-    >>::Ticket;
-type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
-    <F as Family>::Endpoint,
-    <F as Family>::Endpoint,
->>::Ticket;
-
-/// What comes next for a packet.
-enum Phase<E: Engine, F: Family> {
-    /// Nothing.
-    Done(Verdict),
-    /// From inside: its mapping.
-    Out(InsideTicket<E, F>),
-    /// There is none, and the host is new: an external address for it.
-    Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
-    /// A block of ports on the external address with this index.
-    Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
-    /// From outside: whose the external endpoint is.
-    In(ExternalTicket<E, F>),
-    /// The mapping of that one.
-    Back(InsideTicket<E, F>),
-    /// A later fragment.
-    Later,
-    /// What became of its first.
-    Part(fragments::Ticket<E, F>, Side),
-}
-
-/// What *prepare* found: the next phase, and what kind of packet it is.
-pub struct Plan<E: Engine, F: Family> {
-    phase: Phase<E, F>,
-    kind: Kind,
-    /// To one of our own external addresses: after the way out comes the way back.
-    hairpin: bool,
-    /// Whatever makes the way out more than rewriting: no whole TCP or UDP, a hairpin, a filter.
-    special: bool,
-}
-
-/// What *prepare* read.
-#[derive(Clone, Copy)]
-struct Request<F: Family> {
-    what: What,
-    /// Inside endpoint of a packet from inside, external endpoint of a packet from outside.
-    endpoint: F::Endpoint,
-    kind: Kind,
-    hairpin: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// From inside.
-    Out,
-    /// From outside.
-    In,
-    /// A later fragment.
-    Later,
-    /// Not ours.
-    Pass,
-    /// Cannot be translated.
-    Refuse,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Carries the port or identifier itself.
-    Plain,
-    /// The same, and further fragments follow.
-    FirstFragment,
-    /// An ICMP error.
-    Error,
-}
-
-impl<E: Engine, F: Family> Clone for Phase<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Family> Copy for Phase<E, F> {}
-impl<E: Engine, F: Family> Clone for Plan<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Family> Copy for Plan<E, F> {}
-
-impl<E: Engine, F: Family> Plan<E, F> {
-    fn then(self, phase: Phase<E, F>) -> Step<Self> {
-        Step::Again(Plan { phase, ..self })
-    }
-}
 
 /// Translates the packets of one family and passes all others.
 pub struct Napt<E: Engine, F: Family> {
