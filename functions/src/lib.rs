@@ -10,6 +10,7 @@ pub mod descriptor;
 pub mod function;
 pub mod ipv4fwd;
 pub mod limiter;
+pub mod native;
 pub mod registry;
 
 pub use config::{Args, Kind, Param, Value};
