@@ -11,6 +11,7 @@ pub mod function;
 pub mod ipv4fwd;
 pub mod limiter;
 pub mod nat;
+pub mod native;
 pub mod registry;
 #[cfg(test)]
 pub mod testing;
