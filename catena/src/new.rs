@@ -190,21 +190,25 @@ fn place(text: &str, line: &str) -> Option<usize> {
     Some(text.find(&format!("\n{line}\n"))? + 1)
 }
 
-/// Add a descriptor to the registry's list.
+/// Add a descriptor to the registry's list, laid out as `cargo fmt` would.
 fn with_entry(text: &str, folder: &str) -> Option<String> {
-    const OPENING: &str = "FUNCTIONS: &[&Descriptor] = &[";
+    const OPENING: &str = "FUNCTIONS: &[&Descriptor] =";
     let start = text.find(OPENING)? + OPENING.len();
-    let end = start + text[start..].find("];")?;
+    let first = start + text[start..].find("&[")? + 2;
+    let end = first + text[first..].find("];")? + 2;
     let entry = format!("&crate::{folder}::DESCRIPTOR");
-    let mut entries: Vec<&str> = text[start..end].split(',').map(str::trim).filter(|e| !e.is_empty()).collect();
+    let mut entries: Vec<&str> = text[first..end - 2].split(',').map(str::trim).filter(|e| !e.is_empty()).collect();
     let module = |entry: &str| entry.trim_start_matches("&crate::").trim_start_matches('&').to_owned();
     let at = entries.iter().position(|e| module(e) > module(&entry)).unwrap_or(entries.len());
     entries.insert(at, &entry);
-    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let one_line = entries.join(", ");
-    let list = match start - line_start + one_line.len() + "];".len() <= WIDTH {
-        true => one_line,
-        false => format!("\n    {},\n", entries.join(",\n    ")),
+    let line = format!("&[{}];", entries.join(", "));
+    let before = start - text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let list = if before + 1 + line.len() <= WIDTH {
+        format!(" {line}")
+    } else if 4 + line.len() <= WIDTH {
+        format!("\n    {line}")
+    } else {
+        format!(" &[\n    {},\n];", entries.join(",\n    "))
     };
     Some(format!("{}{list}{}", &text[..start], &text[end..]))
 }
