@@ -115,8 +115,9 @@ fn a_new_function_builds_and_passes_its_tests() {
         assert!(printed.contains(said), "`{said}` is not in\n{printed}");
     }
     cargo(root.path(), &["fmt", "--package", "new-function", "--check"]);
-    cargo(root.path(), &["test", "--offline", "--quiet", "--package", "new-function", "--lib", "packet_quota"]);
-    cargo(root.path(), &["check", "--offline", "--quiet", "--package", "new-function", "--bench", "packet_quota"]);
+    let build = ["test", "--offline", "--quiet", "--package", "new-function"];
+    cargo(root.path(), &[&build[..], &["--lib", "--bench", "packet_quota", "--no-run"]].concat());
+    cargo(root.path(), &[&build[..], &["--lib", "packet_quota"]].concat());
 
     let again = catena_new(root.path(), "PacketQuota");
     let refused = String::from_utf8_lossy(&again.stderr).into_owned();
