@@ -1,9 +1,10 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
+use crate::{ipv4fwd, limiter, nat};
 
 /// Every function of the library, by name.
-pub const FUNCTIONS: &[&Descriptor] = &[&crate::nat::DESCRIPTOR];
+pub const FUNCTIONS: &[&Descriptor] = &[&ipv4fwd::DESCRIPTOR, &limiter::DESCRIPTOR, &nat::DESCRIPTOR];
 
 /// Return the function called `name`, letter by letter.
 pub fn find(name: &str) -> Option<&'static Descriptor> {

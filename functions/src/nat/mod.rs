@@ -66,6 +66,7 @@ mod fragments;
 mod icmp;
 pub mod mapping;
 mod options;
+mod owner;
 mod plan;
 mod ports;
 mod rewrite;
@@ -134,6 +135,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         state("packets", "packets, TCP packets", Object::Counters, Scope::Global, Access::WriteMostly),
     ],
     affinity: Affinity::Scope(Scope::Source),
+    returns: owner::returns,
+    owner: Some(owner::owner),
     build,
 };
 

@@ -114,7 +114,7 @@ fn space<F: Family>(
 }
 
 /// Return first and last address of one entry of the pool.
-fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
+pub fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
     if let Value::AddressRange(first, last) = *value {
         let count = match (first, last) {
             (IpAddr::V4(first), IpAddr::V4(last)) => u128::from(last.to_bits()).checked_sub(first.to_bits().into()),
