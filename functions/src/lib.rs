@@ -8,6 +8,8 @@
 pub mod config;
 pub mod descriptor;
 pub mod function;
+pub mod lb;
+pub mod monitor;
 pub mod registry;
 
 pub use config::{Args, Kind, Param, Value};
