@@ -1,7 +1,10 @@
 //! What a function says about itself, as plain data.
 
+use std::net::IpAddr;
+
 use catena_dataplane::Module;
 use catena_dataplane::attribute::Attributes;
+use catena_dataplane::steer::Owner;
 use catena_packet::wire::Seed;
 use catena_state::{Declaration, Scope, Share};
 
@@ -10,7 +13,8 @@ use crate::config::{ArgError, Args, Param};
 /// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// All packets with the attribute's n-th value leave by output gate n.
+    /// All packets with the attribute's n-th value leave by output gate 2n + direction, where direction is
+    /// the input gate: 0 on the way out, 1 on the way back. Value 0 is the normal way.
     Port,
     /// The value is written into the packet's metadata, in the slot that the pipeline has for it.
     Metadata,
@@ -48,7 +52,29 @@ pub struct Build<'a> {
     pub share: Share,
     /// The pipeline's attribute slots.
     pub attributes: &'a mut Attributes,
+    /// The values of the function's Port attributes that some edge of the chain selects.
+    pub taken: &'a [String],
 }
+
+/// Addresses that packets on the way back carry because of a function: how a pipeline knows whose they
+/// are when several chains have a way back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Returns {
+    /// Prefixes that they are sent to, such as a NAT's pool.
+    pub destinations: Vec<(IpAddr, u8)>,
+    /// Prefixes that they come from, such as a load balancer's backends.
+    pub sources: Vec<(IpAddr, u8)>,
+}
+
+impl Returns {
+    /// Return nothing: packets on the way back look as those on the way out, turned round.
+    pub fn none(_args: &Args) -> Returns {
+        Returns::default()
+    }
+}
+
+/// Returns, for a number of instances, what tells which of them owns a packet on the way back.
+pub type OwnerOf = fn(&Args, u32) -> Owner;
 
 /// Builds an instance of a function for a host.
 pub type Builder = fn(&Args, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;
@@ -70,6 +96,11 @@ pub struct Descriptor {
     pub state: &'static [Declaration],
     /// Which packets belong together.
     pub affinity: Affinity,
+    /// Which packets on the way back are this function's doing.
+    pub returns: fn(&Args) -> Returns,
+    /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
+    /// tells.
+    pub owner: Option<OwnerOf>,
     /// Build an instance for a host.
     pub build: Builder,
 }

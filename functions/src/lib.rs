@@ -8,10 +8,15 @@
 pub mod config;
 pub mod descriptor;
 pub mod function;
+pub mod ipv4fwd;
 pub mod lb;
+pub mod limiter;
 pub mod monitor;
+pub mod nat;
 pub mod registry;
+#[cfg(test)]
+pub mod testing;
 
 pub use config::{Args, Kind, Param, Value};
-pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method};
+pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
 pub use function::{At, Function, Runner, Step};

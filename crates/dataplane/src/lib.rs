@@ -7,14 +7,18 @@
 //! This crate has never heard of policies, chains or promises.
 
 pub mod attribute;
+pub mod branch;
 pub mod clock;
 pub mod counter;
+pub mod generator;
 pub mod graph;
 pub mod module;
 pub mod pipeline;
+pub mod port;
 pub mod queue;
 pub mod random;
 pub mod schedule;
+pub mod steer;
 pub mod task;
 pub mod worker;
 

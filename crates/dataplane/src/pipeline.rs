@@ -37,6 +37,11 @@ impl Pipeline {
         Pipeline { time, ..Self::default() }
     }
 
+    /// Make a pipeline of modules that are already linked.
+    pub fn with(graph: Graph, time: Time) -> Self {
+        Pipeline { graph, time, ..Self::default() }
+    }
+
     /// Add a task; it runs in turn with the others, unless [`Self::tree`] is set to say otherwise.
     pub fn add_task(&mut self, task: Task) -> TaskId {
         let id = TaskId(self.tasks.len() as u32);

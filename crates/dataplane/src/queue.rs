@@ -103,6 +103,11 @@ impl Module for QueueIn {
         self.push(batch);
         batch.drain().for_each(|packet| cx.drop(packet, Reason::QUEUE_FULL));
     }
+
+    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+        self.room().close();
+        Ok(())
+    }
 }
 
 impl Drop for QueueIn {

@@ -92,14 +92,12 @@ impl Task {
             return Ran::default();
         }
         let stamp = (start >> STAMP_SHIFT) as u32;
-        let mut bytes = 0;
         for packet in self.batch.iter_mut() {
-            let meta = packet.meta_mut();
-            if meta.stamp == 0 {
-                meta.stamp = stamp;
-            }
-            bytes += packet.len() as u64;
+            // Without a branch: a task may find packets of both kinds.
+            let old = packet.meta().stamp;
+            packet.meta_mut().stamp = if old == 0 { stamp } else { old };
         }
+        let bytes = self.batch.bytes();
         let packets = self.batch.len();
         self.counters.input.add(packets, bytes);
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);

@@ -1,8 +1,9 @@
 //! Packets that travel together.
 
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
-use crate::buffer::Packet;
+use crate::buffer::{Packet, Slot};
 
 /// Most packets in a batch: enough to hide latencies behind each other, few enough to stay in the
 /// first-level cache.
@@ -46,6 +47,27 @@ impl Batch {
     pub fn push(&mut self, packet: Packet) {
         self.packets[self.len].write(packet);
         self.len += 1;
+    }
+
+    /// Add at the end a packet made of each of `from`.
+    ///
+    /// # Panics
+    /// When they do not fit.
+    #[inline(always)]
+    pub(crate) fn append_with<T>(&mut self, from: &[T], mut make: impl FnMut(&T) -> Packet) {
+        let places = &mut self.packets[self.len..][..from.len()];
+        for (place, from) in places.iter_mut().zip(from) {
+            place.write(make(from));
+        }
+        self.len += from.len();
+    }
+
+    /// Give up all packets at once, as the slots that they are.
+    #[inline(always)]
+    pub(crate) fn release(&mut self) -> &[NonNull<Slot>] {
+        let len = std::mem::replace(&mut self.len, 0);
+        // SAFETY: the first `len` were written, and a packet has its slot pointer's layout.
+        unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast(), len) }
     }
 
     /// Take the last packet.
@@ -125,7 +147,10 @@ impl Batch {
     /// Return the packets' bytes, added up.
     #[inline(always)]
     pub fn bytes(&self) -> u64 {
-        self.iter().map(|packet| u64::from(packet.meta().len)).sum()
+        let length = |packet: &Packet| u64::from(packet.meta().len);
+        let (fours, rest) = self.as_slice().as_chunks::<4>();
+        let fours: u64 = fours.iter().map(|[a, b, c, d]| length(a) + length(b) + length(c) + length(d)).sum();
+        fours + rest.iter().map(length).sum::<u64>()
     }
 }
 

@@ -24,6 +24,7 @@ type Magazine = Vec<Free>;
 
 /// A slot that nobody uses.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 struct Free(NonNull<Slot>);
 // SAFETY: a free slot is just memory, owned by whoever holds the entry.
 unsafe impl Send for Free {}
@@ -183,9 +184,9 @@ impl Pool {
         }
         let stack = &mut self.stacks[SMALL];
         let count = count.min(stack.len());
-        for free in stack.drain(stack.len() - count..) {
-            batch.push(Self::dress(free, SMALL, len));
-        }
+        let from = stack.len() - count;
+        batch.append_with(&stack[from..], |free| Self::dress(*free, SMALL, len));
+        stack.truncate(from);
         count
     }
 
@@ -210,9 +211,13 @@ impl Pool {
     /// Give all packets of a batch back.
     #[inline]
     pub fn put_batch(&mut self, batch: &mut Batch) {
-        for packet in batch.drain() {
-            let class = usize::from(packet.meta().class);
-            self.stacks[class].push(Free(packet.into_slot()));
+        if batch.iter().fold(0, |classes, packet| classes | packet.meta().class) == SMALL as u8 {
+            self.stacks[SMALL].extend(batch.release().iter().map(|slot| Free(*slot)));
+        } else {
+            for packet in batch.drain() {
+                let class = usize::from(packet.meta().class);
+                self.stacks[class].push(Free(packet.into_slot()));
+            }
         }
         for class in [SMALL, JUMBO] {
             if self.stacks[class].len() >= 3 * MAGAZINE[class] {

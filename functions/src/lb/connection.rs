@@ -112,7 +112,7 @@ pub(super) struct Connection<A> {
 }
 
 const _: () = assert!(size_of::<Connection<u32>>() <= 40, "with its key, an IPv4 entry is one cache line");
-const _: () = assert!(size_of::<Connection<[u64; 2]>>() <= 80, "with its key, an IPv6 entry is two cache lines");
+const _: () = assert!(size_of::<Connection<[u64; 2]>>() <= 72, "with its key, an IPv6 entry is two cache lines");
 
 impl<A> Connection<A> {
     /// Take note of a packet. Returns whether the entry changed or was due.

@@ -93,7 +93,7 @@ pub trait Family: Send + Sized + 'static {
     /// Return what changing an address changes in checksums.
     fn delta(old: Self::Address, new: Self::Address) -> Delta;
     /// Write the source (`back`) or the destination address, and the network header's checksum.
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: Self::Address, delta: Delta);
+    fn put(frame: &mut [u8], l3: usize, back: bool, address: Self::Address, change: Change);
 
     /// Read the key of a fragment: of the first by its ports, where it has them, of others by the identification.
     fn read_fragment(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key> {
@@ -160,13 +160,13 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: u32, delta: Delta) {
+    fn put(frame: &mut [u8], l3: usize, back: bool, address: u32, change: Change) {
         let Some(header) = frame.get_mut(l3..).and_then(<[u8]>::first_chunk_mut::<{ ipv4::HEADER_LEN }>) else {
             return;
         };
         let at = if back { 12 } else { 16 };
         header[at..at + 4].copy_from_slice(&address.to_be_bytes());
-        let check = delta.apply(u16::from_be_bytes([header[10], header[11]]));
+        let check = change.apply(u16::from_be_bytes([header[10], header[11]]));
         header[10..12].copy_from_slice(&check.to_be_bytes());
     }
 }
@@ -213,7 +213,7 @@ impl Family for V6 {
     }
 
     #[inline(always)]
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: [u64; 2], _delta: Delta) {
+    fn put(frame: &mut [u8], l3: usize, back: bool, address: [u64; 2], _change: Change) {
         let Some(header) = frame.get_mut(l3..).and_then(<[u8]>::first_chunk_mut::<{ ipv6::HEADER_LEN }>) else {
             return;
         };
@@ -227,14 +227,33 @@ fn bytes(address: [u64; 2]) -> [u8; 16] {
     (u128::from(address[0]) << 64 | u128::from(address[1])).to_be_bytes()
 }
 
+/// What a rewrite changes in a checksum: a [`Delta`] folded to 16 bits once, because every packet needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Change(u16);
+
+impl From<Delta> for Change {
+    fn from(delta: Delta) -> Change {
+        // RFC 1624: HC' = ~(~HC + d); with HC = 0xffff, which is -0, that is ~d.
+        Change(!delta.apply(0xffff))
+    }
+}
+
+impl Change {
+    #[inline(always)]
+    fn apply(self, check: u16) -> u16 {
+        let sum = u32::from(!check) + u32::from(self.0);
+        !((sum & 0xffff) + (sum >> 16)) as u16
+    }
+}
+
 /// How a packet is rewritten: its new address and port, and what they change in checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite<A> {
     pub address: A,
-    /// The change of the address.
-    pub network: Delta,
-    /// The change of the port alone.
-    pub transport: Delta,
+    /// What the address changes.
+    pub network: Change,
+    /// What address and port change together.
+    pub transport: Change,
     /// The new port; meaningless where the protocol has none.
     pub port: u16,
 }
@@ -254,13 +273,12 @@ impl<A: Copy + Eq + Ord + Debug + Send + 'static> Rewrite<A> {
     #[inline(always)]
     fn apply_ports(&self, frame: &mut [u8], layers: &Layers, back: bool) {
         let Some(upper) = frame.get_mut(usize::from(layers.l4)..) else { return };
-        let delta = self.network.and(self.transport);
         let is_udp = layers.proto == proto::UDP;
         let at = if is_udp { 6 } else { 16 };
         if let Some(check) = upper.get_mut(at..at + 2) {
             let old = u16::from_be_bytes([check[0], check[1]]);
-            let new = delta.apply(old);
-            // As `Delta::apply_udp`, by selection instead of branches: mixed traffic would mispredict them.
+            let new = self.transport.apply(old);
+            // As `Delta::apply_udp`, but by selection instead of branches: mixed traffic would mispredict them.
             let udp = if old == 0 { 0 } else { udp_nonzero(new) };
             check.copy_from_slice(&(if is_udp { udp } else { new }).to_be_bytes());
         }

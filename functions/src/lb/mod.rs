@@ -1,6 +1,6 @@
 //! LB: spreads connections over servers (layer 4, IPv4 and IPv6).
 //!
-//!     LB(vip = ADDRESS[:PORT] or [..], backends = [ADDRESS[:PORT], {server: .., weight: N}, ..])
+//!     LB(vip = ADDRESS[:PORT] or PREFIX or [..], backends = [ADDRESS[:PORT], {server: .., weight: N}, ..])
 //!
 //! Clients send to a virtual address (VIP). Every new connection gets a server, and stays with it: the
 //! destination address of its packets becomes the server's, and the port too where the backend names one. On the
@@ -9,8 +9,8 @@
 //!
 //! Parameters
 //!
-//! - `vip`: the addresses that clients send to. With a port, only TCP, UDP and SCTP to that port are
-//!   balanced; without, every protocol.
+//! - `vip`: the addresses that clients send to, singly or as prefixes, at most 256 entries. With a port, only
+//!   TCP, UDP and SCTP to that port are balanced; without, every protocol.
 //! - `backends`: the servers, at most 4,096, of the same IP version as the VIP before them. Of weight 1 to 256: a
 //!   server of weight 3 gets three times as many connections as one of weight 1 (the default).
 //! - `method`: `least_connections` (default): the server with the fewest active connections for its
@@ -66,6 +66,7 @@ mod family;
 mod maglev;
 mod servers;
 mod settings;
+mod side;
 #[cfg(test)]
 mod tests;
 
@@ -75,7 +76,7 @@ use catena_dataplane::Module;
 use catena_state::{Access, Declaration, Local, Object, Scope};
 
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
 use crate::function::Runner;
 
 use settings::Settings;
@@ -116,6 +117,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     affinity: Affinity::Scope(Scope::Connection),
+    returns,
+    // The client's address tells: it is the inside one, both ways.
+    owner: None,
     build,
 };
 
@@ -127,4 +131,10 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     let mut engine = Local::new(build.seed, build.share);
     let balancer = Balancer::new(&mut engine, settings, slot);
     Ok(Box::new(Runner::new(engine, balancer)))
+}
+
+/// Packets on the way back come from the servers.
+fn returns(args: &Args) -> Returns {
+    let prefix = |ip: std::net::IpAddr| (ip, if ip.is_ipv4() { 32 } else { 128 });
+    Returns { destinations: Vec::new(), sources: settings::servers(args).into_iter().map(prefix).collect() }
 }

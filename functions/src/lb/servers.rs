@@ -28,7 +28,8 @@ enum Choice {
 
 /// The servers of one family, the addresses they stand behind, and their active connections.
 pub(super) struct Servers<E: Engine, F: Family> {
-    vips: Vec<(F::Address, Option<u16>)>,
+    /// First and last address, and the port if only that is served.
+    vips: Vec<(F::Address, F::Address, Option<u16>)>,
     servers: Vec<Server<F::Address>>,
     /// Which server stands at a place of the ranking. A server of weight 3 has three places, each with a third of
     /// its connections: the least loaded place belongs to the server with the fewest for its weight.
@@ -54,8 +55,11 @@ type Ticket<E> = <<E as Engine>::Ranking as Ranking>::Ticket;
 
 impl<E: Engine, F: Family> Servers<E, F> {
     pub(super) fn new(engine: &mut E, settings: &Settings) -> Self {
-        let mut vips: Vec<_> = settings.vips.iter().filter_map(|v: &Vip| Some((F::address(v.ip)?, v.port))).collect();
-        vips.sort_unstable();
+        let range = |vip: &Vip| {
+            let (first, last) = vip.range();
+            Some((F::address(first)?, F::address(last)?, vip.port))
+        };
+        let vips = settings.vips.iter().filter_map(range).collect();
         let make = |(number, backend): (u16, &Backend)| {
             let Backend { ip, port, weight } = *backend;
             Some(Server { address: F::address(ip)?, port, weight, number, up: true })
@@ -87,18 +91,12 @@ impl<E: Engine, F: Family> Servers<E, F> {
     /// Return whether packets with this destination are balanced.
     pub(super) fn serves(&self, tuple: &Tuple<F::Address>) -> bool {
         let fits = |port: Option<u16>| port.is_none_or(|p| has_ports(tuple.proto) && p == tuple.dport);
-        self.of_address(tuple.dst).iter().any(|(_, port)| fits(*port))
+        self.vips.iter().any(|(first, last, port)| (*first..=*last).contains(&tuple.dst) && fits(*port))
     }
 
     /// Return whether the address is one of those that are balanced, whatever the port.
     pub(super) fn serves_address(&self, address: F::Address) -> bool {
-        !self.of_address(address).is_empty()
-    }
-
-    fn of_address(&self, address: F::Address) -> &[(F::Address, Option<u16>)] {
-        let start = self.vips.partition_point(|(a, _)| *a < address);
-        let rest = &self.vips[start..];
-        &rest[..rest.iter().take_while(|(a, _)| *a == address).count()]
+        self.vips.iter().any(|(first, last, _)| (*first..=*last).contains(&address))
     }
 
     /// Choose the server of a new connection, which then counts as active there.

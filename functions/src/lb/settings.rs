@@ -1,6 +1,6 @@
 //! The balancer's arguments, read and checked.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
 
@@ -13,7 +13,10 @@ const MOST_WEIGHT: u64 = 256;
 /// Most places of a ranking: the sum of all weights, at worst.
 const MOST_PLACES: u64 = 65_535;
 
-const DESTINATION: Kind = Kind::OneOf(&[Kind::Address, Kind::Endpoint]);
+/// Most entries of `vip`: a packet that no connection knows is held against each.
+const MOST_VIPS: usize = 256;
+
+const DESTINATION: Kind = Kind::OneOf(&[Kind::Address, Kind::Endpoint, Kind::Prefix]);
 const BACKEND: Kind = Kind::OneOf(&[Kind::Address, Kind::Endpoint, Kind::Record]);
 
 pub(super) const PARAMS: &[Param] = &[
@@ -21,7 +24,7 @@ pub(super) const PARAMS: &[Param] = &[
         name: "vip",
         kind: Kind::List(&DESTINATION),
         default: None,
-        doc: "the addresses, or addresses with a port, that clients send to",
+        doc: "the addresses, addresses with a port, or prefixes that clients send to",
     },
     Param {
         name: "backends",
@@ -68,10 +71,12 @@ pub(super) const PARAMS: &[Param] = &[
     },
 ];
 
-/// An address that clients send to.
+/// Addresses that clients send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vip {
     pub(super) ip: IpAddr,
+    /// Leading bits of `ip` that count.
+    pub(super) length: u8,
     pub(super) port: Option<u16>,
 }
 
@@ -104,9 +109,9 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn read(args: &Args) -> Result<Settings, ArgError> {
-        let vip = |value| destination(value).map(|(ip, port)| Vip { ip, port });
         let vips: Option<Vec<Vip>> = args.require("vip")?.as_list().iter().map(vip).collect();
-        let vips = vips.ok_or_else(|| ArgError::new("vip", "expected addresses, with or without a port"))?;
+        let vips =
+            vips.ok_or_else(|| ArgError::new("vip", "expected addresses, with or without a port, or prefixes"))?;
         let backends = args.require("backends")?.as_list();
         let backends = backends.iter().map(backend).collect::<Result<Vec<_>, _>>()?;
         check(&vips, &backends)?;
@@ -135,6 +140,11 @@ fn check(vips: &[Vip], backends: &[Backend]) -> Result<(), ArgError> {
     if vips.is_empty() {
         return Err(ArgError::new("vip", "expected at least one address"));
     }
+    if vips.len() > MOST_VIPS {
+        return Err(
+            ArgError::new("vip", format!("there can be {MOST_VIPS} at most")).help("prefixes hold many addresses")
+        );
+    }
     if backends.len() > MOST_BACKENDS {
         return Err(ArgError::new("backends", format!("there can be {MOST_BACKENDS} at most")));
     }
@@ -144,12 +154,12 @@ fn check(vips: &[Vip], backends: &[Backend]) -> Result<(), ArgError> {
             return Err(ArgError::new("backends", format!("none is {family}, as {} is", vip.ip))
                 .help("a backend must be of the same IP version as the address before it"));
         }
-        if vip.port.is_none() && vips.iter().any(|v| v.ip == vip.ip && v.port.is_some()) {
+        if vip.port.is_none() && vips.iter().any(|v| v.port.is_some() && vip.contains(v.ip)) {
             return Err(ArgError::new("vip", format!("{} stands there with and without a port", vip.ip)));
         }
     }
     for (i, backend) in backends.iter().enumerate() {
-        if vips.iter().any(|vip| vip.ip == backend.ip) {
+        if vips.iter().any(|vip| vip.contains(backend.ip)) {
             return Err(ArgError::new("backends", format!("{} is also a `vip`", backend.ip)));
         }
         if backends[..i].iter().any(|b| (b.ip, b.port) == (backend.ip, backend.port)) {
@@ -162,6 +172,43 @@ fn check(vips: &[Vip], backends: &[Backend]) -> Result<(), ArgError> {
         return Err(ArgError::new("backends", format!("the weights add up to more than {MOST_PLACES}")));
     }
     Ok(())
+}
+
+impl Vip {
+    /// Return the first and the last address.
+    pub(super) fn range(&self) -> (IpAddr, IpAddr) {
+        match self.ip {
+            IpAddr::V4(ip) => {
+                let mask = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                (Ipv4Addr::from_bits(ip.to_bits() & !mask).into(), Ipv4Addr::from_bits(ip.to_bits() | mask).into())
+            }
+            IpAddr::V6(ip) => {
+                let mask = u128::MAX.checked_shr(self.length.into()).unwrap_or(0);
+                (Ipv6Addr::from_bits(ip.to_bits() & !mask).into(), Ipv6Addr::from_bits(ip.to_bits() | mask).into())
+            }
+        }
+    }
+
+    fn contains(&self, ip: IpAddr) -> bool {
+        let (first, last) = self.range();
+        ip.is_ipv4() == first.is_ipv4() && (first..=last).contains(&ip)
+    }
+}
+
+fn vip(value: &Value) -> Option<Vip> {
+    match *value {
+        Value::Endpoint(endpoint) => {
+            let ip = endpoint.ip();
+            Some(Vip { ip, length: if ip.is_ipv4() { 32 } else { 128 }, port: Some(endpoint.port()) })
+        }
+        _ => value.as_prefix().map(|(ip, length)| Vip { ip, length, port: None }),
+    }
+}
+
+/// Return where the servers are that `backends` names, of an argument that may yet prove wrong.
+pub(super) fn servers(args: &Args) -> Vec<IpAddr> {
+    let backends = args.get("backends").map_or(&[][..], Value::as_list);
+    backends.iter().filter_map(|value| Some(backend(value).ok()?.ip)).collect()
 }
 
 fn destination(value: &Value) -> Option<(IpAddr, Option<u16>)> {

@@ -403,11 +403,13 @@ fn bad_arguments_are_named() {
         let fields = vec![("server".to_owned(), endpoint("10.0.0.2:1")), ("weight".to_owned(), Value::Integer(weight))];
         Args::default().with("vip", endpoint("1.1.1.1")).with("backends", Value::Record(fields))
     };
+    let prefix = Args::default().with("vip", Value::Prefix("10.1.2.3".parse().unwrap(), 8));
     let cases = [
         (Args::default(), "`vip`: is required"),
         (args("1.1.1.1", "fd00::1"), "`backends`: none is IPv4, as 1.1.1.1 is"),
         (args("1.1.1.1", "1.1.1.1"), "`backends`: 1.1.1.1 is also a `vip`"),
         (args("1.1.1.1", "1.1.1.2 1.1.1.2"), "`backends`: 1.1.1.2 stands there twice"),
+        (prefix.with("backends", list("10.1.0.1")), "`backends`: 10.1.0.1 is also a `vip`"),
         (args("1.1.1.1 1.1.1.1:80", "1.1.1.2"), "`vip`: 1.1.1.1 stands there with and without a port"),
         (record(0), "`backends`: `weight` must be a whole number from 1 to 256"),
     ];
@@ -416,6 +418,26 @@ fn bad_arguments_are_named() {
         assert!(error.starts_with(expected), "{error}");
     }
     assert!(Settings::read(&record(256)).is_ok());
+}
+
+#[test]
+fn a_prefix_is_many_addresses() {
+    let vips = Value::List(vec![
+        Value::Prefix("192.0.2.77".parse().unwrap(), 26),
+        Value::Prefix("2001:db8::".parse().unwrap(), 64),
+    ]);
+    let mut bench = Bench::new(&args("1.1.1.1", "10.0.0.1 fd00::1").with("vip", vips));
+    golden(
+        &mut bench,
+        "out: udp 7.0.0.1:1 > 192.0.2.64:5             => udp 7.0.0.1:1 > 10.0.0.1:5 #1
+         out: udp 7.0.0.1:2 > 192.0.2.127:5            => udp 7.0.0.1:2 > 10.0.0.1:5 #1
+         back: udp 10.0.0.1:5 > 7.0.0.1:1              => udp 192.0.2.64:5 > 7.0.0.1:1 #1
+         back: udp 10.0.0.1:5 > 7.0.0.1:2              => udp 192.0.2.127:5 > 7.0.0.1:2 #1
+         out: udp 7.0.0.1:1 > 192.0.2.63:5             => udp 7.0.0.1:1 > 192.0.2.63:5
+         out: udp 7.0.0.1:1 > 192.0.2.128:5            => udp 7.0.0.1:1 > 192.0.2.128:5
+         out: udp [2001::1]:1 > [2001:db8::ffff:1]:5   => udp [2001::1]:1 > [fd00::1]:5 #2
+         out: udp [2001::1]:1 > [2001:db8:0:1::]:5     => udp [2001::1]:1 > [2001:db8:0:1::]:5",
+    );
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Flow {
             last: now,
             rtt: 0,
             flags: [0; 2],
-            notes: origin * ORIGIN | awaits | USED,
+            notes: (origin * ORIGIN) | awaits | USED,
         };
         flow.add(seen, now);
         flow.follow(seen, now);

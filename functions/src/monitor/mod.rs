@@ -67,7 +67,7 @@ use catena_dataplane::Module;
 use catena_state::{Access, Declaration, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor};
+use crate::descriptor::{Affinity, Build, Descriptor, Returns};
 use crate::function::Runner;
 
 use export::{Format, Outlet};
@@ -118,6 +118,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         access: Access::ReadWrite,
     }],
     affinity: Affinity::Scope(Scope::Connection),
+    returns: Returns::none,
+    owner: None,
     build,
 };
 

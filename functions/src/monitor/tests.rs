@@ -244,8 +244,12 @@ fn what_is_not_ip_passes_and_ends_are_told() {
 #[test]
 fn it_is_built_from_arguments() {
     let mut attributes = catena_dataplane::attribute::Attributes::default();
-    let mut context =
-        Build { seed: Seed::from_number(0), share: Share { index: 1, count: 2 }, attributes: &mut attributes };
+    let mut context = Build {
+        seed: Seed::from_number(0),
+        share: Share { index: 1, count: 2 },
+        attributes: &mut attributes,
+        taken: &[],
+    };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flows");
     let args = Args::default().with("export", Value::Text(path.to_str().unwrap().to_owned()));

@@ -107,7 +107,7 @@ pub const fn update32(check: u16, old: u32, new: u32) -> u16 {
 ///     HC' = ~(~HC + ~m + m')        [Eqn. 3]
 /// ```
 ///
-/// It differs from RFC 1141's HC' = HC + m + ~m' (Eqn. 4 here) only where the result is a zero: one's
+/// It differs from RFC 1141's HC' = HC + m + ~m' (Eqn. 2 there) only where the result is a zero: one's
 /// complement has two, and a sum of words not all +0 can only be -0 (0xffff), so that the right checksum of such
 /// data is 0x0000, never 0xffff. Eqn. 3 adds before it complements, as a full computation does, and so gives the
 /// same zero.
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn rfc_1624_example() {
-        // §4: HC = 0xDD2F, m = 0x5555, m' = 0x3285: the right answer is 0x0000; Eqn. 4 would give 0xFFFF.
+        // §4: HC = 0xDD2F, m = 0x5555, m' = 0x3285: the right answer is 0x0000; Eqn. 2 would give 0xFFFF.
         assert_eq!(update16(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 

@@ -1,8 +1,9 @@
 //! The walk over IPv6 extension headers (RFC 8200 §4) to the upper layer.
 //!
-//! Walked: hop-by-hop options, routing, fragment, destination options, authentication, mobility, HIP and Shim6.
+//! Walked: hop-by-hop options, routing, fragment, destination options and authentication headers.
 //! ESP ends the walk, since what follows is encrypted; so does a fragment that is not the first, since what follows
-//! is the middle of something. At most [`MAX_HEADERS`] headers are walked: a longer chain is made to tire a reader.
+//! is the middle of something. Mobility, HIP and Shim6 headers are taken for the upper layer, as Linux takes them.
+//! At most [`MAX_HEADERS`] headers are walked: a longer chain is made to tire a reader.
 
 use super::Malformed;
 use super::number::proto;
@@ -97,17 +98,7 @@ pub fn walk(next: u8, payload: &[u8]) -> Result<Chain, Malformed> {
 /// Whether a walk goes on through this header.
 #[inline]
 const fn is_extension(next: u8) -> bool {
-    matches!(
-        next,
-        proto::HOP_BY_HOP
-            | proto::ROUTING
-            | proto::FRAGMENT
-            | proto::AH
-            | proto::DESTINATION_OPTIONS
-            | proto::MOBILITY
-            | proto::HIP
-            | proto::SHIM6
-    )
+    matches!(next, proto::HOP_BY_HOP | proto::ROUTING | proto::FRAGMENT | proto::AH | proto::DESTINATION_OPTIONS)
 }
 
 /// Return the length in bytes of an authentication header (RFC 4302 §2.2): its field counts 4-byte words less 2.

@@ -11,14 +11,14 @@
 //! - IPv6 hop-by-hop options that are not first, a second fragment header (RFC 8200 §4).
 //! - Fragments that cannot be reassembled: one before the last not a multiple of 8 bytes, or one that reaches
 //!   beyond 65,535 bytes (RFC 791 §3.2, RFC 8200 §4.5); a TCP fragment at offset 8, which rewrites the flags of
-//!   the first (RFC 3128 §3); a first IPv6 fragment without its whole header chain (RFC 7112 §5).
+//!   the first (RFC 1858 §3.2.2, RFC 3128); a first IPv6 fragment without its whole header chain (RFC 7112 §5).
 //!
 //! *Unknown* (passes, with as many layers as were understood): other EtherTypes and 802.3 frames, [`Net::Other`];
 //! other IP protocols, without ports. A first IPv4 fragment that ends within the upper-layer header passes
 //! without ports: RFC 791 allows it, and only its ports are unknown.
 //!
-//! *Not looked at here*: checksums ([`checksum::verify_ipv4_checksum`](super::checksum::verify_ipv4_checksum)), options,
-//! address and flag sanity, tunnels (GRE, VXLAN, NSH: their views read on at [`Layers::payload`]).
+//! *Not looked at here*: checksums ([`verify_ipv4_checksum`](super::checksum::verify_ipv4_checksum)), options, address
+//! and flag sanity, tunnels (GRE, VXLAN, NSH: their views read on at [`Layers::payload`]).
 
 use super::number::{ethertype, proto};
 use super::{Malformed, ethernet, ipv4, ipv6, ipv6ext, tcp, udp};
@@ -78,6 +78,20 @@ impl Layers {
     #[inline]
     pub const fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
+    }
+
+    /// Return where the IP packet ends, in bytes from the start of the frame: padding comes after. `None` without IP, or
+    /// if these are not this frame's layers.
+    #[inline]
+    pub fn end(&self, frame: &[u8]) -> Option<usize> {
+        let l3 = usize::from(self.l3);
+        let length_at = |at: usize| frame.get(l3 + at..)?.first_chunk().map(|&length| u16::from_be_bytes(length));
+        let end = match self.net {
+            Net::Ipv4 => l3 + usize::from(length_at(2)?),
+            Net::Ipv6 => l3 + ipv6::HEADER_LEN + usize::from(length_at(4)?),
+            Net::Other | Net::Arp => return None,
+        };
+        (usize::from(self.payload) <= end && end <= frame.len()).then_some(end)
     }
 }
 
@@ -234,7 +248,7 @@ fn parse_ipv4(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
         if total + offset > usize::from(u16::MAX) {
             return Err(Malformed::FragmentOverrun);
         }
-        // RFC 3128 §3: "IF FO=1 and PROTOCOL=TCP then DROP PACKET".
+        // RFC 1858 §3.2.2: "IF FO=1 and PROTOCOL=TCP then DROP PACKET".
         if offset == 8 && proto == proto::TCP {
             return Err(Malformed::FragmentTiny);
         }

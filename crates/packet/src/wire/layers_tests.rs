@@ -1,4 +1,4 @@
-//! Tests of the layer parser: one small frame a rule. Agreement with a slow reference parser is tested in `tests/wire.rs`.
+//! Tests of the layer parser: one small frame a rule. `tests/wire.rs` holds it against a slow reference parser.
 
 use super::*;
 
@@ -106,6 +106,19 @@ fn padding_is_no_payload() {
     frame[14 + 20 + 5] = 13;
     frame.resize(64, 0);
     assert_eq!(parse(&frame), Err(Malformed::UdpLength));
+}
+
+#[test]
+fn a_packet_ends_before_its_padding() {
+    let mut frame = ipv4(17, 0, &udp(1));
+    frame.resize(64, 0);
+    let layers = parse(&frame).unwrap();
+    assert_eq!(layers.end(&frame), Some(43));
+    assert_eq!(layers.end(&frame[..42]), None);
+    let frame = ipv6(58, &[1; 9]);
+    assert_eq!(parse(&frame).unwrap().end(&frame), Some(63));
+    let frame = ethernet(0x8847);
+    assert_eq!(parse(&frame).unwrap().end(&frame), None);
 }
 
 #[test]

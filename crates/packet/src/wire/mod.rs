@@ -11,19 +11,27 @@
 //! Nothing here allocates, and nothing here is `unsafe`.
 #![forbid(unsafe_code)]
 
+pub mod arp;
 mod bytes;
 pub mod checksum;
 pub mod ethernet;
 mod flow;
+pub mod gre;
 mod hash;
+pub mod icmpv4;
+pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 pub mod ipv6ext;
 mod layers;
 mod malformed;
+pub mod nsh;
 pub mod number;
+pub mod sctp;
 pub mod tcp;
 pub mod udp;
+pub mod vlan;
+pub mod vxlan;
 
 pub use flow::{FlowKey, FlowKeyV4, FlowKeyV6, icmp_identifier, ports};
 pub use hash::Seed;

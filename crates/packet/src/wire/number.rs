@@ -60,12 +60,6 @@ pub mod proto {
     pub const DESTINATION_OPTIONS: u8 = 60;
     /// SCTP.
     pub const SCTP: u8 = 132;
-    /// IPv6 mobility header.
-    pub const MOBILITY: u8 = 135;
-    /// Host identity protocol.
-    pub const HIP: u8 = 139;
-    /// Shim6.
-    pub const SHIM6: u8 = 140;
 }
 
 /// UDP ports of the tunnels that have a view here.
