@@ -106,12 +106,9 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
             let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
-            let mut plan = plans[i];
-            loop {
-                match function.finish(at, packet, plan) {
-                    Step::Done(verdict) => return verdict,
-                    Step::Again(more) => plan = more,
-                }
+            match function.finish(at, packet, plans[i]) {
+                Step::Done(verdict) => verdict,
+                Step::Again(plan) => finish_again(function, at, packet, plan),
             }
         });
         function.tidy(now, false);
@@ -131,6 +128,22 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         self.function.gauges(tell);
+    }
+}
+
+/// Go on with a packet whose first *finish* wanted more. Apart, so that the usual way copies no plan.
+#[inline(never)]
+fn finish_again<E: Engine, F: Function<E>>(
+    function: &mut F,
+    at: At<E::Tx>,
+    packet: &mut Packet,
+    mut plan: F::Plan,
+) -> Verdict {
+    loop {
+        match function.finish(at, packet, plan) {
+            Step::Done(verdict) => return verdict,
+            Step::Again(more) => plan = more,
+        }
     }
 }
 
