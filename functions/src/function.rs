@@ -106,12 +106,9 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
             let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
-            let mut plan = plans[i];
-            loop {
-                match function.finish(at, packet, plan) {
-                    Step::Done(verdict) => return verdict,
-                    Step::Again(more) => plan = more,
-                }
+            match function.finish(at, packet, plans[i]) {
+                Step::Done(verdict) => verdict,
+                Step::Again(plan) => again(function, at, packet, plan),
             }
         });
         function.tidy(now, false);
@@ -131,6 +128,17 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         self.function.gauges(tell);
+    }
+}
+
+/// Finish what the first *finish* did not; apart, so that plans of the usual case stay in registers.
+#[inline(never)]
+fn again<F: Function<Local>>(function: &mut F, at: At<()>, packet: &mut Packet, mut plan: F::Plan) -> Verdict {
+    loop {
+        match function.finish(at, packet, plan) {
+            Step::Done(verdict) => return verdict,
+            Step::Again(more) => plan = more,
+        }
     }
 }
 

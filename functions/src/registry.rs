@@ -1,9 +1,11 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
+use crate::{ipv4fwd, limiter, nat, native};
 
 /// Every function of the library, by name.
-pub const FUNCTIONS: &[&Descriptor] = &[&crate::native::DESCRIPTOR];
+pub const FUNCTIONS: &[&Descriptor] =
+    &[&ipv4fwd::DESCRIPTOR, &limiter::DESCRIPTOR, &nat::DESCRIPTOR, &native::DESCRIPTOR];
 
 /// Return the function called `name`, letter by letter.
 pub fn find(name: &str) -> Option<&'static Descriptor> {

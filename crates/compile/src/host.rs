@@ -375,7 +375,7 @@ impl Lowering<'_> {
         let branch = self.add(name, Lowered::Branch(Vec::new()));
         let mut arms = Vec::new();
         for (gate, edge) in (0u16..).zip(edges) {
-            let when = edge.when.iter().map(|w| self.when(chain, w, branch)).collect::<Result<_, _>>()?;
+            let when = edge.when.iter().map(|w| self.when(chain, w)).collect::<Result<_, _>>()?;
             let (to, to_gate) = self.end(c, edge.to, direction);
             self.host.links.push(Link { from: branch, gate, to, to_gate });
             arms.push(Arm { when, gate });
@@ -384,10 +384,10 @@ impl Lowering<'_> {
         Ok((branch, 0))
     }
 
-    fn when(&self, chain: &Chain, condition: &Condition, branch: ModuleId) -> Result<When, LowerError> {
+    fn when(&self, chain: &Chain, condition: &Condition) -> Result<When, LowerError> {
         Ok(match condition {
             Condition::Filter(filter) => When::Filter(filter.clone()),
-            Condition::Split { from, to } => When::Split { from: *from, to: *to, salt: branch as u64 },
+            Condition::Split { branch, from, to } => When::Split { from: *from, to: *to, salt: u64::from(*branch) },
             Condition::Attribute { name, values, negated } => {
                 let unknown =
                     |what: String| LowerError::Attribute { chain: chain.name.clone(), what: format!("`{what}`") };

@@ -79,7 +79,9 @@ impl Frames {
             Say::Datagram => frame.len() - l4 - header,
         };
         let (content, padding) = frame.split_at_mut(l4 + header + data);
-        padding.fill(0);
+        if !padding.is_empty() {
+            padding.fill(0);
+        }
         let mut link = ethernet::Packet::new_unchecked(&mut *content);
         let (smac, dmac) = if reverse { (self.dmac, self.smac) } else { (self.smac, self.dmac) };
         link.set_src(smac);
@@ -95,13 +97,13 @@ impl Frames {
             }
             (Say::Datagram, Proto::Icmp) => write_echo(&mut upper[..header], tuple, below),
             (Say::Datagram, _) => {
+                let length = (header + data) as u16;
                 let mut datagram = udp::Packet::new_unchecked(&mut upper[..header]);
                 datagram.set_src_port(tuple.sport);
                 datagram.set_dst_port(tuple.dport);
-                datagram.set_length((header + data) as u16);
-                datagram.set_checksum(0);
-                let sum = checksum::add(below, checksum::sum(&upper[..header]));
-                udp::Packet::new_unchecked(&mut upper[..header]).set_checksum(checksum::udp_nonzero(!sum));
+                datagram.set_length(length);
+                let sum = words([tuple.sport.into(), tuple.dport.into(), length.into(), below.into()]);
+                datagram.set_checksum(checksum::udp_nonzero(!sum));
             }
         }
     }
@@ -127,20 +129,24 @@ impl Frames {
             return checksum::pseudo_v6(src, dst, proto, length as u32);
         }
         let v4 = |a: [u8; 16]| Ipv4Addr::new(a[0], a[1], a[2], a[3]);
+        let (src, dst) = (v4(src), v4(dst));
+        let total = (ipv4::HEADER_LEN + length) as u16;
         let mut ip = ipv4::Packet::new_unchecked(packet);
         ip.set_header_len(ipv4::HEADER_LEN);
         ip.set_tos(0);
-        ip.set_total_len((ipv4::HEADER_LEN + length) as u16);
+        ip.set_total_len(total);
         ip.set_ident(0);
         ip.set_fragment(true, false, 0);
         ip.set_ttl(self.ttl);
         ip.set_proto(proto);
-        ip.set_src(v4(src));
-        ip.set_dst(v4(dst));
-        ip.fill_checksum();
+        ip.set_src(src);
+        ip.set_dst(dst);
+        // All words but the addresses: version and length, total length, "don't fragment", TTL and protocol.
+        let rest = 0x4500 + u32::from(total) + 0x4000 + (u32::from(self.ttl) << 8 | u32::from(proto));
+        ip.set_checksum(!words([rest, src.to_bits(), dst.to_bits()]));
         match tuple.proto {
             Proto::Icmp => 0,
-            _ => checksum::pseudo_v4(v4(src).to_bits(), v4(dst).to_bits(), proto, length as u16),
+            _ => checksum::pseudo_v4(src.to_bits(), dst.to_bits(), proto, length as u16),
         }
     }
 }
@@ -158,12 +164,26 @@ fn write_segment(header: &mut [u8], tuple: &Tuple, reverse: bool, (flags, seq, a
     segment.set_flags(flags);
     segment.set_window(WINDOW);
     segment.set_urgent(0);
+    let mut option = 0;
     if flags & tcp::flag::SYN != 0 {
-        // The link carries our longest frame whole.
-        let most = LONGEST - headers(Proto::Tcp, tuple.v6);
-        segment.options_mut().copy_from_slice(&[2, 4, (most >> 8) as u8, most as u8]);
+        // Kind 2, 4 bytes long. The link carries our longest frame whole.
+        option = 0x0204_0000 | (LONGEST - headers(Proto::Tcp, tuple.v6)) as u32;
+        segment.options_mut().copy_from_slice(&option.to_be_bytes());
     }
-    segment.fill_checksum(below);
+    let ports = u32::from(sport) << 16 | u32::from(dport);
+    // The data offset counts words of 4 bytes, in the upper half of its byte.
+    let control = (length as u32) << 10 | u32::from(flags);
+    segment.set_checksum(!words([ports, seq, ack, control, WINDOW.into(), option, below.into()]));
+}
+
+/// Return the one's complement sum of words of 32 bits (RFC 1071 §2(C): they add as pairs of 16).
+#[inline]
+fn words<const N: usize>(words: [u32; N]) -> u16 {
+    let total: u64 = words.iter().map(|word| u64::from(*word)).sum();
+    let total = (total & 0xffff_ffff) + (total >> 32);
+    let total = (total & 0xffff) + (total >> 16 & 0xffff) + (total >> 32);
+    let total = (total & 0xffff) + (total >> 16);
+    ((total & 0xffff) + (total >> 16)) as u16
 }
 
 /// Write an ICMP echo request (RFC 792, RFC 4443 §4.1).

@@ -236,6 +236,14 @@ fn flows_begin_at_the_rate_asked_for() {
 }
 
 #[test]
+fn far_more_new_flows_than_packets_do_not_stall() {
+    let mut last = 0;
+    let generator = each("gen:flows=100,new=1000M/s,rate=1pps,count=100", 100, |packet| last = packet.meta().arrival);
+    assert_eq!(last, START + 99_000_000_000);
+    assert!(generator.flows() <= 100 * 102);
+}
+
+#[test]
 fn virtual_time_follows_the_rate() {
     let end = |text: &str, count| {
         let mut last = 0;

@@ -67,6 +67,12 @@ impl Births {
         let since = (self.count + 1) as f64 * self.every;
         self.start.unwrap_or(0).saturating_add(since as u64)
     }
+
+    /// Count all that are due as done.
+    fn catch_up(&mut self, now: u64) {
+        let since = now.saturating_sub(self.start.unwrap_or(now));
+        self.count = self.count.max((since as f64 / self.every) as u64);
+    }
 }
 
 impl Mixed {
@@ -178,13 +184,18 @@ impl Mixed {
     /// Let the flows begin that are due.
     #[inline]
     fn bear(&mut self, now: u64) {
-        loop {
-            let Some(births) = &mut self.births else { return };
-            births.start.get_or_insert(now);
-            if births.due() > now {
-                return;
-            }
-            births.count += 1;
+        let Some(births) = &mut self.births else { return };
+        births.start.get_or_insert(now);
+        if births.due() <= now {
+            self.bear_due(now);
+        }
+    }
+
+    /// Let the flows begin that are due; of more than there are places, only as many: others would end
+    /// before their first packet.
+    #[inline(never)]
+    fn bear_due(&mut self, now: u64) {
+        for _ in 0..self.flows.len() {
             match self.free.pop() {
                 Some(place) => {
                     self.living.push(place);
@@ -192,6 +203,14 @@ impl Mixed {
                 }
                 None => self.displace(),
             }
+            let Some(births) = &mut self.births else { return };
+            births.count += 1;
+            if births.due() > now {
+                return;
+            }
+        }
+        if let Some(births) = &mut self.births {
+            births.catch_up(now);
         }
     }
 

@@ -65,7 +65,7 @@ impl Pace {
         }
     }
 
-    /// Return whether the duration is over.
+    /// Return whether the duration is over, or time itself: in 2554 it fills 64 bits.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.next >= self.end
@@ -105,7 +105,7 @@ impl Pace {
         for packet in batch.iter_mut() {
             packet.meta_mut().arrival = next;
             fraction += part;
-            next += whole + (fraction >> 32);
+            next = next.saturating_add(whole + (fraction >> 32));
             fraction &= 0xffff_ffff;
         }
         (self.next, self.fraction) = (next, fraction);

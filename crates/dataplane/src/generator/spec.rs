@@ -10,7 +10,7 @@ use super::tuple::Tuples;
 
 /// Most flows that live at once: each needs about 100 bytes.
 pub const MOST_FLOWS: u64 = 1 << 26;
-/// Shortest frame in bytes, without its check sequence (IEEE 802.3 §3.2.7: 64 with it).
+/// Shortest frame in bytes, without its check sequence (IEEE 802.3: 64 with it).
 pub const SHORTEST: usize = 60;
 /// Longest frame in bytes, without its check sequence: what jumbo links commonly carry.
 pub const LONGEST: usize = 9216;
@@ -28,7 +28,8 @@ pub struct Spec {
     pub size: Size,
     /// Which flow the next packet belongs to.
     pub order: Order,
-    /// Packets in a flow.
+    /// Packets in a flow, drawn with the system's logarithms and powers: their last bit, and so now and then
+    /// a flow's length, may differ between mathematical libraries.
     pub length: Length,
     /// New flows a second, if set. Each takes a free place or, when all are taken, ends a living flow, the
     /// places in turn; a flow that ends by itself leaves its place free. If not set, the next flow begins
@@ -75,7 +76,7 @@ pub struct Spec {
 pub enum Size {
     /// All the same.
     Fixed(usize),
-    /// 64, 594 and 1518 bytes, 7 to 4 to 1: the "simple IMIX" of RFC 6985 §4's tradition.
+    /// 64, 594 and 1518 bytes, 7 to 4 to 1: the customary "simple IMIX" (RFC 6985 gives such mixes names).
     Imix,
     /// Any length between two, both included, as likely as any other.
     Uniform(usize, usize),

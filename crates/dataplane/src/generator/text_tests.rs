@@ -47,6 +47,13 @@ fn the_whole_grammar() {
     assert_eq!("rate=1Mpps".parse::<Spec>().unwrap().rate, Some(Rate::Packets(1e6)));
 }
 
+#[test]
+fn a_line_as_on_the_command_line() {
+    let text = "gen:flows=10000,size=64,proto=udp,count=1000000,seed=1,new=1000/s,dist=pareto(1.3,10),ipv6=20%,\
+                tcp=sessions,src=100.64.0.0/10,dst=203.0.113.0/24,rate=1Mpps";
+    assert_eq!(text.parse::<Spec>().map(|spec| spec.count), Ok(Some(1_000_000)));
+}
+
 /// The messages, each below its specification.
 const GOLDEN: &str = "\
 the generator knows no `flow`

@@ -39,8 +39,8 @@ impl PacketSocket {
         PacketSocket { interface: interface.to_owned(), port, bypass: false }
     }
 
-    /// Send past the interface's queueing discipline: faster, but a full device queue drops at once, and no
-    /// traffic control applies.
+    /// Send past the interface's queueing discipline: no traffic control applies, and a full device queue
+    /// drops at once. It saves little, and nothing where there is no discipline, as on veth.
     #[must_use]
     pub fn bypass_queueing(mut self) -> Self {
         self.bypass = true;

@@ -67,18 +67,34 @@ impl PacketSocketIn {
         }
     }
 
+    /// Receive the frame of `len` bytes that its slot has no room for; returns whether it came.
+    fn receive_long(&mut self, len: usize) -> bool {
+        // Frames wait in the slots' order; one of another length is of a slot that was given up. And an
+        // interface that went down and came up again leaves an error in the way, once.
+        const TRIES: usize = 64;
+        let mut errors = 0;
+        for _ in 0..TRIES {
+            match self.long.receive(self.socket.fd()) {
+                Ok(received) if received == len => return true,
+                Ok(_) => {}
+                Err(_) if errors == 0 => errors += 1,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
     /// Give a frame that its slot has no room for.
     #[cold]
-    fn give_long(&mut self, cx: &mut Context, batch: &mut Batch, tag: Tag) {
-        // An interface that went down and came up again leaves an error in the way, once.
-        let received = self.long.receive(self.socket.fd()).or_else(|_| self.long.receive(self.socket.fd()));
-        match received {
-            Ok(true) if self.long.undone().gso_type == Undone::GSO_NONE => {
-                give(cx, batch, &mut self.counts, self.long.bytes(), self.long.undone(), tag, self.port);
-            }
-            Ok(true) => self.start_cutting(cx, batch, tag),
-            Ok(false) => self.counts.too_long += 1,
-            Err(_) => self.counts.lost += 1,
+    fn give_long(&mut self, cx: &mut Context, batch: &mut Batch, len: usize, tag: Tag) {
+        if !self.receive_long(len) {
+            self.counts.lost += 1;
+        } else if self.long.bytes().len() < len {
+            self.counts.too_long += 1;
+        } else if self.long.undone().gso_type == Undone::GSO_NONE {
+            give(cx, batch, &mut self.counts, self.long.bytes(), self.long.undone(), tag, self.port);
+        } else {
+            self.start_cutting(cx, batch, tag);
         }
     }
 
@@ -190,7 +206,7 @@ impl Source for PacketSocketIn {
         while !batch.is_full() {
             let Some(slot) = self.ring.peek() else { break };
             self.counts.frames += 1;
-            let (tag, fit, gso) = (slot.tag, slot.fit, slot.undone.gso_type);
+            let (tag, fit, len, gso) = (slot.tag, slot.fit, slot.len, slot.undone.gso_type);
             match fit {
                 Fit::Whole if gso == Undone::GSO_NONE => {
                     give(cx, batch, &mut self.counts, slot.bytes, slot.undone, tag, self.port);
@@ -202,7 +218,7 @@ impl Source for PacketSocketIn {
             self.ring.release();
             match fit {
                 Fit::Whole if gso != Undone::GSO_NONE => self.start_cutting(cx, batch, tag),
-                Fit::Waits => self.give_long(cx, batch, tag),
+                Fit::Waits => self.give_long(cx, batch, len, tag),
                 Fit::Whole | Fit::Lost => {}
             }
         }

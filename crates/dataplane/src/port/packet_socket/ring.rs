@@ -64,8 +64,10 @@ pub(super) struct Slot<'a> {
     pub(super) undone: Undone,
     /// The VLAN tag that the system took out: type and control information.
     pub(super) tag: Option<[u8; 4]>,
-    /// The frame, unless it is longer than the slot.
+    /// The frame, or as much of it as there is room for.
     pub(super) bytes: &'a [u8],
+    /// The whole frame's length in bytes.
+    pub(super) len: usize,
     pub(super) fit: Fit,
 }
 
@@ -151,6 +153,7 @@ impl Ring {
             undone: Undone::read(*front.unwrap_or(&[0; VNET_BYTES])),
             tag: tag(status, header),
             bytes: bytes.get(start..start + kept).unwrap_or(&[]),
+            len,
             fit,
         })
     }
@@ -196,8 +199,12 @@ impl Long {
         Long { room: vec![0; VNET_BYTES + JUMBO_BYTES].into_boxed_slice(), undone, len: 0 }
     }
 
-    /// Receive the next frame that waits; returns whether it came whole.
-    pub(super) fn receive(&mut self, fd: RawFd) -> io::Result<bool> {
+    /// Receive the next frame that waits; returns its length, which may be more than is kept of it
+    /// ([`Self::bytes`] are then none).
+    ///
+    /// # Errors
+    /// The system's; `WouldBlock` when none waits.
+    pub(super) fn receive(&mut self, fd: RawFd) -> io::Result<usize> {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         // SAFETY: the room is ours and has the length given.
         let got = unsafe { libc::recv(fd, self.room.as_mut_ptr().cast(), self.room.len(), flags) };
@@ -206,7 +213,7 @@ impl Long {
         let whole = (VNET_BYTES..=self.room.len()).contains(&got);
         self.len = if whole { got - VNET_BYTES } else { 0 };
         self.undone = Undone::read(*self.room.first_chunk().unwrap_or(&[0; VNET_BYTES]));
-        Ok(whole)
+        Ok(got.saturating_sub(VNET_BYTES))
     }
 
     /// Keep a frame that did fit its slot.
