@@ -1,1 +1,3 @@
 //! The function library: one folder a function.
+
+pub mod acl;

@@ -1,0 +1,5 @@
+//! ACL
+pub mod classifier;
+pub mod key;
+pub mod rule;
+pub mod synthetic;
