@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release -p catena-functions --example acl_cycles [STYLE...]`
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use catena_functions::acl::classifier::Classifier;
+use catena_functions::acl::key::KeyV4;
+use catena_functions::acl::matcher::Matcher;
 use catena_functions::acl::synthetic::{self, Style};
 
 fn cycles() -> u64 {
@@ -27,7 +30,9 @@ fn median(items: usize, mut run: impl FnMut()) -> f64 {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    println!("family style   rules  build ms  B/rule  trees   cold   warm   (cycles per packet)");
+    println!(
+        "family style   rules  build ms  B/rule  trees   cold   warm   cached: cold   warm  (cycles per packet)"
+    );
     for style in Style::ALL {
         if !wanted.is_empty() && !wanted.contains(&format!("{style:?}").to_lowercase()) {
             continue;
@@ -49,11 +54,24 @@ fn main() {
                     classifier.classify_batch_v4(&cold[..flows], &mut found);
                 }
             });
+            let mut matcher = Matcher::new(Arc::new(classifier), 7);
+            let trees = matcher.classifier().trees().0;
+            let mut through = |keys: &[KeyV4], times: usize| {
+                median(keys.len() * times, || {
+                    for _ in 0..times {
+                        for (keys, found) in keys.chunks(32).zip(found.chunks_mut(32)) {
+                            matcher.classify_v4(keys, found);
+                        }
+                    }
+                })
+            };
+            let cached_warm = through(&cold[..flows], 50);
+            let cached_cold = through(&cold, 4);
             println!(
-                "v4     {:5} {count:7} {:9.1} {bytes:7.0} {:6} {cold_cycles:6.1} {warm_cycles:6.1}",
+                "v4     {:5} {count:7} {:9.1} {bytes:7.0} {:6} {cold_cycles:6.1} {warm_cycles:6.1}   {cached_cold:6.1} {cached_warm:6.1}",
                 format!("{style:?}"),
                 build.as_secs_f64() * 1e3,
-                classifier.trees().0,
+                trees,
             );
         }
     }

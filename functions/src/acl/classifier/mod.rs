@@ -20,8 +20,11 @@ mod tests;
 
 use std::fmt;
 
-use point::{Family, Point, RuleBox, V4, V6};
-use tree::{BATCH, NONE, Tree};
+use point::{Family, RuleBox};
+
+pub(super) use lanes::prefetch;
+pub(super) use point::{Point, V4, V6};
+pub(super) use tree::{BATCH, NONE, Tree};
 
 use super::key::{KeyV4, KeyV6};
 use super::rule::Rule;
@@ -99,6 +102,14 @@ impl Classifier {
         batch(&self.v6, keys, found);
     }
 
+    pub(super) fn trees_v4(&self) -> &[Tree<V4>] {
+        &self.v4
+    }
+
+    pub(super) fn trees_v6(&self) -> &[Tree<V6>] {
+        &self.v6
+    }
+
     /// What the batch forms say of a packet that no rule matches.
     pub const NO_RULE: u32 = NONE;
 
@@ -130,9 +141,7 @@ where
 
 fn one<const W: usize>(trees: &[Tree<W>], point: Point<W>) -> Option<u32> {
     let mut best = [NONE; BATCH];
-    for tree in trees {
-        tree.search(&[point], &mut best);
-    }
+    search(trees, &[point], &mut best);
     (best[0] != NONE).then_some(best[0])
 }
 
@@ -148,9 +157,19 @@ where
             *point = Point::from(key);
         }
         let mut best = [NONE; BATCH];
-        for tree in trees {
-            tree.search(&points[..keys.len()], &mut best);
-        }
+        search(trees, &points[..keys.len()], &mut best);
         found[..keys.len()].copy_from_slice(&best[..keys.len()]);
+    }
+}
+
+/// Lowers `best[i]` to the index of the first rule in `trees` that matches `points[i]`.
+#[inline]
+pub(super) fn search<const W: usize>(
+    trees: &[Tree<W>],
+    points: &[Point<W>],
+    best: &mut [u32; BATCH],
+) {
+    for tree in trees {
+        tree.search(points, best);
     }
 }
