@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::key::{KeyV4, KeyV6};
+use super::protocol;
 
 /// What happens to a packet that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -241,6 +242,36 @@ impl Rule {
         self.protocols.contains(protocol)
             && self.sport.is_none_or(|p| has_ports && p.contains(sport))
             && self.dport.is_none_or(|p| has_ports && p.contains(dport))
+    }
+}
+
+/// As the parser of Catena's own notation reads it.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.action {
+            Action::Permit => "permit",
+            Action::Deny => "deny",
+        })?;
+        match self.protocols {
+            Protocols::ALL => f.write_str(" any")?,
+            Protocols { first, last } if first == last => match protocol::name(first) {
+                Some(name) => write!(f, " {name}")?,
+                None => write!(f, " {first}")?,
+            },
+            Protocols { first, last } => write!(f, " {first}-{last}")?,
+        }
+        for (word, prefix, ports) in [("from", self.src, self.sport), ("to", self.dst, self.dport)]
+        {
+            match prefix {
+                Some(prefix) => write!(f, " {word} {prefix}")?,
+                None if ports.is_some() => write!(f, " {word} any")?,
+                None => {}
+            }
+            if let Some(ports) = ports {
+                write!(f, " port {ports}")?;
+            }
+        }
+        Ok(())
     }
 }
 
