@@ -1,78 +1,128 @@
-//! Cycles per lookup of the ACL's classifier for lists of 100 to 100,000 rules.
+//! Cycles per lookup of the ACL's classifier, for lists of 100 to 100,000 rules, with and without
+//! the cache of verdicts.
 //!
-//! `cargo run --release -p catena-functions --example acl_cycles [STYLE...]`
+//! `cargo run --release -p catena-functions --example acl_cycles [acl|fw|ipc|overlap]...`, best pinned
+//! to a core. *New* are half a million different packets, *known* 10,000 that come again and again;
+//! *useless* is the cache while it is on trial with packets that are all new, *resting* after it.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use catena_functions::acl::classifier::Classifier;
-use catena_functions::acl::key::KeyV4;
 use catena_functions::acl::matcher::Matcher;
+use catena_functions::acl::rule::Rule;
 use catena_functions::acl::synthetic::{self, Style};
 
-fn cycles() -> u64 {
-    // SAFETY: reading the time-stamp counter has no precondition on x86-64.
+const NEW: usize = 1 << 19;
+const KNOWN: usize = 10_000;
+const BATCH: usize = 32;
+const STRETCH: usize = 64 * BATCH;
+const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
+
+/// Looks up a batch without and with the cache.
+type Lookup<K> = (
+    fn(&Classifier, &[K], &mut [u32]),
+    fn(&mut Matcher, &[K], &mut [u32]),
+);
+
+/// Reads the time-stamp counter.
+fn now() -> u64 {
+    // SAFETY: `rdtsc` has no precondition on x86-64.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Median over five runs of the cycles per item.
-fn median(items: usize, mut run: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..5)
-        .map(|_| {
-            let start = cycles();
-            run();
-            (cycles() - start) as f64 / items as f64
-        })
-        .collect();
+/// Cycles per packet of passes over `keys`, batch by batch: the median over stretches short enough
+/// that few of them are interrupted.
+fn pass<K>(
+    passes: usize,
+    keys: &[K],
+    found: &mut [u32],
+    mut lookup: impl FnMut(&[K], &mut [u32]),
+) -> f64 {
+    let mut times = Vec::new();
+    for _ in 0..passes {
+        for (keys, found) in keys.chunks(STRETCH).zip(found.chunks_mut(STRETCH)) {
+            let start = now();
+            for (keys, found) in keys.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
+                lookup(keys, found);
+            }
+            times.push((now() - start) as f64 / keys.len() as f64);
+        }
+    }
     times.sort_by(f64::total_cmp);
-    times[2]
+    times[times.len() / 2]
+}
+
+fn measure<K>(family: &str, name: &str, rules: &[Rule], keys: &[K], (plain, cached): Lookup<K>) {
+    let start = Instant::now();
+    let classifier = match Classifier::build(rules) {
+        Ok(classifier) => Arc::new(classifier),
+        Err(error) => return println!("{error}"),
+    };
+    let build = start.elapsed().as_secs_f64() * 1e3;
+    let (bytes, trees) = match family {
+        "v4" => (classifier.bytes().0, classifier.trees().0),
+        _ => (classifier.bytes().1, classifier.trees().1),
+    };
+    let mut found = vec![0; keys.len()];
+    let known = &keys[..KNOWN];
+    let plain_new = pass(3, keys, &mut found, |k, f| plain(&classifier, k, f));
+    let plain_known = pass(100, known, &mut found, |k, f| plain(&classifier, k, f));
+    let mut matcher = Matcher::new(classifier, 7);
+    let mut through =
+        |passes, keys: &[K]| pass(passes, keys, &mut found, |k, f| cached(&mut matcher, k, f));
+    let known = through(100, known);
+    // The trial of a cache that has proved useful ends within 50,000 packets of another kind.
+    let (useless, rest) = keys.split_at(40_000);
+    let useless = through(1, useless);
+    through(1, rest);
+    let resting = through(3, keys);
+    println!(
+        "{family}     {name:8}{:7} {build:9.1} {:7.0} {trees:6}  {plain_new:7.1} {plain_known:7.1}  {known:7.1} {useless:7.1} {resting:7.1}",
+        rules.len(),
+        bytes as f64 / rules.len() as f64,
+    );
 }
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    println!("cycles per packet                              classifier alone  with the cache");
     println!(
-        "family style   rules  build ms  B/rule  trees   cold   warm   cached: cold   warm  (cycles per packet)"
+        "family style     rules  build ms  B/rule  trees      new   known    known useless resting"
     );
-    for style in Style::ALL {
-        if !wanted.is_empty() && !wanted.contains(&format!("{style:?}").to_lowercase()) {
-            continue;
-        }
-        for count in [100, 1_000, 10_000, 100_000] {
+    let v4: Lookup<_> = (Classifier::classify_batch_v4, Matcher::classify_v4);
+    let v6: Lookup<_> = (Classifier::classify_batch_v6, Matcher::classify_v6);
+    for (name, style) in [("acl", Style::Acl), ("fw", Style::Fw), ("ipc", Style::Ipc)] {
+        for count in SIZES.into_iter().filter(|_| chosen(name)) {
             let rules = synthetic::rules_v4(style, count, 1);
-            let start = Instant::now();
-            let classifier = Classifier::build(&rules).expect("few rules");
-            let build = start.elapsed();
-            let bytes = classifier.bytes().0 as f64 / count as f64;
-            let cold = synthetic::packets_v4(&rules, 1 << 19, 2);
-            let mut found = vec![0; cold.len()];
-            let cold_cycles = median(cold.len(), || {
-                classifier.classify_batch_v4(&cold, &mut found)
-            });
-            let flows = 10_000;
-            let warm_cycles = median(flows * 50, || {
-                for _ in 0..50 {
-                    classifier.classify_batch_v4(&cold[..flows], &mut found);
-                }
-            });
-            let mut matcher = Matcher::new(Arc::new(classifier), 7);
-            let trees = matcher.classifier().trees().0;
-            let mut through = |keys: &[KeyV4], times: usize| {
-                median(keys.len() * times, || {
-                    for _ in 0..times {
-                        for (keys, found) in keys.chunks(32).zip(found.chunks_mut(32)) {
-                            matcher.classify_v4(keys, found);
-                        }
-                    }
-                })
-            };
-            let cached_warm = through(&cold[..flows], 50);
-            let cached_cold = through(&cold, 4);
-            println!(
-                "v4     {:5} {count:7} {:9.1} {bytes:7.0} {:6} {cold_cycles:6.1} {warm_cycles:6.1}   {cached_cold:6.1} {cached_warm:6.1}",
-                format!("{style:?}"),
-                build.as_secs_f64() * 1e3,
-                trees,
+            measure(
+                "v4",
+                name,
+                &rules,
+                &synthetic::packets_v4(&rules, NEW, 2),
+                v4,
             );
         }
+        for count in SIZES.into_iter().filter(|_| chosen(name)) {
+            let rules = synthetic::rules_v6(style, count, 1);
+            measure(
+                "v6",
+                name,
+                &rules,
+                &synthetic::packets_v6(&rules, NEW, 2),
+                v6,
+            );
+        }
+    }
+    for count in SIZES.into_iter().filter(|_| chosen("overlap")) {
+        let rules = synthetic::overlapping_v4(count, 1);
+        measure(
+            "v4",
+            "overlap",
+            &rules,
+            &synthetic::packets_v4(&rules, NEW, 2),
+            v4,
+        );
     }
 }

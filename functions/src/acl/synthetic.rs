@@ -64,12 +64,12 @@ impl Random {
 
     /// A number below `bound` (0 if that is 0).
     pub fn below(&mut self, bound: u32) -> u32 {
-        ((self.bits() >> 32) * u64::from(bound) >> 32) as u32
+        (((self.bits() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
     /// A number from `lo` to `hi`, both included.
     pub fn within(&mut self, lo: u32, hi: u32) -> u32 {
-        lo + ((self.bits() >> 32) * (u64::from(hi - lo) + 1) >> 32) as u32
+        lo + (((self.bits() >> 32) * (u64::from(hi - lo) + 1)) >> 32) as u32
     }
 
     /// An index into `weights`, drawn by weight.
@@ -203,6 +203,28 @@ fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
         protocols,
         line: 0,
     }
+}
+
+/// `count` IPv4 rules that overlap in every dimension: short prefixes and random ranges of ports.
+/// No real list is like this; it is the worst for any search tree.
+pub fn overlapping_v4(count: usize, seed: u64) -> Vec<Rule> {
+    let mut random = Random::new(seed);
+    (0..count)
+        .map(|_| {
+            let mut rule = Rule::any(Action::Permit);
+            let mut short = || Some(Prefix::v4(random.bits() as u32, random.below(7) as u8));
+            (rule.src, rule.dst) = (short(), short());
+            let mut range = || {
+                let (a, b) = (random.bits() as u16, random.bits() as u16);
+                Some(Ports {
+                    first: a.min(b),
+                    last: a.max(b),
+                })
+            };
+            (rule.sport, rule.dport) = (range(), range());
+            rule
+        })
+        .collect()
 }
 
 /// Upper-layer fields of a packet inside `rule`, if it can have any.

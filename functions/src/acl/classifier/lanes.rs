@@ -173,8 +173,8 @@ mod tests {
                 } else {
                     u32::MAX
                 };
-                for w in 0..a {
-                    block[w].0[LANES + lane] = point.0[w] & block[w].0[lane];
+                for (line, word) in block.iter_mut().zip(&point.0[..a]) {
+                    line.0[LANES + lane] = word & line.0[lane];
                 }
             }
             let mask = matching(&block, &point);

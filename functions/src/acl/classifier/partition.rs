@@ -10,7 +10,7 @@
 //! (after the "tree merging" of Vamanan, Voskuilen, Vijaykumar, *EffiCuts*, SIGCOMM 2010, §3.3).
 
 use super::build;
-use super::point::{Point, RuleBox, SIGN, Span, address_words, dimensions};
+use super::point::{Point, RuleBox, Span, address_words, dimensions};
 use super::tree::Tree;
 
 /// An address is wide if it spans the beginnings of more than one in this many rules' addresses.
@@ -82,21 +82,17 @@ fn probes<const W: usize>(boxes: &[RuleBox<W>]) -> Vec<Point<W>> {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let width = u64::from(span.hi - span.lo) + 1;
-        span.lo + ((state >> 32) * width >> 32) as u32
+        span.lo + (((state >> 32) * width) >> 32) as u32
     };
     let count = if boxes.is_empty() { 0 } else { PROBES };
     (0..count)
         .map(|i| {
             let rule = &boxes[i * boxes.len() / PROBES];
-            let mut point = Point::ORIGIN;
-            for d in 0..dimensions::<W>() {
-                point.0[d] = inside(rule.spans[d]);
+            let mut fields = [0; W];
+            for (field, &span) in fields.iter_mut().zip(&rule.spans).take(dimensions::<W>()) {
+                *field = inside(span);
             }
-            let a = address_words::<W>();
-            let (sport, dport, protocol) = (point.0[a], point.0[a + 1], point.0[a + 2] as u8);
-            point.set_upper(sport as u16, dport as u16, protocol, true);
-            point.0[..a].iter_mut().for_each(|word| *word ^= SIGN);
-            point
+            Point::of(fields)
         })
         .collect()
 }

@@ -35,44 +35,91 @@ pub const fn dimensions<const W: usize>() -> usize {
 pub struct Point<const W: usize>(pub [u32; W]);
 
 impl<const W: usize> Point<W> {
+    /// A point to be overwritten.
     pub const ORIGIN: Self = Self([0; W]);
 
-    #[inline(always)]
-    pub(super) fn set_upper(&mut self, sport: u16, dport: u16, protocol: u8, has_ports: bool) {
+    /// The point of a packet with ports whose fields, in the order of the dimensions, are `fields`.
+    pub fn of(mut fields: [u32; W]) -> Self {
         let a = address_words::<W>();
-        self.0[a] = u32::from(sport);
-        self.0[a + 1] = u32::from(dport);
-        self.0[a + 2] = u32::from(protocol);
-        self.0[W - 2] = u32::from(sport) | u32::from(dport) << 16;
-        self.0[W - 1] = u32::from_le_bytes([protocol, !protocol, u8::from(has_ports), 0]);
+        let (sport, dport, protocol) =
+            (fields[a] as u16, fields[a + 1] as u16, fields[a + 2] as u8);
+        let packed = packed(sport, dport, protocol, true);
+        fields[..a].iter_mut().for_each(|word| *word ^= SIGN);
+        (fields[W - 2], fields[W - 1]) = (packed as u32, (packed >> 32) as u32);
+        Self(fields)
     }
 }
+
+/// The last two words of a point. Points are made of 64-bit parts because the cache reads them so: a
+/// load that spans two stores would wait for both to leave the store buffer.
+#[inline(always)]
+fn packed(sport: u16, dport: u16, protocol: u8, has_ports: bool) -> u64 {
+    let upper = u32::from_le_bytes([protocol, !protocol, u8::from(has_ports), 0]);
+    u64::from(sport) | u64::from(dport) << 16 | u64::from(upper) << 32
+}
+
+/// Two words in the order of memory.
+#[inline(always)]
+fn two(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}
+
+const SIGNS: u64 = (SIGN as u64) << 32 | SIGN as u64;
 
 impl From<&KeyV4> for Point<V4> {
     #[inline(always)]
     fn from(key: &KeyV4) -> Self {
-        let mut point = Self::ORIGIN;
-        point.0[0] = key.src ^ SIGN;
-        point.0[1] = key.dst ^ SIGN;
-        point.set_upper(key.sport, key.dport, key.protocol, key.has_ports);
-        point
+        let &KeyV4 {
+            sport,
+            dport,
+            protocol,
+            has_ports,
+            ..
+        } = key;
+        let parts = [
+            two(key.src, key.dst) ^ SIGNS,
+            two(sport.into(), dport.into()),
+            protocol.into(),
+            packed(sport, dport, protocol, has_ports),
+        ];
+        // SAFETY: both are plain numbers of 32 bytes together. Catena runs on little-endian
+        // machines only, where the low half of a part comes first.
+        Self(unsafe { std::mem::transmute::<[u64; 4], [u32; V4]>(parts) })
     }
 }
 
 impl From<&KeyV6> for Point<V6> {
     #[inline(always)]
     fn from(key: &KeyV6) -> Self {
-        let mut point = Self::ORIGIN;
-        for (i, word) in words(key.src).into_iter().chain(words(key.dst)).enumerate() {
-            point.0[i] = word ^ SIGN;
-        }
-        point.set_upper(key.sport, key.dport, key.protocol, key.has_ports);
-        point
+        let &KeyV6 {
+            src,
+            dst,
+            sport,
+            dport,
+            protocol,
+            has_ports,
+        } = key;
+        // The most significant word comes first.
+        let half = |half: u64| half.rotate_left(32) ^ SIGNS;
+        let parts = [
+            half((src >> 64) as u64),
+            half(src as u64),
+            half((dst >> 64) as u64),
+            half(dst as u64),
+            two(sport.into(), dport.into()),
+            protocol.into(),
+            0,
+            packed(sport, dport, protocol, has_ports),
+        ];
+        // SAFETY: both are plain numbers of 64 bytes together; byte order as above.
+        Self(unsafe { std::mem::transmute::<[u64; 8], [u32; V6]>(parts) })
     }
 }
 
+#[cfg(not(target_endian = "little"))]
+compile_error!("points are laid out for little-endian machines");
+
 /// The four 32-bit words of an IPv6 address, the most significant first.
-#[inline(always)]
 fn words(a: u128) -> [u32; 4] {
     [
         (a >> 96) as u32,

@@ -32,18 +32,13 @@ pub fn best<const W: usize>(
     let mut found: Option<Split> = None;
     let stride = rules.len().div_ceil(SAMPLE);
     let parts = (rules.len() / 2).clamp(2, THRESHOLDS + 1);
-    for dimension in 0..dimensions::<W>() {
+    for (dimension, &whole) in region.iter().enumerate().take(dimensions::<W>()) {
         let spans = rules
             .iter()
             .step_by(stride)
             .map(|&r| boxes[r as usize].spans[dimension]);
-        if let Some(split) = cut(
-            spans,
-            rules.len().div_ceil(stride),
-            region[dimension],
-            parts,
-            scratch,
-        ) && found.as_ref().is_none_or(|best| split.1 < best.cost)
+        if let Some(split) = cut(spans, rules.len().div_ceil(stride), whole, parts, scratch)
+            && found.as_ref().is_none_or(|best| split.1 < best.cost)
         {
             found = Some(Split {
                 dimension,

@@ -51,8 +51,8 @@ impl<const W: usize> Tree<W> {
         let mut walking = [0u8; BATCH];
         let mut arrived = [0u8; BATCH];
         let (mut walkers, mut arrivals) = (0, 0);
-        for i in 0..points.len() {
-            let open = usize::from(self.least < best[i]);
+        for (i, &best) in best.iter().enumerate().take(points.len()) {
+            let open = usize::from(self.least < best);
             walking[walkers] = i as u8;
             walkers += open;
         }

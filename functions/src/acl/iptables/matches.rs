@@ -1,12 +1,9 @@
 //! The matches and the target of one rule.
 
-use std::net::IpAddr;
-
 use super::region::{Region, networks, other_ports, product};
 use super::save::{Entry, Table, Target, unknown_chain};
-use super::{Family, LeftOut};
+use super::{Family, LeftOut, values};
 use crate::acl::error::{RuleError, Word};
-use crate::acl::protocol;
 use crate::acl::rule::{Action, Ports, Prefix, Protocols};
 
 /// Most boxes that the matches of one rule may be.
@@ -98,15 +95,15 @@ pub fn read(
         beyond,
         ..
     } = reader;
+    let Some(Some(target)) = target else {
+        return Ok(Read::WithoutEffect);
+    };
     if let Some((name, _)) = beyond.iter().find(|(name, _)| leave_out.contains(name)) {
         return Ok(Read::LeftOut(LeftOut {
             line: append.line,
             name: name.clone(),
         }));
     }
-    let Some(Some(target)) = target else {
-        return Ok(Read::WithoutEffect);
-    };
     if let Some((_, error)) = beyond.into_iter().next() {
         return Ok(Read::Beyond(error));
     }
@@ -251,15 +248,7 @@ impl<'a> Reader<'a> {
     }
 
     fn protocol(&mut self, word: &Word, not: bool) -> Result<(), RuleError> {
-        let number = match word.text.parse::<u8>() {
-            Ok(number) => number,
-            Err(_) if word.text.eq_ignore_ascii_case("all") => 0,
-            Err(_) => protocol::number(&word.text).ok_or_else(|| {
-                let known = protocol::NAMES.iter().map(|&(name, _)| name);
-                word.unexpected("a protocol (a name or 0 to 255)")
-                    .nearest(&word.text, known)
-            })?,
-        };
+        let number = values::protocol(word)?;
         // iptables(8): "The number zero is equivalent to all."
         if number == 0 {
             return if not {
@@ -295,7 +284,7 @@ impl<'a> Reader<'a> {
         let word = self.value(option)?;
         let mut prefixes = Vec::new();
         for item in word.text.split(',') {
-            prefixes.push(prefix(word, item, self.family)?);
+            prefixes.push(values::prefix(word, item, self.family)?);
         }
         if not {
             let [one] = prefixes[..] else {
@@ -319,8 +308,8 @@ impl<'a> Reader<'a> {
             .split_once('-')
             .unwrap_or((&word.text, &word.text));
         let (first, last) = (
-            address(word, first, self.family)?,
-            address(word, last, self.family)?,
+            values::address(word, first, self.family)?,
+            values::address(word, last, self.family)?,
         );
         if first > last {
             return Err(word.error("the range is empty"));
@@ -365,24 +354,7 @@ impl<'a> Reader<'a> {
         destination: bool,
     ) -> Result<(), RuleError> {
         let word = self.value(option)?;
-        let mut ranges = Vec::new();
-        for item in word.text.split(',') {
-            let (first, last) = item.split_once(':').unwrap_or((item, item));
-            let number = |text: &str, open: u16| match text {
-                "" if item.contains(':') => Ok(open),
-                text => text
-                    .parse()
-                    .map_err(|_| word.unexpected("ports such as `80`, `80:443` or `80,443`")),
-            };
-            let range = Ports {
-                first: number(first, 0)?,
-                last: number(last, u16::MAX)?,
-            };
-            if range.first > range.last {
-                return Err(word.error(format!("the range `{item}` is empty")));
-            }
-            ranges.push(range);
-        }
+        let mut ranges = values::ports(word)?;
         if not {
             ranges = other_ports(&ranges);
         }
@@ -416,38 +388,4 @@ impl<'a> Reader<'a> {
 /// Whether a match module's options are read here, so that others among them have to be named.
 fn known(module: &Word) -> bool {
     PLAIN.contains(&module.text.as_str()) || WITH_PORTS.contains(&module.text.as_str())
-}
-
-fn address(word: &Word, text: &str, family: Family) -> Result<u128, RuleError> {
-    match (text.parse::<IpAddr>(), family) {
-        (Ok(IpAddr::V4(a)), Family::V4) => Ok(u32::from(a).into()),
-        (Ok(IpAddr::V6(a)), Family::V6) => Ok(a.into()),
-        (_, Family::V4) => Err(word.unexpected("an IPv4 address such as `10.0.0.0/8`")),
-        (_, Family::V6) => Err(word.unexpected("an IPv6 address such as `2001:db8::/32`")),
-    }
-}
-
-fn prefix(word: &Word, text: &str, family: Family) -> Result<Prefix, RuleError> {
-    let (host, mask) = text.split_once('/').unwrap_or((text, ""));
-    let host = address(word, host, family)?;
-    let bits: u8 = match family {
-        Family::V4 => 32,
-        Family::V6 => 128,
-    };
-    let length = match mask.parse::<u8>() {
-        _ if mask.is_empty() && !text.contains('/') => bits,
-        Ok(length) if length <= bits => length,
-        _ => {
-            // A netmask; its ones must stand together.
-            let mask = address(word, mask, family)? << (128 - u32::from(bits));
-            if mask.leading_ones() + mask.trailing_zeros().min(128) < 128 {
-                return Err(word.error("a netmask with gaps cannot be expressed as a network"));
-            }
-            mask.leading_ones() as u8
-        }
-    };
-    Ok(match family {
-        Family::V4 => Prefix::v4(host as u32, length),
-        Family::V6 => Prefix::v6(host, length),
-    })
 }

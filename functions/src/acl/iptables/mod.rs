@@ -20,6 +20,7 @@ mod flatten;
 mod matches;
 mod region;
 mod save;
+mod values;
 
 #[cfg(test)]
 mod tests;
