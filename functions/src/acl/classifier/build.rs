@@ -12,7 +12,17 @@ use super::point::{RuleBox, SIGN, Span, address_words, whole};
 use super::split;
 use super::tree::{EMPTY, LEAF, NONE, Tree};
 
-/// A cut must bring the cost (see [`split::Split::cost`]) under this to be worth a step.
+/// When a cut is worth a step.
+#[derive(Clone, Copy)]
+pub enum Taste {
+    /// If it separates rules without storing many of them twice.
+    Frugal,
+    /// If it leaves a packet fewer rules, however often these are stored: good for few rules, and
+    /// for those that overlap much.
+    Lavish,
+}
+
+/// A cut must bring its measure under this.
 const WORTH: f64 = 0.8;
 
 /// A set of rules that is still to be cut, ordered by size.
@@ -43,9 +53,10 @@ impl<const W: usize> Ord for Pending<W> {
 
 /// Grows a tree over `boxes`, which stand in the order of the list, within about `allowance` bytes
 /// (or what one single leaf takes, if that is more).
-pub fn tree<const W: usize>(boxes: &[RuleBox<W>], allowance: usize) -> Tree<W> {
+pub fn tree<const W: usize>(boxes: &[RuleBox<W>], allowance: usize, taste: Taste) -> Tree<W> {
     let mut growth = Growth {
         boxes,
+        taste,
         tree: Tree {
             lines: vec![Line([0; 16])],
             children: vec![EMPTY],
@@ -99,6 +110,7 @@ struct Part {
 
 struct Growth<'a, const W: usize> {
     boxes: &'a [RuleBox<W>],
+    taste: Taste,
     tree: Tree<W>,
     /// Leaves by their rules: equal ones are stored once.
     leaves: HashMap<Vec<u32>, u32>,
@@ -117,7 +129,11 @@ impl<const W: usize> Growth<'_, W> {
     /// rules that can never win.
     fn cut(&self, set: &Pending<W>, scratch: &mut Vec<u64>) -> Option<(usize, Vec<Part>)> {
         let split = split::best(self.boxes, &set.rules, &set.region, scratch)?;
-        if split.cost > WORTH {
+        let measure = match self.taste {
+            Taste::Frugal => split.cost,
+            Taste::Lavish => split.rest,
+        };
+        if measure > WORTH {
             return None;
         }
         let d = split.dimension;

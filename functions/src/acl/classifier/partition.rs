@@ -9,7 +9,7 @@
 //! again when the builder's own estimate says that one tree for both is cheaper
 //! (after the "tree merging" of Vamanan, Voskuilen, Vijaykumar, *EffiCuts*, SIGCOMM 2010, §3.3).
 
-use super::build;
+use super::build::{self, Taste};
 use super::point::{Point, RuleBox, Span, address_words, dimensions};
 use super::tree::Tree;
 
@@ -19,6 +19,10 @@ const WIDE: usize = 16;
 const PROBES: usize = 512;
 /// Cycles of a walk through a tree: to begin, per node, per leaf block.
 const COST: (f64, f64, f64) = (6.0, 9.0, 16.0);
+/// Cycles more for each doubling of a tree beyond [`NEAR`] bytes, as fewer of its lines stay in the
+/// nearer caches.
+const FAR: f64 = 6.0;
+const NEAR: f64 = 262_144.0;
 
 /// A tree, its rules (in the order of the list), and what a packet pays for it, in cycles.
 struct Group<const W: usize> {
@@ -32,8 +36,11 @@ pub fn trees<const W: usize>(boxes: &[RuleBox<W>], allowance: usize) -> Vec<Tree
     let probes = probes(boxes);
     let share = |n: usize| (allowance as f64 * n as f64 / boxes.len().max(1) as f64) as usize;
     let grow = |boxes: Vec<RuleBox<W>>| {
-        let tree = build::tree(&boxes, share(boxes.len()));
-        let cycles = cycles(&tree, &probes);
+        let [frugal, lavish] = [Taste::Frugal, Taste::Lavish].map(|taste| {
+            let tree = build::tree(&boxes, share(boxes.len()), taste);
+            (cycles(&tree, &probes), tree)
+        });
+        let (cycles, tree) = if lavish.0 < frugal.0 { lavish } else { frugal };
         Group {
             boxes,
             tree,
@@ -71,7 +78,7 @@ fn cycles<const W: usize>(tree: &Tree<W>, probes: &[Point<W>]) -> f64 {
         .map(|p| tree.steps(p))
         .map(|(nodes, blocks)| COST.0 + COST.1 * f64::from(nodes) + COST.2 * f64::from(blocks))
         .sum();
-    sum / probes.len().max(1) as f64
+    sum / probes.len().max(1) as f64 + FAR * (tree.bytes() as f64 / NEAR).log2().max(0.0)
 }
 
 /// Points inside rules, evenly chosen from the list; where inside, a fixed sequence says.

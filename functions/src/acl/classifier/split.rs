@@ -17,9 +17,11 @@ pub struct Split {
     pub dimension: usize,
     /// Last values of all parts but the last, ascending.
     pub thresholds: Vec<u32>,
-    /// Sum of the squares of the parts' sizes over the square of the whole: 1 is no use at all,
-    /// and rules stored in several parts count in each.
+    /// Sum of the squares of the parts' sizes over the square of the whole: small for many parts of
+    /// few rules each. Rules stored in several parts count in each.
     pub cost: f64,
+    /// Share of the rules that a packet still has before it, if packets fall into parts as rules do.
+    pub rest: f64,
 }
 
 /// The best cut of `rules` inside `region`, if any separates at all.
@@ -37,27 +39,25 @@ pub fn best<const W: usize>(
             .iter()
             .step_by(stride)
             .map(|&r| boxes[r as usize].spans[dimension]);
-        if let Some(split) = cut(spans, rules.len().div_ceil(stride), whole, parts, scratch)
-            && found.as_ref().is_none_or(|best| split.1 < best.cost)
+        let count = rules.len().div_ceil(stride);
+        if let Some(split) = cut(dimension, spans, count, whole, parts, scratch)
+            && found.as_ref().is_none_or(|best| split.cost < best.cost)
         {
-            found = Some(Split {
-                dimension,
-                thresholds: split.0,
-                cost: split.1,
-            });
+            found = Some(split);
         }
     }
     found
 }
 
-/// Thresholds and cost in one dimension.
+/// The cut in one dimension.
 fn cut(
+    dimension: usize,
     spans: impl Iterator<Item = Span>,
     count: usize,
     region: Span,
     parts: usize,
     ends: &mut Vec<u64>,
-) -> Option<(Vec<u32>, f64)> {
+) -> Option<Split> {
     // One entry per end inside the region: the last value before it, and whether a rule begins
     // (1) or ends (0) there.
     ends.clear();
@@ -134,17 +134,21 @@ fn cut(
     }
 
     // A part holds the rules that began up to its end and did not end up to its beginning.
-    let mut squares = 0.0;
+    let (mut sum, mut squares) = (0.0, 0.0);
     let mut ended_before = 0i64;
-    for &(_, begun, ended) in &chosen {
-        squares += ((begun - ended_before) as f64).powi(2);
+    for (begun, ended) in chosen.iter().map(|c| (c.1, c.2)).chain([(count as i64, 0)]) {
+        let part = (begun - ended_before) as f64;
+        sum += part;
+        squares += part * part;
         ended_before = ended;
     }
-    squares += ((count as i64 - ended_before) as f64).powi(2);
-    Some((
-        chosen.into_iter().map(|c| c.0).collect(),
-        squares / (count as f64).powi(2),
-    ))
+    let whole = count as f64;
+    Some(Split {
+        dimension,
+        thresholds: chosen.into_iter().map(|c| c.0).collect(),
+        cost: squares / (whole * whole),
+        rest: squares / (sum * whole),
+    })
 }
 
 #[cfg(test)]
@@ -153,13 +157,16 @@ mod tests {
 
     fn cut_of(spans: &[(u32, u32)], parts: usize) -> Option<(Vec<u32>, f64)> {
         let spans: Vec<Span> = spans.iter().map(|&(lo, hi)| Span { lo, hi }).collect();
-        cut(
+        let region = Span { lo: 0, hi: 99 };
+        let split = cut(
+            0,
             spans.iter().copied(),
             spans.len(),
-            Span { lo: 0, hi: 99 },
+            region,
             parts,
             &mut Vec::new(),
-        )
+        )?;
+        Some((split.thresholds, split.cost))
     }
 
     #[test]
