@@ -19,11 +19,6 @@ const WIDE: usize = 16;
 const PROBES: usize = 512;
 /// Cycles of a walk through a tree: to begin, per node, per leaf block.
 const COST: (f64, f64, f64) = (6.0, 9.0, 16.0);
-/// Cycles more for each doubling of a tree beyond [`NEAR`] bytes, as fewer of its lines stay in the
-/// nearer caches.
-const FAR: f64 = 6.0;
-const NEAR: f64 = 262_144.0;
-
 /// A tree, its rules (in the order of the list), and what a packet pays for it, in cycles.
 struct Group<const W: usize> {
     boxes: Vec<RuleBox<W>>,
@@ -78,7 +73,7 @@ fn cycles<const W: usize>(tree: &Tree<W>, probes: &[Point<W>]) -> f64 {
         .map(|p| tree.steps(p))
         .map(|(nodes, blocks)| COST.0 + COST.1 * f64::from(nodes) + COST.2 * f64::from(blocks))
         .sum();
-    sum / probes.len().max(1) as f64 + FAR * (tree.bytes() as f64 / NEAR).log2().max(0.0)
+    sum / probes.len().max(1) as f64
 }
 
 /// Points inside rules, evenly chosen from the list; where inside, a fixed sequence says.
