@@ -129,13 +129,6 @@ impl<const W: usize> Growth<'_, W> {
     /// rules that can never win.
     fn cut(&self, set: &Pending<W>, scratch: &mut Vec<u64>) -> Option<(usize, Vec<Part>)> {
         let split = split::best(self.boxes, &set.rules, &set.region, scratch)?;
-        let measure = match self.taste {
-            Taste::Frugal => split.cost,
-            Taste::Lavish => split.rest,
-        };
-        if measure > WORTH {
-            return None;
-        }
         let d = split.dimension;
         let mut ends = split.thresholds;
         ends.push(set.region[d].hi);
@@ -154,21 +147,37 @@ impl<const W: usize> Growth<'_, W> {
         let mut parts: Vec<Part> = Vec::with_capacity(lists.len());
         for (end, mut rules) in ends.into_iter().zip(lists) {
             region[d].hi = end;
-            // Behind a rule that covers the whole part no other can win.
-            if let Some(last) = rules
-                .iter()
-                .position(|&r| self.boxes[r as usize].covers(&region))
-            {
-                rules.truncate(last + 1);
-            }
+            self.drop_hidden(&mut rules, &region);
             match parts.last_mut() {
                 Some(before) if before.rules == rules => before.end = end,
                 _ => parts.push(Part { end, rules }),
             }
             region[d].lo = end.wrapping_add(1);
         }
-        let gained = parts.len() > 1 || parts[0].rules.len() < set.rules.len();
-        gained.then_some((d, parts))
+        // Judged by what is really left, as hidden rules are gone.
+        let sizes = || parts.iter().map(|part| part.rules.len() as f64);
+        let (whole, sum) = (set.rules.len() as f64, sizes().sum::<f64>());
+        let squares: f64 = sizes().map(|size| size * size).sum();
+        let measure = match self.taste {
+            Taste::Frugal => squares / (whole * whole),
+            Taste::Lavish => squares / (whole * sum),
+        };
+        (measure <= WORTH).then_some((d, parts))
+    }
+
+    /// Drops rules that can never win in a region: those behind a rule that fills it. A rule that
+    /// asks for ports hides only others that do.
+    fn drop_hidden(&self, rules: &mut Vec<u32>, region: &[Span; W]) {
+        let (mut with_ports, mut all) = (false, false);
+        rules.retain(|&r| {
+            let rule = &self.boxes[r as usize];
+            let open = !all && !(with_ports && rule.needs_ports);
+            if open && rule.fills(region) {
+                with_ports = true;
+                all = !rule.needs_ports;
+            }
+            open
+        });
     }
 
     /// Finishes a small set as a leaf, and puts a larger one among those to be cut.

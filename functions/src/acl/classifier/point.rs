@@ -157,9 +157,10 @@ pub struct RuleBox<const W: usize> {
 }
 
 impl<const W: usize> RuleBox<W> {
-    /// Whether every packet in `region` matches this rule.
-    pub fn covers(&self, region: &[Span; W]) -> bool {
-        !self.needs_ports && (0..dimensions::<W>()).all(|d| self.spans[d].covers(&region[d]))
+    /// Whether every packet in `region` matches this rule, or, if it asks for ports, every packet
+    /// that has them.
+    pub fn fills(&self, region: &[Span; W]) -> bool {
+        (0..dimensions::<W>()).all(|d| self.spans[d].covers(&region[d]))
     }
 
     fn upper(rule: &Rule, index: u32) -> Self {

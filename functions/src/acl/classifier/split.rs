@@ -20,8 +20,6 @@ pub struct Split {
     /// Sum of the squares of the parts' sizes over the square of the whole: small for many parts of
     /// few rules each. Rules stored in several parts count in each.
     pub cost: f64,
-    /// Share of the rules that a packet still has before it, if packets fall into parts as rules do.
-    pub rest: f64,
 }
 
 /// The best cut of `rules` inside `region`, if any separates at all.
@@ -134,11 +132,10 @@ fn cut(
     }
 
     // A part holds the rules that began up to its end and did not end up to its beginning.
-    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut squares = 0.0;
     let mut ended_before = 0i64;
     for (begun, ended) in chosen.iter().map(|c| (c.1, c.2)).chain([(count as i64, 0)]) {
         let part = (begun - ended_before) as f64;
-        sum += part;
         squares += part * part;
         ended_before = ended;
     }
@@ -147,7 +144,6 @@ fn cut(
         dimension,
         thresholds: chosen.into_iter().map(|c| c.0).collect(),
         cost: squares / (whole * whole),
-        rest: squares / (sum * whole),
     })
 }
 

@@ -264,6 +264,27 @@ fn long_lists_too() {
 }
 
 #[test]
+fn rules_hidden_by_others_cost_nothing() {
+    let mut rule = Rule::any(Action::Permit);
+    rule.dport = Some(Ports {
+        first: 80,
+        last: 80,
+    });
+    let mut rules = vec![rule; 20_000];
+    rules.push(Rule::any(Action::Deny));
+    let classifier = Classifier::build(&rules).unwrap();
+    assert!(classifier.bytes().0 < 4096, "{}", classifier.bytes().0);
+    let mut key = KeyV4 {
+        dport: 80,
+        has_ports: true,
+        ..KeyV4::default()
+    };
+    assert_eq!(classifier.classify_v4(&key), Some(0));
+    key.has_ports = false;
+    assert_eq!(classifier.classify_v4(&key), Some(20_000));
+}
+
+#[test]
 fn no_rules_match_nothing() {
     let classifier = Classifier::build(&[]).unwrap();
     assert_eq!(classifier.classify_v4(&KeyV4::default()), None);
