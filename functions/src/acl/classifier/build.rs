@@ -171,7 +171,7 @@ impl<const W: usize> Growth<'_, W> {
         let (mut with_ports, mut all) = (false, false);
         rules.retain(|&r| {
             let rule = &self.boxes[r as usize];
-            let open = !all && !(with_ports && rule.needs_ports);
+            let open = !(all || with_ports && rule.needs_ports);
             if open && rule.fills(region) {
                 with_ports = true;
                 all = !rule.needs_ports;
