@@ -1,3 +1,62 @@
-//! The command line.
+//! The `catena` command.
 
-fn main() {}
+mod arguments;
+mod chain;
+mod functions;
+mod run;
+mod show;
+mod table;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+
+/// What went wrong, ready for the user; 1 is a problem in what was given, as a Unix tool's.
+pub struct Failure(pub String);
+
+impl<T: std::fmt::Display> From<T> for Failure {
+    fn from(error: T) -> Self {
+        Failure(error.to_string())
+    }
+}
+
+fn main() -> ExitCode {
+    if let Some(missing) = missing_feature() {
+        eprintln!(
+            "catena: this processor lacks {missing}, which this build needs; build with RUSTFLAGS=-Ctarget-cpu=native"
+        );
+        return ExitCode::FAILURE;
+    }
+    // A closed pipe (`catena show … | head`) ends the command as it ends any other.
+    // SAFETY: nothing else runs yet, and the default action is no handler of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    let done = match Arguments::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Check(options) => chain::check(&options),
+        Command::Fmt(options) => chain::fmt(&options),
+        Command::Show(options) => show::show(&options),
+        Command::Functions(options) => functions::functions(&options),
+    };
+    match done {
+        Ok(code) => code,
+        Err(Failure(message)) => {
+            eprintln!("catena: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Return what the build takes for granted and this processor has not.
+fn missing_feature() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let features = [
+            (cfg!(target_feature = "avx2"), std::is_x86_feature_detected!("avx2"), "AVX2"),
+            (cfg!(target_feature = "bmi2"), std::is_x86_feature_detected!("bmi2"), "BMI2"),
+        ];
+        features.into_iter().find(|(needed, there, _)| *needed && !there).map(|(_, _, name)| name)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}

@@ -20,10 +20,7 @@ const STRETCH: usize = 64 * BATCH;
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 
 /// Looks up a batch without and with the cache.
-type Lookup<K> = (
-    fn(&Classifier, &[K], &mut [u32]),
-    fn(&mut Matcher, &[K], &mut [u32]),
-);
+type Lookup<K> = (fn(&Classifier, &[K], &mut [u32]), fn(&mut Matcher, &[K], &mut [u32]));
 
 /// Reads the time-stamp counter.
 fn now() -> u64 {
@@ -33,12 +30,7 @@ fn now() -> u64 {
 
 /// Cycles per packet of passes over `keys`, batch by batch: the median over stretches short enough
 /// that few of them are interrupted.
-fn pass<K>(
-    passes: usize,
-    keys: &[K],
-    found: &mut [u32],
-    mut lookup: impl FnMut(&[K], &mut [u32]),
-) -> f64 {
+fn pass<K>(passes: usize, keys: &[K], found: &mut [u32], mut lookup: impl FnMut(&[K], &mut [u32])) -> f64 {
     let mut times = Vec::new();
     for _ in 0..passes {
         for (keys, found) in keys.chunks(STRETCH).zip(found.chunks_mut(STRETCH)) {
@@ -69,8 +61,7 @@ fn measure<K>(family: &str, name: &str, rules: &[Rule], keys: &[K], (plain, cach
     let plain_new = pass(3, keys, &mut found, |k, f| plain(&classifier, k, f));
     let plain_known = pass(100, known, &mut found, |k, f| plain(&classifier, k, f));
     let mut matcher = Matcher::new(classifier, 7);
-    let mut through =
-        |passes, keys: &[K]| pass(passes, keys, &mut found, |k, f| cached(&mut matcher, k, f));
+    let mut through = |passes, keys: &[K]| pass(passes, keys, &mut found, |k, f| cached(&mut matcher, k, f));
     let known = through(100, known);
     // The trial of a cache that has proved useful ends within 50,000 packets of another kind.
     let (useless, rest) = keys.split_at(40_000);
@@ -88,41 +79,21 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     println!("cycles per packet                              classifier alone  with the cache");
-    println!(
-        "family style     rules  build ms  B/rule  trees      new   known    known useless resting"
-    );
+    println!("family style     rules  build ms  B/rule  trees      new   known    known useless resting");
     let v4: Lookup<_> = (Classifier::classify_batch_v4, Matcher::classify_v4);
     let v6: Lookup<_> = (Classifier::classify_batch_v6, Matcher::classify_v6);
     for (name, style) in [("acl", Style::Acl), ("fw", Style::Fw), ("ipc", Style::Ipc)] {
         for count in SIZES.into_iter().filter(|_| chosen(name)) {
             let rules = synthetic::rules_v4(style, count, 1);
-            measure(
-                "v4",
-                name,
-                &rules,
-                &synthetic::packets_v4(&rules, NEW, 2),
-                v4,
-            );
+            measure("v4", name, &rules, &synthetic::packets_v4(&rules, NEW, 2), v4);
         }
         for count in SIZES.into_iter().filter(|_| chosen(name)) {
             let rules = synthetic::rules_v6(style, count, 1);
-            measure(
-                "v6",
-                name,
-                &rules,
-                &synthetic::packets_v6(&rules, NEW, 2),
-                v6,
-            );
+            measure("v6", name, &rules, &synthetic::packets_v6(&rules, NEW, 2), v6);
         }
     }
     for count in SIZES.into_iter().filter(|_| chosen("overlap")) {
         let rules = synthetic::overlapping_v4(count, 1);
-        measure(
-            "v4",
-            "overlap",
-            &rules,
-            &synthetic::packets_v4(&rules, NEW, 2),
-            v4,
-        );
+        measure("v4", "overlap", &rules, &synthetic::packets_v4(&rules, NEW, 2), v4);
     }
 }

@@ -1,3 +1,18 @@
 //! The function library: one folder a function.
+//!
+//! A folder holds all there is of its function: the descriptor (parameters, state objects, attributes,
+//! constraints), the manual as the head comment of its `mod.rs`, the code, the tests. [`registry`] is the one
+//! place that lists them. A stateful function implements [`Function`], in two steps, and knows nothing of
+//! where its state lives; a stateless one is a module of the dataplane.
 
 pub mod acl;
+pub mod config;
+pub mod descriptor;
+pub mod function;
+pub mod ipv4fwd;
+pub mod limiter;
+pub mod registry;
+
+pub use config::{Args, Kind, Param, Value};
+pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+pub use function::{At, Function, Runner, Step};

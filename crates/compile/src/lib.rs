@@ -1,1 +1,13 @@
 //! Lowers a policy graph to what each kind of device needs.
+//!
+//! [`library`] tells the chain language what functions there are; [`host`] lowers a checked policy graph to
+//! the modules and links of a host pipeline, as plain data that can be printed and drawn; [`build`] makes the
+//! pipeline itself.
+
+pub mod build;
+pub mod host;
+pub mod library;
+mod print;
+
+pub use build::{BuildError, Built, Side, build};
+pub use host::{Host, Lowered, lower};

@@ -1,6 +1,17 @@
 //! Packets: buffers, batches, header views, flow keys, clocks and marks, capture files.
 //!
-//! This crate is the bottom of the house: it knows bytes and nothing else of Catena.
+//! This crate is the bottom of the house: it knows bytes and nothing else of Catena. A packet is one
+//! buffer of a per-worker [`Pool`]; 32 of them at most travel together as a [`Batch`]; what modules
+//! know of a packet beside its bytes fits one cache line, [`Meta`].
 
+pub mod batch;
+pub mod buffer;
+pub mod meta;
 pub mod pcap;
+pub mod pool;
 pub mod wire;
+
+pub use batch::{BATCH, Batch};
+pub use buffer::{HEAD_ROOM, JUMBO_BYTES, Packet, SMALL_BYTES};
+pub use meta::Meta;
+pub use pool::{Depot, DepotHandle, Pool};

@@ -1,1 +1,16 @@
 //! State objects and the engines that hold them.
+//!
+//! A function declares its state as objects with a *scope* (the header fields that key them) and an
+//! *access pattern*, as in Table 3.12 of Khalid's dissertation (chapter 3, CHC), and uses them through
+//! an [`Engine`]: in *prepare* it says which operations it wants and gets tickets, in *finish* it uses
+//! the tickets' results. With the [`local`] engine a ticket is a hash and a prefetched cache line, and
+//! all of it compiles to what one would write by hand; engines that keep state elsewhere fetch results
+//! between the two steps.
+
+pub mod declare;
+pub mod engine;
+pub mod local;
+
+pub use declare::{Access, Declaration, Object, Scope};
+pub use engine::{Counters, Engine, FlowMap, Full, Key, Pool, Ranking, Share};
+pub use local::Local;

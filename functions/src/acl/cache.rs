@@ -50,12 +50,7 @@ impl<S> Cache<S> {
             z ^ z >> 31
         };
         let seed = [word(), word(), word(), word()];
-        Self {
-            sets: vec![S::VACANT; SETS].into_boxed_slice(),
-            seed,
-            generation: 1,
-            victim: 0,
-        }
+        Self { sets: vec![S::VACANT; SETS].into_boxed_slice(), seed, generation: 1, victim: 0 }
     }
 
     /// Forgets everything.
@@ -141,12 +136,7 @@ impl SetV4 {
 }
 
 impl Set<V4> for SetV4 {
-    const VACANT: Self = Self {
-        addresses: [0; 3],
-        upper: [0; 3],
-        index: [0; 3],
-        generation: 0,
-    };
+    const VACANT: Self = Self { addresses: [0; 3], upper: [0; 3], index: [0; 3], generation: 0 };
 
     #[inline(always)]
     fn find(&self, point: &Point<V4>, generation: u32) -> u32 {
@@ -163,16 +153,9 @@ impl Set<V4> for SetV4 {
     #[inline(always)]
     fn insert(&mut self, point: &Point<V4>, generation: u32, index: u32, victim: usize) {
         if self.generation != generation {
-            *self = Self {
-                generation,
-                ..Self::VACANT
-            };
+            *self = Self { generation, ..Self::VACANT };
         }
-        let way = self
-            .upper
-            .iter()
-            .position(|&u| u == 0)
-            .unwrap_or(victim % Self::WAYS);
+        let way = self.upper.iter().position(|&u| u == 0).unwrap_or(victim % Self::WAYS);
         self.addresses[way] = pair(point, 0);
         self.upper[way] = pair(point, V4 - 2);
         self.index[way] = index;
@@ -180,10 +163,7 @@ impl Set<V4> for SetV4 {
 
     #[inline(always)]
     fn hash(point: &Point<V4>, seed: &[u64; 4]) -> u64 {
-        fold(
-            fold(pair(point, 0) ^ seed[0], pair(point, V4 - 2) ^ seed[1]) ^ seed[2],
-            seed[3] | 1,
-        )
+        fold(fold(pair(point, 0) ^ seed[0], pair(point, V4 - 2) ^ seed[1]) ^ seed[2], seed[3] | 1)
     }
 }
 
@@ -207,21 +187,13 @@ impl SetV6 {
 }
 
 impl Set<V6> for SetV6 {
-    const VACANT: Self = Self(
-        [EntryV6 {
-            addresses: [0; 4],
-            upper: 0,
-            index: 0,
-            generation: 0,
-        }; 2],
-    );
+    const VACANT: Self = Self([EntryV6 { addresses: [0; 4], upper: 0, index: 0, generation: 0 }; 2]);
 
     #[inline(always)]
     fn find(&self, point: &Point<V6>, generation: u32) -> u32 {
         let mut found = MISS;
         for entry in &self.0 {
-            let mut differs =
-                (entry.upper ^ pair(point, V6 - 2)) | u64::from(entry.generation ^ generation);
+            let mut differs = (entry.upper ^ pair(point, V6 - 2)) | u64::from(entry.generation ^ generation);
             for (w, address) in entry.addresses.iter().enumerate() {
                 differs |= address ^ pair(point, 2 * w);
             }
@@ -232,28 +204,17 @@ impl Set<V6> for SetV6 {
 
     #[inline(always)]
     fn insert(&mut self, point: &Point<V6>, generation: u32, index: u32, victim: usize) {
-        let stale = self
-            .0
-            .iter()
-            .position(|entry| entry.generation != generation);
+        let stale = self.0.iter().position(|entry| entry.generation != generation);
         let way = stale.unwrap_or(victim % Self::WAYS);
         let addresses = std::array::from_fn(|w| pair(point, 2 * w));
-        self.0[way] = EntryV6 {
-            addresses,
-            upper: pair(point, V6 - 2),
-            index,
-            generation,
-        };
+        self.0[way] = EntryV6 { addresses, upper: pair(point, V6 - 2), index, generation };
     }
 
     #[inline(always)]
     fn hash(point: &Point<V6>, seed: &[u64; 4]) -> u64 {
         let src = fold(pair(point, 0) ^ seed[0], pair(point, 2) ^ seed[1]);
         let dst = fold(pair(point, 4) ^ seed[2], pair(point, 6) ^ seed[3]);
-        fold(
-            src ^ seed[3],
-            dst.rotate_left(32) ^ pair(point, V6 - 2) ^ seed[0],
-        )
+        fold(src ^ seed[3], dst.rotate_left(32) ^ pair(point, V6 - 2) ^ seed[0])
     }
 }
 
@@ -263,22 +224,12 @@ mod tests {
     use crate::acl::key::{KeyV4, KeyV6};
 
     fn v4(n: u32) -> Point<V4> {
-        Point::from(&KeyV4 {
-            src: n,
-            dst: n.rotate_left(9),
-            sport: n as u16,
-            ..KeyV4::default()
-        })
+        Point::from(&KeyV4 { src: n, dst: n.rotate_left(9), sport: n as u16, ..KeyV4::default() })
     }
 
     fn v6(n: u32) -> Point<V6> {
         let n = u128::from(n);
-        Point::from(&KeyV6 {
-            src: n << 77 | 1,
-            dst: n,
-            dport: n as u16,
-            ..KeyV6::default()
-        })
+        Point::from(&KeyV6 { src: n << 77 | 1, dst: n, dport: n as u16, ..KeyV6::default() })
     }
 
     fn remembers<S: Set<W>, const W: usize>(point: fn(u32) -> Point<W>, ways: usize) {
@@ -324,14 +275,8 @@ mod tests {
     #[test]
     fn ports_that_are_absent_are_not_ports_zero() {
         let mut cache = Cache::<SetV4>::new(1);
-        let without = KeyV4 {
-            protocol: 17,
-            ..KeyV4::default()
-        };
-        let with = Point::from(&KeyV4 {
-            has_ports: true,
-            ..without
-        });
+        let without = KeyV4 { protocol: 17, ..KeyV4::default() };
+        let with = Point::from(&KeyV4 { has_ports: true, ..without });
         let without = Point::from(&without);
         cache.insert(cache.place(&without), &without, 1);
         assert_eq!(cache.find(cache.place(&without), &with), MISS);

@@ -19,11 +19,7 @@ pub struct RuleError {
 
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "line {}, column {}: {}",
-            self.line, self.column, self.message
-        )?;
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)?;
         match &self.hint {
             Some(hint) => write!(f, "; {hint}"),
             None => Ok(()),
@@ -50,13 +46,7 @@ impl Word {
     /// An error about this word.
     pub fn error(&self, message: impl Into<String>) -> RuleError {
         let message = message.into();
-        RuleError {
-            line: self.line,
-            column: self.column,
-            width: self.width,
-            message,
-            hint: None,
-        }
+        RuleError { line: self.line, column: self.column, width: self.width, message, hint: None }
     }
 
     /// An error that says what should stand here instead.

@@ -25,11 +25,7 @@ impl Matcher {
     /// A matcher with empty caches, one per family, of 1 and 2 MB. `seed` should be secret, as
     /// someone who knows it can choose flows that push each other out.
     pub fn new(classifier: Arc<Classifier>, seed: u64) -> Self {
-        Self {
-            classifier,
-            v4: Memory::new::<V4>(seed, SetV4::WAYS),
-            v6: Memory::new::<V6>(seed, SetV6::WAYS),
-        }
+        Self { classifier, v4: Memory::new::<V4>(seed, SetV4::WAYS), v6: Memory::new::<V6>(seed, SetV6::WAYS) }
     }
 
     /// Takes another list of rules; verdicts of the old one are forgotten at once.
@@ -81,13 +77,7 @@ impl<S> Memory<S> {
     {
         let trial = Cache::<S>::entries(ways) as i64;
         // The first trial also has to fill the cache.
-        Self {
-            cache: Cache::new(seed),
-            trial,
-            left: 2 * trial,
-            hits: 0,
-            resting: false,
-        }
+        Self { cache: Cache::new(seed), trial, left: 2 * trial, hits: 0, resting: false }
     }
 
     #[inline]
@@ -120,12 +110,8 @@ impl<S> Memory<S> {
 
     /// Looks up a batch (at most [`BATCH`]) in the cache, searches for what is not there.
     #[inline(always)]
-    fn remember<const W: usize>(
-        &mut self,
-        trees: &[Tree<W>],
-        points: &[Point<W>],
-        found: &mut [u32],
-    ) where
+    fn remember<const W: usize>(&mut self, trees: &[Tree<W>], points: &[Point<W>], found: &mut [u32])
+    where
         S: Set<W>,
     {
         let mut places = [0; BATCH];
@@ -169,8 +155,7 @@ impl<S> Memory<S> {
         search(trees, &unknown[..missing.len()], &mut best);
         for ((&i, point), &index) in missing.iter().zip(&unknown).zip(&best) {
             found[usize::from(i)] = index;
-            self.cache
-                .insert(places[usize::from(i) % BATCH], point, index);
+            self.cache.insert(places[usize::from(i) % BATCH], point, index);
         }
     }
 
@@ -249,11 +234,7 @@ mod tests {
         let mut random = Random::new(3);
         let mut fresh = || -> Vec<KeyV4> {
             (0..4096)
-                .map(|_| KeyV4 {
-                    src: random.bits() as u32,
-                    dst: random.bits() as u32,
-                    ..KeyV4::default()
-                })
+                .map(|_| KeyV4 { src: random.bits() as u32, dst: random.bits() as u32, ..KeyV4::default() })
                 .collect()
         };
         while !matcher.v4.resting {

@@ -27,11 +27,7 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, Vec<RuleError>> {
             break;
         }
     }
-    if errors.is_empty() {
-        Ok(rules)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(rules) } else { Err(errors) }
 }
 
 /// Reads one line; `number` is its number in messages. An empty line or a comment gives no rule.
@@ -43,14 +39,9 @@ pub fn parse_line(line: &str, number: u32) -> Result<Vec<Rule>, RuleError> {
     if words.peek().is_none() {
         return Ok(Vec::new());
     }
-    let mut rule = Rule {
-        line: number,
-        ..Rule::any(words.action()?)
-    };
+    let mut rule = Rule { line: number, ..Rule::any(words.action()?) };
     let Some(word) = words.peek() else {
-        return Err(words
-            .end("`any`, a protocol, `from` or `to`")
-            .hint("`permit any` permits everything"));
+        return Err(words.end("`any`, a protocol, `from` or `to`").hint("`permit any` permits everything"));
     };
     if !matches!(word.text.as_str(), "from" | "to") {
         rule.protocols = protocols(word)?;
@@ -70,20 +61,10 @@ pub fn parse_line(line: &str, number: u32) -> Result<Vec<Rule>, RuleError> {
         expected = "the end of the line";
     }
     if let Some(word) = words.next() {
-        return Err(word
-            .unexpected(expected)
-            .nearest(&word.text, ["from", "to", "port"]));
+        return Err(word.unexpected(expected).nearest(&word.text, ["from", "to", "port"]));
     }
-    let pairs = sports
-        .iter()
-        .flat_map(|&sport| dports.iter().map(move |&dport| (sport, dport)));
-    Ok(pairs
-        .map(|(sport, dport)| Rule {
-            sport,
-            dport,
-            ..rule
-        })
-        .collect())
+    let pairs = sports.iter().flat_map(|&sport| dports.iter().map(move |&dport| (sport, dport)));
+    Ok(pairs.map(|(sport, dport)| Rule { sport, dport, ..rule }).collect())
 }
 
 /// The words of a line, up to its comment.
@@ -106,12 +87,7 @@ impl Words {
                 continue;
             }
             if !open {
-                words.push(Word {
-                    text: String::new(),
-                    line: number,
-                    column,
-                    width: 0,
-                });
+                words.push(Word { text: String::new(), line: number, column, width: 0 });
                 open = true;
             }
             if let Some(word) = words.last_mut() {
@@ -119,16 +95,8 @@ impl Words {
                 word.width += 1;
             }
         }
-        let end = Word {
-            text: String::new(),
-            line: number,
-            column: column + 1,
-            width: 0,
-        };
-        Self {
-            words: words.into_iter().peekable(),
-            end,
-        }
+        let end = Word { text: String::new(), line: number, column: column + 1, width: 0 };
+        Self { words: words.into_iter().peekable(), end }
     }
 
     fn peek(&mut self) -> Option<&Word> {
@@ -141,8 +109,7 @@ impl Words {
 
     /// An error for a line that ends too early.
     fn end(&self, expected: &str) -> RuleError {
-        self.end
-            .error(format!("expected {expected}, found the end of the line"))
+        self.end.error(format!("expected {expected}, found the end of the line"))
     }
 
     fn take(&mut self, key: &str) -> bool {
@@ -158,12 +125,8 @@ impl Words {
             "permit" => Ok(Action::Permit),
             "deny" => Ok(Action::Deny),
             "allow" | "accept" | "ACCEPT" | "pass" => Err(error().hint("did you mean `permit`?")),
-            "drop" | "DROP" | "reject" | "REJECT" | "block" => {
-                Err(error().hint("did you mean `deny`?"))
-            }
-            "-A" | "-P" | "*filter" => {
-                Err(error().hint("this looks like `iptables-save`; it is read by its own name"))
-            }
+            "drop" | "DROP" | "reject" | "REJECT" | "block" => Err(error().hint("did you mean `deny`?")),
+            "-A" | "-P" | "*filter" => Err(error().hint("this looks like `iptables-save`; it is read by its own name")),
             other => Err(error().nearest(other, ["permit", "deny"])),
         }
     }
@@ -181,33 +144,17 @@ impl Words {
             Some((host, length)) => (host, Some(length)),
             None => (word.text.as_str(), None),
         };
-        let address: IpAddr = host
-            .parse()
-            .map_err(|_| word.unexpected(EXPECTED).nearest(&word.text, ["any"]))?;
+        let address: IpAddr = host.parse().map_err(|_| word.unexpected(EXPECTED).nearest(&word.text, ["any"]))?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let length: u8 = match length {
             None => most,
             Some(length) => length.parse().ok().filter(|&l| l <= most).ok_or_else(|| {
-                word.error(format!(
-                    "expected a prefix length of 0 to {most} behind `/`, found `{length}`"
-                ))
+                word.error(format!("expected a prefix length of 0 to {most} behind `/`, found `{length}`"))
             })?,
         };
         let (prefix, written) = match address {
-            IpAddr::V4(a) => (
-                Prefix::v4(a.into(), length),
-                Prefix::V4 {
-                    bits: a.into(),
-                    length,
-                },
-            ),
-            IpAddr::V6(a) => (
-                Prefix::v6(a.into(), length),
-                Prefix::V6 {
-                    bits: a.into(),
-                    length,
-                },
-            ),
+            IpAddr::V4(a) => (Prefix::v4(a.into(), length), Prefix::V4 { bits: a.into(), length }),
+            IpAddr::V6(a) => (Prefix::v6(a.into(), length), Prefix::V6 { bits: a.into(), length }),
         };
         if prefix != written {
             let error = word.error(format!("`{}` has bits set behind its prefix", word.text));
@@ -216,14 +163,8 @@ impl Words {
         if let Some(other) = other
             && matches!(other, Prefix::V4 { .. }) != address.is_ipv4()
         {
-            let families = if address.is_ipv4() {
-                "from IPv6 to IPv4"
-            } else {
-                "from IPv4 to IPv6"
-            };
-            return Err(word.error(format!(
-                "no packet goes {families}: this rule could never match"
-            )));
+            let families = if address.is_ipv4() { "from IPv6 to IPv4" } else { "from IPv4 to IPv6" };
+            return Err(word.error(format!("no packet goes {families}: this rule could never match")));
         }
         Ok(Some(prefix))
     }
@@ -235,31 +176,21 @@ impl Words {
         };
         if !(protocols.first..=protocols.last).any(protocol::has_ports) {
             let name = protocol::name(protocols.first).unwrap_or("this protocol");
-            return Err(word
-                .error(format!("{name} has no ports"))
-                .hint("tcp, udp, sctp, dccp and udplite have"));
+            return Err(word.error(format!("{name} has no ports")).hint("tcp, udp, sctp, dccp and udplite have"));
         }
         let Some(word) = self.next() else {
             return Err(self.end("ports such as `80`, `80-443` or `80,443`"));
         };
-        word.text
-            .split(',')
-            .map(|item| port_range(&word, item).map(Some))
-            .collect()
+        word.text.split(',').map(|item| port_range(&word, item).map(Some)).collect()
     }
 }
 
 fn port_range(word: &Word, item: &str) -> Result<Ports, RuleError> {
     let number = |text: &str| {
         text.parse::<u16>().map_err(|_| {
-            let expected =
-                "a port of 0 to 65535, a range such as `80-443`, or a list such as `80,443`";
+            let expected = "a port of 0 to 65535, a range such as `80-443`, or a list such as `80,443`";
             let error = word.error(format!("expected {expected}, found `{}`", word.text));
-            if text.contains(':') {
-                error.hint("a range is written with `-`")
-            } else {
-                error
-            }
+            if text.contains(':') { error.hint("a range is written with `-`") } else { error }
         })
     };
     let (first, last) = match item.split_once('-') {
@@ -267,9 +198,7 @@ fn port_range(word: &Word, item: &str) -> Result<Ports, RuleError> {
         None => (number(item)?, number(item)?),
     };
     if first > last {
-        return Err(word
-            .error(format!("the range `{item}` is empty"))
-            .hint(format!("did you mean `{last}-{first}`?")));
+        return Err(word.error(format!("the range `{item}` is empty")).hint(format!("did you mean `{last}-{first}`?")));
     }
     Ok(Ports { first, last })
 }
@@ -281,17 +210,11 @@ fn protocols(word: &Word) -> Result<Protocols, RuleError> {
     if let Some(number) = protocol::number(&word.text) {
         return Ok(Protocols::one(number));
     }
-    let (first, last) = word
-        .text
-        .split_once('-')
-        .unwrap_or((&word.text, &word.text));
+    let (first, last) = word.text.split_once('-').unwrap_or((&word.text, &word.text));
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if first <= last => Ok(Protocols { first, last }),
         _ => {
-            let known = protocol::NAMES
-                .iter()
-                .map(|&(name, _)| name)
-                .chain(["any", "from", "to"]);
+            let known = protocol::NAMES.iter().map(|&(name, _)| name).chain(["any", "from", "to"]);
             let error = word.unexpected("`any`, a protocol (a name or 0 to 255), `from` or `to`");
             Err(error.nearest(&word.text, known))
         }

@@ -26,18 +26,12 @@ pub const NAMES: [(&str, u8); 20] = [
 
 /// Number of the protocol with this name, in any case.
 pub fn number(name: &str) -> Option<u8> {
-    NAMES
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|&(_, number)| number)
+    NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|&(_, number)| number)
 }
 
 /// Usual name of a protocol.
 pub fn name(number: u8) -> Option<&'static str> {
-    NAMES
-        .iter()
-        .find(|(_, known)| *known == number)
-        .map(|&(name, _)| name)
+    NAMES.iter().find(|(_, known)| *known == number).map(|&(name, _)| name)
 }
 
 /// Whether the protocol's packets begin with a source and a destination port of 16 bits each.

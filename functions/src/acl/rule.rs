@@ -40,19 +40,13 @@ impl Prefix {
     /// The IPv4 network of `length` bits (at most 32, more counts as 32) that contains `address`.
     pub fn v4(address: u32, length: u8) -> Self {
         let length = length.min(32);
-        Self::V4 {
-            bits: address & mask_v4(length),
-            length,
-        }
+        Self::V4 { bits: address & mask_v4(length), length }
     }
 
     /// The IPv6 network of `length` bits (at most 128, more counts as 128) that contains `address`.
     pub fn v6(address: u128, length: u8) -> Self {
         let length = length.min(128);
-        Self::V6 {
-            bits: address & mask_v6(length),
-            length,
-        }
+        Self::V6 { bits: address & mask_v6(length), length }
     }
 
     /// Bits that count.
@@ -65,20 +59,12 @@ impl Prefix {
     /// Whether every address of `other` lies in this network.
     pub fn contains(&self, other: &Self) -> bool {
         match (*self, *other) {
-            (
-                Self::V4 { bits, length },
-                Self::V4 {
-                    bits: inner,
-                    length: l,
-                },
-            ) => length <= l && inner & mask_v4(length) == bits,
-            (
-                Self::V6 { bits, length },
-                Self::V6 {
-                    bits: inner,
-                    length: l,
-                },
-            ) => length <= l && inner & mask_v6(length) == bits,
+            (Self::V4 { bits, length }, Self::V4 { bits: inner, length: l }) => {
+                length <= l && inner & mask_v4(length) == bits
+            }
+            (Self::V6 { bits, length }, Self::V6 { bits: inner, length: l }) => {
+                length <= l && inner & mask_v6(length) == bits
+            }
             _ => false,
         }
     }
@@ -127,10 +113,7 @@ pub struct Ports {
 
 impl Ports {
     /// Every port. As a constraint it still asks that the packet carries ports.
-    pub const ALL: Self = Self {
-        first: 0,
-        last: u16::MAX,
-    };
+    pub const ALL: Self = Self { first: 0, last: u16::MAX };
 
     /// Whether `port` lies in the range.
     pub fn contains(&self, port: u16) -> bool {
@@ -140,11 +123,7 @@ impl Ports {
 
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last {
-            write!(f, "{}", self.first)
-        } else {
-            write!(f, "{}-{}", self.first, self.last)
-        }
+        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
     }
 }
 
@@ -159,17 +138,11 @@ pub struct Protocols {
 
 impl Protocols {
     /// Every protocol.
-    pub const ALL: Self = Self {
-        first: 0,
-        last: u8::MAX,
-    };
+    pub const ALL: Self = Self { first: 0, last: u8::MAX };
 
     /// One protocol.
     pub const fn one(number: u8) -> Self {
-        Self {
-            first: number,
-            last: number,
-        }
+        Self { first: number, last: number }
     }
 
     /// Whether `number` lies in the range.
@@ -204,15 +177,7 @@ pub struct Rule {
 impl Rule {
     /// The rule that matches every packet.
     pub const fn any(action: Action) -> Self {
-        Self {
-            action,
-            src: None,
-            dst: None,
-            sport: None,
-            dport: None,
-            protocols: Protocols::ALL,
-            line: 0,
-        }
+        Self { action, src: None, dst: None, sport: None, dport: None, protocols: Protocols::ALL, line: 0 }
     }
 
     /// Whether the rule asks that a packet carries ports.
@@ -231,8 +196,7 @@ impl Rule {
 
     /// Whether the rule matches an IPv6 packet; see [`Rule::matches_v4`].
     pub fn matches_v6(&self, key: &KeyV6) -> bool {
-        let address =
-            |p: Option<Prefix>, a: u128| p.is_none_or(|p| p.contains(&Prefix::v6(a, 128)));
+        let address = |p: Option<Prefix>, a: u128| p.is_none_or(|p| p.contains(&Prefix::v6(a, 128)));
         address(self.src, key.src)
             && address(self.dst, key.dst)
             && self.matches_upper(key.sport, key.dport, key.protocol, key.has_ports)
@@ -260,8 +224,7 @@ impl fmt::Display for Rule {
             },
             Protocols { first, last } => write!(f, " {first}-{last}")?,
         }
-        for (word, prefix, ports) in [("from", self.src, self.sport), ("to", self.dst, self.dport)]
-        {
+        for (word, prefix, ports) in [("from", self.src, self.sport), ("to", self.dst, self.dport)] {
             match prefix {
                 Some(prefix) => write!(f, " {word} {prefix}")?,
                 None if ports.is_some() => write!(f, " {word} any")?,
@@ -284,14 +247,7 @@ mod tests {
         let p = Prefix::v4(0x0a01_0000, 16);
         let parts = p.complement();
         assert_eq!(parts.len(), 16);
-        for a in [
-            0x0a01_0000u32,
-            0x0a01_ffff,
-            0x0a02_0000,
-            0,
-            u32::MAX,
-            0x0a00_ffff,
-        ] {
+        for a in [0x0a01_0000u32, 0x0a01_ffff, 0x0a02_0000, 0, u32::MAX, 0x0a00_ffff] {
             let host = Prefix::v4(a, 32);
             let holders = parts.iter().filter(|q| q.contains(&host)).count();
             assert_eq!(holders, usize::from(!p.contains(&host)));
@@ -313,10 +269,7 @@ mod tests {
     fn a_port_constraint_asks_for_ports() {
         let mut rule = Rule::any(Action::Deny);
         rule.dport = Some(Ports::ALL);
-        let with = KeyV4 {
-            has_ports: true,
-            ..KeyV4::default()
-        };
+        let with = KeyV4 { has_ports: true, ..KeyV4::default() };
         assert!(rule.matches_v4(&with) && !rule.matches_v4(&KeyV4::default()));
     }
 }

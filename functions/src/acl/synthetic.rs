@@ -96,10 +96,7 @@ pub fn rules_v4(style: Style, count: usize, seed: u64) -> Vec<Rule> {
     let mut rules: Vec<(u32, Rule)> = Vec::with_capacity(count);
     while rules.len() + 1 < count {
         let rule = draw(style, sites, salt, &mut random);
-        if known.insert(Rule {
-            action: Action::Permit,
-            ..rule
-        }) {
+        if known.insert(Rule { action: Action::Permit, ..rule }) {
             // Specific rules tend to stand first.
             let width = |p: Option<Prefix>| p.map_or(32, |p| 32 - u32::from(p.length()));
             rules.push((width(rule.src) + width(rule.dst) + random.below(24), rule));
@@ -124,11 +121,7 @@ pub fn rules_v6(style: Style, count: usize, seed: u64) -> Vec<Rule> {
 fn lengthen(prefix: Prefix) -> Prefix {
     match prefix {
         Prefix::V4 { bits, length } => {
-            let host = if length == 32 {
-                Random::new(bits.into()).bits()
-            } else {
-                0
-            };
+            let host = if length == 32 { Random::new(bits.into()).bits() } else { 0 };
             let address = 0x2001_0db8 << 96 | u128::from(bits) << 64 | u128::from(host);
             Prefix::v6(address, if length == 32 { 128 } else { 32 + length })
         }
@@ -150,10 +143,7 @@ fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
         let site = random.below(sites).min(random.below(sites));
         let network = Random::new(salt ^ u64::from(site)).bits() as u32 & 0xffff_0000;
         let subnet = random.below(256).min(random.below(256)) << 8;
-        Some(Prefix::v4(
-            network | subnet | random.below(256),
-            length as u8,
-        ))
+        Some(Prefix::v4(network | subnet | random.below(256), length as u8))
     });
     let protocol = [6, 17, 1, 0][random.choose([65, 25, 4, 6])];
     let [sport, dport] = style.ports().map(|ports| match random.choose(ports) {
@@ -162,47 +152,18 @@ fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
         1 => {
             const KNOWN: [u16; 12] = [80, 443, 53, 22, 25, 123, 161, 389, 445, 3306, 5060, 8080];
             let other = random.below(1 << 14) as u16;
-            let port = if random.below(3) > 0 {
-                KNOWN[random.below(12) as usize]
-            } else {
-                other
-            };
-            Some(Ports {
-                first: port,
-                last: port,
-            })
+            let port = if random.below(3) > 0 { KNOWN[random.below(12) as usize] } else { other };
+            Some(Ports { first: port, last: port })
         }
-        2 => Some(Ports {
-            first: 1024,
-            last: u16::MAX,
-        }),
+        2 => Some(Ports { first: 1024, last: u16::MAX }),
         _ => {
             let first = random.below(20_000) as u16;
-            Some(Ports {
-                first,
-                last: first + 1 + random.below(4000) as u16,
-            })
+            Some(Ports { first, last: first + 1 + random.below(4000) as u16 })
         }
     });
-    let protocols = if protocol == 0 {
-        Protocols::ALL
-    } else {
-        Protocols::one(protocol)
-    };
-    let action = if random.below(3) == 0 {
-        Action::Deny
-    } else {
-        Action::Permit
-    };
-    Rule {
-        action,
-        src,
-        dst,
-        sport,
-        dport,
-        protocols,
-        line: 0,
-    }
+    let protocols = if protocol == 0 { Protocols::ALL } else { Protocols::one(protocol) };
+    let action = if random.below(3) == 0 { Action::Deny } else { Action::Permit };
+    Rule { action, src, dst, sport, dport, protocols, line: 0 }
 }
 
 /// `count` IPv4 rules that overlap in every dimension: short prefixes and random ranges of ports.
@@ -216,10 +177,7 @@ pub fn overlapping_v4(count: usize, seed: u64) -> Vec<Rule> {
             (rule.src, rule.dst) = (short(), short());
             let mut range = || {
                 let (a, b) = (random.bits() as u16, random.bits() as u16);
-                Some(Ports {
-                    first: a.min(b),
-                    last: a.max(b),
-                })
+                Some(Ports { first: a.min(b), last: a.max(b) })
             };
             (rule.sport, rule.dport) = (range(), range());
             rule
@@ -236,11 +194,7 @@ fn upper(rule: &Rule, random: &mut Random) -> (u16, u16, u8, bool) {
     let has_ports = rule.needs_ports() || [6, 17, 132].contains(&protocol);
     let mut port = |ports: Option<Ports>| {
         let Ports { first, last } = ports.unwrap_or(Ports::ALL);
-        if has_ports {
-            random.within(first.into(), last.into()) as u16
-        } else {
-            0
-        }
+        if has_ports { random.within(first.into(), last.into()) as u16 } else { 0 }
     };
     (port(rule.sport), port(rule.dport), protocol, has_ports)
 }
@@ -249,11 +203,7 @@ fn upper(rule: &Rule, random: &mut Random) -> (u16, u16, u8, bool) {
 pub fn packets_v4(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV4> {
     let mut random = Random::new(seed);
     let inside = |prefix: Option<Prefix>, random: &mut Random| match prefix {
-        Some(Prefix::V4 { bits, length }) => {
-            bits | (random.bits() as u32)
-                .checked_shr(length.into())
-                .unwrap_or(0)
-        }
+        Some(Prefix::V4 { bits, length }) => bits | (random.bits() as u32).checked_shr(length.into()).unwrap_or(0),
         _ => random.bits() as u32,
     };
     (0..count)
@@ -261,14 +211,7 @@ pub fn packets_v4(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV4> {
             let rule = &rules[random.below(rules.len() as u32) as usize];
             let (src, dst) = (inside(rule.src, &mut random), inside(rule.dst, &mut random));
             let (sport, dport, protocol, has_ports) = upper(rule, &mut random);
-            KeyV4 {
-                src,
-                dst,
-                sport,
-                dport,
-                protocol,
-                has_ports,
-            }
+            KeyV4 { src, dst, sport, dport, protocol, has_ports }
         })
         .collect()
 }
@@ -279,9 +222,7 @@ pub fn packets_v6(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV6> {
     let inside = |prefix: Option<Prefix>, random: &mut Random| {
         let noise = u128::from(random.bits()) << 64 | u128::from(random.bits());
         match prefix {
-            Some(Prefix::V6 { bits, length }) => {
-                bits | noise.checked_shr(length.into()).unwrap_or(0)
-            }
+            Some(Prefix::V6 { bits, length }) => bits | noise.checked_shr(length.into()).unwrap_or(0),
             _ => noise,
         }
     };
@@ -290,14 +231,7 @@ pub fn packets_v6(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV6> {
             let rule = &rules[random.below(rules.len() as u32) as usize];
             let (src, dst) = (inside(rule.src, &mut random), inside(rule.dst, &mut random));
             let (sport, dport, protocol, has_ports) = upper(rule, &mut random);
-            KeyV6 {
-                src,
-                dst,
-                sport,
-                dport,
-                protocol,
-                has_ports,
-            }
+            KeyV6 { src, dst, sport, dport, protocol, has_ports }
         })
         .collect()
 }

@@ -67,11 +67,7 @@ pub fn tree<const W: usize>(boxes: &[RuleBox<W>], allowance: usize, taste: Taste
         pending: BinaryHeap::new(),
         promised: 0,
     };
-    growth.place(Pending {
-        region: whole::<W>(),
-        rules: (0..boxes.len() as u32).collect(),
-        slot: 0,
-    });
+    growth.place(Pending { region: whole::<W>(), rules: (0..boxes.len() as u32).collect(), slot: 0 });
     let allowance = allowance / size_of::<Line>();
     let mut scratch = Vec::new();
     while let Some(mut set) = growth.pending.pop() {
@@ -81,10 +77,7 @@ pub fn tree<const W: usize>(boxes: &[RuleBox<W>], allowance: usize, taste: Taste
             growth.leaf(&set);
             continue;
         };
-        let grown = 2 + parts
-            .iter()
-            .map(|p| leaf_lines::<W>(p.rules.len()))
-            .sum::<usize>();
+        let grown = 2 + parts.iter().map(|p| leaf_lines::<W>(p.rules.len())).sum::<usize>();
         if parts.len() == 1 {
             // Nothing but rules hidden by others: the rest may be cut elsewhere.
             set.rules = std::mem::take(&mut parts[0].rules);
@@ -192,11 +185,7 @@ impl<const W: usize> Growth<'_, W> {
 
     fn node(&mut self, set: &Pending<W>, dimension: usize, parts: Vec<Part>) {
         let first = self.tree.children.len();
-        let bias = if dimension < address_words::<W>() {
-            SIGN
-        } else {
-            0
-        };
+        let bias = if dimension < address_words::<W>() { SIGN } else { 0 };
         // A threshold that no value exceeds takes the place of those not needed.
         let mut line = Line([i32::MAX as u32; 16]);
         line.0[0] = first as u32;
@@ -213,11 +202,7 @@ impl<const W: usize> Growth<'_, W> {
             let mut region = set.region;
             region[dimension] = Span { lo, hi: part.end };
             lo = part.end.wrapping_add(1);
-            self.place(Pending {
-                region,
-                rules: part.rules,
-                slot: first + i,
-            });
+            self.place(Pending { region, rules: part.rules, slot: first + i });
         }
     }
 
@@ -242,24 +227,16 @@ impl<const W: usize> Growth<'_, W> {
     fn blocks(&mut self, rules: &[u32]) {
         let mut rest = rules;
         while !rest.is_empty() {
-            let taken = if rest.len() > LANES {
-                LANES - 1
-            } else {
-                rest.len()
-            };
+            let taken = if rest.len() > LANES { LANES - 1 } else { rest.len() };
             let (now, later) = rest.split_at(taken);
             let start = self.tree.lines.len();
-            self.tree
-                .lines
-                .resize(start + block_lines::<W>(), Line([0; 16]));
+            self.tree.lines.resize(start + block_lines::<W>(), Line([0; 16]));
             let link = LEAF | self.tree.lines.len() as u32;
             let block = &mut self.tree.lines[start..];
             for lane in 0..LANES {
                 match now.get(lane) {
                     Some(&r) => write_rule(block, lane, &self.boxes[r as usize]),
-                    None => {
-                        write_nothing::<W>(block, lane, if later.is_empty() { NONE } else { link })
-                    }
+                    None => write_nothing::<W>(block, lane, if later.is_empty() { NONE } else { link }),
                 }
             }
             rest = later;
@@ -269,11 +246,7 @@ impl<const W: usize> Growth<'_, W> {
 
 /// Lines that `rules` rules take as a leaf.
 fn leaf_lines<const W: usize>(rules: usize) -> usize {
-    let blocks = if rules <= LANES {
-        rules.div_ceil(LANES)
-    } else {
-        1 + (rules - LANES).div_ceil(LANES - 1)
-    };
+    let blocks = if rules <= LANES { rules.div_ceil(LANES) } else { 1 + (rules - LANES).div_ceil(LANES - 1) };
     blocks * block_lines::<W>()
 }
 
@@ -293,12 +266,7 @@ fn write_rule<const W: usize>(block: &mut [Line], lane: usize, rule: &RuleBox<W>
     let (sport, dport, protocol) = (rule.spans[a], rule.spans[a + 1], rule.spans[a + 2]);
     put(block, 2 * a, lane, sport.lo | dport.lo << 16);
     put(block, 2 * a + 1, lane, sport.hi | dport.hi << 16);
-    let upper = [
-        protocol.lo as u8,
-        !(protocol.hi as u8),
-        u8::from(rule.needs_ports),
-        0,
-    ];
+    let upper = [protocol.lo as u8, !(protocol.hi as u8), u8::from(rule.needs_ports), 0];
     put(block, 2 * a + 2, lane, u32::from_le_bytes(upper));
     put(block, 2 * a + 3, lane, rule.index);
 }

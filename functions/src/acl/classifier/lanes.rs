@@ -100,10 +100,7 @@ mod portable {
     use super::{FIRST_THRESHOLD, LANES, Line, Point, address_words};
 
     pub fn rank(node: &Line, x: u32) -> u32 {
-        node.0[FIRST_THRESHOLD..]
-            .iter()
-            .map(|&t| u32::from(x as i32 > t as i32))
-            .sum()
+        node.0[FIRST_THRESHOLD..].iter().map(|&t| u32::from(x as i32 > t as i32)).sum()
     }
 
     pub fn matching<const W: usize>(block: &[Line], point: &Point<W>) -> u32 {
@@ -131,9 +128,7 @@ mod tests {
     use super::*;
 
     fn noise(state: &mut u64) -> u32 {
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as u32
     }
 
@@ -142,15 +137,7 @@ mod tests {
         let mut s = 1;
         for _ in 0..2000 {
             let node = Line(std::array::from_fn(|_| noise(&mut s) << 1 | 1));
-            for x in [
-                noise(&mut s) << 1,
-                node.0[5],
-                node.0[2],
-                0,
-                u32::MAX,
-                0x8000_0000,
-                0x7fff_ffff,
-            ] {
+            for x in [noise(&mut s) << 1, node.0[5], node.0[2], 0, u32::MAX, 0x8000_0000, 0x7fff_ffff] {
                 assert_eq!(rank(&node, x), portable::rank(&node, x));
             }
         }
@@ -168,11 +155,7 @@ mod tests {
             }
             for lane in 0..LANES {
                 let a = address_words::<W>();
-                block[a].0[LANES + lane] = if round % 3 == 0 {
-                    noise(&mut s)
-                } else {
-                    u32::MAX
-                };
+                block[a].0[LANES + lane] = if round % 3 == 0 { noise(&mut s) } else { u32::MAX };
                 for (line, word) in block.iter_mut().zip(&point.0[..a]) {
                     line.0[LANES + lane] = word & line.0[lane];
                 }

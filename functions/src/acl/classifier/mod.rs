@@ -69,10 +69,7 @@ impl Classifier {
         if rules.len() > MOST_RULES {
             return Err(TooManyRules(rules.len()));
         }
-        Ok(Self {
-            v4: compile(rules, BYTES_PER_RULE_V4),
-            v6: compile(rules, BYTES_PER_RULE_V6),
-        })
+        Ok(Self { v4: compile(rules, BYTES_PER_RULE_V4), v6: compile(rules, BYTES_PER_RULE_V6) })
     }
 
     /// Index of the first rule that matches an IPv4 packet.
@@ -114,10 +111,7 @@ impl Classifier {
 
     /// Bytes of memory in use for IPv4 and for IPv6.
     pub fn bytes(&self) -> (usize, usize) {
-        (
-            self.v4.iter().map(Tree::bytes).sum(),
-            self.v6.iter().map(Tree::bytes).sum(),
-        )
+        (self.v4.iter().map(Tree::bytes).sum(), self.v6.iter().map(Tree::bytes).sum())
     }
 
     /// Search trees for IPv4 and for IPv6: each costs every packet a walk.
@@ -130,11 +124,8 @@ fn compile<const W: usize>(rules: &[Rule], bytes_per_rule: usize) -> Vec<Tree<W>
 where
     Point<W>: Family<W>,
 {
-    let boxes: Vec<RuleBox<W>> = rules
-        .iter()
-        .zip(0..)
-        .filter_map(|(rule, index)| Point::enclose(rule, index))
-        .collect();
+    let boxes: Vec<RuleBox<W>> =
+        rules.iter().zip(0..).filter_map(|(rule, index)| Point::enclose(rule, index)).collect();
     partition::trees(&boxes, BASE_BYTES + boxes.len() * bytes_per_rule)
 }
 
@@ -163,11 +154,7 @@ where
 
 /// Lowers `best[i]` to the index of the first rule in `trees` that matches `points[i]`.
 #[inline]
-pub(super) fn search<const W: usize>(
-    trees: &[Tree<W>],
-    points: &[Point<W>],
-    best: &mut [u32; BATCH],
-) {
+pub(super) fn search<const W: usize>(trees: &[Tree<W>], points: &[Point<W>], best: &mut [u32; BATCH]) {
     for tree in trees {
         tree.search(points, best);
     }

@@ -36,11 +36,7 @@ pub fn trees<const W: usize>(boxes: &[RuleBox<W>], allowance: usize) -> Vec<Tree
             (cycles(&tree, &probes), tree)
         });
         let (cycles, tree) = if lavish.0 < frugal.0 { lavish } else { frugal };
-        Group {
-            boxes,
-            tree,
-            cycles,
-        }
+        Group { boxes, tree, cycles }
     };
     let mut groups: Vec<_> = by_width(boxes).into_iter().map(&grow).collect();
     // Put the two together that gain most, as long as any two gain.
@@ -80,9 +76,7 @@ fn cycles<const W: usize>(tree: &Tree<W>, probes: &[Point<W>]) -> f64 {
 fn probes<const W: usize>(boxes: &[RuleBox<W>]) -> Vec<Point<W>> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut inside = |span: Span| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let width = u64::from(span.hi - span.lo) + 1;
         span.lo + (((state >> 32) * width) >> 32) as u32
     };
@@ -105,11 +99,8 @@ fn by_width<const W: usize>(boxes: &[RuleBox<W>]) -> Vec<Vec<RuleBox<W>>> {
     let wide = [0, half].map(|first| {
         let ends = move |b: &RuleBox<W>| {
             let words = &b.spans[first..first + half];
-            let join = |end: fn(&Span) -> u32| {
-                words
-                    .iter()
-                    .fold(0u128, |joined, span| joined << 32 | u128::from(end(span)))
-            };
+            let join =
+                |end: fn(&Span) -> u32| words.iter().fold(0u128, |joined, span| joined << 32 | u128::from(end(span)));
             (join(|s| s.lo), join(|s| s.hi))
         };
         let mut begins: Vec<u128> = boxes.iter().map(|b| ends(b).0).collect();
@@ -117,8 +108,7 @@ fn by_width<const W: usize>(boxes: &[RuleBox<W>]) -> Vec<Vec<RuleBox<W>>> {
         move |b: &RuleBox<W>| {
             let (lo, hi) = ends(b);
             // The first that begins with this rule does not count: equal addresses separate well.
-            let inside =
-                begins.partition_point(|&x| x <= hi) - begins.partition_point(|&x| x <= lo);
+            let inside = begins.partition_point(|&x| x <= hi) - begins.partition_point(|&x| x <= lo);
             inside * WIDE > begins.len()
         }
     });

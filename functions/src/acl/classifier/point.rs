@@ -41,8 +41,7 @@ impl<const W: usize> Point<W> {
     /// The point of a packet with ports whose fields, in the order of the dimensions, are `fields`.
     pub fn of(mut fields: [u32; W]) -> Self {
         let a = address_words::<W>();
-        let (sport, dport, protocol) =
-            (fields[a] as u16, fields[a + 1] as u16, fields[a + 2] as u8);
+        let (sport, dport, protocol) = (fields[a] as u16, fields[a + 1] as u16, fields[a + 2] as u8);
         let packed = packed(sport, dport, protocol, true);
         fields[..a].iter_mut().for_each(|word| *word ^= SIGN);
         (fields[W - 2], fields[W - 1]) = (packed as u32, (packed >> 32) as u32);
@@ -69,13 +68,7 @@ const SIGNS: u64 = (SIGN as u64) << 32 | SIGN as u64;
 impl From<&KeyV4> for Point<V4> {
     #[inline(always)]
     fn from(key: &KeyV4) -> Self {
-        let &KeyV4 {
-            sport,
-            dport,
-            protocol,
-            has_ports,
-            ..
-        } = key;
+        let &KeyV4 { sport, dport, protocol, has_ports, .. } = key;
         let parts = [
             two(key.src, key.dst) ^ SIGNS,
             two(sport.into(), dport.into()),
@@ -91,14 +84,7 @@ impl From<&KeyV4> for Point<V4> {
 impl From<&KeyV6> for Point<V6> {
     #[inline(always)]
     fn from(key: &KeyV6) -> Self {
-        let &KeyV6 {
-            src,
-            dst,
-            sport,
-            dport,
-            protocol,
-            has_ports,
-        } = key;
+        let &KeyV6 { src, dst, sport, dport, protocol, has_ports } = key;
         // The most significant word comes first.
         let half = |half: u64| half.rotate_left(32) ^ SIGNS;
         let parts = [
@@ -121,12 +107,7 @@ compile_error!("points are laid out for little-endian machines");
 
 /// The four 32-bit words of an IPv6 address, the most significant first.
 fn words(a: u128) -> [u32; 4] {
-    [
-        (a >> 96) as u32,
-        (a >> 64) as u32,
-        (a >> 32) as u32,
-        a as u32,
-    ]
+    [(a >> 96) as u32, (a >> 64) as u32, (a >> 32) as u32, a as u32]
 }
 
 /// An interval of one dimension, both ends included, in unsigned order.
@@ -137,10 +118,7 @@ pub struct Span {
 }
 
 impl Span {
-    const ALL: Self = Self {
-        lo: 0,
-        hi: u32::MAX,
-    };
+    const ALL: Self = Self { lo: 0, hi: u32::MAX };
 
     pub fn covers(&self, inner: &Self) -> bool {
         self.lo <= inner.lo && inner.hi <= self.hi
@@ -167,24 +145,14 @@ impl<const W: usize> RuleBox<W> {
         let a = address_words::<W>();
         let mut spans = whole::<W>();
         let ports = |p: Option<crate::acl::rule::Ports>| match p {
-            Some(p) => Span {
-                lo: p.first.into(),
-                hi: p.last.into(),
-            },
+            Some(p) => Span { lo: p.first.into(), hi: p.last.into() },
             None => spans[a],
         };
         let (sport, dport) = (ports(rule.sport), ports(rule.dport));
         spans[a] = sport;
         spans[a + 1] = dport;
-        spans[a + 2] = Span {
-            lo: rule.protocols.first.into(),
-            hi: rule.protocols.last.into(),
-        };
-        Self {
-            spans,
-            needs_ports: rule.needs_ports(),
-            index,
-        }
+        spans[a + 2] = Span { lo: rule.protocols.first.into(), hi: rule.protocols.last.into() };
+        Self { spans, needs_ports: rule.needs_ports(), index }
     }
 }
 
@@ -210,10 +178,7 @@ impl Family<V4> for Point<V4> {
         for (d, prefix) in [rule.src, rule.dst].into_iter().enumerate() {
             match prefix {
                 Some(Prefix::V4 { bits, length }) => {
-                    b.spans[d] = Span {
-                        lo: bits,
-                        hi: bits | !mask_v4(length),
-                    };
+                    b.spans[d] = Span { lo: bits, hi: bits | !mask_v4(length) };
                 }
                 Some(Prefix::V6 { .. }) => return None,
                 None => {}
@@ -231,10 +196,7 @@ impl Family<V6> for Point<V6> {
                 Some(Prefix::V6 { bits, length }) => {
                     let (first, last) = (words(bits), words(bits | !mask_v6(length)));
                     for w in 0..4 {
-                        b.spans[4 * address + w] = Span {
-                            lo: first[w],
-                            hi: last[w],
-                        };
+                        b.spans[4 * address + w] = Span { lo: first[w], hi: last[w] };
                     }
                 }
                 Some(Prefix::V4 { .. }) => return None,

@@ -33,10 +33,7 @@ pub fn best<const W: usize>(
     let stride = rules.len().div_ceil(SAMPLE);
     let parts = (rules.len() / 2).clamp(2, THRESHOLDS + 1);
     for (dimension, &whole) in region.iter().enumerate().take(dimensions::<W>()) {
-        let spans = rules
-            .iter()
-            .step_by(stride)
-            .map(|&r| boxes[r as usize].spans[dimension]);
+        let spans = rules.iter().step_by(stride).map(|&r| boxes[r as usize].spans[dimension]);
         let count = rules.len().div_ceil(stride);
         if let Some(split) = cut(dimension, spans, count, whole, parts, scratch)
             && found.as_ref().is_none_or(|best| split.cost < best.cost)
@@ -111,9 +108,7 @@ fn cut(
             }
             // Past this quantile: take what was found for it, or, if one mass of equal ends swallowed
             // its whole neighbourhood, this place.
-            let (_, _, place, begun, ended) = candidate
-                .take()
-                .unwrap_or((both, distance, place, begun, ended));
+            let (_, _, place, begun, ended) = candidate.take().unwrap_or((both, distance, place, begun, ended));
             if chosen.last().is_none_or(|&(last, ..)| last < place) {
                 chosen.push((place, begun, ended));
             }
@@ -140,11 +135,7 @@ fn cut(
         ended_before = ended;
     }
     let whole = count as f64;
-    Some(Split {
-        dimension,
-        thresholds: chosen.into_iter().map(|c| c.0).collect(),
-        cost: squares / (whole * whole),
-    })
+    Some(Split { dimension, thresholds: chosen.into_iter().map(|c| c.0).collect(), cost: squares / (whole * whole) })
 }
 
 #[cfg(test)]
@@ -154,14 +145,7 @@ mod tests {
     fn cut_of(spans: &[(u32, u32)], parts: usize) -> Option<(Vec<u32>, f64)> {
         let spans: Vec<Span> = spans.iter().map(|&(lo, hi)| Span { lo, hi }).collect();
         let region = Span { lo: 0, hi: 99 };
-        let split = cut(
-            0,
-            spans.iter().copied(),
-            spans.len(),
-            region,
-            parts,
-            &mut Vec::new(),
-        )?;
+        let split = cut(0, spans.iter().copied(), spans.len(), region, parts, &mut Vec::new())?;
         Some((split.thresholds, split.cost))
     }
 
@@ -176,16 +160,7 @@ mod tests {
 
     #[test]
     fn thresholds_avoid_what_many_rules_cross() {
-        let spans = [
-            (0, 49),
-            (0, 49),
-            (0, 49),
-            (10, 20),
-            (50, 99),
-            (50, 99),
-            (50, 99),
-            (60, 70),
-        ];
+        let spans = [(0, 49), (0, 49), (0, 49), (10, 20), (50, 99), (50, 99), (50, 99), (60, 70)];
         let (thresholds, cost) = cut_of(&spans, 2).unwrap();
         assert_eq!(thresholds, [49]);
         assert!((cost - 0.5).abs() < 1e-9);
@@ -202,9 +177,6 @@ mod tests {
         spans.push((10, 10));
         spans.push((90, 90));
         let (thresholds, _) = cut_of(&spans, 15).unwrap();
-        assert!(
-            thresholds.contains(&79) && thresholds.contains(&80),
-            "{thresholds:?}"
-        );
+        assert!(thresholds.contains(&79) && thresholds.contains(&80), "{thresholds:?}");
     }
 }

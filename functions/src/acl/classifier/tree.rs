@@ -78,10 +78,7 @@ impl<const W: usize> Tree<W> {
         }
         while arrivals > 0 {
             for &i in &arrived[..arrivals] {
-                let block = self
-                    .lines
-                    .as_ptr()
-                    .wrapping_add(at[usize::from(i) % BATCH] as usize);
+                let block = self.lines.as_ptr().wrapping_add(at[usize::from(i) % BATCH] as usize);
                 for line in 1..block_lines::<W>() {
                     lanes::prefetch(block.wrapping_add(line));
                 }
@@ -122,11 +119,7 @@ impl<const W: usize> Tree<W> {
             let block = &self.lines[start..start + block_lines::<W>()];
             blocks += 1;
             let link = block[block_lines::<W>() - 1].0[2 * LANES - 1];
-            next = if lanes::matching(block, point) == 0 && link >= LEAF {
-                link
-            } else {
-                EMPTY
-            };
+            next = if lanes::matching(block, point) == 0 && link >= LEAF { link } else { EMPTY };
         }
         (nodes, blocks)
     }

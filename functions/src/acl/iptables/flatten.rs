@@ -22,30 +22,12 @@ const MOST_DEPTH: usize = 1000;
 
 /// Rules for the packets that enter a chain.
 pub fn ruleset(table: &Table, name: &str, family: Family) -> Result<Ruleset, RuleError> {
-    let Some((&chain, policy)) = table
-        .names
-        .get(name)
-        .and_then(|chain| Some((chain, table.chains[*chain].policy?)))
+    let Some((&chain, policy)) = table.names.get(name).and_then(|chain| Some((chain, table.chains[*chain].policy?)))
     else {
-        let known: Vec<&str> = table
-            .chains
-            .iter()
-            .filter(|c| c.policy.is_some())
-            .map(|c| c.name.as_str())
-            .collect();
+        let known: Vec<&str> = table.chains.iter().filter(|c| c.policy.is_some()).map(|c| c.name.as_str()).collect();
         let message = format!("the `filter` table has no built-in chain `{name}`");
-        let error = RuleError {
-            line: 1,
-            column: 1,
-            width: 0,
-            message,
-            hint: None,
-        };
-        return Err(if known.is_empty() {
-            error
-        } else {
-            error.hint(format!("it has {}", known.join(", ")))
-        });
+        let error = RuleError { line: 1, column: 1, width: 0, message, hint: None };
+        return Err(if known.is_empty() { error } else { error.hint(format!("it has {}", known.join(", "))) });
     };
     without_loops(table)?;
     let mut left_out = Vec::new();
@@ -56,22 +38,13 @@ pub fn ruleset(table: &Table, name: &str, family: Family) -> Result<Ruleset, Rul
         }
         left_out.extend_from_slice(&chain.left_out);
     }
-    let mut walk = Walk {
-        table,
-        policy,
-        end: table.chains[chain].line,
-        rules: Vec::new(),
-        steps: 0,
-    };
+    let mut walk = Walk { table, policy, end: table.chains[chain].line, rules: Vec::new(), steps: 0 };
     let all = Region::all(family);
     let decided = walk.chain(chain, 0, all, &[], 0)?;
     if !decided {
         walk.verdict(policy, all, walk.end)?;
     }
-    Ok(Ruleset {
-        rules: walk.rules,
-        left_out,
-    })
+    Ok(Ruleset { rules: walk.rules, left_out })
 }
 
 /// The chains that a chain leads to, itself included, in the order of the file.
@@ -80,15 +53,10 @@ fn reached(table: &Table, from: usize) -> Vec<usize> {
     let mut open = vec![from];
     while let Some(chain) = open.pop() {
         if !std::mem::replace(&mut reached[chain], true) {
-            open.extend(
-                table.chains[chain]
-                    .rules
-                    .iter()
-                    .filter_map(|entry| match entry.target {
-                        Target::Jump(next) | Target::Goto(next) => Some(next),
-                        Target::Verdict(_) | Target::Return => None,
-                    }),
-            );
+            open.extend(table.chains[chain].rules.iter().filter_map(|entry| match entry.target {
+                Target::Jump(next) | Target::Goto(next) => Some(next),
+                Target::Verdict(_) | Target::Return => None,
+            }));
         }
     }
     (0..reached.len()).filter(|&chain| reached[chain]).collect()
@@ -121,11 +89,7 @@ impl Walk<'_> {
         let table = self.table;
         for (place, entry) in table.chains[chain].rules.iter().enumerate().skip(from) {
             self.bound(depth, entry.line)?;
-            let regions: Vec<Region> = entry
-                .regions
-                .iter()
-                .filter_map(|r| r.intersect(&region))
-                .collect();
+            let regions: Vec<Region> = entry.regions.iter().filter_map(|r| r.intersect(&region)).collect();
             for part in regions {
                 self.steps += 1;
                 let whole = part == region;
@@ -176,42 +140,20 @@ impl Walk<'_> {
     }
 
     fn verdict(&mut self, action: Action, region: Region, line: u32) -> Result<(), RuleError> {
-        let Region {
-            src,
-            dst,
-            mut sport,
-            dport,
-            protocols,
-        } = region;
+        let Region { src, dst, mut sport, dport, protocols } = region;
         if sport == Some(Ports::ALL) && dport.is_some() {
             // The other port already asks that the packet has ports.
             sport = None;
         }
-        self.rules.push(Rule {
-            action,
-            src: Some(src),
-            dst: Some(dst),
-            sport,
-            dport,
-            protocols,
-            line,
-        });
+        self.rules.push(Rule { action, src: Some(src), dst: Some(dst), sport, dport, protocols, line });
         self.bound(0, line)
     }
 
     fn bound(&self, depth: usize, line: u32) -> Result<(), RuleError> {
         if self.rules.len() > MOST_RULES || self.steps > MOST_STEPS || depth > MOST_DEPTH {
             let message = "the chains expand to too many rules".to_string();
-            let error = RuleError {
-                line,
-                column: 1,
-                width: 0,
-                message,
-                hint: None,
-            };
-            return Err(
-                error.hint("`RETURN` under many different conditions multiplies what follows")
-            );
+            let error = RuleError { line, column: 1, width: 0, message, hint: None };
+            return Err(error.hint("`RETURN` under many different conditions multiplies what follows"));
         }
         Ok(())
     }
@@ -223,29 +165,16 @@ fn without_loops(table: &Table) -> Result<(), RuleError> {
     let mut open: Vec<usize> = (0..table.chains.len()).collect();
     loop {
         let before = open.len();
-        let kept: Vec<usize> = open
-            .iter()
-            .copied()
-            .filter(|&c| leads_to(table, c, &open).is_some())
-            .collect();
+        let kept: Vec<usize> = open.iter().copied().filter(|&c| leads_to(table, c, &open).is_some()).collect();
         open = kept;
         if open.len() == before {
             break;
         }
     }
-    match open
-        .first()
-        .and_then(|&chain| Some((chain, leads_to(table, chain, &open)?)))
-    {
+    match open.first().and_then(|&chain| Some((chain, leads_to(table, chain, &open)?))) {
         Some((chain, line)) => {
             let message = format!("the chain `{}` leads into a loop", table.chains[chain].name);
-            Err(RuleError {
-                line,
-                column: 1,
-                width: 0,
-                message,
-                hint: None,
-            })
+            Err(RuleError { line, column: 1, width: 0, message, hint: None })
         }
         None => Ok(()),
     }
@@ -253,13 +182,8 @@ fn without_loops(table: &Table) -> Result<(), RuleError> {
 
 /// Line of a rule of `chain` that leads to one of the chains in `others` (ascending).
 fn leads_to(table: &Table, chain: usize, others: &[usize]) -> Option<u32> {
-    table.chains[chain]
-        .rules
-        .iter()
-        .find_map(|entry| match entry.target {
-            Target::Jump(next) | Target::Goto(next) if others.binary_search(&next).is_ok() => {
-                Some(entry.line)
-            }
-            _ => None,
-        })
+    table.chains[chain].rules.iter().find_map(|entry| match entry.target {
+        Target::Jump(next) | Target::Goto(next) if others.binary_search(&next).is_ok() => Some(entry.line),
+        _ => None,
+    })
 }

@@ -34,16 +34,7 @@ const GOING_ON: [&str; 20] = [
 ];
 
 /// Matches that change nothing, or only say which options follow.
-const PLAIN: [&str; 8] = [
-    "comment",
-    "multiport",
-    "iprange",
-    "icmp",
-    "icmp6",
-    "icmpv6",
-    "ah",
-    "esp",
-];
+const PLAIN: [&str; 8] = ["comment", "multiport", "iprange", "icmp", "icmp6", "icmpv6", "ah", "esp"];
 
 /// Matches of a protocol with ports: false for a packet whose ports cannot be read.
 const WITH_PORTS: [&str; 5] = ["tcp", "udp", "udplite", "sctp", "dccp"];
@@ -89,29 +80,17 @@ pub fn read(
         module: None,
     };
     reader.options()?;
-    let Reader {
-        regions,
-        target,
-        beyond,
-        ..
-    } = reader;
+    let Reader { regions, target, beyond, .. } = reader;
     let Some(Some(target)) = target else {
         return Ok(Read::WithoutEffect);
     };
     if let Some((name, _)) = beyond.iter().find(|(name, _)| leave_out.contains(name)) {
-        return Ok(Read::LeftOut(LeftOut {
-            line: append.line,
-            name: name.clone(),
-        }));
+        return Ok(Read::LeftOut(LeftOut { line: append.line, name: name.clone() }));
     }
     if let Some((_, error)) = beyond.into_iter().next() {
         return Ok(Read::Beyond(error));
     }
-    Ok(Read::Rule(Entry {
-        line: append.line,
-        regions,
-        target,
-    }))
+    Ok(Read::Rule(Entry { line: append.line, regions, target }))
 }
 
 impl<'a> Reader<'a> {
@@ -126,9 +105,7 @@ impl<'a> Reader<'a> {
             };
             self.option(option, not)?;
             if self.regions.len() > MOST_REGIONS {
-                return Err(option.error(format!(
-                    "the matches up to here are more than {MOST_REGIONS} rules"
-                )));
+                return Err(option.error(format!("the matches up to here are more than {MOST_REGIONS} rules")));
             }
         }
         Ok(())
@@ -140,17 +117,11 @@ impl<'a> Reader<'a> {
                 let word = self.value(option)?;
                 self.protocol(word, not)?;
             }
-            "-s" | "--source" | "--src" => {
-                self.addresses(option, not, |region, p| region.src = p)?
-            }
-            "-d" | "--destination" | "--dst" => {
-                self.addresses(option, not, |region, p| region.dst = p)?
-            }
+            "-s" | "--source" | "--src" => self.addresses(option, not, |region, p| region.src = p)?,
+            "-d" | "--destination" | "--dst" => self.addresses(option, not, |region, p| region.dst = p)?,
             "--src-range" => self.range(option, not, |region, p| region.src = p)?,
             "--dst-range" => self.range(option, not, |region, p| region.dst = p)?,
-            "--sport" | "--source-port" | "--sports" | "--source-ports" => {
-                self.ports(option, not, true, false)?
-            }
+            "--sport" | "--source-port" | "--sports" | "--source-ports" => self.ports(option, not, true, false)?,
             "--dport" | "--destination-port" | "--dports" | "--destination-ports" => {
                 self.ports(option, not, false, true)?;
             }
@@ -160,10 +131,7 @@ impl<'a> Reader<'a> {
                 let word = self.value(option)?;
                 self.module = Some(word);
                 if WITH_PORTS.contains(&word.text.as_str()) {
-                    let any = Region {
-                        sport: Some(Ports::ALL),
-                        ..Region::all(self.family)
-                    };
+                    let any = Region { sport: Some(Ports::ALL), ..Region::all(self.family) };
                     self.regions = product(&self.regions, &[any]);
                 } else if !PLAIN.contains(&word.text.as_str()) {
                     self.beyond(option, &word.text);
@@ -191,11 +159,7 @@ impl<'a> Reader<'a> {
             text if self.target.is_some() && text.starts_with('-') => self.skip_values(),
             text if text.starts_with("--") => {
                 // An option of the last match; one of a match that was read names itself.
-                let own = self
-                    .module
-                    .filter(|m| !known(m))
-                    .map_or(&text[2..], |m| m.text.as_str())
-                    .to_string();
+                let own = self.module.filter(|m| !known(m)).map_or(&text[2..], |m| m.text.as_str()).to_string();
                 self.beyond(option, &own);
             }
             _ => return Err(option.unexpected("an option such as `-p`, `-s`, `-m` or `-j`")),
@@ -213,20 +177,13 @@ impl<'a> Reader<'a> {
 
     /// Passes over the values of an option.
     fn skip_values(&mut self) {
-        while self
-            .words
-            .as_slice()
-            .first()
-            .is_some_and(|word| !word.text.starts_with('-') && word.text != "!")
-        {
+        while self.words.as_slice().first().is_some_and(|word| !word.text.starts_with('-') && word.text != "!") {
             self.words.next();
         }
     }
 
     fn value(&mut self, option: &Word) -> Result<&'a Word, RuleError> {
-        self.words
-            .next()
-            .ok_or_else(|| option.error(format!("expected a value behind `{}`", option.text)))
+        self.words.next().ok_or_else(|| option.error(format!("expected a value behind `{}`", option.text)))
     }
 
     fn target(&mut self, word: &Word) -> Result<Option<Target>, RuleError> {
@@ -238,8 +195,7 @@ impl<'a> Reader<'a> {
                 Some(&chain) => Target::Jump(chain),
                 None if GOING_ON.contains(&name) => return Ok(None),
                 None if name.chars().all(|c| c.is_ascii_uppercase()) => {
-                    let error =
-                        word.error(format!("the target `{name}` is neither permit nor deny"));
+                    let error = word.error(format!("the target `{name}` is neither permit nor deny"));
                     return Err(error.nearest(name, ["accept", "drop", "reject", "return"]));
                 }
                 None => return Err(unknown_chain(word, self.table)),
@@ -251,11 +207,7 @@ impl<'a> Reader<'a> {
         let number = values::protocol(word)?;
         // iptables(8): "The number zero is equivalent to all."
         if number == 0 {
-            return if not {
-                Err(word.error("no packet has a protocol other than all"))
-            } else {
-                Ok(())
-            };
+            return if not { Err(word.error("no packet has a protocol other than all")) } else { Ok(()) };
         }
         let protocols = if not {
             [(0, number - 1), (number.saturating_add(1), u8::MAX)]
@@ -267,20 +219,12 @@ impl<'a> Reader<'a> {
             vec![Protocols::one(number)]
         };
         let all = Region::all(self.family);
-        let regions: Vec<_> = protocols
-            .into_iter()
-            .map(|protocols| Region { protocols, ..all })
-            .collect();
+        let regions: Vec<_> = protocols.into_iter().map(|protocols| Region { protocols, ..all }).collect();
         self.regions = product(&self.regions, &regions);
         Ok(())
     }
 
-    fn addresses(
-        &mut self,
-        option: &Word,
-        not: bool,
-        set: fn(&mut Region, Prefix),
-    ) -> Result<(), RuleError> {
+    fn addresses(&mut self, option: &Word, not: bool, set: fn(&mut Region, Prefix)) -> Result<(), RuleError> {
         let word = self.value(option)?;
         let mut prefixes = Vec::new();
         for item in word.text.split(',') {
@@ -296,21 +240,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn range(
-        &mut self,
-        option: &Word,
-        not: bool,
-        set: fn(&mut Region, Prefix),
-    ) -> Result<(), RuleError> {
+    fn range(&mut self, option: &Word, not: bool, set: fn(&mut Region, Prefix)) -> Result<(), RuleError> {
         let word = self.value(option)?;
-        let (first, last) = word
-            .text
-            .split_once('-')
-            .unwrap_or((&word.text, &word.text));
-        let (first, last) = (
-            values::address(word, first, self.family)?,
-            values::address(word, last, self.family)?,
-        );
+        let (first, last) = word.text.split_once('-').unwrap_or((&word.text, &word.text));
+        let (first, last) = (values::address(word, first, self.family)?, values::address(word, last, self.family)?);
         if first > last {
             return Err(word.error("the range is empty"));
         }
@@ -339,40 +272,19 @@ impl<'a> Reader<'a> {
             set(&mut region, prefix);
             region
         };
-        self.regions = product(
-            &self.regions,
-            &prefixes.iter().map(region).collect::<Vec<_>>(),
-        );
+        self.regions = product(&self.regions, &prefixes.iter().map(region).collect::<Vec<_>>());
     }
 
     /// Ports of the source, of the destination, or of either.
-    fn ports(
-        &mut self,
-        option: &Word,
-        not: bool,
-        source: bool,
-        destination: bool,
-    ) -> Result<(), RuleError> {
+    fn ports(&mut self, option: &Word, not: bool, source: bool, destination: bool) -> Result<(), RuleError> {
         let word = self.value(option)?;
         let mut ranges = values::ports(word)?;
         if not {
             ranges = other_ports(&ranges);
         }
         let all = Region::all(self.family);
-        let sources: Vec<_> = ranges
-            .iter()
-            .map(|&p| Region {
-                sport: Some(p),
-                ..all
-            })
-            .collect();
-        let destinations: Vec<_> = ranges
-            .iter()
-            .map(|&p| Region {
-                dport: Some(p),
-                ..all
-            })
-            .collect();
+        let sources: Vec<_> = ranges.iter().map(|&p| Region { sport: Some(p), ..all }).collect();
+        let destinations: Vec<_> = ranges.iter().map(|&p| Region { dport: Some(p), ..all }).collect();
         let regions = match (source, destination) {
             // Neither of the two, or either.
             (true, true) if not => product(&sources, &destinations),

@@ -43,11 +43,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            chain: "FORWARD".into(),
-            family: None,
-            leave_out: Vec::new(),
-        }
+        Self { chain: "FORWARD".into(), family: None, leave_out: Vec::new() }
     }
 }
 

@@ -20,13 +20,7 @@ impl Region {
             Family::V4 => Prefix::v4(0, 0),
             Family::V6 => Prefix::v6(0, 0),
         };
-        Self {
-            src: any,
-            dst: any,
-            sport: None,
-            dport: None,
-            protocols: Protocols::ALL,
-        }
+        Self { src: any, dst: any, sport: None, dport: None, protocols: Protocols::ALL }
     }
 
     /// The packets in both, if there can be any.
@@ -46,11 +40,7 @@ impl Region {
 }
 
 fn narrower(a: Prefix, b: Prefix) -> Option<Prefix> {
-    if a.contains(&b) {
-        Some(b)
-    } else {
-        b.contains(&a).then_some(a)
-    }
+    if a.contains(&b) { Some(b) } else { b.contains(&a).then_some(a) }
 }
 
 /// Ports in both; the outer `None` says there are none, the inner that ports do not matter.
@@ -66,9 +56,7 @@ fn common(a: Option<Ports>, b: Option<Ports>) -> Option<Option<Ports>> {
 
 /// The packets in one box of `a` and one of `b`.
 pub fn product(a: &[Region], b: &[Region]) -> Vec<Region> {
-    a.iter()
-        .flat_map(|a| b.iter().filter_map(|b| a.intersect(b)))
-        .collect()
+    a.iter().flat_map(|a| b.iter().filter_map(|b| a.intersect(b))).collect()
 }
 
 /// Ports in none of the ranges, as ranges in order.
@@ -79,18 +67,12 @@ pub fn other_ports(ranges: &[Ports]) -> Vec<Ports> {
     let mut next = 0u32;
     for range in ranges {
         if u32::from(range.first) > next {
-            rest.push(Ports {
-                first: next as u16,
-                last: range.first - 1,
-            });
+            rest.push(Ports { first: next as u16, last: range.first - 1 });
         }
         next = next.max(u32::from(range.last) + 1);
     }
     if next <= u32::from(u16::MAX) {
-        rest.push(Ports {
-            first: next as u16,
-            last: u16::MAX,
-        });
+        rest.push(Ports { first: next as u16, last: u16::MAX });
     }
     rest
 }
@@ -131,21 +113,11 @@ mod tests {
     #[test]
     fn a_range_of_addresses_is_a_few_networks() {
         let text = |first, last, family| {
-            networks(first, last, family)
-                .iter()
-                .map(Prefix::to_string)
-                .collect::<Vec<_>>()
-                .join(" ")
+            networks(first, last, family).iter().map(Prefix::to_string).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(
-            text(0x0a00_0001, 0x0a00_0006, Family::V4),
-            "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6"
-        );
+        assert_eq!(text(0x0a00_0001, 0x0a00_0006, Family::V4), "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6");
         assert_eq!(text(0, u32::MAX.into(), Family::V4), "0.0.0.0/0");
-        assert_eq!(
-            text(u32::MAX.into(), u32::MAX.into(), Family::V4),
-            "255.255.255.255"
-        );
+        assert_eq!(text(u32::MAX.into(), u32::MAX.into(), Family::V4), "255.255.255.255");
         assert_eq!(text(0, u128::MAX, Family::V6), "::/0");
         assert_eq!(networks(1, u128::MAX - 1, Family::V6).len(), 254);
     }
@@ -153,10 +125,7 @@ mod tests {
     #[test]
     fn other_ports_are_all_the_rest() {
         let p = |first, last| Ports { first, last };
-        assert_eq!(
-            other_ports(&[p(80, 90), p(10, 20), p(85, 95)]),
-            [p(0, 9), p(21, 79), p(96, 65535)]
-        );
+        assert_eq!(other_ports(&[p(80, 90), p(10, 20), p(85, 95)]), [p(0, 9), p(21, 79), p(96, 65535)]);
         assert_eq!(other_ports(&[p(0, 65535)]), []);
         assert_eq!(other_ports(&[p(0, 7), p(9, 65535)]), [p(8, 8)]);
     }

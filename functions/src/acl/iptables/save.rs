@@ -50,9 +50,7 @@ pub enum Target {
 
 /// The family that the text says it is about.
 pub fn family(text: &str) -> Family {
-    let generator = text
-        .lines()
-        .find(|line| line.starts_with('#') && line.contains("tables"));
+    let generator = text.lines().find(|line| line.starts_with('#') && line.contains("tables"));
     match generator {
         Some(line) if line.contains("ip6tables") => Family::V6,
         _ => Family::V4,
@@ -76,9 +74,7 @@ pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, 
                 Some(true) => lines.push(words),
                 Some(false) => {}
                 None => {
-                    return Err(first
-                        .unexpected("a table such as `*filter`")
-                        .hint("save with `iptables-save`"));
+                    return Err(first.unexpected("a table such as `*filter`").hint("save with `iptables-save`"));
                 }
             }
         }
@@ -91,11 +87,7 @@ pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, 
     }
     for words in lines.iter().filter(|words| !words[0].text.starts_with(':')) {
         // `iptables-save -c` puts counters before the rule.
-        let words = if words[0].text.starts_with('[') {
-            &words[1..]
-        } else {
-            &words[..]
-        };
+        let words = if words[0].text.starts_with('[') { &words[1..] } else { &words[..] };
         let [append, chain, rest @ ..] = words else {
             return Err(line_error(words, lines.first()));
         };
@@ -118,22 +110,13 @@ pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, 
 fn line_error(words: &[Word], first: Option<&Vec<Word>>) -> RuleError {
     match words.first().or(first.and_then(|words| words.first())) {
         Some(word) => word.error("expected a rule such as `-A FORWARD -j ACCEPT`"),
-        None => RuleError {
-            line: 1,
-            column: 1,
-            width: 0,
-            message: "expected a rule".into(),
-            hint: None,
-        },
+        None => RuleError { line: 1, column: 1, width: 0, message: "expected a rule".into(), hint: None },
     }
 }
 
 pub fn unknown_chain(word: &Word, table: &Table) -> RuleError {
     let error = word.error(format!("there is no chain `{}`", word.text));
-    error.nearest(
-        &word.text,
-        table.chains.iter().map(|chain| chain.name.as_str()),
-    )
+    error.nearest(&word.text, table.chains.iter().map(|chain| chain.name.as_str()))
 }
 
 fn declare(table: &mut Table, name: &str, words: &[Word]) -> Result<(), RuleError> {
@@ -143,17 +126,10 @@ fn declare(table: &mut Table, name: &str, words: &[Word]) -> Result<(), RuleErro
         Some("DROP") => Some(Action::Deny),
         Some("-") => None,
         _ => {
-            return Err(words
-                .get(1)
-                .unwrap_or(word)
-                .unexpected("the chain's policy: `ACCEPT`, `DROP` or `-`"));
+            return Err(words.get(1).unwrap_or(word).unexpected("the chain's policy: `ACCEPT`, `DROP` or `-`"));
         }
     };
-    if table
-        .names
-        .insert(name.to_string(), table.chains.len())
-        .is_some()
-    {
+    if table.names.insert(name.to_string(), table.chains.len()).is_some() {
         return Err(word.error(format!("the chain `{name}` is declared twice")));
     }
     table.chains.push(Chain {
@@ -181,12 +157,7 @@ fn words(line: &str, number: u32) -> Result<Vec<Word>, RuleError> {
             continue;
         }
         if !open {
-            words.push(Word {
-                text: String::new(),
-                line: number,
-                column,
-                width: 0,
-            });
+            words.push(Word { text: String::new(), line: number, column, width: 0 });
             open = true;
         }
         let Some(word) = words.last_mut() else {

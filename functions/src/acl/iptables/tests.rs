@@ -10,10 +10,7 @@ use crate::acl::synthetic::Random;
 
 fn printed(text: &str) -> String {
     let set = read(text, &Options::default()).unwrap();
-    set.rules
-        .iter()
-        .map(|rule| format!("{}: {rule}\n", rule.line))
-        .collect()
+    set.rules.iter().map(|rule| format!("{}: {rule}\n", rule.line)).collect()
 }
 
 #[track_caller]
@@ -54,25 +51,11 @@ COMMIT
          8: deny any from 0.0.0.0/0 to 0.0.0.0/0\n"
     );
     // INPUT is another matter: it looks at connections.
-    let mut options = Options {
-        chain: "INPUT".into(),
-        ..Options::default()
-    };
-    assert!(
-        read(text, &options)
-            .unwrap_err()
-            .message
-            .contains("`conntrack`")
-    );
+    let mut options = Options { chain: "INPUT".into(), ..Options::default() };
+    assert!(read(text, &options).unwrap_err().message.contains("`conntrack`"));
     options.leave_out.push("conntrack".into());
     let set = read(text, &options).unwrap();
-    assert_eq!(
-        set.left_out,
-        [LeftOut {
-            line: 10,
-            name: "conntrack".into()
-        }]
-    );
+    assert_eq!(set.left_out, [LeftOut { line: 10, name: "conntrack".into() }]);
     assert_eq!(set.rules.len(), 1);
 }
 
@@ -113,78 +96,31 @@ fn ip6tables_is_known_by_its_head() {
 #[test]
 fn what_cannot_be_expressed_is_named() {
     for (rules, message) in [
-        (
-            "-A FORWARD -p tcp -m tcp --tcp-flags SYN,ACK SYN -j DROP",
-            "line 4, column 26: `tcp-flags` looks at",
-        ),
-        (
-            "-A FORWARD -i eth0 -j DROP",
-            "line 4, column 12: `in-interface` looks at",
-        ),
-        (
-            "-A FORWARD -m limit --limit 3/s -j ACCEPT",
-            "line 4, column 12: `limit` looks at",
-        ),
-        (
-            "-A FORWARD -m set --match-set x src -j ACCEPT",
-            "line 4, column 12: `set` looks at",
-        ),
-        (
-            "-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT",
-            "line 4, column 28: `icmp-type` looks at",
-        ),
-        (
-            "-A FORWARD -j NFQUEUE --queue-num 1",
-            "line 4, column 15: the target `NFQUEUE` is neither permit nor deny",
-        ),
-        (
-            "-A FORWARD -j usr",
-            "line 4, column 15: there is no chain `usr`; did you mean `user`?",
-        ),
-        (
-            "-A FORWRD -j DROP",
-            "line 4, column 4: there is no chain `FORWRD`; did you mean `FORWARD`?",
-        ),
-        (
-            "-A FORWARD -s 1.2.3.4/255.0.255.0 -j DROP",
-            "line 4, column 15: a netmask with gaps",
-        ),
-        (
-            "-A FORWARD -s ::1 -j DROP",
-            "line 4, column 15: expected an IPv4 address",
-        ),
+        ("-A FORWARD -p tcp -m tcp --tcp-flags SYN,ACK SYN -j DROP", "line 4, column 26: `tcp-flags` looks at"),
+        ("-A FORWARD -i eth0 -j DROP", "line 4, column 12: `in-interface` looks at"),
+        ("-A FORWARD -m limit --limit 3/s -j ACCEPT", "line 4, column 12: `limit` looks at"),
+        ("-A FORWARD -m set --match-set x src -j ACCEPT", "line 4, column 12: `set` looks at"),
+        ("-A FORWARD -p icmp -m icmp --icmp-type 8 -j ACCEPT", "line 4, column 28: `icmp-type` looks at"),
+        ("-A FORWARD -j NFQUEUE --queue-num 1", "line 4, column 15: the target `NFQUEUE` is neither permit nor deny"),
+        ("-A FORWARD -j usr", "line 4, column 15: there is no chain `usr`; did you mean `user`?"),
+        ("-A FORWRD -j DROP", "line 4, column 4: there is no chain `FORWRD`; did you mean `FORWARD`?"),
+        ("-A FORWARD -s 1.2.3.4/255.0.255.0 -j DROP", "line 4, column 15: a netmask with gaps"),
+        ("-A FORWARD -s ::1 -j DROP", "line 4, column 15: expected an IPv4 address"),
         (
             "-A FORWARD -p tcpp -j DROP",
             "line 4, column 15: expected a protocol (a name or 0 to 255), found `tcpp`; did you mean `tcp`?",
         ),
-        (
-            "-A FORWARD -p tcp --dport 9:7 -j DROP",
-            "line 4, column 27: the range `9:7` is empty",
-        ),
-        (
-            "-A FORWARD -m comment --comment \"x -j DROP",
-            "line 4, column 33: the quote is not closed",
-        ),
-        (
-            "-A FORWARD -p",
-            "line 4, column 12: expected a value behind `-p`",
-        ),
-        (
-            "-A user -j user",
-            "line 4, column 1: the chain `user` leads into a loop",
-        ),
+        ("-A FORWARD -p tcp --dport 9:7 -j DROP", "line 4, column 27: the range `9:7` is empty"),
+        ("-A FORWARD -m comment --comment \"x -j DROP", "line 4, column 33: the quote is not closed"),
+        ("-A FORWARD -p", "line 4, column 12: expected a value behind `-p`"),
+        ("-A user -j user", "line 4, column 1: the chain `user` leads into a loop"),
         ("-X", "line 4, column 1: expected a rule such as"),
     ] {
         let error = error(rules);
         assert!(error.starts_with(message), "{rules}\n{error}");
     }
-    let none = read("*filter\n:INPUT DROP\nCOMMIT", &Options::default())
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        none,
-        "line 1, column 1: the `filter` table has no built-in chain `FORWARD`; it has INPUT"
-    );
+    let none = read("*filter\n:INPUT DROP\nCOMMIT", &Options::default()).unwrap_err().to_string();
+    assert_eq!(none, "line 1, column 1: the `filter` table has no built-in chain `FORWARD`; it has INPUT");
 }
 
 #[test]
@@ -192,16 +128,8 @@ fn chains_that_multiply_end_in_an_error() {
     let mut text = String::from("*filter\n:FORWARD DROP [0:0]\n");
     for i in 0..120 {
         let _ = writeln!(text, ":c{i} - [0:0]\n-A FORWARD -j c{i}");
-        let _ = writeln!(
-            text,
-            "-A c{i} -p tcp -m multiport --dports {},{} -j RETURN",
-            i * 3 + 1,
-            i * 3 + 2
-        );
-        let _ = writeln!(
-            text,
-            "-A c{i} -s {i}.0.0.0/8 -j RETURN\n-A c{i} -d {i}.0.0.0/8 -j DROP"
-        );
+        let _ = writeln!(text, "-A c{i} -p tcp -m multiport --dports {},{} -j RETURN", i * 3 + 1, i * 3 + 2);
+        let _ = writeln!(text, "-A c{i} -s {i}.0.0.0/8 -j RETURN\n-A c{i} -d {i}.0.0.0/8 -j DROP");
     }
     text.push_str("COMMIT\n");
     let start = std::time::Instant::now();
@@ -226,11 +154,7 @@ struct Step {
 }
 
 fn negated(random: &mut Random, text: String, ask: impl Fn(&KeyV4) -> bool + 'static) -> Condition {
-    if random.below(3) == 0 {
-        (format!("! {text}"), Box::new(move |k| !ask(k)))
-    } else {
-        (text, Box::new(ask))
-    }
+    if random.below(3) == 0 { (format!("! {text}"), Box::new(move |k| !ask(k))) } else { (text, Box::new(ask)) }
 }
 
 fn conditions(random: &mut Random) -> Vec<Condition> {
@@ -246,13 +170,8 @@ fn conditions(random: &mut Random) -> Vec<Condition> {
             2 => {
                 let (first, size) = (random.below(8), random.below(6));
                 let side = if source { "src" } else { "dst" };
-                let text = format!(
-                    "-m iprange --{side}-range 10.0.0.{first}-10.0.0.{}",
-                    first + size
-                );
-                let ask = move |k: &KeyV4| {
-                    (first..=first + size).contains(&of(k).wrapping_sub(0x0a00_0000))
-                };
+                let text = format!("-m iprange --{side}-range 10.0.0.{first}-10.0.0.{}", first + size);
+                let ask = move |k: &KeyV4| (first..=first + size).contains(&of(k).wrapping_sub(0x0a00_0000));
                 if random.below(3) == 0 {
                     all.push((text.replace("--", "! --"), Box::new(move |k| !ask(k))));
                 } else {
@@ -264,44 +183,30 @@ fn conditions(random: &mut Random) -> Vec<Condition> {
     }
     let protocol = [6, 17, 1][random.below(3) as usize];
     match random.below(4) {
-        0 => all.push(negated(random, format!("-p {protocol}"), move |k| {
-            k.protocol == protocol
-        })),
+        0 => all.push(negated(random, format!("-p {protocol}"), move |k| k.protocol == protocol)),
         1 if protocol != 1 => {
-            let (name, option) = (
-                if protocol == 6 { "tcp" } else { "udp" },
-                ["sport", "dport"][random.below(2) as usize],
-            );
+            let (name, option) =
+                (if protocol == 6 { "tcp" } else { "udp" }, ["sport", "dport"][random.below(2) as usize]);
             let (first, size) = (random.below(8) as u16, random.below(4) as u16);
             let not = random.below(3) == 0;
             let bang = if not { "! " } else { "" };
-            let text = format!(
-                "-p {name} -m {name} {bang}--{option} {first}:{}",
-                first + size
-            );
+            let text = format!("-p {name} -m {name} {bang}--{option} {first}:{}", first + size);
             let ask = move |k: &KeyV4| {
                 let port = if option == "sport" { k.sport } else { k.dport };
-                k.protocol == protocol
-                    && k.has_ports
-                    && (first..=first + size).contains(&port) != not
+                k.protocol == protocol && k.has_ports && (first..=first + size).contains(&port) != not
             };
             all.push((text, Box::new(ask)));
         }
         2 => {
             let option = ["sports", "dports", "ports"][random.below(3) as usize];
-            let ports = [
-                random.below(9) as u16,
-                random.below(9) as u16,
-                random.below(9) as u16,
-            ];
+            let ports = [random.below(9) as u16, random.below(9) as u16, random.below(9) as u16];
             let not = random.below(3) == 0;
             let bang = if not { "! " } else { "" };
             let [a, b, c] = ports;
             let text = format!("-p tcp -m multiport {bang}--{option} {a},{b}:{},{c}", b + 1);
             let ask = move |k: &KeyV4| {
                 let one = |p: u16| p == a || p == b || p == b + 1 || p == c;
-                let either =
-                    option != "dports" && one(k.sport) || option != "sports" && one(k.dport);
+                let either = option != "dports" && one(k.sport) || option != "sports" && one(k.dport);
                 k.protocol == 6 && k.has_ports && either != not
             };
             all.push((text, Box::new(ask)));
@@ -350,10 +255,7 @@ fn random_chains_give_the_kernels_verdicts() {
                             _ if later < count => To::Jump(later),
                             _ => To::Return,
                         };
-                        Step {
-                            conditions: conditions(&mut random),
-                            to,
-                        }
+                        Step { conditions: conditions(&mut random), to }
                     })
                     .collect()
             })
@@ -398,11 +300,7 @@ fn random_chains_give_the_kernels_verdicts() {
                 has_ports: ports,
             };
             let expected = follow(&chains, 0, &key).unwrap_or(Action::Deny);
-            let found = set
-                .rules
-                .iter()
-                .find(|rule| rule.matches_v4(&key))
-                .map(|rule| rule.action);
+            let found = set.rules.iter().find(|rule| rule.matches_v4(&key)).map(|rule| rule.action);
             assert_eq!(found, Some(expected), "{key:?}\n{text}{:#?}", set.rules);
             checked += 1;
         }

@@ -50,14 +50,9 @@ pub fn ports(word: &Word) -> Result<Vec<Ports>, RuleError> {
         let (first, last) = item.split_once(':').unwrap_or((item, item));
         let number = |text: &str, open: u16| match text {
             "" if item.contains(':') => Ok(open),
-            text => text
-                .parse()
-                .map_err(|_| word.unexpected("ports such as `80`, `80:443` or `80,443`")),
+            text => text.parse().map_err(|_| word.unexpected("ports such as `80`, `80:443` or `80,443`")),
         };
-        let range = Ports {
-            first: number(first, 0)?,
-            last: number(last, u16::MAX)?,
-        };
+        let range = Ports { first: number(first, 0)?, last: number(last, u16::MAX)? };
         if range.first > range.last {
             return Err(word.error(format!("the range `{item}` is empty")));
         }
@@ -73,8 +68,7 @@ pub fn protocol(word: &Word) -> Result<u8, RuleError> {
         Err(_) if word.text.eq_ignore_ascii_case("all") => 0,
         Err(_) => protocol::number(&word.text).ok_or_else(|| {
             let known = protocol::NAMES.iter().map(|&(name, _)| name);
-            word.unexpected("a protocol (a name or 0 to 255)")
-                .nearest(&word.text, known)
+            word.unexpected("a protocol (a name or 0 to 255)").nearest(&word.text, known)
         })?,
     })
 }

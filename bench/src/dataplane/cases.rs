@@ -1,0 +1,179 @@
+//! The cases: what traffic runs through which functions, what bar each is held to, what peers need.
+
+use catena_functions::Value;
+
+use crate::rules;
+
+/// A function with its arguments.
+pub type Step = (&'static str, Vec<(String, Value)>);
+
+/// One case.
+pub struct Case {
+    /// Its letter and what it is.
+    pub name: &'static str,
+    /// The traffic, as the generator reads it.
+    pub traffic: &'static str,
+    /// The functions in order.
+    pub functions: Vec<Step>,
+    /// Most cycles per packet on an idle core.
+    pub bar: Option<f64>,
+    /// Cycles per packet that peers need, measured on another machine of the same kind.
+    pub peers: &'static [(&'static str, f64)],
+    /// What limits it now.
+    pub limit: &'static str,
+    /// Whether a second worker is measured as well.
+    pub scales: bool,
+}
+
+const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
+const FLOWS_10K_V6: &str = "flows=10k,size=64,proto=udp:1+tcp:1,ipv6=100%,dport=1-60000";
+const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
+
+
+fn word(word: &str) -> Value {
+    Value::Word(word.to_owned())
+}
+
+fn args(args: Vec<(&str, Value)>) -> Vec<(String, Value)> {
+    args.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn file(name: &str, text: String) -> Value {
+    Value::File { path: name.to_owned(), text }
+}
+
+fn acl(rules: usize) -> Step {
+    ("ACL", args(vec![("rules", file("generated.acl", rules::acl(rules))), ("default", word("permit"))]))
+}
+
+fn nat() -> Step {
+    let pool = Value::List(vec![
+        Value::Prefix([198, 18, 0, 0].into(), 16),
+        Value::Prefix("2001:db8:ff::".parse().unwrap_or([0; 16].into()), 112),
+    ]);
+    ("NAT", args(vec![("pool", pool), ("max_mappings", Value::Integer(1 << 21)), ("filtering", word("independent"))]))
+}
+
+fn lb() -> Step {
+    let backends = (1..=16u8).map(|i| Value::Address([10, 1, 0, i].into())).collect();
+    // The service is one of the servers that traffic goes to; other packets pass the balancer by a look-up of
+    // their address only, so the service is all of them here: see `vips`.
+    (
+        "LB",
+        args(vec![
+            ("vip", vips()),
+            ("backends", Value::List(backends)),
+            ("method", word("least_connections")),
+            ("max_connections", Value::Integer(1 << 21)),
+        ]),
+    )
+}
+
+fn vips() -> Value {
+    Value::Prefix([203, 0, 0, 0].into(), 16)
+}
+
+fn monitor() -> Step {
+    ("Monitor", args(vec![("max_flows", Value::Integer(1 << 21))]))
+}
+
+/// Return all cases.
+pub fn all() -> Vec<Case> {
+    vec![
+        Case {
+            name: "a: source -> sink",
+            traffic: FLOWS_10K,
+            functions: vec![],
+            bar: Some(20.0),
+            peers: &[("BESS", 24.0), ("FastClick", 153.0)],
+            limit: "writing the frame and the metadata line; pool and counters once a batch",
+            scales: false,
+        },
+        Case {
+            name: "b: header check + LPM, 1,000 routes",
+            traffic: FLOWS_10K,
+            functions: vec![("IPv4Fwd", args(vec![("routes", file("generated.routes", rules::routes(1000)))]))],
+            bar: Some(75.0),
+            peers: &[("BESS", 91.0), ("FastClick", 212.0)],
+            limit: "parsing, checksum, time to live and look-up, about equal parts",
+            scales: false,
+        },
+        Case {
+            name: "c: ACL, 1,000 rules",
+            traffic: FLOWS_10K,
+            functions: vec![acl(1000)],
+            bar: Some(100.0),
+            peers: &[("BESS", 1298.0), ("FastClick", 24386.0)],
+            limit: "reading and hashing the key, one cache line of verdicts from the second-level cache",
+            scales: false,
+        },
+        Case {
+            name: "d: NAPT",
+            traffic: FLOWS_10K,
+            functions: vec![nat()],
+            bar: Some(110.0),
+            peers: &[("BESS", 118.0), ("FastClick", 632.0)],
+            limit: "two cache lines of the mapping from the second-level cache, checksums",
+            scales: true,
+        },
+        Case {
+            name: "e: ACL -> NAT -> LB -> Monitor",
+            traffic: FLOWS_10K,
+            functions: vec![acl(1000), nat(), lb(), monitor()],
+            bar: Some(420.0),
+            peers: &[("BESS", 2087.0), ("FastClick", 22223.0)],
+            limit: "seven cache lines of state a packet, most from the third-level cache",
+            scales: true,
+        },
+        Case {
+            name: "f: the same over IPv6",
+            traffic: FLOWS_10K_V6,
+            functions: vec![acl(1000), nat(), lb6(), monitor()],
+            bar: None,
+            peers: &[],
+            limit: "longer keys: more to hash, to compare and to keep",
+            scales: false,
+        },
+        Case {
+            name: "g: NAPT, 1M flows",
+            traffic: FLOWS_1M,
+            functions: vec![nat()],
+            bar: None,
+            peers: &[],
+            limit: "two cache lines from memory, prefetched within the batch",
+            scales: false,
+        },
+        Case {
+            name: "h: ACL, 10,000 rules",
+            traffic: FLOWS_10K,
+            functions: vec![acl(10_000)],
+            bar: Some(150.0),
+            peers: &[],
+            limit: "as (c): verdicts of known flows; unknown ones search the trees",
+            scales: false,
+        },
+        Case {
+            name: "h: ACL, 100,000 rules",
+            traffic: FLOWS_10K,
+            functions: vec![acl(100_000)],
+            bar: Some(250.0),
+            peers: &[],
+            limit: "as (c): verdicts of known flows; unknown ones search the trees",
+            scales: false,
+        },
+    ]
+}
+
+fn lb6() -> Step {
+    let backends = (1..=16u16).map(|i| Value::Address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, i].into())).collect();
+    let vips = Value::Prefix([0x2001, 0xdb8, 2, 0, 0, 0, 0, 0].into(), 64);
+    (
+        "LB",
+        args(vec![
+            ("vip", vips),
+            ("backends", Value::List(backends)),
+            ("method", word("least_connections")),
+            ("max_connections", Value::Integer(1 << 21)),
+        ]),
+    )
+}

@@ -1,0 +1,139 @@
+//! Measuring one case: a pipeline of its own, samples of on-CPU time.
+
+use std::time::{Duration, Instant};
+
+use catena_bench::record::{Record, median};
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::generator::{Generator, Spec};
+use catena_dataplane::pipeline::Time;
+use catena_dataplane::port::Sink;
+use catena_dataplane::task::Task;
+use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
+use catena_dataplane::{Context, Pipeline, clock};
+use catena_functions::{Args, Build, registry};
+use catena_packet::wire::Seed;
+use catena_packet::{Depot, DepotHandle};
+use catena_state::Share;
+
+use crate::cases::Case;
+
+/// How long one sample runs.
+const SAMPLE: Duration = Duration::from_millis(400);
+/// How long a case runs before its first sample: until every flow is known.
+const WARM_UP: Duration = Duration::from_millis(600);
+/// Steps between two looks at the clock.
+const STEPS: usize = 2_000;
+
+/// A case ready to run.
+pub struct Prepared {
+    pipeline: Pipeline,
+    context: Context,
+    warm: bool,
+    _depot: DepotHandle,
+}
+
+impl Prepared {
+    /// Build the pipeline of a case.
+    ///
+    /// # Errors
+    /// What a function or the generator refuses.
+    pub fn new(case: &Case) -> Result<Self, String> {
+        Self::share(case, Share::WHOLE)
+    }
+
+    fn share(case: &Case, share: Share) -> Result<Self, String> {
+        let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
+        let mut pipeline = Pipeline::new(Time::Wall);
+        let mut attributes = Attributes::default();
+        let seed = Seed::from_number(11);
+        let mut chain = Vec::new();
+        for (name, args) in &case.functions {
+            let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
+            let mut build = Build { seed, share, attributes: &mut attributes, taken: &[] };
+            let args = Args::new(args.iter().cloned());
+            let module = (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))?;
+            chain.push(pipeline.graph.add(name, module));
+        }
+        chain.push(pipeline.graph.add("sink", Box::new(Sink)));
+        for pair in chain.windows(2) {
+            pipeline.graph.connect(pair[0], 0, pair[1]);
+        }
+        let mut spec: Spec = case.traffic.parse().map_err(|error| format!("{error}"))?;
+        spec.seed += u64::from(share.index);
+        let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
+        pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
+        let context = Context::new(&depot, 1);
+        Ok(Prepared { pipeline, context, warm: false, _depot: depot })
+    }
+
+    /// Run for a while on a core; returns cycles per packet.
+    ///
+    /// # Errors
+    /// When packets were dropped: then the figure would not be the case's.
+    pub fn sample(&mut self, core: usize) -> Result<f64, String> {
+        if !pin_this_thread(core) {
+            return Err(format!("cannot pin to core {core}"));
+        }
+        if !self.warm {
+            self.run(WARM_UP);
+            self.warm = true;
+        }
+        let (before, start) = (self.packets(), thread_cpu_ns());
+        self.run(SAMPLE);
+        let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
+        Ok(ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64)
+    }
+
+    fn run(&mut self, time: Duration) {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            self.context.set_now(clock::system_now());
+            for _ in 0..STEPS {
+                self.pipeline.step(&mut self.context);
+            }
+            self.pipeline.graph.tick(&mut self.context);
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.pipeline.tasks().map(|(_, task)| task.counters().input.packets.get()).sum()
+    }
+}
+
+/// Measure what a second worker on a second core adds, as a part of what the first does alone.
+///
+/// # Errors
+/// As [`Prepared::new`] and [`Prepared::sample`].
+pub fn second_worker(case: &Case, samples: usize) -> Result<Record, String> {
+    let mut ratios = Vec::new();
+    for _ in 0..samples {
+        let alone = rate(case, &[1])?;
+        let both = rate(case, &[0, 1])?;
+        ratios.push((both - alone) / alone);
+    }
+    let (value, spread) = median(&mut ratios);
+    Ok(Record {
+        bench: "dataplane".to_owned(),
+        case: format!("{}: a second worker adds", case.name),
+        unit: "of the first one's rate (at least 0.9)".to_owned(),
+        value,
+        spread,
+        ..Record::default()
+    })
+}
+
+/// Return the packets per second of on-CPU time that workers on these cores reach together.
+fn rate(case: &Case, cores: &[usize]) -> Result<f64, String> {
+    let count = cores.len() as u32;
+    let rates: Result<Vec<f64>, String> = std::thread::scope(|scope| {
+        let workers = (0u32..).zip(cores).map(|(index, &core)| {
+            scope.spawn(move || {
+                let mut prepared = Prepared::share(case, Share { index, count })?;
+                prepared.sample(core).map(|cycles| clock::hertz() as f64 / cycles)
+            })
+        });
+        let workers: Vec<_> = workers.collect();
+        workers.into_iter().map(|w| w.join().map_err(|_| "a worker ended by a panic".to_owned())?).collect()
+    });
+    Ok(rates?.iter().sum())
+}

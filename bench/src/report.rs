@@ -1,0 +1,161 @@
+//! Tables and plots from benchmark results, and the comparison of two revisions.
+
+use std::fmt::Write;
+
+use crate::record::Record;
+
+/// Return a table of records as Markdown, which reads well as plain text too.
+pub fn table(records: &[Record]) -> String {
+    let peers: Vec<&str> = {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in records.iter().flat_map(|r| &r.peer) {
+            if !names.contains(&&**name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let any = |has: fn(&Record) -> bool| records.iter().any(has);
+    let (bars, papers, limits) = (any(|r| r.bar.is_some()), any(|r| r.paper.is_some()), any(|r| r.limit.is_some()));
+    let mut heading = vec!["case".to_owned(), "value".to_owned(), "unit".to_owned(), "spread".to_owned()];
+    heading.extend(bars.then(|| "bar".to_owned()));
+    heading.extend(papers.then(|| "paper".to_owned()));
+    heading.extend(peers.iter().map(|&p| p.to_owned()));
+    heading.extend(limits.then(|| "what limits it".to_owned()));
+    let number = |value: Option<f64>| value.map_or(String::new(), figure);
+    let rows = records.iter().map(|r| {
+        let mut row = vec![r.case.clone(), figure(r.value), r.unit.clone(), figure(r.spread)];
+        row.extend(bars.then(|| match r.bar {
+            Some(bar) if r.value > bar => format!("{} (missed)", figure(bar)),
+            bar => number(bar),
+        }));
+        row.extend(papers.then(|| number(r.paper)));
+        row.extend(peers.iter().map(|p| number(r.peer.iter().find(|(name, _)| name == p).map(|(_, v)| *v))));
+        row.extend(limits.then(|| r.limit.clone().unwrap_or_default()));
+        row
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
+    markdown(&rows)
+}
+
+/// Return a table that compares two revisions case by case.
+pub fn compare(old: &[Record], new: &[Record]) -> String {
+    let mut rows = vec![["case", "unit", "before", "after", "after/before"].map(str::to_owned).to_vec()];
+    for after in new {
+        let before = old.iter().find(|r| r.bench == after.bench && r.case == after.case && r.unit == after.unit);
+        let ratio = before.map_or("new".to_owned(), |b| format!("{:.2}", after.value / b.value));
+        let before = before.map_or(String::new(), |b| figure(b.value));
+        rows.push(vec![after.case.clone(), after.unit.clone(), before, figure(after.value), ratio]);
+    }
+    for gone in old.iter().filter(|r| !new.iter().any(|n| n.bench == r.bench && n.case == r.case && n.unit == r.unit)) {
+        rows.push(vec![gone.case.clone(), gone.unit.clone(), figure(gone.value), String::new(), "gone".to_owned()]);
+    }
+    markdown(&rows)
+}
+
+/// Return a bar chart of the records of one unit as an SVG picture: ours, the bar each is held to as a tick,
+/// and peers as thinner bars.
+pub fn plot(records: &[Record], unit: &str) -> String {
+    const WIDTH: f64 = 900.0;
+    const LABEL: f64 = 330.0;
+    const LINE: f64 = 16.0;
+    let records: Vec<&Record> = records.iter().filter(|r| r.unit == unit).collect();
+    let largest = records.iter().flat_map(|r| r.peer.iter().map(|p| p.1).chain([r.value])).fold(1.0, f64::max);
+    // A logarithmic scale: peers differ by orders of magnitude.
+    let x = |value: f64| LABEL + (WIDTH - LABEL - 70.0) * (1.0 + value.max(0.0)).ln() / (1.0 + largest).ln();
+    let lines: usize = records.iter().map(|r| 2 + r.peer.len()).sum();
+    let height = LINE * lines as f64 + 40.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
+         <text x=\"{LABEL}\" y=\"16\" fill=\"#555\">{} (logarithmic; a red tick is the bar)</text>\n",
+        escape(unit)
+    );
+    let mut y = 28.0;
+    let mut bar = |name: &str, value: f64, color: &str, y: f64| {
+        let (width, text) = (x(value) - LABEL, y + LINE - 5.0);
+        _ = write!(
+            svg,
+            "<text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{}</text>\n<rect x=\"{LABEL}\" y=\"{y}\" width=\"{width:.1}\" \
+             height=\"{}\" fill=\"{color}\"/>\n<text x=\"{:.1}\" y=\"{text}\" fill=\"#333\">{}</text>\n",
+            LABEL - 8.0,
+            escape(name),
+            LINE - 4.0,
+            x(value) + 6.0,
+            figure(value)
+        );
+    };
+    let mut ticks = String::new();
+    for record in records {
+        bar(&record.case, record.value, "#2b6cb0", y);
+        if let Some(limit) = record.bar {
+            let at = x(limit);
+            _ = writeln!(
+                ticks,
+                "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{}\" y2=\"{}\" stroke=\"#c53030\" stroke-width=\"2\"/>",
+                y - 2.0,
+                y + LINE - 2.0
+            );
+        }
+        y += LINE;
+        for (name, value) in &record.peer {
+            bar(name, *value, "#cbd5e0", y);
+            y += LINE;
+        }
+        y += LINE;
+    }
+    svg + &ticks + "</svg>\n"
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn markdown(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (i, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+        if i == 0 {
+            let rules = widths.iter().map(|width| "-".repeat(*width));
+            _ = writeln!(text, "| {} |", rules.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(case: &str, value: f64) -> Record {
+        Record { bench: "b".into(), case: case.into(), unit: "cycles".into(), value, ..Record::default() }
+    }
+
+    #[test]
+    fn a_missed_bar_is_said() {
+        let missed = Record { bar: Some(20.0), peer: vec![("Other".into(), 24.0)], ..record("a", 25.0) };
+        let text = table(&[missed.clone()]);
+        assert!(text.contains("20.0 (missed)") && text.contains("Other"), "{text}");
+        let svg = plot(&[missed], "cycles");
+        assert!(svg.starts_with("<svg") && svg.contains("stroke=\"#c53030\""));
+    }
+
+    #[test]
+    fn two_revisions_are_compared_by_case() {
+        let text = compare(&[record("a", 10.0), record("b", 1.0)], &[record("a", 5.0), record("c", 1.0)]);
+        assert!(text.contains("0.50") && text.contains("new") && text.contains("gone"), "{text}");
+    }
+}

@@ -1,0 +1,173 @@
+//! The command line's grammar.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs network functions as chains.
+#[derive(Debug, Parser)]
+#[command(name = "catena", version, about, max_term_width = 100, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a chain file on packets: captures, interfaces, or generated traffic
+    Run(RunOptions),
+    /// Check a chain file and say what is wrong with it
+    Check(CheckOptions),
+    /// Write a chain file in its canonical layout
+    Fmt(FmtOptions),
+    /// Show a stage of a chain file's way to packets: as text, JSON, Graphviz or SVG
+    Show(ShowOptions),
+    /// List the functions of the library, or show one's manual page
+    Functions(FunctionsOptions),
+}
+
+/// Where packets come from and go to, for side `in` and side `out` of the chains.
+const PORTS: &str = "\
+Ports:
+  FILE.pcap, FILE.pcapng (also .gz, .zst)   a capture; `-` is standard input or output
+  eth0                                      an interface (both ways; needs CAP_NET_RAW)
+  gen:flows=1000,size=imix,count=1000000    generated traffic (only --in; see the book for all keys)
+  null                                      nowhere: packets are counted and given back (only --out)
+
+With an interface on both sides, packets that come in by `out` take the chains' way back.";
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+#[command(after_help = PORTS)]
+pub struct RunOptions {
+    /// The chain file
+    pub file: PathBuf,
+    /// Where packets come from, on side `in` of the chains
+    #[arg(long = "in", value_name = "PORT")]
+    pub input: String,
+    /// Where packets go to, on side `out` of the chains
+    #[arg(long = "out", value_name = "PORT", default_value = "null")]
+    pub output: String,
+    /// A capture of packets that come in by side `out`, for the chains' way back
+    #[arg(long, value_name = "FILE")]
+    pub back_in: Option<String>,
+    /// A capture to write packets to that leave by side `in`
+    #[arg(long, value_name = "FILE")]
+    pub back_out: Option<String>,
+    /// Workers to spread the packets over, all packets of an inside address to the same one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub workers: u32,
+    /// The first worker's core; the others take the next ones (default: not pinned)
+    #[arg(long, value_name = "CORE")]
+    pub core: Option<usize>,
+    /// Stop after this long, for example 10s, 2min
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<std::time::Duration>,
+    /// Makes all that is random repeatable
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Print the closing table as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress line
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Options of `check`.
+#[derive(Args, Debug)]
+pub struct CheckOptions {
+    /// The chain files
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// Options of `fmt`.
+#[derive(Args, Debug)]
+pub struct FmtOptions {
+    /// The chain files, rewritten in place; `-` formats standard input to standard output
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Change nothing; fail if a file is not in its canonical layout
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// A stage of a chain file's way to packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    /// The policy graph: what the chains say
+    Policy,
+    /// The host pipeline: modules, gates and links
+    Host,
+}
+
+/// How a stage is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For reading
+    Text,
+    /// For programs
+    Json,
+    /// For Graphviz
+    Dot,
+    /// A picture (needs Graphviz's `dot`)
+    Svg,
+}
+
+/// Options of `show`.
+#[derive(Args, Debug)]
+pub struct ShowOptions {
+    /// The chain file
+    pub file: PathBuf,
+    /// Which stage
+    #[arg(long, value_enum, default_value = "policy")]
+    pub stage: Stage,
+    /// How
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// Options of `functions`.
+#[derive(Args, Debug)]
+pub struct FunctionsOptions {
+    /// The function whose manual page to show
+    pub name: Option<String>,
+    /// As JSON: parameters, attributes and state objects of one or all functions
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "min" | "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("unknown unit `{unit}`; expected ms, s, min or h")),
+    };
+    let number: f64 = number.parse().map_err(|_| "expected a number and a unit, such as 10s".to_owned())?;
+    std::time::Duration::try_from_secs_f64(number * scale).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("1.5s"), Ok(std::time::Duration::from_millis(1500)));
+        assert_eq!(duration("2min"), Ok(std::time::Duration::from_secs(120)));
+        assert!(duration("5 parsecs").is_err() && duration("").is_err() && duration("99999999999999999999h").is_err());
+    }
+}

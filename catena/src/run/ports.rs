@@ -1,0 +1,157 @@
+//! What stands behind `--in` and `--out`.
+
+use std::path::Path;
+
+use catena_dataplane::generator::{Generator, Spec};
+use catena_dataplane::port::{CaptureIn, CaptureOut, PacketSocket, Sink};
+use catena_dataplane::{Module, Source};
+use catena_packet::pcap::Format;
+
+use crate::Failure;
+use crate::arguments::RunOptions;
+
+/// A port, as the command line names it.
+#[derive(Clone, Debug)]
+pub enum Port {
+    /// A capture file, or standard input or output.
+    Capture(String),
+    /// An interface of this machine.
+    Interface(String),
+    /// Generated traffic.
+    Generator(Box<Spec>),
+    /// Nowhere.
+    Null,
+}
+
+/// The ports of a run.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// Where packets of side `in` come from, and where those that leave by it go to.
+    pub inside: [Port; 2],
+    /// The same for side `out`.
+    pub outside: [Port; 2],
+}
+
+impl Ports {
+    /// Read the options.
+    ///
+    /// # Errors
+    /// What is wrong with an option.
+    pub fn parse(options: &RunOptions) -> Result<Self, Failure> {
+        let input = source(&options.input, "--in")?;
+        let output = sink(&options.output, "--out")?;
+        let back_in = match (&options.back_in, &output) {
+            (Some(path), _) => Port::Capture(path.clone()),
+            (None, Port::Interface(name)) => Port::Interface(name.clone()),
+            (None, _) => Port::Null,
+        };
+        let back_out = match (&options.back_out, &input) {
+            (Some(path), _) => Port::Capture(path.clone()),
+            (None, Port::Interface(name)) => Port::Interface(name.clone()),
+            (None, _) => Port::Null,
+        };
+        let ports = Ports { inside: [input, back_out], outside: [back_in, output] };
+        ports.refuse_overwriting()?;
+        Ok(ports)
+    }
+
+    /// Refuse to write to a capture that is read: it would be emptied first.
+    fn refuse_overwriting(&self) -> Result<(), Failure> {
+        for read in [&self.inside[0], &self.outside[0]] {
+            for written in [&self.inside[1], &self.outside[1]] {
+                if let (Port::Capture(read), Port::Capture(written)) = (read, written)
+                    && read != "-"
+                    && same_file(Path::new(read), Path::new(written))
+                {
+                    return Err(format!("{written}: would be overwritten while it is read").into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Return whether time must come from the wall: packets come from interfaces alone, or from none.
+    pub fn is_live(&self) -> bool {
+        let live = |port: &Port| matches!(port, Port::Interface(_));
+        let recorded = |port: &Port| matches!(port, Port::Capture(_) | Port::Generator(_));
+        let sources = [&self.inside[0], &self.outside[0]];
+        sources.into_iter().any(live) && !sources.into_iter().any(recorded)
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn source(text: &str, option: &str) -> Result<Port, Failure> {
+    if let Some(spec) = text.strip_prefix("gen:").or((text == "gen").then_some("")) {
+        let spec = spec.parse::<Spec>().map_err(|error| format!("{option}: {error}"))?;
+        return Ok(Port::Generator(Box::new(spec)));
+    }
+    if text == "-" || Path::new(text).is_file() {
+        return Ok(Port::Capture(text.to_owned()));
+    }
+    if is_interface(text) {
+        return Ok(Port::Interface(text.to_owned()));
+    }
+    if Path::new(text).exists() {
+        return Ok(Port::Capture(text.to_owned()));
+    }
+    Err(format!(
+        "{option} {text}: neither a file nor an interface of this machine; try FILE.pcap, an interface, or gen:"
+    )
+    .into())
+}
+
+fn sink(text: &str, option: &str) -> Result<Port, Failure> {
+    match text {
+        "null" | "/dev/null" => Ok(Port::Null),
+        "-" => Ok(Port::Capture("-".to_owned())),
+        _ if is_interface(text) => Ok(Port::Interface(text.to_owned())),
+        _ => {
+            Format::from_path(Path::new(text))
+                .map_err(|error| format!("{option} {text}: {error}, and no interface of this machine either"))?;
+            Ok(Port::Capture(text.to_owned()))
+        }
+    }
+}
+
+fn is_interface(text: &str) -> bool {
+    !text.is_empty() && !text.contains('/') && Path::new("/sys/class/net").join(text).exists()
+}
+
+/// The open directions of a side: the source of its packets, if it has any, and the exit by which packets
+/// leave.
+pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
+
+/// Open the two directions of a side.
+///
+/// # Errors
+/// What cannot be opened.
+pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
+    if let (Port::Interface(a), Port::Interface(b)) = (from, to)
+        && a == b
+    {
+        let (receive, send) = PacketSocket::new(a, number).open()?;
+        return Ok((Some(Box::new(receive)), Box::new(send)));
+    }
+    let source: Option<Box<dyn Source>> = match from {
+        Port::Null => None,
+        Port::Capture(path) => {
+            Some(Box::new(CaptureIn::open(path, number).map_err(|error| format!("{path}: {error}"))?))
+        }
+        Port::Generator(spec) => {
+            Some(Box::new(Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem:?}"))?))
+        }
+        Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0)),
+    };
+    let exit: Box<dyn Module> = match to {
+        Port::Capture(path) => Box::new(CaptureOut::create(path).map_err(|error| format!("{path}: {error}"))?),
+        Port::Interface(name) => Box::new(PacketSocket::new(name, number).open()?.1),
+        Port::Null | Port::Generator(_) => Box::new(Sink),
+    };
+    Ok((source, exit))
+}

@@ -1,0 +1,240 @@
+//! The closing table: per function what came in, what was dropped and why, what it cost.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use catena_compile::{Host, host::Lowered};
+use catena_dataplane::clock;
+use catena_dataplane::counter::{Histogram, percentile};
+use catena_dataplane::graph::NodeInfo;
+use catena_dataplane::worker::Ended;
+use serde::Serialize;
+
+use super::workers::{SIDES, modules};
+use crate::Failure;
+use crate::table::{Table, thousands, time};
+
+/// What happened in a run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Packets and bytes that the ports gave.
+    input: Totals,
+    /// Packets and bytes that left by a side.
+    output: Totals,
+    /// Packets dropped, for whatever reason.
+    dropped: u64,
+    /// How long the run took on the wall, in seconds.
+    seconds: f64,
+    /// Cycles that the workers spent, by packet that came in.
+    cycles_per_packet: f64,
+    /// Cycles per second of the counter that `cycles` are counted by.
+    hertz: u64,
+    /// ns from a packet's coming in to its leaving, at the middle, 99% and 99.9% of sampled packets.
+    latency_ns: Percentiles,
+    /// The functions, in the order of the chain file, and the modules between them.
+    modules: Vec<Row>,
+    /// Figures of the ports.
+    ports: Vec<Gauge>,
+    /// What could not be written or read to the end.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Totals {
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Percentiles {
+    p50: Option<u64>,
+    p99: Option<u64>,
+    p999: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    function: Option<&'static str>,
+    packets: u64,
+    bytes: u64,
+    drops: BTreeMap<&'static str, u64>,
+    cycles_per_packet: f64,
+    /// ns that a batch spends in the module.
+    residence_ns: Percentiles,
+    gauges: Vec<Gauge>,
+}
+
+#[derive(Debug, Serialize)]
+struct Gauge {
+    name: String,
+    value: u64,
+}
+
+impl Percentiles {
+    fn of(histograms: &[&Histogram]) -> Self {
+        let at = |share| percentile(histograms, share).map(clock::ns);
+        Percentiles { p50: at(0.5), p99: at(0.99), p999: at(0.999) }
+    }
+}
+
+impl Report {
+    /// Add up what the workers counted.
+    pub fn new(host: &Host, ended: &[Ended], elapsed: Duration) -> Self {
+        let all = modules(ended);
+        let mut names: Vec<String> = Vec::new();
+        for info in &all {
+            if !names.iter().any(|n| **n == *info.name) {
+                names.push(info.name.to_string());
+            }
+        }
+        let mut gauges: BTreeMap<String, Vec<Gauge>> = BTreeMap::new();
+        for e in ended {
+            e.pipeline.graph.gauges(&mut |module, name, value| {
+                let list = gauges.entry(module.to_owned()).or_default();
+                match list.iter_mut().find(|g| g.name == name) {
+                    Some(gauge) => gauge.value += value,
+                    None => list.push(Gauge { name: name.to_owned(), value }),
+                }
+            });
+        }
+        let function = |name: &str| {
+            host.modules.iter().find(|m| m.name == name).and_then(|m| match &m.kind {
+                Lowered::Function { descriptor, .. } => Some(descriptor.name),
+                _ => None,
+            })
+        };
+        let rows: Vec<Row> = names
+            .iter()
+            .map(|name| {
+                let same: Vec<&NodeInfo> = all.iter().filter(|info| *info.name == **name).collect();
+                row(name, function(name), &same, gauges.remove(name).unwrap_or_default())
+            })
+            .collect();
+
+        let mut report = Report {
+            input: Totals::default(),
+            output: Totals::default(),
+            dropped: rows.iter().flat_map(|row| row.drops.values()).sum(),
+            seconds: elapsed.as_secs_f64(),
+            cycles_per_packet: 0.0,
+            hertz: clock::hertz(),
+            latency_ns: Percentiles::default(),
+            modules: rows,
+            ports: Vec::new(),
+            problems: Vec::new(),
+        };
+        let mut cycles = 0;
+        for e in ended {
+            for (_, task) in e.pipeline.tasks() {
+                let counters = task.counters();
+                cycles += counters.cycles.get();
+                if SIDES.contains(&&**task.name()) {
+                    report.input.packets += counters.input.packets.get();
+                    report.input.bytes += counters.input.bytes.get();
+                    let mut tell = |name: &'static str, value| {
+                        report.ports.push(Gauge { name: format!("{}: {name}", task.name()), value });
+                    };
+                    task.source().gauges(&mut tell);
+                    report.problems.extend(task.source().error().map(|error| format!("{}: {error}", task.name())));
+                }
+            }
+            report.problems.extend(e.failed.iter().map(|(name, error)| format!("{name}: {error}")));
+            if !e.pinned {
+                report.problems.push("a worker could not be pinned to the core asked for".to_owned());
+            }
+        }
+        report.cycles_per_packet = cycles as f64 / report.input.packets.max(1) as f64;
+        // With several workers the writer's ports are the real exits, and the queues before them are none.
+        let exits: Vec<&NodeInfo> = all.iter().filter(|info| info.is_exit).collect();
+        for exit in &exits {
+            report.output.packets += exit.counters.input.packets.get() - exit.counters.drops.total();
+            report.output.bytes += exit.counters.input.bytes.get();
+        }
+        let latencies: Vec<&Histogram> = exits.iter().map(|exit| &exit.counters.latency).collect();
+        report.latency_ns = Percentiles::of(&latencies);
+        report
+    }
+
+    /// Return the report as JSON.
+    ///
+    /// # Errors
+    /// None that can be foreseen.
+    pub fn json(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: Vec<Gauge>) -> Row {
+    let sum = |of: fn(&NodeInfo) -> u64| same.iter().map(|info| of(info)).sum::<u64>();
+    let packets = sum(|info| info.counters.input.packets.get());
+    let mut drops = BTreeMap::new();
+    for info in same {
+        for (reason, count) in info.counters.drops.iter() {
+            *drops.entry(reason.text(info.reasons)).or_default() += count;
+        }
+    }
+    let residence: Vec<&Histogram> = same.iter().map(|info| &info.counters.residence).collect();
+    Row {
+        name: name.to_owned(),
+        function,
+        packets,
+        bytes: sum(|info| info.counters.input.bytes.get()),
+        drops,
+        cycles_per_packet: sum(|info| info.counters.cycles.get()) as f64 / packets.max(1) as f64,
+        residence_ns: Percentiles::of(&residence),
+        gauges,
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(
+            &["module", "function", "packets", "dropped", "cycles/packet", "p50", "p99", "why dropped"],
+            &[false, false, true, true, true, true, true, false],
+        );
+        for row in self.modules.iter().filter(|row| row.packets > 0 || row.function.is_some()) {
+            let mut why = row.drops.iter().map(|(reason, count)| format!("{reason}: {}", thousands(*count)));
+            let latency = |ns: Option<u64>| ns.map_or(String::new(), time);
+            table.row([
+                row.name.clone(),
+                row.function.unwrap_or_default().to_owned(),
+                thousands(row.packets),
+                thousands(row.drops.values().sum()),
+                format!("{:.0}", row.cycles_per_packet),
+                latency(row.residence_ns.p50),
+                latency(row.residence_ns.p99),
+                why.next().unwrap_or_default(),
+            ]);
+            for more in why {
+                let blank = || String::new();
+                table.row([blank(), blank(), blank(), blank(), blank(), blank(), blank(), more]);
+            }
+        }
+        write!(f, "{table}")?;
+        let all_gauges = self.modules.iter().flat_map(|row| row.gauges.iter().map(move |g| (&*row.name, g)));
+        for (module, gauge) in all_gauges {
+            writeln!(f, "{module}: {} {}", thousands(gauge.value), gauge.name)?;
+        }
+        for gauge in &self.ports {
+            writeln!(f, "{} {}", gauge.name, thousands(gauge.value))?;
+        }
+        let Totals { packets, .. } = self.input;
+        let rate = packets as f64 / self.seconds.max(1e-9) / 1e6;
+        writeln!(
+            f,
+            "\n{} packets in = {} out + {} dropped, in {:.2} s ({rate:.2} Mpps, {:.0} cycles a packet)",
+            thousands(packets),
+            thousands(self.output.packets),
+            thousands(self.dropped),
+            self.seconds,
+            self.cycles_per_packet,
+        )?;
+        if let (Some(p50), Some(p99), Some(p999)) = (self.latency_ns.p50, self.latency_ns.p99, self.latency_ns.p999) {
+            let [p50, p99, p999] = [p50, p99, p999].map(time);
+            writeln!(f, "latency of sampled packets: {p50} at the middle, {p99} at 99%, {p999} at 99.9%")?;
+        }
+        Ok(())
+    }
+}

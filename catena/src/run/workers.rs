@@ -1,0 +1,209 @@
+//! The workers of a run: one, or one that reads the ports and spreads packets over several.
+//!
+//! With several workers, each has the whole pipeline and its share of every function's state; all packets of
+//! an inside address meet the same worker. The first worker reads the ports and does its own share; what
+//! leaves goes through queues to a thread that writes the ports.
+
+use std::sync::Arc;
+
+use catena_compile::{Host, Side, build};
+use catena_dataplane::branch::Branch;
+use catena_dataplane::graph::NodeInfo;
+use catena_dataplane::pipeline::Time;
+use catena_dataplane::queue::{QueueIn, QueueOut, queue};
+use catena_dataplane::steer::Steer;
+use catena_dataplane::task::{Task, TaskCounters};
+use catena_dataplane::worker::Ended;
+use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
+use catena_packet::wire::Seed;
+use catena_packet::{Depot, DepotHandle};
+use catena_state::Share;
+
+use super::ports::{self, Ports};
+use crate::Failure;
+use crate::arguments::RunOptions;
+
+/// Packets that a queue between workers holds.
+const QUEUE: usize = 4096;
+/// Small and jumbo buffers for each worker.
+const SMALL: usize = 16 * 1024;
+const JUMBO: usize = 512;
+
+/// Names of the tasks that read the ports.
+pub const SIDES: [&str; 2] = ["in", "out"];
+
+/// A run under way.
+pub struct Running {
+    workers: Vec<WorkerHandle>,
+    inputs: Vec<Arc<TaskCounters>>,
+}
+
+/// Start the workers.
+///
+/// # Errors
+/// When a port cannot be opened or a module cannot be made.
+pub fn start(host: &Host, ports: &Ports, options: &RunOptions, seed: u64) -> Result<Running, Failure> {
+    let count = options.workers as usize;
+    let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
+    let time = if ports.is_live() { Time::Wall } else { Time::Packets };
+    let inside = ports::open(&ports.inside, 0)?;
+    let outside = ports::open(&ports.outside, 1)?;
+    let sources = [inside.0, outside.0];
+    let exits = [inside.1, outside.1];
+    let run = Run { host, depot, time, seed, first_core: options.core };
+    if count == 1 { run.alone(sources, exits) } else { run.together(count, sources, exits) }
+}
+
+struct Run<'a> {
+    host: &'a Host,
+    depot: DepotHandle,
+    time: Time,
+    seed: u64,
+    first_core: Option<usize>,
+}
+
+type Sources = [Option<Box<dyn Source>>; 2];
+type Exits = [Box<dyn Module>; 2];
+
+impl Run<'_> {
+    fn alone(&self, sources: Sources, exits: Exits) -> Result<Running, Failure> {
+        let mut exits = exits.map(Some);
+        let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
+        let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
+        let mut pipeline = Pipeline::with(built.graph, self.time);
+        let mut inputs = Vec::new();
+        for (side, source) in sources.into_iter().enumerate() {
+            let Some(source) = source else { continue };
+            let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
+            let task = Task::new(SIDES[side], source, inlet);
+            inputs.push(task.counters().clone());
+            pipeline.add_task(task);
+        }
+        Ok(Running { workers: vec![self.worker("worker 0", pipeline, 0)?], inputs })
+    }
+
+    fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Running, Failure> {
+        // Exit queues: one entrance for each worker, on each side.
+        let mut leaving: Vec<(Vec<QueueIn>, QueueOut)> = (0..2).map(|_| queue(QUEUE, count)).collect();
+        let mut graphs = Vec::new();
+        for index in 0..count {
+            let share = Share { index: index as u32, count: count as u32 };
+            let mut rooms = Vec::new();
+            let mut entrances = [leaving[0].0.pop(), leaving[1].0.pop()];
+            let exit = |side: Side| -> Box<dyn Module> {
+                let entrance = entrances[side as usize].take().expect("one entrance for each worker and side");
+                rooms.push(entrance.room());
+                Box::new(entrance)
+            };
+            let built = build(self.host, Seed::from_number(self.seed), share, exit)?;
+            // A side that no chain leaves by: its queue must not wait for us.
+            entrances.into_iter().flatten().for_each(|unused| unused.room().close());
+            graphs.push((built, rooms));
+        }
+        let mut workers = Vec::new();
+        let mut entering: Vec<Vec<QueueIn>> = Vec::new();
+        let mut graphs = graphs.into_iter().enumerate();
+        let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
+        for (index, (built, rooms)) in graphs {
+            let mut pipeline = Pipeline::with(built.graph, self.time);
+            let mut into = Vec::new();
+            for (side, name) in SIDES.iter().enumerate() {
+                let (mut entrance, exit) = queue(QUEUE, 1);
+                let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
+                let mut task = Task::new(&format!("{name} share {index}"), Box::new(exit), inlet);
+                rooms.iter().for_each(|room| task.heed(room.clone()));
+                pipeline.add_task(task);
+                into.extend(entrance.pop());
+            }
+            entering.push(into);
+            workers.push(self.worker(&format!("worker {index}"), pipeline, index)?);
+        }
+        let mut pipeline = Pipeline::with(first.graph, self.time);
+        let mut inputs = Vec::new();
+        let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
+        let mut entering: Vec<_> = entering.into_iter().map(Vec::into_iter).collect();
+        for (side, source) in sources.into_iter().enumerate() {
+            let owner = owner(self.host, count as u32);
+            let steer = pipeline
+                .graph
+                .add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
+            let inlet = first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
+            pipeline.graph.connect(steer, 0, inlet);
+            let mut rooms = first_rooms.clone();
+            for (gate, queues) in (1u16..).zip(&mut entering) {
+                let Some(entrance) = queues.next() else { continue };
+                rooms.push(entrance.room());
+                let node = pipeline.graph.add(&format!("to worker {gate} {}", SIDES[side]), Box::new(entrance));
+                pipeline.graph.connect(steer, gate, node);
+            }
+            let Some(source) = source else { continue };
+            let mut task = Task::new(SIDES[side], source, Inlet { node: steer, gate: side as u16 });
+            rooms.into_iter().for_each(|room| task.heed(room));
+            inputs.push(task.counters().clone());
+            pipeline.add_task(task);
+        }
+        workers.insert(0, self.worker("worker 0", pipeline, 0)?);
+        let mut writing = Pipeline::new(self.time);
+        for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
+            let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
+            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
+        }
+        workers.push(Worker::new("writer", writing, &self.depot, self.seed).start()?);
+        Ok(Running { workers, inputs })
+    }
+
+    fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Result<WorkerHandle, Failure> {
+        let worker = Worker::new(name, pipeline, &self.depot, self.seed.wrapping_add(index as u64));
+        let worker = match self.first_core {
+            Some(core) => worker.pin(core + index),
+            None => worker,
+        };
+        Ok(worker.start()?)
+    }
+}
+
+/// Where packets go that come in by a side from which no chain has a way.
+fn no_way(graph: &mut Graph, side: usize) -> Inlet {
+    graph.add(&format!("no way from {}", SIDES[side]), Box::new(Branch::new(Vec::new()))).into()
+}
+
+/// Which worker owns a packet on the way back, as the functions that rewrite addresses say.
+fn owner(host: &Host, count: u32) -> catena_dataplane::steer::Owner {
+    let owners = host.owners(count);
+    Box::new(move |packet| owners.iter().find_map(|owner| owner(packet)))
+}
+
+impl Running {
+    /// Return whether all workers have ended.
+    pub fn is_ended(&self) -> bool {
+        self.workers.iter().all(WorkerHandle::is_ended)
+    }
+
+    /// Ask for the end: the first worker stops reading, the others finish what waits.
+    pub fn stop(&self) {
+        if let Some(first) = self.workers.first() {
+            first.stop();
+        }
+    }
+
+    /// Return how many packets came in so far.
+    pub fn packets(&self) -> u64 {
+        self.inputs.iter().map(|counters| counters.input.packets.get()).sum()
+    }
+
+    /// Wait for all workers.
+    ///
+    /// # Errors
+    /// When a worker ended by a panic.
+    pub fn join(self) -> Result<Vec<Ended>, Failure> {
+        let ended = self.workers.into_iter().map(|worker| {
+            worker.join().map_err(|panic| format!("a worker ended by a defect of Catena: {panic}").into())
+        });
+        ended.collect()
+    }
+}
+
+/// Return every module of every worker.
+pub fn modules(ended: &[Ended]) -> Vec<NodeInfo> {
+    ended.iter().flat_map(|e| e.pipeline.graph.nodes()).map(|(_, info)| info).collect()
+}

@@ -1,0 +1,54 @@
+//! `catena show`: any stage of a chain file's way to packets.
+
+use std::io::Write;
+use std::process::{ExitCode, Stdio};
+
+use crate::Failure;
+use crate::arguments::{Format, ShowOptions, Stage};
+use crate::chain;
+
+/// Show a stage.
+///
+/// # Errors
+/// When the file is wrong, or a picture cannot be drawn.
+pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
+    let loaded = chain::load(&options.file)?;
+    let (text, dot, json) = match options.stage {
+        Stage::Policy => {
+            let json = serde_json::to_string_pretty(&loaded.graph)?;
+            (loaded.graph.to_string(), loaded.graph.to_dot(), Some(json))
+        }
+        Stage::Host => {
+            let host = catena_compile::lower(&loaded.graph)?;
+            (host.to_string(), host.dot(), None)
+        }
+    };
+    match options.format {
+        Format::Text => print!("{text}"),
+        Format::Dot => print!("{dot}"),
+        Format::Json => match json {
+            Some(json) => println!("{json}"),
+            None => return Err("the host pipeline has no JSON form; try --format text or dot".into()),
+        },
+        Format::Svg => std::io::stdout().write_all(&svg(&dot)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Let Graphviz draw.
+fn svg(dot: &str) -> Result<Vec<u8>, Failure> {
+    let missing = |error: std::io::Error| {
+        format!("Graphviz's `dot` cannot be run ({error}); install graphviz, or use --format dot")
+    };
+    let command = std::process::Command::new("dot").arg("-Tsvg").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = command.map_err(missing)?;
+    let mut stdin = child.stdin.take().ok_or("no pipe to `dot`")?;
+    let text = dot.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output()?;
+    writer.join().map_err(|_| "writing to `dot` failed")??;
+    if !output.status.success() {
+        return Err(format!("`dot` failed: {}", output.status).into());
+    }
+    Ok(output.stdout)
+}

@@ -1,0 +1,158 @@
+//! Makes the modules of a lowered host pipeline and links their gates.
+
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::branch::bpf::{Insn, Program};
+use catena_dataplane::branch::{self, Branch, Discard, Test};
+use catena_dataplane::{Graph, Inlet, Module, NodeId};
+use catena_functions::Build;
+use catena_functions::config::ArgError;
+use catena_packet::wire::Seed;
+use catena_policy::{Direction, Filter};
+use catena_state::Share;
+use std::net::IpAddr;
+
+use crate::host::{Host, Lowered, When};
+
+/// A side of the pipeline, by which packets enter and leave: `in` or `out` of the chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where the chains' traffic comes from.
+    In,
+    /// Where it goes to.
+    Out,
+}
+
+/// A pipeline's graph, and where packets enter it.
+pub struct Built {
+    /// The modules.
+    pub graph: Graph,
+    /// Where packets enter from side `in`, and from side `out`.
+    pub entries: [Option<Inlet>; 2],
+    /// The node of every module of the [`Host`], by its index.
+    pub nodes: Vec<NodeId>,
+}
+
+/// Why a module could not be made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BuildError {
+    /// A function refuses an argument.
+    Argument {
+        /// The module's name.
+        module: String,
+        /// The chain and node it comes from, as indices into the policy graph.
+        origin: (usize, usize),
+        /// What the function says.
+        error: Box<ArgError>,
+    },
+    /// A filter's program is not one that can run.
+    Program {
+        /// The filter.
+        filter: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// There are more attributes than packets have slots for.
+    Attributes {
+        /// The one too many.
+        name: String,
+        /// How many there may be.
+        most: usize,
+    },
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BuildError::Argument { module, error, .. } => write!(f, "{module}: {error}"),
+            BuildError::Program { filter, what } => write!(f, "filter \"{filter}\": {what}"),
+            BuildError::Attributes { name, most } => {
+                write!(f, "attribute `{name}` is one too many: a packet carries at most {most}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Make the modules of `host`; `exit` makes those by which packets leave a side.
+///
+/// # Errors
+/// What a function refuses, and what does not fit.
+pub fn build(
+    host: &Host,
+    seed: Seed,
+    share: Share,
+    mut exit: impl FnMut(Side) -> Box<dyn Module>,
+) -> Result<Built, BuildError> {
+    let mut graph = Graph::new();
+    let mut attributes = Attributes::default();
+    let mut nodes = Vec::new();
+    for module in &host.modules {
+        let made: Box<dyn Module> = match &module.kind {
+            Lowered::Exit(Direction::Forward) => exit(Side::Out),
+            Lowered::Exit(Direction::Return) => exit(Side::In),
+            Lowered::Discard => Box::new(Discard),
+            Lowered::Branch(arms) => {
+                let arms = arms.iter().map(|arm| {
+                    let when = arm.when.iter().map(|when| test(when, &mut attributes, seed));
+                    Ok(branch::Arm { when: when.collect::<Result<_, BuildError>>()?, gate: arm.gate })
+                });
+                Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?))
+            }
+            Lowered::Function { descriptor, args, taken, origin } => {
+                let mut build = Build { seed, share, attributes: &mut attributes, taken };
+                (descriptor.build)(args, &mut build).map_err(|error| BuildError::Argument {
+                    module: module.name.clone(),
+                    origin: *origin,
+                    error: Box::new(error),
+                })?
+            }
+        };
+        nodes.push(graph.add(&module.name, made));
+    }
+    for link in &host.links {
+        graph.connect(nodes[link.from], link.gate, Inlet { node: nodes[link.to], gate: link.to_gate });
+    }
+    let entries = host.entries.map(|entry| entry.map(|(module, gate)| Inlet { node: nodes[module], gate }));
+    Ok(Built { graph, entries, nodes })
+}
+
+fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, BuildError> {
+    Ok(match when {
+        When::Filter(filter) => Test::Filter(program(filter)?),
+        When::Attribute { name, values, negated } => {
+            let slot = attributes.slot(name).map_err(|most| BuildError::Attributes { name: name.clone(), most })?;
+            Test::Attribute { slot, values: values.clone(), negated: *negated }
+        }
+        When::Split { from, to, salt } => {
+            let scaled = |part: f64| (part.clamp(0.0, 1.0) * (1u64 << 32) as f64).round() as u64;
+            Test::Split { from: scaled(*from), to: scaled(*to), seed: Seed::from_number(seed.hash2([*salt, 1])) }
+        }
+        When::Returns { destinations, sources, or } => {
+            let address = |destination, prefixes: &[(IpAddr, u8)]| Test::Address {
+                destination,
+                prefixes: prefixes.iter().map(|p| mapped(*p)).collect(),
+            };
+            let mut any = vec![address(true, destinations), address(false, sources)];
+            if let Some(filter) = or {
+                any.push(Test::Filter(program(filter)?));
+            }
+            Test::Any(any)
+        }
+    })
+}
+
+fn program(filter: &Filter) -> Result<Program, BuildError> {
+    let insns: Vec<Insn> = filter.program.iter().map(|i| Insn { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
+    Program::new(&insns).map_err(|invalid| BuildError::Program { filter: filter.text.clone(), what: invalid.what })
+}
+
+/// Return a prefix as address and mask among IPv6 addresses, IPv4 mapped into them.
+fn mapped((address, length): (IpAddr, u8)) -> (u128, u128) {
+    let (bits, length) = match address {
+        IpAddr::V4(a) => (0xffff_0000_0000 | u128::from(a.to_bits()), u32::from(length.min(32)) + 96),
+        IpAddr::V6(a) => (a.to_bits(), u32::from(length.min(128))),
+    };
+    let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+    (bits & mask, mask)
+}

@@ -1,0 +1,433 @@
+//! The host backend: a policy graph as modules and links of one host's pipeline.
+//!
+//! Packets enter by a side (`in` on the way out, `out` on the way back), a branch finds their chain by
+//! class, and the chain's edges become links. Where a node's edges have conditions, a branch follows the
+//! node. A function's output gates are `2 × value + direction`, value 0 being the usual way (see
+//! [`Method::Port`]).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use catena_dataplane::steer::Owner;
+use catena_functions::{Args, Descriptor, Method, registry};
+use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph};
+
+use crate::library;
+
+/// Index of a module in [`Host::modules`].
+pub type ModuleId = usize;
+
+/// A host pipeline, as plain data.
+#[derive(Clone, Debug, Default)]
+pub struct Host {
+    /// The modules.
+    pub modules: Vec<Module>,
+    /// The links between their gates.
+    pub links: Vec<Link>,
+    /// Where packets enter: the module for side `in` (on the way out), and for side `out` (on the way back),
+    /// if any chain has a way back.
+    pub entries: [Option<(ModuleId, u16)>; 2],
+}
+
+/// A module of a host pipeline.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// Its name: unique, made of the chain's and the node's.
+    pub name: String,
+    /// What it is.
+    pub kind: Lowered,
+}
+
+/// What a module is lowered to.
+#[derive(Clone, Debug)]
+pub enum Lowered {
+    /// A function with its arguments.
+    Function {
+        /// The function.
+        descriptor: &'static Descriptor,
+        /// Its arguments.
+        args: Args,
+        /// Values of its Port attributes that some edge selects.
+        taken: Vec<String>,
+        /// The chain and the node it comes from, as indices into the policy graph.
+        origin: (usize, usize),
+    },
+    /// Arms tried in order.
+    Branch(Vec<Arm>),
+    /// The packets leave by a side.
+    Exit(Direction),
+    /// The packets end here.
+    Discard,
+}
+
+/// An arm of a branch: its conditions and the output gate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// All must hold.
+    pub when: Vec<When>,
+    /// The output gate.
+    pub gate: u16,
+}
+
+/// A condition of an arm.
+#[derive(Clone, Debug, PartialEq)]
+pub enum When {
+    /// The packet matches a tcpdump filter.
+    Filter(Filter),
+    /// An attribute of that name has one of these values.
+    Attribute {
+        /// The attribute.
+        name: String,
+        /// Its values as numbers.
+        values: Vec<u16>,
+        /// Any but these.
+        negated: bool,
+    },
+    /// The flow's hash lies in `from..to` of 0..1; `salt` makes it differ from other splits'.
+    Split {
+        /// The lower end, included.
+        from: f64,
+        /// The upper end, excluded.
+        to: f64,
+        /// What tells this split from others.
+        salt: u64,
+    },
+    /// The packet is on the way back because of a function: sent to, or coming from, one of these.
+    Returns {
+        /// Prefixes sent to.
+        destinations: Vec<(IpAddr, u8)>,
+        /// Prefixes coming from.
+        sources: Vec<(IpAddr, u8)>,
+        /// Or it matches this filter.
+        or: Option<Filter>,
+    },
+}
+
+/// A link from an output gate to an input gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The module it comes from.
+    pub from: ModuleId,
+    /// Its output gate.
+    pub gate: u16,
+    /// The module it leads to.
+    pub to: ModuleId,
+    /// Its input gate.
+    pub to_gate: u16,
+}
+
+/// Why a policy graph cannot run on a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LowerError {
+    /// The library has no such function.
+    UnknownFunction {
+        /// The chain.
+        chain: String,
+        /// The function.
+        function: String,
+    },
+    /// A condition names a value that the attribute has not, or an attribute that is not known.
+    Attribute {
+        /// The chain.
+        chain: String,
+        /// The attribute and value as far as known.
+        what: String,
+    },
+}
+
+impl std::fmt::Display for LowerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LowerError::UnknownFunction { chain, function } => {
+                write!(f, "chain `{chain}`: the library has no function `{function}`; `catena functions` lists them")
+            }
+            LowerError::Attribute { chain, what } => write!(f, "chain `{chain}`: no function exports {what}"),
+        }
+    }
+}
+
+impl std::error::Error for LowerError {}
+
+/// Lower a policy graph to one host's pipeline.
+///
+/// # Errors
+/// What the library lacks.
+pub fn lower(graph: &PolicyGraph) -> Result<Host, LowerError> {
+    let mut lowering = Lowering { graph, host: Host::default(), functions: BTreeMap::new(), ends: BTreeMap::new() };
+    for (c, chain) in graph.chains.iter().enumerate() {
+        lowering.functions(c, chain)?;
+    }
+    for direction in [Direction::Forward, Direction::Return] {
+        lowering.entry(direction)?;
+        for (c, chain) in graph.chains.iter().enumerate() {
+            for n in 0..chain.nodes.len() {
+                lowering.node_edges(c, chain, n, direction)?;
+            }
+        }
+    }
+    Ok(lowering.host)
+}
+
+impl Host {
+    /// Return what tells, for a number of instances, which of them owns a packet on the way back.
+    pub fn owners(&self, instances: u32) -> Vec<Owner> {
+        let owner = |module: &Module| match &module.kind {
+            Lowered::Function { descriptor, args, .. } => descriptor.owner.map(|of| of(args, instances)),
+            _ => None,
+        };
+        self.modules.iter().filter_map(owner).collect()
+    }
+}
+
+struct Lowering<'a> {
+    graph: &'a PolicyGraph,
+    host: Host,
+    /// The module of a node, by chain and node.
+    functions: BTreeMap<(usize, usize), ModuleId>,
+    /// The modules of the sides and of the end of all ways.
+    ends: BTreeMap<End, ModuleId>,
+}
+
+fn gate_of(direction: Direction) -> u16 {
+    match direction {
+        Direction::Forward => 0,
+        Direction::Return => 1,
+    }
+}
+
+impl Lowering<'_> {
+    fn add(&mut self, name: String, kind: Lowered) -> ModuleId {
+        self.host.modules.push(Module { name, kind });
+        self.host.modules.len() - 1
+    }
+
+    fn qualified(&self, chain: &Chain, name: &str) -> String {
+        if self.graph.chains.len() == 1 { name.to_owned() } else { format!("{}/{name}", chain.name) }
+    }
+
+    fn functions(&mut self, c: usize, chain: &Chain) -> Result<(), LowerError> {
+        for (n, node) in chain.nodes.iter().enumerate() {
+            let descriptor = registry::find(&node.function).ok_or_else(|| LowerError::UnknownFunction {
+                chain: chain.name.clone(),
+                function: node.function.clone(),
+            })?;
+            let args = Args::new(node.args.iter().map(|(name, value)| (name.clone(), library::value(value))));
+            let from = End::Node(n as u32);
+            let mut taken: Vec<String> = Vec::new();
+            for condition in chain.edges.iter().filter(|e| e.from == from).flat_map(|e| &e.when) {
+                if let Condition::Attribute { values, negated: false, .. } = condition {
+                    taken.extend(values.iter().filter(|v| port_value(descriptor, v).is_some()).cloned());
+                }
+            }
+            let kind = Lowered::Function { descriptor, args, taken, origin: (c, n) };
+            let id = self.add(self.qualified(chain, &node.name), kind);
+            self.functions.insert((c, n), id);
+        }
+        Ok(())
+    }
+
+    /// The branch that finds a packet's chain, or the first module itself where there is only one way.
+    fn entry(&mut self, direction: Direction) -> Result<(), LowerError> {
+        let start = if direction == Direction::Forward { End::In } else { End::Out };
+        let has_way = |chain: &Chain| chain.edges_from(start, direction).next().is_some();
+        let graph = self.graph;
+        let chains: Vec<(usize, &Chain)> = graph.chains.iter().enumerate().filter(|(_, c)| has_way(c)).collect();
+        let mut arms: Vec<(Vec<When>, usize)> = Vec::new();
+        // On the way back, what a function turned round is known by the addresses that it used.
+        if direction == Direction::Return && chains.len() > 1 {
+            for (c, chain) in &chains {
+                if let Some(returns) = self.returns(*c, chain) {
+                    arms.push((vec![returns], *c));
+                }
+            }
+        }
+        for (index, class) in graph.classes.iter().enumerate() {
+            let named = |c: &&(usize, &Chain)| c.1.classes.contains(&(index as u32));
+            if let Some((c, chain)) = chains.iter().find(named) {
+                arms.push((vec![self.class_condition(*c, chain, class, direction)], *c));
+            }
+        }
+        if let Some((c, _)) = chains.iter().find(|(_, chain)| chain.classes.is_empty()) {
+            arms.push((Vec::new(), *c));
+        }
+        if chains.is_empty() {
+            return Ok(());
+        }
+        let side = gate_of(direction);
+        let name = if direction == Direction::Forward { "classify" } else { "classify back" };
+        let entry = if let [(when, c)] = &arms[..]
+            && when.is_empty()
+        {
+            let edges: Vec<&Edge> = graph.chains[*c].edges_from(start, direction).collect();
+            self.target(*c, &edges, direction, "in")?
+        } else {
+            let branch = self.add(name.to_owned(), Lowered::Branch(Vec::new()));
+            let mut lowered = Vec::new();
+            let mut gates: BTreeMap<usize, u16> = BTreeMap::new();
+            for (when, c) in arms {
+                let next = gates.len() as u16;
+                let gate = *gates.entry(c).or_insert(next);
+                if gate == next {
+                    let edges: Vec<&Edge> = graph.chains[c].edges_from(start, direction).collect();
+                    let (to, to_gate) = self.target(c, &edges, direction, "in")?;
+                    self.host.links.push(Link { from: branch, gate, to, to_gate });
+                }
+                lowered.push(Arm { when, gate });
+            }
+            self.host.modules[branch].kind = Lowered::Branch(lowered);
+            (branch, 0)
+        };
+        self.host.entries[usize::from(side)] = Some(entry);
+        Ok(())
+    }
+
+    fn class_condition(&self, c: usize, chain: &Chain, class: &Class, direction: Direction) -> When {
+        match (direction, &class.back) {
+            (Direction::Forward, _) => When::Filter(class.filter.clone()),
+            (Direction::Return, back) => match self.returns(c, chain) {
+                Some(When::Returns { destinations, sources, .. }) => {
+                    When::Returns { destinations, sources, or: back.clone() }
+                }
+                _ => When::Filter(back.clone().unwrap_or_else(|| class.filter.clone())),
+            },
+        }
+    }
+
+    /// What packets on a chain's way back carry because of its functions.
+    fn returns(&self, c: usize, chain: &Chain) -> Option<When> {
+        let (mut destinations, mut sources) = (Vec::new(), Vec::new());
+        for n in 0..chain.nodes.len() {
+            let passed = chain.edges_from(End::Node(n as u32), Direction::Return).next().is_some();
+            if let Lowered::Function { descriptor, args, .. } = &self.host.modules[self.functions[&(c, n)]].kind
+                && passed
+            {
+                let returns = (descriptor.returns)(args);
+                destinations.extend(returns.destinations);
+                sources.extend(returns.sources);
+            }
+        }
+        let any = !destinations.is_empty() || !sources.is_empty();
+        any.then_some(When::Returns { destinations, sources, or: None })
+    }
+
+    /// Link all output gates of a node that packets leave by in one direction.
+    fn node_edges(&mut self, c: usize, chain: &Chain, n: usize, direction: Direction) -> Result<(), LowerError> {
+        let module = self.functions[&(c, n)];
+        let Lowered::Function { descriptor, taken, .. } = &self.host.modules[module].kind else { return Ok(()) };
+        let (descriptor, taken) = (*descriptor, taken.clone());
+        let edges: Vec<&Edge> = chain.edges_from(End::Node(n as u32), direction).collect();
+        if edges.is_empty() {
+            return Ok(());
+        }
+        let port = descriptor.attributes.iter().find(|a| a.method == Method::Port);
+        let values = port.map_or(&[""][..], |a| a.values);
+        for (k, value) in values.iter().enumerate() {
+            if k > 0 && !taken.iter().any(|t| t == value) {
+                continue;
+            }
+            // Edges that this value's packets may take, without the conditions on the value itself.
+            let mut reduced: Vec<Edge> = Vec::new();
+            for edge in &edges {
+                let mut edge = Edge::clone(edge);
+                let mut possible = true;
+                edge.when.retain(|condition| match condition {
+                    Condition::Attribute { values, negated, .. }
+                        if values.iter().any(|v| port_value(descriptor, v).is_some()) =>
+                    {
+                        possible &= values.iter().any(|v| v == value) != *negated;
+                        false
+                    }
+                    _ => true,
+                });
+                if possible {
+                    reduced.push(edge);
+                }
+            }
+            if reduced.is_empty() {
+                continue;
+            }
+            let reduced: Vec<&Edge> = reduced.iter().collect();
+            let label = if value.is_empty() { "branch".to_owned() } else { format!("branch {value}") };
+            let (to, to_gate) = self.target(c, &reduced, direction, &format!("{} {label}", chain.nodes[n].name))?;
+            let gate = 2 * k as u16 + gate_of(direction);
+            self.host.links.push(Link { from: module, gate, to, to_gate });
+        }
+        Ok(())
+    }
+
+    /// Where edges lead: the module and its input gate; a branch where they have conditions.
+    fn target(
+        &mut self,
+        c: usize,
+        edges: &[&Edge],
+        direction: Direction,
+        label: &str,
+    ) -> Result<(ModuleId, u16), LowerError> {
+        if let Some(first) = edges.first().filter(|edge| edge.when.is_empty()) {
+            return Ok(self.end(c, first.to, direction));
+        }
+        let graph = self.graph;
+        let chain = &graph.chains[c];
+        let name = match (label, direction) {
+            (label, Direction::Forward) => self.qualified(chain, label),
+            (label, Direction::Return) => self.qualified(chain, &format!("{label} back")),
+        };
+        let branch = self.add(name, Lowered::Branch(Vec::new()));
+        let mut arms = Vec::new();
+        for (gate, edge) in (0u16..).zip(edges) {
+            let when = edge.when.iter().map(|w| self.when(chain, w)).collect::<Result<_, _>>()?;
+            let (to, to_gate) = self.end(c, edge.to, direction);
+            self.host.links.push(Link { from: branch, gate, to, to_gate });
+            arms.push(Arm { when, gate });
+        }
+        self.host.modules[branch].kind = Lowered::Branch(arms);
+        Ok((branch, 0))
+    }
+
+    fn when(&self, chain: &Chain, condition: &Condition) -> Result<When, LowerError> {
+        Ok(match condition {
+            Condition::Filter(filter) => When::Filter(filter.clone()),
+            Condition::Split { branch, from, to } => When::Split { from: *from, to: *to, salt: u64::from(*branch) },
+            Condition::Attribute { name, values, negated } => {
+                let unknown =
+                    |what: String| LowerError::Attribute { chain: chain.name.clone(), what: format!("`{what}`") };
+                let name = name.clone().ok_or_else(|| unknown(values.join(", ")))?;
+                let exported = registry::FUNCTIONS
+                    .iter()
+                    .filter(|f| chain.nodes.iter().any(|node| node.function == f.name))
+                    .flat_map(|f| f.attributes)
+                    .find(|a| a.name == name)
+                    .ok_or_else(|| unknown(name.clone()))?;
+                let number = |value: &String| {
+                    let index = exported.values.iter().position(|v| v == value).and_then(|i| u16::try_from(i).ok());
+                    index.or_else(|| value.parse().ok()).ok_or_else(|| unknown(format!("{name} == {value}")))
+                };
+                let values = values.iter().map(number).collect::<Result<_, _>>()?;
+                When::Attribute { name, values, negated: *negated }
+            }
+        })
+    }
+
+    fn end(&mut self, c: usize, end: End, direction: Direction) -> (ModuleId, u16) {
+        if let End::Node(n) = end {
+            return (self.functions[&(c, n as usize)], gate_of(direction));
+        }
+        if let Some(id) = self.ends.get(&end) {
+            return (*id, 0);
+        }
+        let (name, kind) = match end {
+            End::Out => ("out", Lowered::Exit(Direction::Forward)),
+            End::In => ("in", Lowered::Exit(Direction::Return)),
+            _ => ("drop", Lowered::Discard),
+        };
+        let id = self.add(name.to_owned(), kind);
+        self.ends.insert(end, id);
+        (id, 0)
+    }
+}
+
+/// Return the index of a value among those of the function's Port attribute.
+fn port_value(descriptor: &Descriptor, value: &str) -> Option<usize> {
+    let port = descriptor.attributes.iter().find(|a| a.method == Method::Port)?;
+    port.values.iter().position(|v| *v == value)
+}

@@ -1,0 +1,120 @@
+//! A host pipeline as text and as a Graphviz drawing.
+
+use std::fmt;
+
+use catena_policy::Direction;
+
+use crate::host::{Host, Lowered, When};
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (side, entry) in ["in", "out"].iter().zip(self.entries) {
+            if let Some((module, gate)) = entry {
+                writeln!(f, "from {side}: {}{}", self.modules[module].name, gate_name(gate))?;
+            }
+        }
+        for (id, module) in self.modules.iter().enumerate() {
+            writeln!(f, "\n{}: {}", module.name, kind(&module.kind))?;
+            if let Lowered::Branch(arms) = &module.kind {
+                for arm in arms {
+                    writeln!(f, "    {} by gate {}", conditions(&arm.when), arm.gate)?;
+                }
+            }
+            for link in self.links.iter().filter(|link| link.from == id) {
+                let to = &self.modules[link.to].name;
+                writeln!(f, "    gate {} -> {to}{}", link.gate, gate_name(link.to_gate))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gate_name(gate: u16) -> String {
+    if gate == 0 { String::new() } else { format!(" gate {gate}") }
+}
+
+fn kind(kind: &Lowered) -> String {
+    match kind {
+        Lowered::Function { descriptor, .. } => format!("{} ({})", descriptor.name, descriptor.summary),
+        Lowered::Branch(_) => "branch".to_owned(),
+        Lowered::Exit(Direction::Forward) => "leaves by side out".to_owned(),
+        Lowered::Exit(Direction::Return) => "leaves by side in".to_owned(),
+        Lowered::Discard => "dropped by the chain".to_owned(),
+    }
+}
+
+fn conditions(all: &[When]) -> String {
+    if all.is_empty() {
+        return "all others".to_owned();
+    }
+    all.iter().map(condition).collect::<Vec<_>>().join(" and ")
+}
+
+fn condition(when: &When) -> String {
+    match when {
+        When::Filter(filter) => format!("\"{}\"", filter.text),
+        When::Attribute { name, values, negated } => {
+            let values: Vec<String> = values.iter().map(u16::to_string).collect();
+            format!("{name} {} {}", if *negated { "not in" } else { "in" }, values.join(", "))
+        }
+        When::Split { from, to, .. } => format!("{:.1}% of flows", (to - from) * 100.0),
+        When::Returns { destinations, sources, or } => {
+            let list = |prefixes: &[(std::net::IpAddr, u8)]| {
+                prefixes.iter().map(|(a, n)| format!("{a}/{n}")).collect::<Vec<_>>().join(", ")
+            };
+            let mut ways = Vec::new();
+            if !destinations.is_empty() {
+                ways.push(format!("to {}", list(destinations)));
+            }
+            if !sources.is_empty() {
+                ways.push(format!("from {}", list(sources)));
+            }
+            ways.extend(or.iter().map(|filter| format!("\"{}\"", filter.text)));
+            ways.join(" or ")
+        }
+    }
+}
+
+impl Host {
+    /// Return the pipeline as a Graphviz drawing.
+    pub fn dot(&self) -> String {
+        let quote = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+        let mut dot = String::from("digraph host {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
+        dot.push_str("  edge [fontname=\"sans-serif\", fontsize=10];\n");
+        for (side, entry) in ["in", "out"].iter().zip(self.entries) {
+            if let Some((module, _)) = entry {
+                dot.push_str(&format!("  \"from {side}\" [shape=plaintext];\n"));
+                dot.push_str(&format!("  \"from {side}\" -> {};\n", quote(&self.modules[module].name)));
+            }
+        }
+        for module in &self.modules {
+            let shape = match module.kind {
+                Lowered::Function { .. } => "box",
+                Lowered::Branch(_) => "diamond",
+                Lowered::Exit(_) | Lowered::Discard => "plaintext",
+            };
+            let label = match &module.kind {
+                Lowered::Function { descriptor, .. } => format!("{}\\n{}", module.name, descriptor.name),
+                _ => module.name.clone(),
+            };
+            let name = quote(&module.name);
+            dot.push_str(&format!("  {name} [shape={shape}, label=\"{}\"];\n", label.replace('"', "\\\"")));
+        }
+        for link in &self.links {
+            let (from, to) = (&self.modules[link.from], &self.modules[link.to]);
+            let label = match &from.kind {
+                Lowered::Branch(arms) => {
+                    let when = arms.iter().filter(|arm| arm.gate == link.gate).map(|arm| conditions(&arm.when));
+                    when.collect::<Vec<_>>().join("; ")
+                }
+                _ if link.gate > 1 => format!("gate {}", link.gate),
+                _ => String::new(),
+            };
+            let style = if link.to_gate == 1 { ", style=dashed" } else { "" };
+            let (from, to) = (quote(&from.name), quote(&to.name));
+            dot.push_str(&format!("  {from} -> {to} [label={}{style}];\n", quote(&label)));
+        }
+        dot.push_str("}\n");
+        dot
+    }
+}

@@ -1,0 +1,430 @@
+//! Modules and the gates between them, and how a batch runs through.
+//!
+//! A batch in hand goes from module to module without being copied as long as all its packets take the
+//! same way. Where ways part, packets wait at the next modules' inlets; inlets are numbered so that, but
+//! for loops, every inlet comes after those that feed it, and the lowest that has packets runs first:
+//! where ways join again the packets are one batch again.
+
+use std::sync::Arc;
+
+use catena_packet::{Batch, Packet};
+
+use crate::clock::cycles;
+use crate::counter::{Counter, Histogram, Traffic};
+use crate::module::{Context, Module, Reason};
+
+/// Most modules that one batch visits; more means that the graph is a loop.
+const MOST_VISITS: usize = 4096;
+
+/// A module's place in a [`Graph`]; stays the same while others come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+/// An input gate of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inlet {
+    /// The module.
+    pub node: NodeId,
+    /// The gate, from 0.
+    pub gate: u16,
+}
+
+impl From<NodeId> for Inlet {
+    fn from(node: NodeId) -> Self {
+        Inlet { node, gate: 0 }
+    }
+}
+
+/// What is counted at one module.
+#[derive(Debug, Default)]
+pub struct NodeCounters {
+    /// Batches that came in.
+    pub batches: Counter,
+    /// Packets that came in.
+    pub input: Traffic,
+    /// Cycles spent in the module.
+    pub cycles: Counter,
+    /// Dropped packets by [`Reason`].
+    pub drops: Drops,
+    /// Cycles from the batch's coming in to its leaving the module, of sampled batches.
+    pub residence: Histogram,
+    /// Cycles since the port, of sampled packets that end here (empty at modules that are no exit).
+    pub latency: Histogram,
+}
+
+/// Dropped packets by reason.
+#[derive(Debug)]
+pub struct Drops(Box<[Counter]>);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Drops((0..Reason::COUNT).map(|_| Counter::default()).collect())
+    }
+}
+
+impl Drops {
+    /// Return the count of one reason.
+    pub fn get(&self, reason: Reason) -> u64 {
+        self.0[usize::from(reason.0)].get()
+    }
+
+    /// Return all reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        self.0.iter().zip(0u8..=255).map(|(c, code)| (Reason(code), c.get())).filter(|(_, count)| *count > 0)
+    }
+
+    /// Return how many packets were dropped for whatever reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(Counter::get).sum()
+    }
+}
+
+/// What others may know of a module while it runs.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// The module's name in the chain.
+    pub name: Arc<str>,
+    /// Its counters.
+    pub counters: Arc<NodeCounters>,
+    /// The names of its own drop reasons.
+    pub reasons: &'static [&'static str],
+    /// Packets and bytes by output gate.
+    pub gates: Vec<Arc<Traffic>>,
+    /// Whether packets end here.
+    pub is_exit: bool,
+}
+
+struct Gate {
+    to: Option<Inlet>,
+    /// Where `to` waits, an index into `Graph::waiting`.
+    place: usize,
+    traffic: Arc<Traffic>,
+}
+
+struct Node {
+    module: Box<dyn Module>,
+    name: Arc<str>,
+    counters: Arc<NodeCounters>,
+    gates: Vec<Gate>,
+    is_exit: bool,
+}
+
+struct Waiting {
+    inlet: Inlet,
+    batch: Batch,
+    spill: Vec<Packet>,
+}
+
+/// A graph of modules.
+#[derive(Default)]
+pub struct Graph {
+    nodes: Vec<Option<Node>>,
+    waiting: Vec<Waiting>,
+    /// A bit for every place of `waiting` that has packets.
+    busy: Vec<u64>,
+    numbered: bool,
+}
+
+impl Graph {
+    /// Make an empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Add a module.
+    pub fn add(&mut self, name: &str, module: Box<dyn Module>) -> NodeId {
+        let is_exit = module.is_exit();
+        let counters = Arc::default();
+        self.nodes.push(Some(Node { module, name: name.into(), counters, gates: Vec::new(), is_exit }));
+        self.numbered = false;
+        NodeId((self.nodes.len() - 1) as u32)
+    }
+
+    /// Lead an output gate to an inlet; what it led to before is forgotten.
+    ///
+    /// # Panics
+    /// When a module is not in the graph: the caller built it.
+    pub fn connect(&mut self, from: NodeId, gate: u16, to: impl Into<Inlet>) {
+        let to = to.into();
+        assert!(self.nodes[to.node.0 as usize].is_some(), "{to:?} is not in the graph");
+        let node = self.nodes[from.0 as usize].as_mut().expect("the module is in the graph");
+        while node.gates.len() <= usize::from(gate) {
+            node.gates.push(Gate { to: None, place: 0, traffic: Arc::default() });
+        }
+        node.gates[usize::from(gate)].to = Some(to);
+        self.numbered = false;
+    }
+
+    /// Put a module between `from`'s gate and whatever that gate leads to.
+    pub fn insert_after(&mut self, from: NodeId, gate: u16, name: &str, module: Box<dyn Module>) -> NodeId {
+        let next = self.next(from, gate);
+        let new = self.add(name, module);
+        self.connect(from, gate, new);
+        if let Some(next) = next {
+            self.connect(new, 0, next);
+        }
+        new
+    }
+
+    /// Take a module out; the gates that led to it lead to where its gate 0 leads.
+    pub fn remove(&mut self, node: NodeId) -> Option<Box<dyn Module>> {
+        let gone = self.nodes.get_mut(node.0 as usize)?.take()?;
+        let next = gone.gates.first().and_then(|gate| gate.to).filter(|to| to.node != node);
+        for gate in self.nodes.iter_mut().flatten().flat_map(|n| &mut n.gates) {
+            if gate.to.is_some_and(|to| to.node == node) {
+                gate.to = next;
+            }
+        }
+        self.numbered = false;
+        Some(gone.module)
+    }
+
+    /// Return the inlet that a gate leads to.
+    pub fn next(&self, from: NodeId, gate: u16) -> Option<Inlet> {
+        self.nodes.get(from.0 as usize)?.as_ref()?.gates.get(usize::from(gate))?.to
+    }
+
+    /// Return a module for changing, if it is of the type asked for.
+    pub fn module_mut<M: Module>(&mut self, node: NodeId) -> Option<&mut M> {
+        let module = self.nodes.get_mut(node.0 as usize)?.as_mut()?.module.as_mut();
+        (module as &mut dyn std::any::Any).downcast_mut()
+    }
+
+    /// Return the module with this name.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        let named = |node: &Option<Node>| node.as_ref().is_some_and(|n| &*n.name == name);
+        self.nodes.iter().position(named).map(|i| NodeId(i as u32))
+    }
+
+    /// Return the modules with their counters, in the order in which they were added.
+    pub fn nodes(&self) -> Vec<(NodeId, NodeInfo)> {
+        let info = |node: &Node| NodeInfo {
+            name: node.name.clone(),
+            counters: node.counters.clone(),
+            reasons: node.module.reasons(),
+            gates: node.gates.iter().map(|gate| gate.traffic.clone()).collect(),
+            is_exit: node.is_exit,
+        };
+        let ids = (0u32..).map(NodeId);
+        ids.zip(&self.nodes).filter_map(|(id, node)| Some((id, info(node.as_ref()?)))).collect()
+    }
+
+    /// Ask all modules for their gauges.
+    pub fn gauges(&self, tell: &mut dyn FnMut(&str, &'static str, u64)) {
+        for node in self.nodes.iter().flatten() {
+            node.module.gauges(&mut |gauge, value| tell(&node.name, gauge, value));
+        }
+    }
+
+    /// Let all modules do what is due.
+    pub fn tick(&mut self, cx: &mut Context) {
+        for node in self.nodes.iter_mut().flatten() {
+            node.module.tick(cx);
+            fold_drops(cx, &node.counters);
+        }
+    }
+
+    /// Let all modules write out what they hold; returns what failed, by module.
+    pub fn finish(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
+        let mut failed = Vec::new();
+        for node in self.nodes.iter_mut().flatten() {
+            if let Err(error) = node.module.finish(cx) {
+                failed.push((node.name.clone(), error));
+            }
+        }
+        failed
+    }
+
+    /// Run a batch from `start` until none of its packets is left in the graph.
+    pub fn run(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch) {
+        if !self.numbered {
+            self.number(start);
+        }
+        let Some(mut place) = self.place(start) else {
+            self.number(start);
+            return self.run(cx, start, batch);
+        };
+        let mut time = cycles();
+        for _ in 0..MOST_VISITS {
+            let Waiting { inlet, .. } = self.waiting[place];
+            let Some(node) = self.nodes[inlet.node.0 as usize].as_mut() else { break };
+            cx.gate = inlet.gate;
+            let counters = &*node.counters;
+            counters.batches.add(1);
+            counters.input.add(batch.len(), batch.bytes());
+            if cx.sample
+                && node.is_exit
+                && let Some(packet) = batch.iter().next()
+            {
+                counters.latency.add(since(packet.meta().stamp, time));
+            }
+            node.module.process(cx, batch);
+            let done = cycles();
+            let spent = done.saturating_sub(time);
+            time = done;
+            counters.cycles.add(spent);
+            if cx.sample {
+                counters.residence.add(spent);
+            }
+            fold_drops(cx, counters);
+
+            let onward = match node.gates.first() {
+                _ if batch.is_empty() => None,
+                Some(Gate { to: Some(_), place, traffic }) => {
+                    traffic.add(batch.len(), batch.bytes());
+                    Some(*place)
+                }
+                _ => {
+                    drop_all(cx, batch, counters, Reason::NO_GATE);
+                    None
+                }
+            };
+            if cx.touched.is_empty() && self.busy.iter().all(|bits| *bits == 0) {
+                match onward {
+                    Some(next) => place = next,
+                    None => return,
+                }
+                continue;
+            }
+            if let Some(next) = onward {
+                self.wait(next, batch, &mut Vec::new());
+            }
+            self.collect(cx, inlet.node);
+            match self.next_waiting(batch) {
+                Some(next) => place = next,
+                None => return,
+            }
+        }
+        self.abandon(cx, batch);
+    }
+
+    /// Move what a module handed to its gates to where they lead.
+    fn collect(&mut self, cx: &mut Context, node: NodeId) {
+        while let Some(gate) = cx.touched.pop() {
+            let mut emitted = std::mem::take(&mut cx.emitted[usize::from(gate)]);
+            let Some(node) = self.nodes[node.0 as usize].as_ref() else { continue };
+            match node.gates.get(usize::from(gate)) {
+                Some(Gate { to: Some(_), place, traffic }) => {
+                    let spilled: u64 = emitted.spill.iter().map(|p| p.len() as u64).sum();
+                    traffic.add(emitted.batch.len() + emitted.spill.len(), emitted.batch.bytes() + spilled);
+                    self.wait(*place, &mut emitted.batch, &mut emitted.spill);
+                }
+                _ => {
+                    let counters = node.counters.clone();
+                    emitted.spill.drain(..).for_each(|packet| cx.drop(packet, Reason::NO_GATE));
+                    drop_all(cx, &mut emitted.batch, &counters, Reason::NO_GATE);
+                }
+            }
+            cx.emitted[usize::from(gate)] = emitted;
+        }
+    }
+
+    fn wait(&mut self, place: usize, batch: &mut Batch, spill: &mut Vec<Packet>) {
+        let waiting = &mut self.waiting[place];
+        waiting.batch.append(batch);
+        waiting.spill.extend(batch.drain());
+        waiting.spill.append(spill);
+        self.busy[place / 64] |= 1 << (place % 64);
+    }
+
+    /// Take the packets of the lowest inlet that has any into the (empty) batch in hand.
+    fn next_waiting(&mut self, batch: &mut Batch) -> Option<usize> {
+        let word = self.busy.iter().position(|bits| *bits != 0)?;
+        let place = word * 64 + self.busy[word].trailing_zeros() as usize;
+        let waiting = &mut self.waiting[place];
+        batch.append(&mut waiting.batch);
+        let refill = waiting.spill.len().min(catena_packet::BATCH);
+        waiting.spill.drain(..refill).for_each(|packet| waiting.batch.push(packet));
+        if waiting.batch.is_empty() {
+            self.busy[word] &= !(1 << (place % 64));
+        }
+        Some(place)
+    }
+
+    #[cold]
+    fn abandon(&mut self, cx: &mut Context, batch: &mut Batch) {
+        loop {
+            let place = self.next_waiting(batch);
+            let node = place.and_then(|p| self.nodes[self.waiting[p].inlet.node.0 as usize].as_ref());
+            if let Some(node) = node.or(self.nodes.iter().flatten().next()) {
+                let counters = node.counters.clone();
+                drop_all(cx, batch, &counters, Reason::LOOP);
+            }
+            if place.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn place(&self, inlet: Inlet) -> Option<usize> {
+        // Inlets are few; entries of tasks come first.
+        self.waiting.iter().position(|waiting| waiting.inlet == inlet)
+    }
+
+    /// Number the inlets that `start` and the earlier starts lead to, each after those that feed it.
+    #[cold]
+    fn number(&mut self, start: Inlet) {
+        let alive = |graph: &Graph, inlet: Inlet| graph.nodes[inlet.node.0 as usize].is_some();
+        let mut starts: Vec<Inlet> =
+            self.nodes.iter().flatten().flat_map(|n| &n.gates).filter_map(|gate| gate.to).collect();
+        starts.insert(0, start);
+        starts.extend(self.waiting.iter().map(|w| w.inlet));
+        let (mut seen, mut order) = (Vec::new(), Vec::new());
+        for inlet in starts {
+            if alive(self, inlet) {
+                self.visit(inlet, &mut seen, &mut order);
+            }
+        }
+        order.reverse();
+        self.waiting = order.iter().map(|&inlet| Waiting { inlet, batch: Batch::new(), spill: Vec::new() }).collect();
+        self.busy = vec![0; self.waiting.len().div_ceil(64)];
+        for gate in self.nodes.iter_mut().flatten().flat_map(|n| &mut n.gates) {
+            gate.place = gate.to.and_then(|to| order.iter().position(|o| *o == to)).unwrap_or(0);
+        }
+        self.numbered = true;
+    }
+
+    /// Visit depth first, so that `order` is what topological sorting leaves reversed.
+    fn visit(&self, start: Inlet, seen: &mut Vec<Inlet>, order: &mut Vec<Inlet>) {
+        if seen.contains(&start) {
+            return;
+        }
+        seen.push(start);
+        let mut path = vec![(start, 0usize)];
+        while let Some((inlet, next)) = path.last_mut() {
+            let gates = self.nodes[inlet.node.0 as usize].as_ref().map_or(&[][..], |node| &node.gates);
+            let Some(gate) = gates.get(*next) else {
+                order.push(*inlet);
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            if let Some(to) = gate.to
+                && !seen.contains(&to)
+            {
+                seen.push(to);
+                path.push((to, 0));
+            }
+        }
+    }
+}
+
+/// Return the cycles since a packet's stamp.
+fn since(stamp: u32, now: u64) -> u64 {
+    use catena_packet::meta::STAMP_SHIFT;
+    u64::from(((now >> STAMP_SHIFT) as u32).wrapping_sub(stamp)) << STAMP_SHIFT
+}
+
+#[inline(always)]
+fn fold_drops(cx: &mut Context, counters: &NodeCounters) {
+    while let Some(reason) = cx.dropped.pop() {
+        let count = std::mem::take(&mut cx.drops[usize::from(reason)]);
+        counters.drops.0[usize::from(reason)].add(u64::from(count));
+    }
+}
+
+#[cold]
+fn drop_all(cx: &mut Context, batch: &mut Batch, counters: &NodeCounters, reason: Reason) {
+    batch.drain().for_each(|packet| cx.drop(packet, reason));
+    fold_drops(cx, counters);
+}

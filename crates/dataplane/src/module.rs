@@ -1,0 +1,270 @@
+//! What a module is, and what it sees of the world while it works.
+
+use std::any::Any;
+
+use catena_packet::wire::Malformed;
+use catena_packet::{BATCH, Batch, DepotHandle, Packet, Pool};
+
+use crate::random::Random;
+
+/// Why a module dropped a packet: an index into its [`Module::reasons`], or one of those every module
+/// has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason(pub u8);
+
+impl Reason {
+    /// How many reasons there can be.
+    pub const COUNT: usize = 256;
+    /// Reasons from here on say what is wrong with the packet's headers.
+    const MALFORMED: u8 = 128;
+    /// The packet left by a gate that leads nowhere.
+    pub const NO_GATE: Reason = Reason(255);
+    /// The packet visited so many modules that the graph must be a loop.
+    pub const LOOP: Reason = Reason(254);
+    /// No packet buffer was left.
+    pub const NO_BUFFER: Reason = Reason(253);
+    /// The queue before the next task was full.
+    pub const QUEUE_FULL: Reason = Reason(252);
+
+    /// Return the reason for malformed headers.
+    pub fn malformed(what: Malformed) -> Reason {
+        Reason(Self::MALFORMED + what as u8)
+    }
+
+    /// Return the reason in words, given the module's own.
+    pub fn text(self, own: &[&'static str]) -> &'static str {
+        match self {
+            Reason::NO_GATE => "gate leads nowhere",
+            Reason::LOOP => "loop in the graph",
+            Reason::NO_BUFFER => "no packet buffer left",
+            Reason::QUEUE_FULL => "queue full",
+            Reason(code) if code >= Self::MALFORMED => {
+                Malformed::ALL.iter().find(|m| **m as u8 == code - Self::MALFORMED).map_or("malformed", |m| m.reason())
+            }
+            Reason(code) => own.get(usize::from(code)).copied().unwrap_or("unnamed reason"),
+        }
+    }
+}
+
+/// One step of packet processing: takes a batch, hands packets to its output gates.
+pub trait Module: Any + Send {
+    /// Work on the packets of `batch`, which came in by gate [`Context::gate`].
+    ///
+    /// Packets left in the batch leave by gate 0; others are handed to [`Context::emit`] or
+    /// [`Context::drop`]. This runs for every batch: it does not allocate, lock, format or log.
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch);
+
+    /// Do what is due from time to time (about every millisecond of the context's time): expire, export.
+    fn tick(&mut self, _cx: &mut Context) {}
+
+    /// Write out what is still held; called once, after the last packet.
+    ///
+    /// # Errors
+    /// What could not be written, in words for the user.
+    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Return the names of this module's own drop reasons; [`Reason`] is an index into them.
+    fn reasons(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Tell figures worth a line in a table, by name (`mappings`, 1234).
+    fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// Return whether packets end their way here (latency is measured where they do).
+    fn is_exit(&self) -> bool {
+        false
+    }
+}
+
+/// What a source found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulled {
+    /// There may be more at once.
+    More,
+    /// Nothing now; ask again later.
+    Idle,
+    /// Nothing ever again.
+    Done,
+}
+
+/// Where packets come into a task: a port's receiving side, a generator, the far end of a queue.
+pub trait Source: Any + Send {
+    /// Add packets to the (empty) batch. A source of recorded traffic sets the context's time with
+    /// [`Context::set_now`].
+    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled;
+
+    /// Tell figures worth a line in a table, by name.
+    fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// Return what went wrong for good, once [`Pulled::Done`] came early.
+    fn error(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Packets handed to one output gate beside the batch itself.
+#[derive(Default)]
+pub(crate) struct Emitted {
+    pub(crate) batch: Batch,
+    /// More than a batch; only modules that make packets get here.
+    pub(crate) spill: Vec<Packet>,
+}
+
+/// What a module sees of the world: time, randomness, buffers, gates. One per worker.
+pub struct Context {
+    pub(crate) now: u64,
+    pub(crate) gate: u16,
+    pub(crate) sample: bool,
+    pub(crate) emitted: Vec<Emitted>,
+    /// Gates with something in `emitted`.
+    pub(crate) touched: Vec<u16>,
+    pub(crate) drops: [u32; Reason::COUNT],
+    /// Reasons with something in `drops`.
+    pub(crate) dropped: Vec<u8>,
+    random: Random,
+    pool: Pool,
+}
+
+impl Context {
+    /// Make the context of one worker.
+    ///
+    /// `seed` makes everything random in it repeatable.
+    pub fn new(depot: &DepotHandle, seed: u64) -> Self {
+        Context {
+            now: 0,
+            gate: 0,
+            sample: false,
+            emitted: Vec::new(),
+            touched: Vec::with_capacity(64),
+            drops: [0; Reason::COUNT],
+            dropped: Vec::with_capacity(64),
+            random: Random::new(seed),
+            pool: depot.pool(),
+        }
+    }
+
+    /// Return the time in ns since 1970: of the packets when they were recorded, else of the wall. It
+    /// never goes back.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Set the time to that of recorded traffic, unless that would go back.
+    #[inline(always)]
+    pub fn set_now(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    /// Return the input gate that the batch came in by.
+    #[inline(always)]
+    pub fn gate(&self) -> u16 {
+        self.gate
+    }
+
+    /// Return the worker's source of randomness.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Return the worker's packet buffers.
+    #[inline(always)]
+    pub fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// Hand a packet to an output gate.
+    #[inline]
+    pub fn emit(&mut self, gate: u16, packet: Packet) {
+        let index = usize::from(gate);
+        if index >= self.emitted.len() {
+            self.grow(index);
+        }
+        let emitted = &mut self.emitted[index];
+        if emitted.batch.is_empty() {
+            self.touched.push(gate);
+        }
+        if emitted.batch.is_full() {
+            emitted.spill.push(packet);
+        } else {
+            emitted.batch.push(packet);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.emitted.resize_with(index + 1, Emitted::default);
+        self.touched.reserve(self.emitted.len());
+    }
+
+    /// Drop a packet and count why.
+    #[inline]
+    pub fn drop(&mut self, packet: Packet, reason: Reason) {
+        let count = &mut self.drops[usize::from(reason.0)];
+        if *count == 0 {
+            self.dropped.push(reason.0);
+        }
+        *count += 1;
+        self.pool.put(packet);
+    }
+
+    /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted.
+    #[inline]
+    pub fn parse(&mut self, batch: &mut Batch) {
+        let mut malformed = [None; BATCH];
+        let mut any = false;
+        for (packet, slot) in batch.iter_mut().zip(&mut malformed) {
+            if let Err(what) = packet.parse() {
+                *slot = Some(what);
+                any = true;
+            }
+        }
+        if any {
+            self.drop_malformed(batch, &malformed);
+        }
+    }
+
+    #[cold]
+    fn drop_malformed(&mut self, batch: &mut Batch, malformed: &[Option<Malformed>; BATCH]) {
+        batch.filter(|i, packet| match malformed[i] {
+            None => Some(packet),
+            Some(what) => {
+                self.drop(packet, Reason::malformed(what));
+                None
+            }
+        });
+    }
+
+    /// Decide for every packet of the batch what becomes of it, in order.
+    #[inline(always)]
+    pub fn decide(&mut self, batch: &mut Batch, mut verdict: impl FnMut(usize, &mut Packet) -> Verdict) {
+        batch.filter(|i, mut packet| match verdict(i, &mut packet) {
+            Verdict::Gate(0) => Some(packet),
+            Verdict::Gate(gate) => {
+                self.emit(gate, packet);
+                None
+            }
+            Verdict::Drop(reason) => {
+                self.drop(packet, reason);
+                None
+            }
+        });
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It leaves by this output gate.
+    Gate(u16),
+    /// It is dropped.
+    Drop(Reason),
+}
+
+impl Verdict {
+    /// The packet goes on by the usual gate.
+    pub const PASS: Verdict = Verdict::Gate(0);
+}

@@ -1,0 +1,115 @@
+//! What one worker runs: a graph, the tasks that feed it, and the tree that says whose turn it is.
+
+use crate::graph::Graph;
+use crate::module::{Context, Pulled};
+use crate::schedule::{Leaves, Ran, Tree};
+use crate::task::Task;
+
+/// A task's place in a [`Pipeline`]; stays the same while others come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub(crate) u32);
+
+/// Where a worker's time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Time {
+    /// From the clock on the wall.
+    #[default]
+    Wall,
+    /// From the packets, as they were recorded: a replay gives the same result every time.
+    Packets,
+}
+
+/// A graph, its tasks and their schedule.
+#[derive(Default)]
+pub struct Pipeline {
+    /// The modules.
+    pub graph: Graph,
+    /// Whose turn it is; without one, tasks take turns in the order they were added.
+    pub tree: Option<Tree>,
+    /// Where time comes from.
+    pub time: Time,
+    tasks: Vec<Option<Task>>,
+}
+
+impl Pipeline {
+    /// Make an empty pipeline.
+    pub fn new(time: Time) -> Self {
+        Pipeline { time, ..Self::default() }
+    }
+
+    /// Make a pipeline of modules that are already linked.
+    pub fn with(graph: Graph, time: Time) -> Self {
+        Pipeline { graph, time, ..Self::default() }
+    }
+
+    /// Add a task; it runs in turn with the others, unless [`Self::tree`] is set to say otherwise.
+    pub fn add_task(&mut self, task: Task) -> TaskId {
+        let id = TaskId(self.tasks.len() as u32);
+        self.tasks.push(Some(task));
+        match &mut self.tree {
+            None => self.tree = Some(Tree::round_robin([Tree::Task(id)])),
+            Some(Tree::RoundRobin(children, _)) => children.push(Tree::Task(id)),
+            Some(other) => {
+                let rest = std::mem::replace(other, Tree::Task(id));
+                *other = Tree::round_robin([rest, Tree::Task(id)]);
+            }
+        }
+        id
+    }
+
+    /// Take a task out, once it has brought through what its source holds now (a queue's packets, not a
+    /// generator's endless ones: at most `most` batches).
+    pub fn remove_task(&mut self, cx: &mut Context, id: TaskId, most: usize) -> Option<Task> {
+        let mut task = self.tasks.get_mut(id.0 as usize)?.take()?;
+        for _ in 0..most {
+            if task.run(cx, &mut self.graph).packets == 0 {
+                break;
+            }
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.remove(id);
+        }
+        Some(task)
+    }
+
+    /// Return the tasks.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        (0u32..).map(TaskId).zip(&self.tasks).filter_map(|(id, task)| Some((id, task.as_ref()?)))
+    }
+
+    /// Return whether every task has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.tasks.iter().flatten().all(|task| task.state() == Pulled::Done)
+    }
+
+    /// Run one task that has work; returns what it did.
+    #[inline]
+    pub fn step(&mut self, cx: &mut Context) -> Ran {
+        let now = cx.now();
+        let Pipeline { graph, tree, tasks, .. } = self;
+        match tree {
+            Some(tree) => tree.run(now, &mut Runner { cx, graph, tasks }),
+            None => Ran::default(),
+        }
+    }
+}
+
+struct Runner<'a> {
+    cx: &'a mut Context,
+    graph: &'a mut Graph,
+    tasks: &'a mut [Option<Task>],
+}
+
+impl Leaves for Runner<'_> {
+    #[inline]
+    fn run(&mut self, task: TaskId) -> Ran {
+        match self.tasks.get_mut(task.0 as usize) {
+            Some(Some(task)) => task.run(self.cx, self.graph),
+            _ => Ran::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pipeline_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+//! Packets from a capture file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use catena_packet::pcap::{Error, LinkType, Reader, Record};
+use catena_packet::wire::ethernet;
+use catena_packet::{BATCH, Batch, JUMBO_BYTES, Packet, Pool};
+
+use super::framing::{self, Unfit};
+use crate::module::{Context, Pulled, Source};
+
+/// The latest time that a record may carry (the year 2262), so that what functions add to it stays far
+/// from the end of 64 bits.
+const LATEST_NS: u64 = i64::MAX as u64;
+
+/// Pulls in a row that find no buffer before the record in hand is given up: a second and more at the
+/// pace of a worker that rests between fruitless pulls. Other workers give theirs back in much less.
+const PATIENCE: u32 = 50_000;
+
+/// Gives the packets of a capture as fast as they are asked for; their times become the context's.
+///
+/// Records of links that are not Ethernet get an Ethernet header with zero addresses in place of their
+/// own, if their protocol has an EtherType. Packets that the capture cut short are given as they are.
+/// A record that finds no packet buffer waits for the next pull.
+///
+/// Gauges: `records` read, and of these `unknown link type`, `link header cut off`,
+/// `longer than a packet buffer` and `no packet buffer left`, which became no packet; all others did.
+/// `cut by the capture` counts packets that are shorter than they were on the wire.
+///
+/// A pull reads until it has a batch; from a live pipe that means that it waits for one.
+pub struct CaptureIn<R = File> {
+    reader: Reader<R>,
+    port: u16,
+    waiting: Waiting,
+    counts: Counts,
+    error: Option<Error>,
+    ended: bool,
+}
+
+/// A record that found no buffer.
+#[derive(Default)]
+struct Waiting {
+    /// Link type and time, while there is one.
+    record: Option<(LinkType, u64)>,
+    bytes: Vec<u8>,
+    pulls: u32,
+}
+
+#[derive(Default)]
+struct Counts {
+    records: u64,
+    unknown_link: u64,
+    cut_link: u64,
+    too_long: u64,
+    no_buffer: u64,
+    cut: u64,
+}
+
+/// Why a record is not a packet now.
+enum NoPacket {
+    Unfit(Unfit),
+    TooLong,
+    NoBuffer,
+}
+
+impl CaptureIn<File> {
+    /// Open the capture at `path`; `-` is the standard input. Packets get `port` as their input port.
+    ///
+    /// # Errors
+    /// Those of [`Reader::open`].
+    pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, Error> {
+        Reader::open(path).map(|reader| CaptureIn::new(reader, port))
+    }
+}
+
+impl<R: Read> CaptureIn<R> {
+    /// Give the packets of `reader`, with `port` as their input port.
+    pub fn new(reader: Reader<R>, port: u16) -> Self {
+        let waiting = Waiting { bytes: Vec::with_capacity(JUMBO_BYTES), ..Waiting::default() };
+        CaptureIn { reader, port, waiting, counts: Counts::default(), error: None, ended: false }
+    }
+
+    /// Return the reader's error, for callers that tell a capture that is cut off from one that cannot be
+    /// read.
+    pub fn reader_error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Try the record that waits; returns whether none waits any more.
+    #[cold]
+    fn retry(&mut self, cx: &mut Context, batch: &mut Batch) -> bool {
+        let Some((link, time_ns)) = self.waiting.record else { return true };
+        match packet_of(cx.pool(), link, &self.waiting.bytes) {
+            Ok(packet) => give(cx, batch, packet, time_ns, self.port),
+            Err(_) if self.waiting.pulls < PATIENCE => {
+                self.waiting.pulls += 1;
+                return false;
+            }
+            Err(_) => self.counts.no_buffer += 1,
+        }
+        self.waiting.record = None;
+        true
+    }
+}
+
+impl Waiting {
+    #[cold]
+    fn keep(&mut self, record: &Record<'_>) {
+        self.record = Some((record.link, record.time_ns));
+        self.bytes.clear();
+        self.bytes.extend_from_slice(record.bytes);
+        self.pulls = 0;
+    }
+}
+
+impl<R: Read + Send + 'static> Source for CaptureIn<R> {
+    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
+        if self.waiting.record.is_some() && !self.retry(cx, batch) {
+            return Pulled::Idle;
+        }
+        while batch.len() < BATCH && !self.ended {
+            let record = match self.reader.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    self.ended = true;
+                    break;
+                }
+                Err(error) => {
+                    self.error = Some(error);
+                    self.ended = true;
+                    break;
+                }
+            };
+            self.counts.records += 1;
+            self.counts.cut += u64::from(record.original_len as usize > record.bytes.len());
+            match packet_of(cx.pool(), record.link, record.bytes) {
+                Ok(packet) => give(cx, batch, packet, record.time_ns, self.port),
+                Err(NoPacket::Unfit(Unfit::Unknown)) => self.counts.unknown_link += 1,
+                Err(NoPacket::Unfit(Unfit::CutOff)) => self.counts.cut_link += 1,
+                Err(NoPacket::TooLong) => self.counts.too_long += 1,
+                Err(NoPacket::NoBuffer) => {
+                    self.waiting.keep(&record);
+                    return if batch.is_empty() { Pulled::Idle } else { Pulled::More };
+                }
+            }
+        }
+        if self.ended { Pulled::Done } else { Pulled::More }
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let Counts { records, unknown_link, cut_link, too_long, no_buffer, cut } = self.counts;
+        tell("records", records);
+        for (name, count) in [
+            ("unknown link type", unknown_link),
+            ("link header cut off", cut_link),
+            ("longer than a packet buffer", too_long),
+            ("no packet buffer left", no_buffer),
+            ("cut by the capture", cut),
+        ] {
+            if count > 0 {
+                tell(name, count);
+            }
+        }
+    }
+
+    fn error(&self) -> Option<String> {
+        self.error.as_ref().map(Error::to_string)
+    }
+}
+
+#[inline]
+fn packet_of(pool: &mut Pool, link: LinkType, bytes: &[u8]) -> Result<Packet, NoPacket> {
+    if link == LinkType::ETHERNET {
+        let mut packet = take(pool, bytes.len())?;
+        packet.data_mut().copy_from_slice(bytes);
+        return Ok(packet);
+    }
+    let (header, skip) = framing::replace(link, bytes).map_err(NoPacket::Unfit)?;
+    let rest = &bytes[skip..];
+    let mut packet = take(pool, header.len() + rest.len())?;
+    let (front, back) = packet.data_mut().split_at_mut(ethernet::HEADER_LEN);
+    front.copy_from_slice(&header);
+    back.copy_from_slice(rest);
+    Ok(packet)
+}
+
+#[inline]
+fn take(pool: &mut Pool, len: usize) -> Result<Packet, NoPacket> {
+    pool.take(len).ok_or(if len > JUMBO_BYTES { NoPacket::TooLong } else { NoPacket::NoBuffer })
+}
+
+#[inline]
+fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, time_ns: u64, port: u16) {
+    cx.set_now(time_ns.min(LATEST_NS));
+    let meta = packet.meta_mut();
+    meta.port = port;
+    // A record without a time of its own arrives when the one before did.
+    meta.arrival = if time_ns == 0 { cx.now() } else { time_ns.min(LATEST_NS) };
+    batch.push(packet);
+}
+
+#[cfg(test)]
+#[path = "capture_tests.rs"]
+mod tests;

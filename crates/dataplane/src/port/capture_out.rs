@@ -1,0 +1,127 @@
+//! Packets into a capture file.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use catena_packet::Batch;
+use catena_packet::pcap::{Error, Format, LinkType, Record, Writer};
+
+use crate::module::{Context, Module, Reason};
+
+/// Writes every packet with its arrival time, and ends its way.
+///
+/// Once writing has failed the file gets no further packet: those that come are dropped and counted, and
+/// `finish` tells the error. Gauge: `records` written (of which, after a failure, the last 64 KiB did not
+/// arrive).
+pub struct CaptureOut<W: Write = File> {
+    /// `None` once finished or failed.
+    writer: Option<Writer<W>>,
+    error: Option<Error>,
+    records: u64,
+    live: bool,
+    flushed: u64,
+}
+
+const WRITE_FAILED: Reason = Reason(0);
+const NOT_EXPRESSIBLE: Reason = Reason(1);
+
+impl CaptureOut<File> {
+    /// Create the capture at `path`, replacing what was there, in the format that its name asks for; `-`
+    /// is the standard output, which gets its packets within a millisecond.
+    ///
+    /// # Errors
+    /// Those of [`Format::from_path`] and [`Writer::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let writer = Writer::create(path, Format::from_path(path)?, LinkType::ETHERNET)?;
+        let out = CaptureOut::new(writer);
+        Ok(if path == Path::new("-") { out.live() } else { out })
+    }
+}
+
+impl<W: Write> CaptureOut<W> {
+    /// Write to `writer`, which was made for Ethernet.
+    pub fn new(writer: Writer<W>) -> Self {
+        CaptureOut { writer: Some(writer), error: None, records: 0, live: false, flushed: 0 }
+    }
+
+    /// Hand packets on at every tick, for someone who reads along, rather than 64 KiB at a time.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.live = true;
+        self
+    }
+
+    /// Return what went wrong while writing, for callers that tell a closed pipe from a full disk.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) {
+        self.writer = None;
+        self.error = Some(error);
+    }
+}
+
+impl<W: Write + Send + 'static> Module for CaptureOut<W> {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        batch.filter(|_, packet| {
+            let Some(writer) = &mut self.writer else {
+                cx.drop(packet, WRITE_FAILED);
+                return None;
+            };
+            let arrival = match packet.meta().arrival {
+                0 => cx.now(),
+                time => time,
+            };
+            match writer.write(&Record::new(arrival, LinkType::ETHERNET, packet.data())) {
+                Ok(()) => {
+                    self.records += 1;
+                    Some(packet)
+                }
+                Err(error @ Error::Write { .. }) => {
+                    cx.drop(packet, WRITE_FAILED);
+                    self.fail(error);
+                    None
+                }
+                // The others concern this one record, and the file stays good.
+                Err(_) => {
+                    cx.drop(packet, NOT_EXPRESSIBLE);
+                    None
+                }
+            }
+        });
+        cx.pool().put_batch(batch);
+    }
+
+    fn tick(&mut self, _cx: &mut Context) {
+        if !self.live || self.flushed == self.records {
+            return;
+        }
+        self.flushed = self.records;
+        if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
+            self.fail(error);
+        }
+    }
+
+    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+        if let Some(Err(error)) = self.writer.take().map(Writer::finish) {
+            self.error = Some(error);
+        }
+        self.error.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        &["capture file: write failed", "capture file: time or length beyond its format"]
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell("records", self.records);
+    }
+
+    fn is_exit(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,17 @@
+//! Ports: where packets come into a pipeline and where they leave it.
+//!
+//! The receiving side of a port is a [`Source`](crate::Source), the sending side a
+//! [`Module`](crate::Module) at which packets end their way.
+
+mod capture_in;
+mod capture_out;
+mod framing;
+mod offload;
+mod packet_socket;
+mod segment;
+mod sink;
+
+pub use capture_in::CaptureIn;
+pub use capture_out::CaptureOut;
+pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};
+pub use sink::Sink;

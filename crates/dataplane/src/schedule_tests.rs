@@ -1,0 +1,126 @@
+//! The scheduler tree against tasks of known cost.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Tasks of a fixed cost a run, each with so many runs of work left.
+struct Fixed {
+    cost: Vec<u64>,
+    work: Vec<u64>,
+    cycles: Vec<u64>,
+}
+
+impl Fixed {
+    fn new(cost: &[u64], work: &[u64]) -> Self {
+        Fixed { cost: cost.into(), work: work.into(), cycles: vec![0; cost.len()] }
+    }
+}
+
+impl Leaves for Fixed {
+    fn run(&mut self, task: TaskId) -> Ran {
+        let i = task.0 as usize;
+        if self.work[i] == 0 {
+            return Ran::default();
+        }
+        self.work[i] -= 1;
+        self.cycles[i] += self.cost[i];
+        Ran { packets: 32, bits: 32 * 512, cycles: self.cost[i] }
+    }
+}
+
+fn task(id: u32) -> Tree {
+    Tree::Task(TaskId(id))
+}
+
+#[test]
+fn priority_starves_the_lower() {
+    let mut tree = Tree::Priority(vec![task(0), task(1)]);
+    let mut tasks = Fixed::new(&[100, 100], &[10, 10]);
+    (0..12).for_each(|_| _ = tree.run(0, &mut tasks));
+    assert_eq!(tasks.work, [0, 8]);
+}
+
+#[test]
+fn turns_are_even_whatever_they_cost() {
+    let mut tree = Tree::round_robin((0..3).map(task));
+    let mut tasks = Fixed::new(&[1, 50, 900], &[100; 3]);
+    (0..99).for_each(|_| _ = tree.run(0, &mut tasks));
+    assert_eq!(tasks.work, [67; 3]);
+}
+
+#[test]
+fn a_rate_limit_holds_over_a_second() {
+    for (unit, rate, expected) in [(Unit::Packets, 32_000, 32_000), (Unit::Bits, 16_384_000, 32_000)] {
+        let mut tree = Tree::limit(task(0), unit, rate, 1);
+        let mut tasks = Fixed::new(&[1], &[u64::MAX]);
+        let packets: u64 = (1..=1_000_000u64).map(|us| tree.run(us * 1000, &mut tasks).packets).sum();
+        assert!(packets.abs_diff(expected) <= 64, "{packets} packets in a second at {rate} {unit:?}/s");
+    }
+}
+
+#[test]
+fn the_bucket_of_an_idle_child_keeps_its_tokens() {
+    let mut tree = Tree::limit(task(0), Unit::Packets, 1, 32);
+    let mut tasks = Fixed::new(&[1], &[0]);
+    (0..10).for_each(|_| _ = tree.run(0, &mut tasks));
+    tasks.work[0] = 5;
+    assert_eq!((0..10).map(|_| tree.run(0, &mut tasks).packets).sum::<u64>(), 32);
+}
+
+#[test]
+fn whoever_wakes_up_has_nothing_saved() {
+    let mut tree = Tree::fair([(1, task(0)), (1, task(1))]);
+    let mut tasks = Fixed::new(&[100, 100], &[2000, 0]);
+    (0..1000).for_each(|_| _ = tree.run(0, &mut tasks));
+    tasks.work[1] = 1000;
+    tasks.cycles = vec![0, 0];
+    (0..100).for_each(|_| _ = tree.run(0, &mut tasks));
+    assert_eq!(tasks.cycles, [5000, 5000]);
+}
+
+#[test]
+fn a_removed_task_runs_no_more() {
+    let inner = Tree::Priority(vec![task(1), task(2)]);
+    let mut tree = Tree::fair([(1, task(0)), (2, inner)]);
+    tree.remove(TaskId(1));
+    assert_eq!(tree.tasks(), [TaskId(0), TaskId(2)]);
+    let mut only = task(7);
+    only.remove(TaskId(7));
+    assert!(only.tasks().is_empty());
+    assert_eq!(only.run(0, &mut Fixed::new(&[], &[])), Ran::default());
+}
+
+proptest! {
+    /// Of cycles spent, each child gets its weight's share, whatever its runs cost.
+    #[test]
+    fn cycles_are_shared_by_weight(children in prop::collection::vec((1u32..20, 10u64..5000), 2..6)) {
+        let mut tree = Tree::fair((0u32..).zip(&children).map(|(i, (weight, _))| (*weight, task(i))));
+        let costs: Vec<u64> = children.iter().map(|c| c.1).collect();
+        let mut tasks = Fixed::new(&costs, &vec![u64::MAX; costs.len()]);
+        for _ in 0..20_000 {
+            tree.run(0, &mut tasks);
+        }
+        let weights: u32 = children.iter().map(|c| c.0).sum();
+        let total: u64 = tasks.cycles.iter().sum();
+        for (i, (weight, cost)) in children.iter().enumerate() {
+            let fair = total as f64 * f64::from(*weight) / f64::from(weights);
+            let most: u64 = costs.iter().max().copied().unwrap_or(0) + cost;
+            let off = (tasks.cycles[i] as f64 - fair).abs();
+            prop_assert!(off <= most as f64 * 2.0 + fair * 0.01, "child {i}: {} cycles, fair {fair}", tasks.cycles[i]);
+        }
+    }
+
+    /// A rate limit is never exceeded over any span by more than its burst and one batch.
+    #[test]
+    fn a_rate_limit_is_never_exceeded(rate in 1u64..10_000_000, burst in 0u64..10_000, steps in prop::collection::vec(0u64..2_000_000, 1..200)) {
+        let mut tree = Tree::limit(task(0), Unit::Packets, rate, burst);
+        let mut tasks = Fixed::new(&[1], &[u64::MAX]);
+        let (mut now, mut packets) = (0, 0);
+        for step in steps {
+            now += step;
+            packets += tree.run(now, &mut tasks).packets;
+            let most = burst as u128 + u128::from(now) * u128::from(rate) / 1_000_000_000 + 32;
+            prop_assert!(u128::from(packets) <= most, "{packets} packets at {now} ns, at most {most}");
+        }
+    }
+}

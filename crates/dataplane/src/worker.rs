@@ -1,0 +1,187 @@
+//! Workers: threads that run pipelines, each pinned to a core if asked.
+//!
+//! Others change a running pipeline by sending the worker an edit, which it applies between two batches:
+//! there no packet is inside a module, so none is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use catena_packet::DepotHandle;
+
+use crate::clock::Wall;
+use crate::module::Context;
+use crate::pipeline::{Pipeline, Time};
+
+/// ns of the context's time between two ticks.
+const TICK_NS: u64 = 1_000_000;
+/// Fruitless looks at all tasks before a worker yields its core, and before it sleeps.
+const SPIN: u32 = 2_000;
+const YIELD: u32 = 4_000;
+/// How long an idle worker sleeps: short beside a network's round trip, long beside a wake-up.
+const NAP: Duration = Duration::from_micros(50);
+
+type Edit = Box<dyn FnOnce(&mut Pipeline, &mut Context) + Send>;
+
+/// A worker before it runs.
+pub struct Worker {
+    pipeline: Pipeline,
+    context: Context,
+    core: Option<usize>,
+    name: String,
+}
+
+/// What is left when a worker has ended.
+pub struct Ended {
+    /// The pipeline, with its modules' state and counters.
+    pub pipeline: Pipeline,
+    /// What modules could not write out, with their names.
+    pub failed: Vec<(Arc<str>, String)>,
+    /// Whether it could be pinned to the core asked for.
+    pub pinned: bool,
+    /// ns that the thread spent on a core.
+    pub cpu_ns: u64,
+}
+
+/// A running worker.
+pub struct WorkerHandle {
+    thread: JoinHandle<Ended>,
+    edits: Sender<Edit>,
+    signal: Arc<Signal>,
+}
+
+#[derive(Default)]
+struct Signal {
+    stop: AtomicBool,
+    edits: AtomicBool,
+}
+
+impl Worker {
+    /// Make a worker for a pipeline. `seed` makes its randomness repeatable.
+    pub fn new(name: &str, pipeline: Pipeline, depot: &DepotHandle, seed: u64) -> Self {
+        Worker { pipeline, context: Context::new(depot, seed), core: None, name: name.to_owned() }
+    }
+
+    /// Pin the worker to a core.
+    pub fn pin(mut self, core: usize) -> Self {
+        self.core = Some(core);
+        self
+    }
+
+    /// Start the worker's thread.
+    ///
+    /// # Errors
+    /// The system's, when it starts no thread.
+    pub fn start(self) -> std::io::Result<WorkerHandle> {
+        let (sender, receiver) = channel();
+        let signal = Arc::new(Signal::default());
+        let (theirs, name) = (signal.clone(), self.name.clone());
+        let thread = std::thread::Builder::new().name(name).spawn(move || self.work(&receiver, &theirs))?;
+        Ok(WorkerHandle { thread, edits: sender, signal })
+    }
+
+    fn work(mut self, edits: &Receiver<Edit>, signal: &Signal) -> Ended {
+        let pinned = self.core.is_none_or(pin_this_thread);
+        let cx = &mut self.context;
+        let pipeline = &mut self.pipeline;
+        let mut wall = Wall::new();
+        let (mut ticked, mut fruitless) = (0u64, 0u32);
+        while !signal.stop.load(Ordering::Relaxed) {
+            if signal.edits.swap(false, Ordering::Acquire) {
+                edits.try_iter().for_each(|edit| edit(pipeline, cx));
+            }
+            if pipeline.time == Time::Wall {
+                cx.set_now(wall.now().0);
+            }
+            let ran = pipeline.step(cx);
+            if cx.now() >= ticked + TICK_NS {
+                ticked = cx.now();
+                pipeline.graph.tick(cx);
+                wall.adjust();
+            }
+            if ran.packets > 0 {
+                fruitless = 0;
+                continue;
+            }
+            fruitless += 1;
+            if pipeline.is_done() {
+                break;
+            }
+            rest(fruitless);
+        }
+        // Edits that came too late still get their answer.
+        edits.try_iter().for_each(|edit| edit(pipeline, cx));
+        let failed = pipeline.graph.finish(cx);
+        Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
+    }
+}
+
+#[cold]
+fn rest(fruitless: u32) {
+    match fruitless {
+        0..SPIN => std::hint::spin_loop(),
+        SPIN..YIELD => std::thread::yield_now(),
+        _ => std::thread::sleep(NAP),
+    }
+}
+
+impl WorkerHandle {
+    /// Apply an edit to the running pipeline between two batches, and return what it returns.
+    ///
+    /// Returns `None` when the worker has already ended.
+    pub fn edit<R: Send + 'static>(
+        &self,
+        edit: impl FnOnce(&mut Pipeline, &mut Context) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (sender, answer) = channel();
+        let boxed: Edit = Box::new(move |pipeline, cx| _ = sender.send(edit(pipeline, cx)));
+        self.edits.send(boxed).ok()?;
+        self.signal.edits.store(true, Ordering::Release);
+        answer.recv().ok()
+    }
+
+    /// Ask the worker to end after the batch in hand.
+    pub fn stop(&self) {
+        self.signal.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Return whether the worker has ended.
+    pub fn is_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Wait for the end.
+    ///
+    /// # Errors
+    /// The message of the panic, when the worker ended by one.
+    pub fn join(self) -> Result<Ended, String> {
+        drop(self.edits);
+        self.thread.join().map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
+        })
+    }
+}
+
+/// Pin the calling thread to a core; returns whether the system did.
+pub fn pin_this_thread(core: usize) -> bool {
+    if core >= libc::CPU_SETSIZE as usize {
+        return false;
+    }
+    // SAFETY: the set is plain memory, `core` is inside it, and 0 is the calling thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+/// Return the time that the calling thread has spent on a core, in ns.
+pub fn thread_cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes a `timespec` that we own.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,318 @@
+//! The writer: records into a capture file.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use flate2::write::GzEncoder;
+
+use super::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Record, classic, ng};
+
+/// Bytes are handed on, to the compressor or the system, when there are this many.
+const HAND_ON: usize = 64 * 1024;
+
+/// The most that one record can add: its bytes, an interface description (32), and the header,
+/// padding and trailer of a packet block (28, 3 and 4).
+const MOST_ADDED: usize = MAX_RECORD + 32 + 28 + 3 + 4;
+
+/// Writes a capture, little-endian, with times in nanoseconds.
+///
+/// Records are collected in a buffer and written 64 KiB at a time; [`Writer::flush`] writes at once
+/// what there is. [`Writer::finish`] must be called to learn whether all of it arrived; a writer
+/// that is dropped instead finishes as best it can and stays silent about errors. Once writing has
+/// failed, every further call fails too.
+pub struct Writer<W: Write = File> {
+    /// `None` once finished or failed.
+    sink: Option<Sink<W>>,
+    pending: Vec<u8>,
+    container: Container,
+    /// The link type of each interface described so far; of pcap, that of the file.
+    links: Vec<LinkType>,
+    records: u64,
+}
+
+enum Sink<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::Encoder<'static, W>),
+}
+
+impl Writer<File> {
+    /// Creates the capture at `path`, replacing what was there; `-` is the standard output. `link`
+    /// is the link type of the records to come; with pcapng more can follow.
+    ///
+    /// # Errors
+    /// [`Error::Open`] and those of [`Writer::new`].
+    pub fn create(path: impl AsRef<Path>, format: Format, link: LinkType) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let file = if path == Path::new("-") {
+            io::stdout().as_fd().try_clone_to_owned().map(File::from)
+        } else {
+            File::create(path)
+        };
+        let file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        Writer::new(file, format, link)
+    }
+}
+
+impl<W: Write> fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("container", &self.container)
+            .field("records", &self.records)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a capture in `stream`, which need not be buffered.
+    ///
+    /// # Errors
+    /// [`Error::Write`] when there is no memory for a compressor.
+    pub fn new(stream: W, format: Format, link: LinkType) -> Result<Self, Error> {
+        let sink = match format.compression {
+            Compression::None => Sink::Plain(stream),
+            Compression::Gzip => Sink::Gzip(GzEncoder::new(stream, flate2::Compression::fast())),
+            Compression::Zstd => {
+                let level = zstd::DEFAULT_COMPRESSION_LEVEL;
+                let encoder = zstd::Encoder::new(stream, level);
+                Sink::Zstd(encoder.map_err(|source| Error::Write { source })?)
+            }
+        };
+        let mut pending = Vec::with_capacity(HAND_ON + MOST_ADDED);
+        match format.container {
+            Container::Pcap => put_file_header(&mut pending, link),
+            Container::Pcapng => {
+                put_section_header(&mut pending);
+                put_interface(&mut pending, link);
+            }
+        }
+        Ok(Writer { sink: Some(sink), pending, container: format.container, links: vec![link], records: 0 })
+    }
+
+    /// The number of records taken so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Adds a record. An original length less than that of the bytes is written as the latter.
+    ///
+    /// # Errors
+    /// [`Error::RecordTooLong`], and with pcap [`Error::MixedLinks`] and
+    /// [`Error::TimeOutOfRange`], for records that cannot be expressed: they are left out and the
+    /// file stays good. [`Error::Write`] when handing on failed, for good.
+    #[inline]
+    pub fn write(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let len = record.bytes.len();
+        if len > MAX_RECORD {
+            return Err(Error::RecordTooLong { len });
+        }
+        let captured = len as u32;
+        let original = record.original_len.max(captured);
+        match self.container {
+            Container::Pcap => self.put_pcap(record, captured, original)?,
+            Container::Pcapng => self.put_pcapng(record, captured, original),
+        }
+        self.records += 1;
+        if self.pending.len() >= HAND_ON {
+            self.hand_on()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all records taken so far, so that whoever reads the other end of a pipe sees them.
+    /// Costs some compression.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.hand_on()?;
+        let flushed = match &mut self.sink {
+            Some(Sink::Plain(w)) => w.flush(),
+            Some(Sink::Gzip(w)) => w.flush(),
+            Some(Sink::Zstd(w)) => w.flush(),
+            None => Err(failed_before()),
+        };
+        self.settle(flushed)
+    }
+
+    /// Writes what is left, ends the compressed stream, and gives the stream back.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn finish(mut self) -> Result<W, Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<W, Error> {
+        self.hand_on()?;
+        let ended = match self.sink.take() {
+            Some(Sink::Plain(w)) => Ok(w),
+            Some(Sink::Gzip(w)) => w.finish(),
+            Some(Sink::Zstd(w)) => w.finish(),
+            None => Err(failed_before()),
+        };
+        ended.and_then(|mut stream| stream.flush().map(|()| stream)).map_err(|source| Error::Write { source })
+    }
+
+    fn hand_on(&mut self) -> Result<(), Error> {
+        let written = match &mut self.sink {
+            Some(Sink::Plain(w)) => w.write_all(&self.pending),
+            Some(Sink::Gzip(w)) => w.write_all(&self.pending),
+            Some(Sink::Zstd(w)) => w.write_all(&self.pending),
+            None => Err(failed_before()),
+        };
+        self.pending.clear();
+        self.settle(written)
+    }
+
+    /// Gives up the sink if it failed: a file with a hole would be worse than a short one.
+    fn settle(&mut self, result: io::Result<()>) -> Result<(), Error> {
+        result.map_err(|source| {
+            self.sink = None;
+            Error::Write { source }
+        })
+    }
+
+    #[inline]
+    fn put_pcap(&mut self, record: &Record<'_>, captured: u32, original: u32) -> Result<(), Error> {
+        if record.link != self.links[0] {
+            return Err(Error::MixedLinks { file: self.links[0], record: record.link });
+        }
+        let time_ns = record.time_ns;
+        let seconds = u32::try_from(time_ns / 1_000_000_000).map_err(|_| Error::TimeOutOfRange { time_ns })?;
+        let mut header = [0; 16];
+        header[0..4].copy_from_slice(&seconds.to_le_bytes());
+        header[4..8].copy_from_slice(&((time_ns % 1_000_000_000) as u32).to_le_bytes());
+        header[8..12].copy_from_slice(&captured.to_le_bytes());
+        header[12..16].copy_from_slice(&original.to_le_bytes());
+        self.pending.extend_from_slice(&header);
+        self.pending.extend_from_slice(record.bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn put_pcapng(&mut self, record: &Record<'_>, captured: u32, original: u32) {
+        let interface = self.interface(record.link);
+        let padded = captured.next_multiple_of(4);
+        let block_len = 32 + padded;
+        let mut header = [0; 28];
+        header[0..4].copy_from_slice(&ng::ENHANCED_PACKET.to_le_bytes());
+        header[4..8].copy_from_slice(&block_len.to_le_bytes());
+        header[8..12].copy_from_slice(&interface.to_le_bytes());
+        header[12..16].copy_from_slice(&((record.time_ns >> 32) as u32).to_le_bytes());
+        header[16..20].copy_from_slice(&(record.time_ns as u32).to_le_bytes());
+        header[20..24].copy_from_slice(&captured.to_le_bytes());
+        header[24..28].copy_from_slice(&original.to_le_bytes());
+        self.pending.extend_from_slice(&header);
+        self.pending.extend_from_slice(record.bytes);
+        self.pending.extend_from_slice(&[0; 3][..(padded - captured) as usize]);
+        self.pending.extend_from_slice(&block_len.to_le_bytes());
+    }
+
+    /// The number of the interface for `link`, described now if it is new. There are at most 65536.
+    #[inline]
+    fn interface(&mut self, link: LinkType) -> u32 {
+        let known = self.links.iter().position(|known| *known == link);
+        let index = known.unwrap_or_else(|| {
+            put_interface(&mut self.pending, link);
+            self.links.push(link);
+            self.links.len() - 1
+        });
+        index as u32
+    }
+}
+
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        if self.sink.is_some() {
+            // Nobody is left to be told.
+            let _ = self.end();
+        }
+    }
+}
+
+fn failed_before() -> io::Error {
+    io::Error::other("an earlier write to this file has failed")
+}
+
+fn put_file_header(out: &mut Vec<u8>, link: LinkType) {
+    out.extend_from_slice(&classic::MAGIC_NANOS.to_le_bytes());
+    out.extend_from_slice(&2u16.to_le_bytes());
+    out.extend_from_slice(&4u16.to_le_bytes());
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&(MAX_RECORD as u32).to_le_bytes());
+    out.extend_from_slice(&u32::from(link.0).to_le_bytes());
+}
+
+fn put_section_header(out: &mut Vec<u8>) {
+    /// `shb_userappl` (§4.1).
+    const OPTION_APPLICATION: u16 = 4;
+    put_block(out, ng::SECTION_HEADER, |out| {
+        out.extend_from_slice(&ng::BYTE_ORDER_MAGIC.to_le_bytes());
+        out.extend_from_slice(&1u16.to_le_bytes());
+        out.extend_from_slice(&0u16.to_le_bytes());
+        // The length of the section, which a stream does not know.
+        out.extend_from_slice(&(-1i64).to_le_bytes());
+        put_option(out, OPTION_APPLICATION, b"catena");
+        put_option(out, 0, &[]);
+    });
+}
+
+fn put_interface(out: &mut Vec<u8>, link: LinkType) {
+    put_block(out, ng::INTERFACE, |out| {
+        out.extend_from_slice(&link.0.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&(MAX_RECORD as u32).to_le_bytes());
+        put_option(out, ng::OPTION_TIME_RESOLUTION, &[9]);
+        put_option(out, 0, &[]);
+    });
+}
+
+/// Frames a body of whole 32-bit words with its type and length (§3.1).
+fn put_block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let len = (out.len() - start + ng::BLOCK_TRAILER) as u32;
+    out[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&len.to_le_bytes());
+}
+
+/// One option and its padding (§3.5).
+fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value);
+    out.extend_from_slice(&[0; 3][..value.len().next_multiple_of(4) - value.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_record_makes_the_buffer_grow() {
+        let bytes = vec![1; MAX_RECORD];
+        let mut writer = Writer::new(io::sink(), Format::PCAPNG, LinkType(0)).unwrap();
+        let capacity = writer.pending.capacity();
+        for link in 1..200 {
+            // Fill to the last word below the mark, then add the most that one record can.
+            while writer.pending.len() < HAND_ON - 4 {
+                let room = HAND_ON - 4 - writer.pending.len();
+                let len = if room > 2_000 { 1_000 } else { room - 32 };
+                let record = Record::new(0, LinkType(0), &bytes[..len]);
+                writer.write(&record).unwrap();
+            }
+            assert_eq!(writer.pending.len(), HAND_ON - 4);
+            let len = MAX_RECORD - usize::from(link % 5);
+            let record = Record::new(0, LinkType(link), &bytes[..len]);
+            writer.write(&record).unwrap();
+            assert_eq!(writer.pending.capacity(), capacity);
+        }
+        writer.finish().unwrap();
+    }
+}

@@ -1,0 +1,159 @@
+//! tcpdump filters: libpcap's own compiler decides what is valid and what it means; the program
+//! travels in the graph as plain data. Also the mirror image of a filter, for return traffic.
+
+use std::collections::HashMap;
+
+use pcap::{Capture, Linktype};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MAX_FILTER;
+
+/// One instruction of classic BPF (`struct bpf_insn`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Insn {
+    /// Operation and addressing mode.
+    pub code: u16,
+    /// Instructions to skip if true.
+    pub jt: u8,
+    /// Instructions to skip if false.
+    pub jf: u8,
+    /// Operand.
+    pub k: u32,
+}
+
+/// A filter: its text and the program libpcap makes of it, for frames that begin with an
+/// Ethernet header. The program returns 0 for packets that do not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// In tcpdump's syntax.
+    pub text: String,
+    /// The compiled program.
+    pub program: Vec<Insn>,
+}
+
+/// Turns filter text into programs; a trait, so that a fuzzer may leave libpcap out.
+pub trait Compiler {
+    /// The program of `text`.
+    ///
+    /// # Errors
+    /// What the compiler says about a filter it refuses.
+    fn compile(&self, text: &str) -> Result<Vec<Insn>, String>;
+}
+
+/// libpcap's compiler, for Ethernet frames.
+///
+/// A filter that names hosts (`host example.org`) makes libpcap ask the system's resolver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Libpcap;
+
+impl Compiler for Libpcap {
+    fn compile(&self, text: &str) -> Result<Vec<Insn>, String> {
+        if text.len() > MAX_FILTER {
+            return Err(format!("a filter has at most {MAX_FILTER} characters"));
+        }
+        let dead = Capture::dead(Linktype::ETHERNET).map_err(|e| reason(&e))?;
+        let program = dead.compile(text, true).map_err(|e| reason(&e))?;
+        program.get_instructions().iter().map(|i| instruction(&i.to_string())).collect()
+    }
+}
+
+/// What libpcap said, without the wrapping of the binding.
+fn reason(error: &pcap::Error) -> String {
+    match error {
+        pcap::Error::PcapError(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Reads `code jt jf k`: the binding shows an instruction's fields only in this form.
+fn instruction(text: &str) -> Result<Insn, String> {
+    let mut fields = text.split(' ').map(str::parse::<u32>);
+    let mut next = || match fields.next() {
+        Some(Ok(n)) => Ok(n),
+        _ => Err(format!("libpcap printed an instruction as `{text}`")),
+    };
+    let small = |n: u32| u8::try_from(n).map_err(|e| e.to_string());
+    Ok(Insn {
+        code: u16::try_from(next()?).map_err(|e| e.to_string())?,
+        jt: small(next()?)?,
+        jf: small(next()?)?,
+        k: next()?,
+    })
+}
+
+/// A compiler that remembers.
+pub(crate) struct Cache<'a> {
+    compiler: &'a dyn Compiler,
+    known: HashMap<String, Result<Vec<Insn>, String>>,
+}
+
+impl<'a> Cache<'a> {
+    pub(crate) fn new(compiler: &'a dyn Compiler) -> Self {
+        Self { compiler, known: HashMap::new() }
+    }
+
+    pub(crate) fn compile(&mut self, text: &str) -> Result<Filter, String> {
+        if !self.known.contains_key(text) {
+            self.known.insert(text.to_owned(), self.compiler.compile(text));
+        }
+        let program = self.known[text].clone()?;
+        Ok(Filter { text: text.to_owned(), program })
+    }
+}
+
+/// The filter that matches the return traffic of what `text` matches: `src` and `dst` exchanged.
+///
+/// # Errors
+/// The offending part, if the expression reads bytes by offset (`ip[12:4]`), whose mirror image
+/// cannot be derived from the words.
+pub fn mirror(text: &str) -> Result<String, String> {
+    if let Some(at) = text.find('[') {
+        let start = text[..at].rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |i| i + 1);
+        let end = text[at..].find(']').map_or(text.len(), |i| at + i + 1);
+        return Err(text.get(start..end).unwrap_or(text).to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '\\')))
+            .unwrap_or(rest.len());
+        if length == 0 {
+            let c = rest.chars().next().map_or(1, char::len_utf8);
+            out.push_str(&rest[..c]);
+            rest = &rest[c..];
+            continue;
+        }
+        out.push_str(match &rest[..length] {
+            "src" => "dst",
+            "dst" => "src",
+            word => word,
+        });
+        rest = &rest[length..];
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libpcap_compiles_and_refuses() {
+        let program = Libpcap.compile("tcp port 80").unwrap();
+        assert!(program.len() > 4);
+        // BPF_RET | BPF_K ends every program.
+        assert_eq!(program.last().unwrap().code, 0x06);
+        assert!(Libpcap.compile("tcp prot 80").unwrap_err().contains("syntax"));
+        assert!(Libpcap.compile("nul \0").is_err());
+        assert!(Libpcap.compile(&"not ".repeat(2_000)).is_err());
+        assert_eq!(Libpcap.compile("").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn mirrors_words_only() {
+        assert_eq!(mirror("src net 10.0.0.0/8 and dst port 80").unwrap(), "dst net 10.0.0.0/8 and src port 80");
+        assert_eq!(mirror("(src or dst host src.example)").unwrap(), "(dst or src host src.example)");
+        assert_eq!(mirror("tcp and ip[12:4] = 1").unwrap_err(), "ip[12:4]");
+    }
+}

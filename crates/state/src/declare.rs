@@ -1,0 +1,89 @@
+//! How a function declares its state: scope and access pattern (Khalid's dissertation, Table 3.12).
+
+/// The header fields that key a state object: packets that agree in them use the same entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One entry a connection, both directions: the five-tuple.
+    Connection,
+    /// One entry a flow as its sender sees it: source address, source port, protocol.
+    SourceEndpoint,
+    /// One entry a source address.
+    Source,
+    /// One entry a destination address.
+    Destination,
+    /// One entry a server, class or the like that the configuration names.
+    Configured,
+    /// One for all packets.
+    Global,
+}
+
+impl Scope {
+    /// Return whether an entry belongs to a single flow, so that one instance can own it (CHC's *per-flow*);
+    /// else it is *cross-flow*.
+    pub fn is_per_flow(self) -> bool {
+        matches!(self, Scope::Connection | Scope::SourceEndpoint)
+    }
+
+    /// Return the scope in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Scope::Connection => "connection",
+            Scope::SourceEndpoint => "source endpoint",
+            Scope::Source => "source address",
+            Scope::Destination => "destination address",
+            Scope::Configured => "configured",
+            Scope::Global => "global",
+        }
+    }
+}
+
+/// How often a state object is written and read (Khalid's dissertation, Table 3.5: it decides how an
+/// engine that keeps state elsewhere treats the object).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Written mostly, read rarely: operations need not be waited for.
+    WriteMostly,
+    /// Written rarely, read mostly: a copy may be kept.
+    ReadMostly,
+    /// Written and read often.
+    ReadWrite,
+}
+
+impl Access {
+    /// Return the access pattern in the words of Table 3.12.
+    pub fn text(self) -> &'static str {
+        match self {
+            Access::WriteMostly => "write mostly, read rarely",
+            Access::ReadMostly => "write rarely, read mostly",
+            Access::ReadWrite => "write/read often",
+        }
+    }
+}
+
+/// What kind of thing a state object is: it names the operations there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// [`crate::FlowMap`].
+    FlowMap,
+    /// [`crate::Counters`].
+    Counters,
+    /// [`crate::Pool`].
+    Pool,
+    /// [`crate::Ranking`].
+    Ranking,
+}
+
+/// One state object of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Name, unique within the function.
+    pub name: &'static str,
+    /// What it is for, in a few words.
+    pub summary: &'static str,
+    /// Its kind.
+    pub object: Object,
+    /// Its scope.
+    pub scope: Scope,
+    /// Its access pattern.
+    pub access: Access,
+}

@@ -1,0 +1,192 @@
+//! What a function may ask of the engine that holds its state.
+//!
+//! Reads that decide what happens to a packet come in two halves: a `want_…` in *prepare*, which returns a
+//! ticket, and the use of the ticket in *finish*. Operations whose result nobody reads have one half, and
+//! are non-blocking in every engine by construction. Every operation is given the packet's
+//! [`Engine::Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
+//! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
+
+use std::fmt::Debug;
+
+use catena_packet::wire::Seed;
+
+/// A key of a [`FlowMap`]: plain bytes that hash and compare fast.
+pub trait Key: Copy + Eq + Debug + Send + 'static {
+    /// Hash under a secret seed, so that nobody can make keys that collide.
+    fn hash(&self, seed: &Seed) -> u64;
+}
+
+impl Key for u64 {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        seed.hash2([*self, 0])
+    }
+}
+
+impl Key for [u64; 2] {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        seed.hash2(*self)
+    }
+}
+
+impl Key for [u64; 5] {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        seed.hash5(*self)
+    }
+}
+
+/// The table holds as many entries as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Which part of a function's state an instance holds, when several instances share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// This instance, from 0.
+    pub index: u32,
+    /// Number of instances, at least 1.
+    pub count: u32,
+}
+
+impl Share {
+    /// The share of an instance that works alone.
+    pub const WHOLE: Share = Share { index: 0, count: 1 };
+}
+
+/// A state engine: where objects live and how operations reach them.
+pub trait Engine: Send + 'static {
+    /// The operations of one packet, as one unit.
+    type Tx: Copy;
+    /// Per-flow entries.
+    type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx>;
+    /// Numbers that many add to.
+    type Counters: Counters<Tx = Self::Tx>;
+    /// Things to take and give back.
+    type Pool: Pool<Tx = Self::Tx>;
+    /// Things with a load, of which the least loaded is wanted.
+    type Ranking: Ranking<Tx = Self::Tx>;
+
+    /// Begin the operations of a packet with this logical clock.
+    fn begin(&mut self, clock: u64) -> Self::Tx;
+
+    /// Make an empty map for up to `capacity` entries.
+    fn flow_map<K: Key, V: Send + 'static>(&mut self, name: &'static str, capacity: usize) -> Self::FlowMap<K, V>;
+
+    /// Make `count` counters, all zero.
+    fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;
+
+    /// Make a pool of the given things.
+    fn pool(&mut self, name: &'static str, things: Vec<u64>) -> Self::Pool;
+
+    /// Make a ranking of `count` things, all with load 0.
+    fn ranking(&mut self, name: &'static str, count: usize) -> Self::Ranking;
+
+    /// Return the share of the work that this instance has.
+    fn share(&self) -> Share;
+}
+
+/// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change
+/// it in place.
+pub trait FlowMap<K: Key, V>: Send {
+    /// The operations of one packet.
+    type Tx: Copy;
+    /// The promise of an entry.
+    type Ticket: Copy;
+
+    /// Ask for the entry of `key`.
+    fn want(&mut self, tx: Self::Tx, key: K) -> Self::Ticket;
+
+    /// Bring near what the ticket points at, a while after [`Self::want`] and before its use. Only a hint.
+    fn warm(&mut self, _ticket: &mut Self::Ticket) {}
+
+    /// Return the key that a ticket was asked with.
+    fn key(ticket: &Self::Ticket) -> K;
+
+    /// Return the entry, as it stands after all packets before this one.
+    fn get(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<&mut V>;
+
+    /// Put an entry where [`Self::get`] found none.
+    ///
+    /// # Errors
+    /// [`Full`] when the map holds as many entries as it may.
+    fn insert(&mut self, tx: Self::Tx, ticket: &Self::Ticket, value: V) -> Result<&mut V, Full>;
+
+    /// Take the entry out.
+    fn remove(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<V>;
+
+    /// Look at the next `count` places for entries, in no particular order but each once per round; take out
+    /// those for which `goes` says so. Constant work per place, so a few of them after every batch keep the
+    /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.
+    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize;
+
+    /// Return the number of entries.
+    fn len(&self) -> usize;
+
+    /// Return whether there is no entry.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Numbers that many instances add to (CHC's *increment/decrement a value*, Table 3.6).
+pub trait Counters: Send {
+    /// The operations of one packet.
+    type Tx: Copy;
+
+    /// Add to a counter; nobody waits for it.
+    fn add(&mut self, tx: Self::Tx, index: usize, n: i64);
+
+    /// Return what is known of a counter, for tables and exports (never for a packet's fate).
+    fn read(&self, index: usize) -> i64;
+}
+
+/// Things to take and give back: free ports, addresses (CHC's *push/pop a value to/from list*).
+pub trait Pool: Send {
+    /// The operations of one packet.
+    type Tx: Copy;
+    /// The promise of a thing.
+    type Ticket: Copy;
+
+    /// Ask for any thing.
+    fn want_take(&mut self, tx: Self::Tx) -> Self::Ticket;
+
+    /// Return the thing, or `None` when there was none left.
+    fn taken(&mut self, tx: Self::Tx, ticket: Self::Ticket) -> Option<u64>;
+
+    /// Give a thing back; nobody waits for it.
+    fn give(&mut self, tx: Self::Tx, thing: u64);
+
+    /// Return how many things are left.
+    fn len(&self) -> usize;
+
+    /// Return whether nothing is left.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Things with a load each, of which the least loaded is wanted (the load balancer's *active connections per
+/// server*, Table 3.12: an operation that reads, compares and updates at once).
+pub trait Ranking: Send {
+    /// The operations of one packet.
+    type Tx: Copy;
+    /// The promise of a thing.
+    type Ticket: Copy;
+
+    /// Ask for the least loaded thing that is up, adding one to its load.
+    fn want_least(&mut self, tx: Self::Tx) -> Self::Ticket;
+
+    /// Return the thing, or `None` when none is up.
+    fn least(&mut self, tx: Self::Tx, ticket: Self::Ticket) -> Option<usize>;
+
+    /// Add to a thing's load; nobody waits for it.
+    fn add(&mut self, tx: Self::Tx, index: usize, n: i64);
+
+    /// Say whether a thing is up.
+    fn set_up(&mut self, index: usize, up: bool);
+
+    /// Return what is known of a thing's load.
+    fn load(&self, index: usize) -> i64;
+}

@@ -1,0 +1,382 @@
+//! The flow map: linear hashing over buckets of one cache line, entries of their own cache lines.
+//!
+//! A look-up touches two lines: the bucket (12 tags of 8 bits, compared at once, and 12 entry numbers) and
+//! the entry. Both can be asked for ahead of time, so within a batch the misses of all packets overlap:
+//! `want` prefetches the bucket, `warm` the entry. The table grows one bucket at a time (Litwin, "Linear
+//! Hashing: A New Tool for File and Table Addressing", §2), in memory reserved at the start: no insertion
+//! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
+
+use std::mem::MaybeUninit;
+
+use catena_packet::buffer::prefetch;
+use catena_packet::wire::Seed;
+
+use super::memory::{Reserved, Zeroed};
+use crate::engine::{FlowMap, Full, Key};
+
+const WAYS: usize = 12;
+/// Buckets before the first split; a power of two.
+const FIRST_BUCKETS: usize = 16;
+/// The table splits a bucket when there are more entries than this per bucket: few enough that one in
+/// a hundred buckets overflows.
+const LOAD: usize = 5;
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Bucket {
+    /// Eight bits of the hash, 0 where there is no entry.
+    tags: [u8; WAYS],
+    /// The overflow bucket that continues this one, plus one; 0 when none does.
+    next: u32,
+    entries: [u32; WAYS],
+}
+
+// SAFETY: zero is an empty bucket.
+unsafe impl Zeroed for Bucket {}
+
+impl Bucket {
+    /// Return a bit for every way whose tag is `tag`.
+    #[inline(always)]
+    fn matches(&self, tag: u8) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are `tags` and `next`.
+        unsafe {
+            use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
+            let line = _mm_load_si128(std::ptr::from_ref(self).cast());
+            _mm_movemask_epi8(_mm_cmpeq_epi8(line, _mm_set1_epi8(tag as i8))) as u32 & ((1 << WAYS) - 1)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        self.tags.iter().rev().fold(0, |bits, t| bits << 1 | u32::from(*t == tag))
+    }
+}
+
+#[repr(C, align(64))]
+struct Entry<K, V> {
+    used: bool,
+    /// The next unused entry, plus one, where this one is unused.
+    next: u32,
+    pair: MaybeUninit<(K, V)>,
+}
+
+// SAFETY: zero is an unused entry.
+unsafe impl<K, V> Zeroed for Entry<K, V> {}
+
+impl<K, V> Entry<K, V> {
+    #[inline(always)]
+    fn pair(&self) -> Option<&(K, V)> {
+        // SAFETY: a used entry's pair was written.
+        self.used.then(|| unsafe { self.pair.assume_init_ref() })
+    }
+
+    #[inline(always)]
+    fn pair_mut(&mut self) -> Option<&mut (K, V)> {
+        // SAFETY: a used entry's pair was written.
+        self.used.then(|| unsafe { self.pair.assume_init_mut() })
+    }
+}
+
+/// A flow map in the worker's own memory.
+pub struct LocalMap<K: Key, V> {
+    seed: Seed,
+    /// The buckets by address, then those for overflow.
+    buckets: Reserved<Bucket>,
+    entries: Reserved<Entry<K, V>>,
+    /// Buckets in use, and the mask of the address bits that all of them have.
+    bucket_count: usize,
+    mask: usize,
+    most_buckets: usize,
+    /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
+    free_overflow: u32,
+    overflows: usize,
+    /// The first unused entry, plus one, chained through `next`; and how many were ever used.
+    free_entry: u32,
+    touched: usize,
+    len: usize,
+    swept: usize,
+}
+
+/// The promise of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalTicket<K> {
+    key: K,
+    hash: u64,
+    /// Where the entry stood when it was warmed.
+    guess: u32,
+}
+
+#[inline(always)]
+fn tag(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+impl<K: Key, V> LocalMap<K, V> {
+    /// Make an empty map for up to `capacity` entries.
+    ///
+    /// # Panics
+    /// When the system has not the address space, which is asked for once, at the start.
+    pub(super) fn new(seed: Seed, capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, NONE as usize - 1);
+        let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
+        // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
+        // can be, and twice that while a bucket is split, whatever the hashes.
+        let overflow = 2 * (capacity / WAYS) + 4;
+        let why = "the system has the address space for the state that the configuration asks for";
+        LocalMap {
+            seed,
+            buckets: Reserved::new(most_buckets + overflow).expect(why),
+            entries: Reserved::new(capacity).expect(why),
+            bucket_count: FIRST_BUCKETS,
+            mask: FIRST_BUCKETS - 1,
+            most_buckets,
+            free_overflow: 0,
+            overflows: 0,
+            free_entry: 0,
+            touched: 0,
+            len: 0,
+            swept: 0,
+        }
+    }
+
+    /// Return the most entries there may be.
+    pub fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline(always)]
+    fn address(&self, hash: u64) -> usize {
+        let wide = hash as usize & (2 * self.mask + 1);
+        if wide < self.bucket_count { wide } else { hash as usize & self.mask }
+    }
+
+    /// Return where the entry of a key stands: bucket, way, entry.
+    #[inline(always)]
+    fn find(&self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
+        let mut at = self.address(hash);
+        loop {
+            let bucket = &self.buckets[at];
+            let mut matches = bucket.matches(tag(hash));
+            while matches != 0 {
+                let way = matches.trailing_zeros() as usize;
+                let entry = bucket.entries[way];
+                if self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key) {
+                    return Some((at, way, entry));
+                }
+                matches &= matches - 1;
+            }
+            if bucket.next == 0 {
+                return None;
+            }
+            at = self.overflow(bucket.next);
+        }
+    }
+
+    #[inline(always)]
+    fn overflow(&self, link: u32) -> usize {
+        self.most_buckets + link as usize - 1
+    }
+
+    /// Write an entry's number into the first free way of a chain.
+    fn link(&mut self, address: usize, tag: u8, entry: u32) -> Result<(), Full> {
+        let mut at = address;
+        loop {
+            let free = self.buckets[at].matches(0);
+            if free != 0 {
+                let way = free.trailing_zeros() as usize;
+                self.buckets[at].tags[way] = tag;
+                self.buckets[at].entries[way] = entry;
+                return Ok(());
+            }
+            if self.buckets[at].next == 0 {
+                self.buckets[at].next = self.new_overflow()?;
+            }
+            at = self.overflow(self.buckets[at].next);
+        }
+    }
+
+    fn new_overflow(&mut self) -> Result<u32, Full> {
+        if self.free_overflow != 0 {
+            let link = self.free_overflow;
+            let at = self.overflow(link);
+            self.free_overflow = std::mem::take(&mut self.buckets[at].next);
+            return Ok(link);
+        }
+        if self.most_buckets + self.overflows == self.buckets.len() {
+            return Err(Full);
+        }
+        self.overflows += 1;
+        Ok(self.overflows as u32)
+    }
+
+    /// Give the chain's empty overflow buckets back, after moving entries forward into free ways.
+    fn tighten(&mut self, address: usize) {
+        while self.buckets[address].next != 0 {
+            let (mut before, mut last) = (address, self.overflow(self.buckets[address].next));
+            while self.buckets[last].next != 0 {
+                (before, last) = (last, self.overflow(self.buckets[last].next));
+            }
+            for way in 0..WAYS {
+                let tag = std::mem::take(&mut self.buckets[last].tags[way]);
+                if tag == 0 {
+                    continue;
+                }
+                let entry = self.buckets[last].entries[way];
+                // The first free way is at worst the one just freed, so this always finds one.
+                let _ = self.link(address, tag, entry);
+                if self.buckets[last].tags[way] != 0 {
+                    return;
+                }
+            }
+            if self.buckets[last].tags != [0; WAYS] {
+                return;
+            }
+            let link = std::mem::replace(&mut self.buckets[before].next, 0);
+            self.buckets[last].next = std::mem::replace(&mut self.free_overflow, link);
+        }
+    }
+
+    /// Add a bucket, and move to it what belongs there from the bucket it splits.
+    fn split(&mut self) {
+        let (old, new, bit) = (self.bucket_count - (self.mask + 1), self.bucket_count, self.mask + 1);
+        self.bucket_count += 1;
+        if self.bucket_count == 2 * bit {
+            self.mask = 2 * bit - 1;
+        }
+        let mut at = old;
+        loop {
+            for way in 0..WAYS {
+                let (tag, entry) = (self.buckets[at].tags[way], self.buckets[at].entries[way]);
+                let Some((key, _)) = self.entries[entry as usize].pair().filter(|_| tag != 0) else { continue };
+                if key.hash(&self.seed) as usize & bit != 0 {
+                    self.link(new, tag, entry).expect("there are overflow buckets for any hashes, see `new`");
+                    self.buckets[at].tags[way] = 0;
+                }
+            }
+            if self.buckets[at].next == 0 {
+                break;
+            }
+            at = self.overflow(self.buckets[at].next);
+        }
+        self.tighten(old);
+    }
+
+    fn take_entry(&mut self) -> Result<u32, Full> {
+        if self.free_entry != 0 {
+            let entry = self.free_entry - 1;
+            self.free_entry = self.entries[entry as usize].next;
+            return Ok(entry);
+        }
+        if self.touched == self.entries.len() {
+            return Err(Full);
+        }
+        self.touched += 1;
+        Ok((self.touched - 1) as u32)
+    }
+
+    fn give_entry(&mut self, entry: u32) -> Option<V> {
+        let slot = &mut self.entries[entry as usize];
+        if !std::mem::replace(&mut slot.used, false) {
+            return None;
+        }
+        slot.next = std::mem::replace(&mut self.free_entry, entry + 1);
+        self.len -= 1;
+        // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
+        Some(unsafe { slot.pair.assume_init_read() }.1)
+    }
+}
+
+impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
+    type Tx = ();
+    type Ticket = LocalTicket<K>;
+
+    #[inline(always)]
+    fn want(&mut self, _tx: (), key: K) -> LocalTicket<K> {
+        let hash = key.hash(&self.seed);
+        prefetch(&raw const self.buckets[self.address(hash)]);
+        LocalTicket { key, hash, guess: NONE }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, ticket: &mut LocalTicket<K>) {
+        let bucket = &self.buckets[self.address(ticket.hash)];
+        let matches = bucket.matches(tag(ticket.hash));
+        if matches != 0 {
+            ticket.guess = bucket.entries[matches.trailing_zeros() as usize];
+            prefetch(&raw const self.entries[ticket.guess as usize]);
+        }
+    }
+
+    #[inline(always)]
+    fn key(ticket: &LocalTicket<K>) -> K {
+        ticket.key
+    }
+
+    #[inline(always)]
+    fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
+        let guess = ticket.guess as usize;
+        let right = self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key);
+        let entry = if right { guess } else { self.find(&ticket.key, ticket.hash)?.2 as usize };
+        self.entries[entry].pair_mut().map(|pair| &mut pair.1)
+    }
+
+    fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+        if let Some((_, _, entry)) = self.find(&ticket.key, ticket.hash) {
+            let pair = self.entries[entry as usize].pair_mut().ok_or(Full)?;
+            pair.1 = value;
+            return Ok(&mut pair.1);
+        }
+        if self.len >= self.bucket_count * LOAD && self.bucket_count < self.most_buckets {
+            self.split();
+        }
+        let entry = self.take_entry()?;
+        if self.link(self.address(ticket.hash), tag(ticket.hash), entry).is_err() {
+            self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+            return Err(Full);
+        }
+        self.len += 1;
+        let slot = &mut self.entries[entry as usize];
+        slot.used = true;
+        Ok(&mut slot.pair.write((ticket.key, value)).1)
+    }
+
+    fn remove(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<V> {
+        let (bucket, way, entry) = self.find(&ticket.key, ticket.hash)?;
+        self.buckets[bucket].tags[way] = 0;
+        let address = self.address(ticket.hash);
+        if self.buckets[address].next != 0 {
+            self.tighten(address);
+        }
+        self.give_entry(entry)
+    }
+
+    fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &mut V) -> bool) -> usize {
+        let count = count.min(self.touched);
+        for _ in 0..count {
+            self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
+            prefetch(&raw const self.entries[(self.swept + 8).min(self.touched - 1)]);
+            let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
+            if goes(key, value) {
+                let (key, hash) = (*key, key.hash(&self.seed));
+                self.remove((), &LocalTicket { key, hash, guess: NONE });
+            }
+        }
+        count
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl<K: Key, V> Drop for LocalMap<K, V> {
+    fn drop(&mut self) {
+        if std::mem::needs_drop::<V>() {
+            (0..self.touched as u32).for_each(|entry| _ = self.give_entry(entry));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "map_tests.rs"]
+mod tests;

@@ -1,0 +1,131 @@
+//! The flow map against the standard library's.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn map<V: Send>(capacity: usize) -> LocalMap<u64, V> {
+    LocalMap::new(Seed::from_number(7), capacity)
+}
+
+#[test]
+fn a_million_entries_come_back() {
+    let mut map = map(1_000_000);
+    for key in 0..1_000_000u64 {
+        let ticket = map.want((), key * 3);
+        map.insert((), &ticket, key).unwrap();
+    }
+    let ticket = map.want((), 1);
+    assert_eq!(map.insert((), &ticket, 1), Err(Full));
+    for key in 0..1_000_000u64 {
+        let mut ticket = map.want((), key * 3);
+        if key % 2 == 0 {
+            map.warm(&mut ticket);
+        }
+        assert_eq!(map.get((), &ticket).copied(), Some(key));
+    }
+    let overflowing = map.buckets[..map.bucket_count].iter().filter(|b| b.next != 0).count();
+    assert!(overflowing * 50 < map.bucket_count, "{overflowing} of {} buckets overflow", map.bucket_count);
+    for key in 0..1_000_000u64 {
+        let ticket = map.want((), key * 3);
+        assert_eq!(map.remove((), &ticket), Some(key));
+    }
+    assert!(map.is_empty());
+}
+
+#[test]
+fn a_sweep_round_sees_each_entry_once() {
+    let mut map = map(1000);
+    for key in 0..777u64 {
+        let ticket = map.want((), key);
+        map.insert((), &ticket, 0).unwrap();
+    }
+    for _ in 0..111 {
+        map.sweep(7, |_, seen| {
+            *seen += 1;
+            false
+        });
+    }
+    for key in 0..777u64 {
+        let ticket = map.want((), key);
+        assert_eq!(map.get((), &ticket).copied(), Some(1));
+    }
+    assert_eq!(map.sweep(usize::MAX, |key, _| key % 2 == 0), 777);
+    assert_eq!(map.len(), 388);
+}
+
+#[test]
+fn values_are_dropped() {
+    // `Rc` counts for us; the map is not sent anywhere.
+    struct Held(#[expect(dead_code, reason = "only its being dropped matters")] Rc<()>);
+    // SAFETY: this test stays on one thread.
+    unsafe impl Send for Held {}
+    let count = Rc::new(());
+    let mut map = map(100);
+    for key in 0..50u64 {
+        let ticket = map.want((), key);
+        assert!(map.insert((), &ticket, Held(count.clone())).is_ok());
+    }
+    map.sweep(100, |key, _| *key < 10);
+    assert_eq!(Rc::strong_count(&count), 41);
+    drop(map);
+    assert_eq!(Rc::strong_count(&count), 1);
+}
+
+/// Keys whose hashes agree in most bits: chains get long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Clash(u64);
+
+impl Key for Clash {
+    fn hash(&self, _seed: &Seed) -> u64 {
+        self.0 % 3
+    }
+}
+
+fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capacity: usize) {
+    let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity);
+    let mut theirs: HashMap<u64, u64> = HashMap::new();
+    for (i, &(key, what)) in (0u64..).zip(steps) {
+        let mut ticket = ours.want((), make(key));
+        if what % 2 == 0 {
+            ours.warm(&mut ticket);
+        }
+        match what % 5 {
+            0..=2 => match ours.insert((), &ticket, i) {
+                Ok(_) => _ = theirs.insert(key, i),
+                Err(Full) => assert!(theirs.len() >= capacity && !theirs.contains_key(&key)),
+            },
+            3 => assert_eq!(ours.remove((), &ticket), theirs.remove(&key)),
+            _ => {
+                _ = ours.sweep(3, |_, value| {
+                    let goes = *value % 4 == 0;
+                    if goes {
+                        theirs.retain(|_, v| v != value);
+                    }
+                    goes
+                })
+            }
+        }
+        assert_eq!(ours.get((), &ticket).copied(), theirs.get(&key).copied());
+        assert_eq!(ours.len(), theirs.len());
+    }
+    for (key, value) in theirs {
+        let ticket = ours.want((), make(key));
+        assert_eq!(ours.get((), &ticket).copied(), Some(value));
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_does_what_the_standard_map_does(steps in prop::collection::vec((0u64..400, any::<u8>()), 1..3000), capacity in 1usize..500) {
+        against_reference(&steps, |key| key, capacity);
+    }
+
+    #[test]
+    fn it_does_so_when_hashes_clash(steps in prop::collection::vec((0u64..150, any::<u8>()), 1..1000)) {
+        against_reference(&steps, Clash, 150);
+    }
+}

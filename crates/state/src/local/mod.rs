@@ -1,0 +1,56 @@
+//! The local engine: state in the worker's own memory, every operation done on the spot.
+
+mod map;
+mod memory;
+mod small;
+
+pub use map::{LocalMap, LocalTicket};
+pub use small::{LocalCounters, LocalPool, LocalRanking};
+
+use crate::engine::{Engine, Key, Share};
+use catena_packet::wire::Seed;
+
+/// The local engine of one worker.
+#[derive(Clone, Debug)]
+pub struct Local {
+    seed: Seed,
+    share: Share,
+}
+
+impl Local {
+    /// Make the engine; `seed` is secret where traffic may be hostile, fixed where a run must repeat.
+    pub fn new(seed: Seed, share: Share) -> Self {
+        Local { seed, share }
+    }
+}
+
+impl Engine for Local {
+    type Tx = ();
+    type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
+    type Counters = LocalCounters;
+    type Pool = LocalPool;
+    type Ranking = LocalRanking;
+
+    #[inline(always)]
+    fn begin(&mut self, _clock: u64) {}
+
+    fn flow_map<K: Key, V: Send + 'static>(&mut self, _name: &'static str, capacity: usize) -> LocalMap<K, V> {
+        LocalMap::new(self.seed, capacity)
+    }
+
+    fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {
+        LocalCounters::new(count)
+    }
+
+    fn pool(&mut self, _name: &'static str, things: Vec<u64>) -> LocalPool {
+        LocalPool::new(things)
+    }
+
+    fn ranking(&mut self, _name: &'static str, count: usize) -> LocalRanking {
+        LocalRanking::new(count)
+    }
+
+    fn share(&self) -> Share {
+        self.share
+    }
+}

@@ -1,0 +1,120 @@
+//! What a function says about itself, as plain data.
+
+use std::net::IpAddr;
+
+use catena_dataplane::Module;
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::steer::Owner;
+use catena_packet::wire::Seed;
+use catena_state::{Declaration, Scope, Share};
+
+use crate::config::{ArgError, Args, Param};
+
+/// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// All packets with the attribute's n-th value leave by output gate 2n + direction, where direction is
+    /// the input gate: 0 on the way out, 1 on the way back. Value 0 is the normal way.
+    Port,
+    /// The value is written into the packet's metadata, in the slot that the pipeline has for it.
+    Metadata,
+}
+
+/// An attribute that a function derives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name, as chain files spell it.
+    pub name: &'static str,
+    /// Its values by name; empty when it is a number.
+    pub values: &'static [&'static str],
+    /// How packets carry it.
+    pub method: Method,
+    /// One line for the manual.
+    pub doc: &'static str,
+}
+
+/// Which packets must meet the same instance when a function has several (E2's affinity constraint).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// None: any packet may meet any instance.
+    None,
+    /// Packets that agree in these header fields.
+    Scope(Scope),
+    /// The function cannot be replicated.
+    Single,
+}
+
+/// What a function needs of the pipeline it is built for.
+pub struct Build<'a> {
+    /// Secret words for hashing.
+    pub seed: Seed,
+    /// The instance's share of the work.
+    pub share: Share,
+    /// The pipeline's attribute slots.
+    pub attributes: &'a mut Attributes,
+    /// The values of the function's Port attributes that some edge of the chain selects.
+    pub taken: &'a [String],
+}
+
+/// Addresses that packets on the way back carry because of a function: how a pipeline knows whose they
+/// are when several chains have a way back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Returns {
+    /// Prefixes that they are sent to, such as a NAT's pool.
+    pub destinations: Vec<(IpAddr, u8)>,
+    /// Prefixes that they come from, such as a load balancer's backends.
+    pub sources: Vec<(IpAddr, u8)>,
+}
+
+impl Returns {
+    /// Return nothing: packets on the way back look as those on the way out, turned round.
+    pub fn none(_args: &Args) -> Returns {
+        Returns::default()
+    }
+}
+
+/// Returns, for a number of instances, what tells which of them owns a packet on the way back.
+pub type OwnerOf = fn(&Args, u32) -> Owner;
+
+/// Builds an instance of a function for a host.
+pub type Builder = fn(&Args, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;
+
+/// A function of the library.
+#[derive(Clone, Copy)]
+pub struct Descriptor {
+    /// Name, as chain files spell it.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// The source of its `mod.rs`, whose head comment is the manual.
+    pub source: &'static str,
+    /// What it takes.
+    pub params: &'static [Param],
+    /// What it derives.
+    pub attributes: &'static [Attribute],
+    /// Its state objects.
+    pub state: &'static [Declaration],
+    /// Which packets belong together.
+    pub affinity: Affinity,
+    /// Which packets on the way back are this function's doing.
+    pub returns: fn(&Args) -> Returns,
+    /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
+    /// tells.
+    pub owner: Option<OwnerOf>,
+    /// Build an instance for a host.
+    pub build: Builder,
+}
+
+impl Descriptor {
+    /// Return the text of the manual page: the head comment, without its comment signs.
+    pub fn manual(&self) -> String {
+        let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl std::fmt::Debug for Descriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Descriptor").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! How a stateful function is written: once, in two steps, for every state engine.
+//!
+//! In *prepare* it reads the packet and says which operations it wants; in *finish* it uses their results
+//! and decides. [`Runner`] is the module that carries a function through a batch on local state: it prepares
+//! all packets, so that the cache misses of their tickets overlap, then finishes one after the other, so
+//! that each sees what those before it did.
+
+use std::mem::MaybeUninit;
+
+use catena_dataplane::module::Verdict;
+use catena_dataplane::{Context, Module};
+use catena_packet::{BATCH, Batch, Packet};
+use catena_state::{Engine, Local};
+
+/// Where and when a packet is processed: all that a function may know beside the packet and its state.
+#[derive(Clone, Copy, Debug)]
+pub struct At<Tx> {
+    /// The packet's unit of state operations.
+    pub tx: Tx,
+    /// The packet's time in ns since 1970. Captures may hold packets out of order: it can step back.
+    pub now: u64,
+    /// The input gate: 0 on the way out, 1 on the way back.
+    pub gate: u16,
+}
+
+/// What *finish* decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<Plan> {
+    /// The packet's fate.
+    Done(Verdict),
+    /// More operations are wanted first; *finish* is called again when their results are there.
+    Again(Plan),
+}
+
+/// A stateful function.
+pub trait Function<E: Engine>: Send + 'static {
+    /// What *prepare* hands to *finish*: tickets, and what was read from the packet.
+    type Plan: Copy;
+
+    /// Read a packet, whose headers are parsed, and ask for state. Changes nothing.
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan;
+
+    /// Bring near what the plan's tickets point at. Only a hint.
+    fn warm(&mut self, _plan: &mut Self::Plan) {}
+
+    /// Use the results and decide.
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Self::Plan) -> Step<Self::Plan>;
+
+    /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
+    /// constant work, and about every millisecond (`idle` true), when it may be more.
+    fn tidy(&mut self, _now: u64, _idle: bool) {}
+
+    /// Write out what is still held, after the last packet.
+    ///
+    /// # Errors
+    /// What could not be written, in words for the user.
+    fn end(&mut self, _now: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Return the names of the drop reasons.
+    fn reasons(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Tell figures worth a line in a table.
+    fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+/// The module that runs a function on the state engine `E`.
+pub struct Runner<E: Engine, F: Function<E>> {
+    engine: E,
+    function: F,
+}
+
+impl<E: Engine, F: Function<E>> Runner<E, F> {
+    /// Make the module of a function whose state objects are of this engine.
+    pub fn new(engine: E, function: F) -> Self {
+        Runner { engine, function }
+    }
+
+    /// Return the function.
+    pub fn function(&self) -> &F {
+        &self.function
+    }
+
+    /// Return the function for changing: the way of commands (a backend goes down) into a running one.
+    pub fn function_mut(&mut self) -> &mut F {
+        &mut self.function
+    }
+}
+
+impl<F: Function<Local>> Module for Runner<Local, F> {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        cx.parse(batch);
+        let Runner { engine, function } = self;
+        let (now, gate) = (cx.now(), cx.gate());
+        let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
+        let count = batch.len();
+        for (packet, plan) in batch.iter().zip(&mut plans) {
+            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
+            plan.write(function.prepare(at, packet));
+        }
+        // SAFETY: the first `count` plans were just written.
+        let plans = unsafe { std::slice::from_raw_parts_mut(plans.as_mut_ptr().cast::<F::Plan>(), count) };
+        plans.iter_mut().for_each(|plan| function.warm(plan));
+        cx.decide(batch, |i, packet| {
+            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
+            let mut plan = plans[i];
+            loop {
+                match function.finish(at, packet, plan) {
+                    Step::Done(verdict) => return verdict,
+                    Step::Again(more) => plan = more,
+                }
+            }
+        });
+        function.tidy(now, false);
+    }
+
+    fn tick(&mut self, cx: &mut Context) {
+        self.function.tidy(cx.now(), true);
+    }
+
+    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+        self.function.end(cx.now())
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        self.function.reasons()
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        self.function.gauges(tell);
+    }
+}
+
+/// The packet's own time where it has one, else the worker's.
+#[inline(always)]
+fn time(packet: &Packet, now: u64) -> u64 {
+    match packet.meta().arrival {
+        0 => now,
+        arrival => arrival,
+    }
+}
