@@ -43,7 +43,7 @@
 //!
 //! Rules are compiled into search trees ([`classifier`]), and each worker remembers the verdicts of
 //! recent flows ([`matcher`]). Cycles per packet on a virtual AMD EPYC (Zen 4, 2.6 GHz), over lists
-//! after ClassBench's three families (`cargo run --release --example acl_cycles`):
+//! after ClassBench's three families (`cargo bench --bench acl`):
 //!
 //! | rules | IPv4 new flow | IPv4 known flow | IPv6 new flow | IPv6 known flow |
 //! | ---: | ---: | ---: | ---: | ---: |

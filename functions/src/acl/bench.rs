@@ -1,7 +1,7 @@
 //! Cycles per lookup of the ACL's classifier, for lists of 100 to 100,000 rules, with and without
 //! the cache of verdicts.
 //!
-//! `cargo run --release -p catena-functions --example acl_cycles [acl|fw|ipc|overlap]...`, best pinned
+//! `cargo bench -p catena-functions --bench acl -- [acl|fw|ipc|overlap]...`, best pinned
 //! to a core. *New* are half a million different packets, *known* 10,000 that come again and again;
 //! *useless* is the cache while it is on trial with packets that are all new, *resting* after it.
 
@@ -76,7 +76,7 @@ fn measure<K>(family: &str, name: &str, rules: &[Rule], keys: &[K], (plain, cach
 }
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     println!("cycles per packet                              classifier alone  with the cache");
     println!("family style     rules  build ms  B/rule  trees      new   known    known useless resting");
