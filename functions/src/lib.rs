@@ -11,7 +11,10 @@ pub mod descriptor;
 pub mod function;
 pub mod ipv4fwd;
 pub mod limiter;
+pub mod nat;
 pub mod registry;
+#[cfg(test)]
+pub mod testing;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};

@@ -29,7 +29,6 @@ const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dp
 const FLOWS_10K_V6: &str = "flows=10k,size=64,proto=udp:1+tcp:1,ipv6=100%,dport=1-60000";
 const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 
-
 fn word(word: &str) -> Value {
     Value::Word(word.to_owned())
 }

@@ -1,0 +1,87 @@
+//! Both families in one function: each packet goes to the translation of its own.
+
+use catena_packet::Packet;
+use catena_packet::wire::Net;
+use catena_state::Engine;
+
+use super::family::{V4, V6};
+use super::translate::{self, Napt, REASONS};
+use crate::function::{At, Function, Step};
+
+/// Translates IPv4 and IPv6.
+pub struct Both<E: Engine> {
+    /// For IPv4, and all that is not IP.
+    pub v4: Napt<E, V4>,
+    /// For IPv6.
+    pub v6: Napt<E, V6>,
+}
+
+/// The plan of one of them.
+pub enum Plan<E: Engine> {
+    /// For IPv4, and all that is not IP.
+    V4(translate::Plan<E, V4>),
+    /// For IPv6.
+    V6(translate::Plan<E, V6>),
+}
+
+impl<E: Engine> Clone for Plan<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine> Copy for Plan<E> {}
+
+impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
+    type Plan = Plan<E>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        if packet.layers().net == Net::Ipv6 {
+            Plan::V6(self.v6.prepare(at, packet))
+        } else {
+            Plan::V4(self.v4.prepare(at, packet))
+        }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E>) {
+        match plan {
+            Plan::V4(plan) => self.v4.warm(plan),
+            Plan::V6(plan) => self.v6.warm(plan),
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+        match plan {
+            Plan::V4(plan) => match self.v4.finish(at, packet, plan) {
+                Step::Done(verdict) => Step::Done(verdict),
+                Step::Again(plan) => Step::Again(Plan::V4(plan)),
+            },
+            Plan::V6(plan) => match self.v6.finish(at, packet, plan) {
+                Step::Done(verdict) => Step::Done(verdict),
+                Step::Again(plan) => Step::Again(Plan::V6(plan)),
+            },
+        }
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        self.v4.tidy(now, idle);
+        self.v6.tidy(now, idle);
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        REASONS
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let mut sums = Vec::new();
+        self.v4.gauges(&mut |name, value| sums.push((name, value)));
+        let mut index = 0;
+        self.v6.gauges(&mut |_, value| {
+            sums[index].1 += value;
+            index += 1;
+        });
+        sums.into_iter().for_each(|(name, value)| tell(name, value));
+    }
+}

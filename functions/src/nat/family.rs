@@ -1,0 +1,240 @@
+//! What translation must know of IPv4 and of IPv6: where things stand, and which words key them.
+
+use std::fmt::Debug;
+
+use catena_packet::wire::number::proto;
+use catena_packet::wire::{Net, Seed, checksum, ipv6ext};
+use catena_state::Key;
+
+/// A family of addresses.
+pub trait Family: Send + Sync + 'static {
+    /// The network layer.
+    const NET: Net;
+    /// Its ICMP.
+    const ICMP: u8;
+    /// Whether ICMP's checksum covers the addresses.
+    const ICMP_PSEUDO: bool;
+    /// Offsets of source and destination address from the start of the header, in bytes.
+    const PLACES: [usize; 2];
+    /// Offset of the header's checksum, if it has one.
+    const CHECKSUM: Option<usize>;
+
+    /// An address.
+    type Address: Copy + Eq + Ord + Debug + Send + Sync + 'static;
+    /// Keys address, port and protocol.
+    type Endpoint: Key;
+    /// Keys an address.
+    type Host: Key;
+    /// Keys two addresses and up to eight bytes.
+    type Pair: Key;
+
+    /// Read source and destination from the header at `l3`; `None` beyond the frame.
+    fn addresses(frame: &[u8], l3: usize) -> Option<[Self::Address; 2]>;
+    /// Write an address to `place`; returns whether it fits.
+    fn write(frame: &mut [u8], place: usize, address: Self::Address) -> bool;
+    /// Return the one's complement sum of an address's words.
+    fn sum(address: Self::Address) -> u16;
+    /// Return the key of an endpoint.
+    fn endpoint(address: Self::Address, port: u16, proto: u8) -> Self::Endpoint;
+    /// Return what [`Self::endpoint`] was given.
+    fn parts(endpoint: Self::Endpoint) -> (Self::Address, u16, u8);
+    /// Return the key of an address.
+    fn host(address: Self::Address) -> Self::Host;
+    /// Return the key of two addresses and a number.
+    fn pair(a: Self::Address, b: Self::Address, number: u64) -> Self::Pair;
+    /// Return the address `n` after this one.
+    fn after(address: Self::Address, n: u32) -> Self::Address;
+    /// Return by how much `address` is after `first`, which is not greater and not further than that.
+    fn distance(first: Self::Address, address: Self::Address) -> u32;
+    /// Return whether a packet between these is the link's own business and must not be translated.
+    fn is_local(src: Self::Address, dst: Self::Address) -> bool;
+    /// Return protocol and upper-layer offset of the header at the start of `packet`, which may be cut short.
+    /// `None` for what has no ports to read there.
+    fn upper(packet: &[u8]) -> Option<(u8, usize)>;
+    /// Return the identification that the fragment at `l3` shares with the others of its datagram.
+    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32>;
+    /// Return whether an ICMP message of this type tells of an error with another packet.
+    fn is_error(icmp_type: u8) -> bool;
+}
+
+/// IPv4.
+pub struct V4;
+
+impl Family for V4 {
+    const NET: Net = Net::Ipv4;
+    const ICMP: u8 = proto::ICMP;
+    const ICMP_PSEUDO: bool = false;
+    const PLACES: [usize; 2] = [12, 16];
+    const CHECKSUM: Option<usize> = Some(10);
+
+    type Address = u32;
+    type Endpoint = u64;
+    type Host = u64;
+    type Pair = [u64; 2];
+
+    #[inline(always)]
+    fn addresses(frame: &[u8], l3: usize) -> Option<[u32; 2]> {
+        let both = u64::from_be_bytes(*frame.get(l3 + 12..)?.first_chunk()?);
+        Some([(both >> 32) as u32, both as u32])
+    }
+
+    #[inline(always)]
+    fn write(frame: &mut [u8], place: usize, address: u32) -> bool {
+        let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut()) else { return false };
+        *bytes = address.to_be_bytes();
+        true
+    }
+
+    fn sum(address: u32) -> u16 {
+        checksum::sum(&address.to_be_bytes())
+    }
+
+    #[inline(always)]
+    fn endpoint(address: u32, port: u16, proto: u8) -> u64 {
+        u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto)
+    }
+
+    #[inline(always)]
+    fn parts(endpoint: u64) -> (u32, u16, u8) {
+        ((endpoint >> 32) as u32, (endpoint >> 8) as u16, endpoint as u8)
+    }
+
+    fn host(address: u32) -> u64 {
+        u64::from(address)
+    }
+
+    fn pair(a: u32, b: u32, number: u64) -> [u64; 2] {
+        [u64::from(a) << 32 | u64::from(b), number]
+    }
+
+    fn after(address: u32, n: u32) -> u32 {
+        address.wrapping_add(n)
+    }
+
+    fn distance(first: u32, address: u32) -> u32 {
+        address.wrapping_sub(first)
+    }
+
+    #[inline(always)]
+    fn is_local(_src: u32, _dst: u32) -> bool {
+        false
+    }
+
+    fn upper(packet: &[u8]) -> Option<(u8, usize)> {
+        let header = packet.first_chunk::<20>()?;
+        let length = usize::from(header[0] & 15) * 4;
+        let later = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
+        (header[0] >> 4 == 4 && length >= 20 && !later).then_some((header[9], length))
+    }
+
+    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32> {
+        frame.get(l3 + 4..)?.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes)))
+    }
+
+    fn is_error(icmp_type: u8) -> bool {
+        // RFC 792: unreachable, source quench, time exceeded, parameter problem. A redirect (5) is for the link.
+        matches!(icmp_type, 3 | 4 | 11 | 12)
+    }
+}
+
+/// IPv6.
+pub struct V6;
+
+/// Address, then port and protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint6([u64; 3]);
+
+impl Key for Endpoint6 {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        let [upper, lower, tail] = self.0;
+        seed.hash5([upper, lower, tail, 0, 0])
+    }
+}
+
+impl Family for V6 {
+    const NET: Net = Net::Ipv6;
+    const ICMP: u8 = proto::ICMPV6;
+    const ICMP_PSEUDO: bool = true;
+    const PLACES: [usize; 2] = [8, 24];
+    const CHECKSUM: Option<usize> = None;
+
+    type Address = [u64; 2];
+    type Endpoint = Endpoint6;
+    type Host = [u64; 2];
+    type Pair = [u64; 5];
+
+    #[inline(always)]
+    fn addresses(frame: &[u8], l3: usize) -> Option<[[u64; 2]; 2]> {
+        let bytes = frame.get(l3 + 8..)?.first_chunk::<32>()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |i: usize| u64::from_be_bytes(words[i]);
+        Some([[word(0), word(1)], [word(2), word(3)]])
+    }
+
+    #[inline(always)]
+    fn write(frame: &mut [u8], place: usize, address: [u64; 2]) -> bool {
+        let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<16>()) else { return false };
+        bytes[..8].copy_from_slice(&address[0].to_be_bytes());
+        bytes[8..].copy_from_slice(&address[1].to_be_bytes());
+        true
+    }
+
+    fn sum(address: [u64; 2]) -> u16 {
+        checksum::add(checksum::sum(&address[0].to_be_bytes()), checksum::sum(&address[1].to_be_bytes()))
+    }
+
+    #[inline(always)]
+    fn endpoint(address: [u64; 2], port: u16, proto: u8) -> Endpoint6 {
+        Endpoint6([address[0], address[1], u64::from(port) << 8 | u64::from(proto)])
+    }
+
+    #[inline(always)]
+    fn parts(endpoint: Endpoint6) -> ([u64; 2], u16, u8) {
+        let [upper, lower, tail] = endpoint.0;
+        ([upper, lower], (tail >> 8) as u16, tail as u8)
+    }
+
+    fn host(address: [u64; 2]) -> [u64; 2] {
+        address
+    }
+
+    fn pair(a: [u64; 2], b: [u64; 2], number: u64) -> [u64; 5] {
+        [a[0], a[1], b[0], b[1], number]
+    }
+
+    fn after(address: [u64; 2], n: u32) -> [u64; 2] {
+        let (lower, carry) = address[1].overflowing_add(u64::from(n));
+        [address[0].wrapping_add(u64::from(carry)), lower]
+    }
+
+    fn distance(first: [u64; 2], address: [u64; 2]) -> u32 {
+        address[1].wrapping_sub(first[1]) as u32
+    }
+
+    #[inline(always)]
+    fn is_local(src: [u64; 2], dst: [u64; 2]) -> bool {
+        // fe80::/10 and ff00::/8 (RFC 4291 §2.4): neighbour discovery lives there.
+        let link_local = |address: [u64; 2]| address[0] >> 54 == 0xfe80 >> 6;
+        link_local(src) | link_local(dst) | (dst[0] >> 56 == 0xff)
+    }
+
+    fn upper(packet: &[u8]) -> Option<(u8, usize)> {
+        let header = packet.first_chunk::<40>()?;
+        let chain = ipv6ext::walk(header[6], packet.get(40..)?).ok()?;
+        let later = chain.fragment.is_some_and(|fragment| fragment.offset > 0);
+        (header[0] >> 4 == 6 && !later).then_some((chain.proto, 40 + chain.offset))
+    }
+
+    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32> {
+        let packet = frame.get(l3..)?;
+        let header = packet.first_chunk::<40>()?;
+        let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        Some(ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?.fragment?.ident)
+    }
+
+    fn is_error(icmp_type: u8) -> bool {
+        // RFC 4443 §2.1: "Error messages are identified as such by a zero in the high-order bit".
+        (1..128).contains(&icmp_type)
+    }
+}

@@ -1,0 +1,72 @@
+//! Later fragments follow their first: what became of the first, for a short while.
+//!
+//! RFC 4787 §11 asks a NAT to receive fragments in order; later fragments that come before their first are
+//! dropped, so nothing is ever held back.
+
+use catena_packet::wire::checksum;
+use catena_state::{Engine, FlowMap};
+
+use super::family::Family;
+
+/// Most datagrams remembered.
+const MOST: usize = 8192;
+/// How long, in ns: RFC 1122 §3.3.2 lets a host reassemble for 60 s and more; on today's paths all parts of a
+/// datagram come within a second or are lost.
+const LIFE: u64 = 30_000_000_000;
+
+/// What becomes of the fragments of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<A> {
+    /// The new address.
+    pub address: A,
+    /// What it does to a checksum.
+    pub sum: u16,
+    last: u64,
+}
+
+/// The datagrams whose first fragment was translated.
+pub struct Fragments<E: Engine, F: Family>(E::FlowMap<F::Pair, Part<F::Address>>);
+
+/// The promise of a datagram's fate.
+pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as Family>::Address>> as FlowMap<
+    <F as Family>::Pair,
+    Part<<F as Family>::Address>,
+>>::Ticket;
+
+impl<E: Engine, F: Family> Fragments<E, F> {
+    /// Make none.
+    pub fn new(engine: &mut E) -> Self {
+        Fragments(engine.flow_map("fragments", MOST))
+    }
+
+    /// Return the key of the datagram that the fragment at `l3` is part of.
+    pub fn key(frame: &[u8], l3: usize, proto: u8, gate: u16) -> Option<F::Pair> {
+        let [src, dst] = F::addresses(frame, l3)?;
+        let ident = u64::from(F::fragment_ident(frame, l3)?);
+        Some(F::pair(src, dst, ident | u64::from(proto) << 32 | u64::from(gate.min(1)) << 40))
+    }
+
+    /// Ask for a datagram's fate.
+    pub fn want(&mut self, tx: E::Tx, key: F::Pair) -> Ticket<E, F> {
+        self.0.want(tx, key)
+    }
+
+    /// Return the fate of a datagram, if its first fragment came within the last seconds.
+    pub fn get(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
+        self.0.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
+    }
+
+    /// Remember that an address of a datagram's first fragment became another.
+    pub fn remember(&mut self, tx: E::Tx, key: F::Pair, from: F::Address, to: F::Address, now: u64) {
+        self.sweep(2, now);
+        let ticket = self.0.want(tx, key);
+        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), last: now };
+        // Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
+        let _ = self.0.insert(tx, &ticket, part);
+    }
+
+    /// Look at up to `count` datagrams and forget the old ones.
+    pub fn sweep(&mut self, count: usize, now: u64) {
+        self.0.sweep(count, |_, part| now.saturating_sub(part.last) >= LIFE);
+    }
+}

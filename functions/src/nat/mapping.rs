@@ -1,0 +1,149 @@
+//! Mappings: an inside endpoint, the external endpoint it appears as, and how long that holds.
+
+use catena_packet::wire::number::proto;
+use catena_packet::wire::tcp::flag;
+use catena_state::{Engine, FlowMap};
+
+use super::family::Family;
+use super::ports::Ports;
+use super::rewrite::Change;
+
+/// What a mapping's timeout depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// UDP.
+    Udp = 0,
+    /// Queries of ICMP.
+    Icmp = 1,
+    /// TCP of which the outside has not answered.
+    Opening = 2,
+    /// TCP that the outside has answered.
+    Established = 3,
+    /// TCP that saw a FIN or a RST.
+    Closing = 4,
+}
+
+impl State {
+    /// Return the state of a new mapping.
+    pub fn first(number: u8) -> State {
+        match number {
+            proto::TCP => State::Opening,
+            proto::UDP => State::Udp,
+            _ => State::Icmp,
+        }
+    }
+
+    /// Return the state after a TCP segment from inside.
+    #[inline(always)]
+    pub fn out(self, flags: u8) -> State {
+        if flags & (flag::SYN | flag::FIN | flag::RST) == 0 {
+            return self;
+        }
+        match self {
+            _ if flags & (flag::FIN | flag::RST) != 0 => State::Closing,
+            State::Closing => State::Opening,
+            other => other,
+        }
+    }
+
+    /// Return the state after a TCP segment from outside.
+    pub fn back(self, flags: u8) -> State {
+        match self {
+            _ if flags & (flag::FIN | flag::RST) != 0 => State::Closing,
+            State::Opening if flags & flag::ACK != 0 => State::Established,
+            other => other,
+        }
+    }
+}
+
+/// Timeouts in ns, by [`State`].
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts(pub [u64; 8]);
+
+impl Timeouts {
+    /// Return whether something last used at `last` is over.
+    #[inline(always)]
+    pub fn over(&self, state: State, last: u64, now: u64) -> bool {
+        now.saturating_sub(last) >= self.0[state as usize]
+    }
+}
+
+/// What an inside endpoint is translated to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapping<A> {
+    /// When a packet from inside last used it (RFC 4787 REQ-6), in ns since 1970.
+    pub last: u64,
+    /// External address and port, and what they do to checksums.
+    pub change: Change<A>,
+    /// What its timeout depends on.
+    pub state: State,
+}
+
+/// All mappings, by inside and by external endpoint, and the ports they use.
+pub struct Mappings<E: Engine, F: Family> {
+    /// By inside address, port and protocol.
+    pub inside: E::FlowMap<F::Endpoint, Mapping<F::Address>>,
+    /// The inside endpoints by external address, port and protocol.
+    pub external: E::FlowMap<F::Endpoint, F::Endpoint>,
+    /// The ports.
+    pub ports: Ports<E, F>,
+    /// How long mappings live unused.
+    pub timeouts: Timeouts,
+}
+
+impl<E: Engine, F: Family> Mappings<E, F> {
+    /// Make none.
+    pub fn new(engine: &mut E, ports: Ports<E, F>, timeouts: Timeouts, max: usize) -> Self {
+        Mappings {
+            inside: engine.flow_map("mappings", max),
+            external: engine.flow_map("external endpoints", max),
+            ports,
+            timeouts,
+        }
+    }
+
+    /// Map an inside endpoint to an external one whose port was just taken. Returns whether there was room; if
+    /// not, the port is free again.
+    pub fn add(&mut self, tx: E::Tx, inside: F::Endpoint, to: (F::Address, u16), now: u64) -> bool {
+        let (address, port, number) = F::parts(inside);
+        let change = Change::new::<F>((address, port), to, number);
+        let mapping = Mapping { last: now, change, state: State::first(number) };
+        let (here, there) = (self.inside.want(tx, inside), F::endpoint(to.0, to.1, number));
+        let there = self.external.want(tx, there);
+        if self.inside.insert(tx, &here, mapping).is_ok() {
+            if self.external.insert(tx, &there, inside).is_ok() {
+                return true;
+            }
+            self.inside.remove(tx, &here);
+        }
+        self.ports.give(tx, to.0, to.1);
+        false
+    }
+
+    /// Look at up to `count` mappings and take back those that are over.
+    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+        let Mappings { inside, external, ports, timeouts } = self;
+        inside.sweep(count, |key, mapping| {
+            if !timeouts.over(mapping.state, mapping.last, now) {
+                return false;
+            }
+            let Change { address, port, .. } = mapping.change;
+            let there = external.want(tx, F::endpoint(address, port, F::parts(*key).2));
+            external.remove(tx, &there);
+            ports.give(tx, address, port);
+            true
+        });
+    }
+
+    /// Take back a mapping that is over.
+    pub fn remove(&mut self, tx: E::Tx, inside: F::Endpoint) {
+        let here = self.inside.want(tx, inside);
+        if let Some(mapping) = self.inside.remove(tx, &here) {
+            let Change { address, port, .. } = mapping.change;
+            let there = self.external.want(tx, F::endpoint(address, port, F::parts(inside).2));
+            self.external.remove(tx, &there);
+            self.ports.give(tx, address, port);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! NAT: many inside addresses behind few external ones (carrier-grade NAPT, RFC 4787, 5382, 5508, 6888).
+//!
+//! Packets that come in by gate 0 are from inside: their source address and port become an external one, and
+//! they leave by gate 0. Packets that come in by gate 1 are from outside: their destination becomes the inside
+//! endpoint it stands for, and they leave by gate 1.
+//!
+//! # Parameters
+//!
+//! - `pool`: the external addresses: a prefix, an address, a range of addresses, or a list of these, IPv4, IPv6
+//!   or both. Required. A family without an address in the pool passes untouched. All addresses of an IPv4
+//!   prefix are used (/16 at most); of an IPv6 prefix the first 256 after the routers' anycast address.
+//! - `ports`: first and last external port. Default 1024-65535.
+//! - `block`: ports in a block, 1 to 1024; 0 counts as 1. Default 64. An inside address gets its ports in blocks of
+//!   neighbouring ports, all on one external address, so that a log needs a line a block (RFC 6888 §4). What is
+//!   left of `ports` after whole blocks is not used.
+//! - `max_mappings`: most mappings at a time, of each family. Default: as many as there are ports, up to 4194304.
+//! - `max_per_host`: most ports an inside address may use at a time (RFC 6888 REQ-4); 0, the default, for any number.
+//! - `filtering`: which packets from outside a mapping lets in (RFC 4787 REQ-8): `independent` (the default), all;
+//!   `address`, those of addresses that the inside endpoint has sent to; `address_port`, those of endpoints that
+//!   it has sent to.
+//! - `udp_timeout`, `icmp_timeout`: how long a mapping of UDP or of ICMP queries lives after the last packet
+//!   from inside. Default 300s and 60s.
+//! - `tcp_timeout`, `tcp_transitory`: the same for TCP that the outside has answered, and for TCP that it has not
+//!   answered yet or that saw a FIN or a RST. Default 7440s and 240s (RFC 5382 REQ-5).
+//!
+//! # Behaviour
+//!
+//! Mappings are endpoint-independent: as long as it lives, an inside endpoint appears as the same external
+//! endpoint to everyone (RFC 4787 REQ-1). One external port serves one mapping, whatever its protocol. Packets
+//! from inside keep a mapping alive, packets from outside do not (RFC 4787 REQ-6).
+//!
+//! TCP, UDP and queries of ICMP (by their identifier) are translated, and so are ICMP errors in both
+//! directions, with the packet they are about (RFC 5508). All checksums are updated, never recomputed: a wrong
+//! one stays wrong. A packet from inside to an external endpoint of NAT's own is translated both ways and
+//! leaves by gate 1 (hairpinning, RFC 4787 REQ-9). Later fragments follow their first for 30 s.
+//!
+//! What is not IP, ARP above all, passes; so do link-local and multicast packets of IPv6. Everything else is
+//! dropped and counted: `protocol cannot be translated` (GRE, ESP, SCTP, and what an authentication header
+//! covers), `no mapping` (unsolicited packets from outside), `no port left`, `host has as many ports as it may`,
+//! `as many mappings as there may be`, `filtered: nothing was sent there`, `fragment without its first`.
+//!
+//! With several instances, instance i of n uses the blocks whose number modulo n is i, of every address: a
+//! packet from outside to port p belongs to instance ((p - first port) / block) mod n.
+//!
+//! # Example
+//!
+//! ```text
+//! mon -> NAT(pool = 198.51.100.0/24, block = 256, max_per_host = 2048) -> out
+//! ```
+//!
+//! # Limits
+//!
+//! A TCP mapping with several connections has one state: the end of one shortens the timeout of all to
+//! `tcp_transitory`. Fragments that come before their first are dropped, and later fragments of hairpins too. Time
+//! to live is not decremented: NAT is no hop. An unused mapping's port is free again within a second or so
+//! after its timeout, a million mappings being looked at a second. Ports of a block are given in turn,
+//! so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked into.
+//!
+//! # See also
+//!
+//! `ACL`, `LB`, `Monitor`
+
+mod both;
+pub mod family;
+mod fragments;
+mod icmp;
+pub mod mapping;
+mod options;
+mod owner;
+mod ports;
+mod rewrite;
+mod sessions;
+mod space;
+mod translate;
+
+pub use both::Both;
+pub use translate::Napt;
+
+use catena_dataplane::Module;
+use catena_state::declare::Object;
+use catena_state::{Access, Declaration, Local, Scope};
+
+use crate::config::{ArgError, Args, Kind, Param};
+use crate::descriptor::{Affinity, Build, Descriptor};
+use crate::function::Runner;
+use options::{Options, Spaces};
+
+const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
+    Param { name, kind, default: Some(default), doc }
+}
+
+const fn state(name: &'static str, summary: &'static str, object: Object, scope: Scope, access: Access) -> Declaration {
+    Declaration { name, summary, object, scope, access }
+}
+
+/// NAT for the registry.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "NAT",
+    summary: "many inside addresses behind few external ones",
+    source: include_str!("mod.rs"),
+    params: &[
+        Param {
+            name: "pool",
+            kind: Kind::List(&Kind::OneOf(&[Kind::Prefix, Kind::Address, Kind::AddressRange])),
+            default: None,
+            doc: "external addresses",
+        },
+        param("ports", Kind::Range, "1024-65535", "first and last external port"),
+        param("block", Kind::Integer, "64", "ports that an inside address gets at once"),
+        param("max_mappings", Kind::Integer, "as many as ports", "most mappings at a time"),
+        param("max_per_host", Kind::Integer, "0 (any number)", "most ports of an inside address"),
+        param(
+            "filtering",
+            Kind::Word(&["independent", "address", "address_port"]),
+            "independent",
+            "who may send to a mapping from outside",
+        ),
+        param("udp_timeout", Kind::Duration, "300s", "life of an unused UDP mapping"),
+        param("tcp_timeout", Kind::Duration, "7440s", "life of an unused TCP mapping, once established"),
+        param("tcp_transitory", Kind::Duration, "240s", "life of an unused TCP mapping that opens or closes"),
+        param("icmp_timeout", Kind::Duration, "60s", "life of an unused mapping of ICMP queries"),
+    ],
+    attributes: &[],
+    // Khalid's dissertation, Table 3.12, and what blocks, hairpins and fragments add to it.
+    state: &[
+        state("ports", "free blocks of ports", Object::Pool, Scope::Global, Access::ReadWrite),
+        state("lent blocks", "blocks lent of each address", Object::Ranking, Scope::Global, Access::ReadWrite),
+        state("mappings", "external endpoints", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
+        state("external endpoints", "whose they are", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
+        state("hosts", "external address and blocks of each", Object::FlowMap, Scope::Source, Access::ReadMostly),
+        state("blocks", "which ports of a block are used", Object::FlowMap, Scope::Source, Access::ReadMostly),
+        state("sessions", "who was sent to", Object::FlowMap, Scope::Connection, Access::ReadMostly),
+        state("fragments", "what became of a first one", Object::FlowMap, Scope::Connection, Access::ReadMostly),
+        state("packets", "packets, TCP packets", Object::Counters, Scope::Global, Access::WriteMostly),
+    ],
+    affinity: Affinity::Scope(Scope::Source),
+    returns: owner::returns,
+    owner: Some(owner::owner),
+    build,
+};
+
+/// Build an instance for a host.
+fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
+    let (options, spaces) = (Options::read(args)?, Spaces::read(args)?);
+    let mut engine = Local::new(build.seed, build.share);
+    Ok(match spaces {
+        Spaces { v4: Some(v4), v6: Some(v6) } => {
+            let v4 = Napt::new(&mut engine, v4, &options);
+            let v6 = Napt::new(&mut engine, v6, &options);
+            Box::new(Runner::new(engine, Both { v4, v6 }))
+        }
+        Spaces { v4: Some(v4), v6: None } => {
+            let nat = Napt::new(&mut engine, v4, &options);
+            Box::new(Runner::new(engine, nat))
+        }
+        Spaces { v4: None, v6: Some(v6) } => {
+            let nat = Napt::new(&mut engine, v6, &options);
+            Box::new(Runner::new(engine, nat))
+        }
+        Spaces { v4: None, v6: None } => return Err(ArgError::new("pool", "has no address")),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! What NAT is configured with, checked.
+
+use std::net::IpAddr;
+
+use super::family::{Family, V4, V6};
+use super::mapping::{State, Timeouts};
+use super::ports::MOST_PORTS;
+use super::sessions::Filtering;
+use super::space::Space;
+use crate::config::{ArgError, Args, Value};
+
+const SECOND: u64 = 1_000_000_000;
+/// Most blocks of ports: a pool keeps eight bytes of each.
+const MOST_BLOCKS: u64 = 1 << 22;
+/// Addresses taken of an IPv6 prefix.
+const MOST_OF_PREFIX: u32 = 256;
+/// Most mappings without `max_mappings`.
+const USUAL_MAPPINGS: u64 = 1 << 22;
+
+/// Limits and timeouts.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which packets from outside are let in.
+    pub filtering: Filtering,
+    /// How long mappings live unused.
+    pub timeouts: Timeouts,
+    /// Most mappings of a family.
+    pub max_mappings: u64,
+    /// Most ports of an inside address; 0 for any number.
+    pub max_per_host: u32,
+}
+
+impl Options {
+    /// Read them.
+    pub fn read(args: &Args) -> Result<Self, ArgError> {
+        let filtering = match args.text("filtering", "independent") {
+            "address" => Filtering::Address,
+            "address_port" => Filtering::AddressPort,
+            _ => Filtering::Independent,
+        };
+        let mut timeouts = Timeouts([u64::MAX; 8]);
+        // RFC 4787 REQ-5, RFC 5382 REQ-5, RFC 5508 REQ-2: what a timeout must not be less than, and the default.
+        for (name, states, least, usual) in [
+            ("udp_timeout", &[State::Udp][..], 120, 300),
+            ("tcp_timeout", &[State::Established], 7440, 7440),
+            ("tcp_transitory", &[State::Opening, State::Closing], 240, 240),
+            ("icmp_timeout", &[State::Icmp], 60, 60),
+        ] {
+            let timeout = args.duration(name, usual * SECOND);
+            if timeout == 0 {
+                let message = "a mapping that lives for no time translates nothing";
+                return Err(ArgError::new(name, message).help(format!("RFCs ask for at least {least}s")));
+            }
+            states.iter().for_each(|state| timeouts.0[*state as usize] = timeout);
+        }
+        Ok(Options {
+            filtering,
+            timeouts,
+            max_mappings: args.integer("max_mappings", USUAL_MAPPINGS, 1..=1 << 28)?,
+            max_per_host: args.integer("max_per_host", 0, 0..=u64::from(u32::MAX))? as u32,
+        })
+    }
+}
+
+/// The external endpoints of both families.
+pub struct Spaces {
+    /// Of IPv4.
+    pub v4: Option<Space<V4>>,
+    /// Of IPv6.
+    pub v6: Option<Space<V6>>,
+}
+
+impl Spaces {
+    /// Read them.
+    pub fn read(args: &Args) -> Result<Self, ArgError> {
+        let ports = args.get("ports").map_or(Some((1024, 65535)), Value::as_range);
+        let ports = ports.filter(|(first, last)| first <= last && *first >= 1 && *last <= 65535);
+        let Some((first, last)) = ports else {
+            return Err(ArgError::new("ports", "expected first and last port, 1 to 65535").help("try 1024-65535"));
+        };
+        let ports = (first as u16, last as u16);
+        let block = args.integer("block", 64, 0..=u64::from(MOST_PORTS))?.max(1) as u16;
+        if u64::from(block) > last - first + 1 {
+            return Err(ArgError::new("block", "a block has more ports than an address").help("widen `ports`"));
+        }
+        let (mut v4, mut v6) = (Vec::new(), Vec::new());
+        for value in args.require("pool")?.as_list() {
+            match run(value)? {
+                (IpAddr::V4(first), IpAddr::V4(last)) => v4.push((first.to_bits(), last.to_bits())),
+                (IpAddr::V6(first), IpAddr::V6(last)) => v6.push((halves(first.to_bits()), halves(last.to_bits()))),
+                _ => return Err(ArgError::new("pool", "a range from one family to another")),
+            }
+        }
+        if v4.is_empty() && v6.is_empty() {
+            return Err(ArgError::new("pool", "has no address"));
+        }
+        Ok(Spaces { v4: space(v4, ports, block)?, v6: space(v6, ports, block)? })
+    }
+}
+
+fn space<F: Family>(
+    runs: Vec<(F::Address, F::Address)>,
+    ports: (u16, u16),
+    block: u16,
+) -> Result<Option<Space<F>>, ArgError> {
+    let space = Space::new(runs, ports, block);
+    match &space {
+        Some(space) if u64::from(space.addresses()) * u64::from(space.blocks()) > MOST_BLOCKS => {
+            let message = format!("has more than {MOST_BLOCKS} blocks of ports");
+            Err(ArgError::new("pool", message).help("take fewer addresses or a larger `block`"))
+        }
+        _ => Ok(space),
+    }
+}
+
+/// Return first and last address of one entry of the pool.
+pub fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
+    if let Value::AddressRange(first, last) = *value {
+        let count = match (first, last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => u128::from(last.to_bits()).checked_sub(first.to_bits().into()),
+            (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits().checked_sub(first.to_bits()),
+            _ => return Err(ArgError::new("pool", "a range from one family to another")),
+        };
+        return match count {
+            None => Err(ArgError::new("pool", "a range that ends before it begins").help("swap its addresses")),
+            Some(count) if count >= 1 << 16 => {
+                Err(ArgError::new("pool", "a range of more than 65536 addresses").help("take fewer"))
+            }
+            Some(_) => Ok((first, last)),
+        };
+    }
+    let Some((address, length)) = value.as_prefix() else {
+        return Err(ArgError::new("pool", "expected a prefix, an address, a range of addresses, or a list of these"));
+    };
+    match address {
+        IpAddr::V4(address) if length >= 16 => {
+            let mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+            let first = address.to_bits() & !mask;
+            Ok((IpAddr::V4(first.into()), IpAddr::V4((first | mask).into())))
+        }
+        IpAddr::V4(_) => Err(ArgError::new("pool", "a prefix of more than 65536 addresses").help("/16 is the largest")),
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shr(u32::from(length)).unwrap_or(0);
+            let first = address.to_bits() & !mask;
+            // RFC 4291 §2.6.1: the first address of a subnet is its routers' anycast address.
+            let begin = if mask == 0 { first } else { first + 1 };
+            let last = (first | mask).min(first + u128::from(MOST_OF_PREFIX));
+            Ok((IpAddr::V6(begin.into()), IpAddr::V6(last.into())))
+        }
+    }
+}
+
+fn halves(bits: u128) -> [u64; 2] {
+    [(bits >> 64) as u64, bits as u64]
+}

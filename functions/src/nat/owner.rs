@@ -1,0 +1,113 @@
+//! Whose a packet from outside is: which chain's, by the pool's addresses, and which instance's, by the block
+//! that its port lies in.
+
+use std::net::IpAddr;
+
+use catena_dataplane::steer::Owner;
+use catena_packet::Packet;
+use catena_packet::wire::{Layers, Net, icmp_identifier, number, parse_ip, ports};
+
+use super::options::run;
+use crate::config::{Args, Value};
+use crate::descriptor::Returns;
+
+/// Return the addresses that packets from outside are sent to: the pool.
+pub fn returns(args: &Args) -> Returns {
+    let destinations = pool(args).into_iter().flat_map(|(first, last)| prefixes(first, last)).collect();
+    Returns { destinations, sources: Vec::new() }
+}
+
+/// Return what tells which of `instances` owns a packet from outside; see the manual, "With several
+/// instances".
+pub fn owner(args: &Args, instances: u32) -> Owner {
+    let pool = pool(args);
+    let (first, last) = args.get("ports").and_then(Value::as_range).unwrap_or((1024, 65535));
+    let block = args.integer("block", 64, 0..=u64::from(u16::MAX)).unwrap_or(64).max(1);
+    Box::new(move |packet| {
+        let (address, port) = external(packet)?;
+        let ours = pool.iter().any(|(first, last)| (*first..=*last).contains(&address));
+        let port = u64::from(port);
+        (ours && (first..=last).contains(&port)).then(|| (((port - first) / block) % u64::from(instances)) as u32)
+    })
+}
+
+fn pool(args: &Args) -> Vec<(IpAddr, IpAddr)> {
+    let values = args.get("pool").map_or(&[][..], Value::as_list);
+    // What `run` refuses, `build` has refused before.
+    values.iter().filter_map(|value| run(value).ok()).collect()
+}
+
+/// Return the external endpoint that a packet from outside is about.
+fn external(packet: &Packet) -> Option<(IpAddr, u16)> {
+    let (data, layers) = (packet.data(), packet.layers());
+    let destination = address(data, &layers, true)?;
+    if let Some((_, port)) = ports(data, &layers) {
+        return Some((destination, port));
+    }
+    if let Some(identifier) = icmp_identifier(data, &layers) {
+        return Some((destination, identifier));
+    }
+    if layers.has(Layers::FRAGMENT) || ![number::proto::ICMP, number::proto::ICMPV6].contains(&layers.proto) {
+        return None;
+    }
+    // An error about a packet that NAT sent: the endpoint is the source of the packet it quotes. The quote
+    // may be cut off, so only its first bytes are looked at.
+    let quote = data.get(usize::from(layers.l4) + 8..)?;
+    let inner = match parse_ip(quote) {
+        Ok(inner) => inner,
+        Err(_) => return None,
+    };
+    let source = address(quote, &inner, false)?;
+    let (port, _) = ports(quote, &inner)?;
+    Some((source, port))
+}
+
+fn address(data: &[u8], layers: &Layers, destination: bool) -> Option<IpAddr> {
+    let header = data.get(usize::from(layers.l3)..)?;
+    let side = usize::from(destination);
+    match layers.net {
+        Net::Ipv4 => Some(IpAddr::from(*header.get(12 + 4 * side..)?.first_chunk::<4>()?)),
+        Net::Ipv6 => Some(IpAddr::from(*header.get(8 + 16 * side..)?.first_chunk::<16>()?)),
+        _ => None,
+    }
+}
+
+/// Return the prefixes that cover a range of addresses of one family exactly.
+fn prefixes(first: IpAddr, last: IpAddr) -> Vec<(IpAddr, u8)> {
+    let (mut at, last, width) = match (first, last) {
+        (IpAddr::V4(first), IpAddr::V4(last)) => (u128::from(first.to_bits()), u128::from(last.to_bits()), 32),
+        (IpAddr::V6(first), IpAddr::V6(last)) => (first.to_bits(), last.to_bits(), 128),
+        _ => return Vec::new(),
+    };
+    let mut cover = Vec::new();
+    while at <= last {
+        let aligned = at.trailing_zeros().min(width - 1);
+        let fits = (last - at + 1).ilog2();
+        let bits = aligned.min(fits);
+        let address =
+            if width == 32 { IpAddr::from((at as u32).to_be_bytes()) } else { IpAddr::from(at.to_be_bytes()) };
+        cover.push((address, (width - bits) as u8));
+        match at.checked_add(1 << bits) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    cover
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_covered_exactly() {
+        let cover = |first: &str, last: &str| {
+            let prefixes = prefixes(first.parse().unwrap(), last.parse().unwrap());
+            prefixes.iter().map(|(a, n)| format!("{a}/{n}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(cover("10.0.0.0", "10.0.0.255"), "10.0.0.0/24");
+        assert_eq!(cover("10.0.0.1", "10.0.0.4"), "10.0.0.1/32 10.0.0.2/31 10.0.0.4/32");
+        assert_eq!(cover("255.255.255.254", "255.255.255.255"), "255.255.255.254/31");
+        assert_eq!(cover("2001:db8::1", "2001:db8::3"), "2001:db8::1/128 2001:db8::2/127");
+    }
+}

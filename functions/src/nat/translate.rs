@@ -1,0 +1,515 @@
+//! The translation of one family, packet by packet.
+
+use catena_dataplane::Reason;
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::number::proto;
+use catena_packet::wire::{Layers, icmp_identifier, ports};
+use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
+
+use super::family::Family;
+use super::fragments::{self, Fragments};
+use super::icmp;
+use super::mapping::{Mapping, Mappings};
+use super::options::Options;
+use super::ports::{Ports, Taken};
+use super::rewrite::{self, Side};
+use super::sessions::Sessions;
+use super::space::Space;
+use crate::function::{At, Function, Step};
+
+/// The names of the drop reasons, which index them.
+pub const REASONS: &[&str] = &[
+    "no mapping",
+    "no port left",
+    "host has as many ports as it may",
+    "as many mappings as there may be",
+    "filtered: nothing was sent there",
+    "fragment without its first",
+    "protocol cannot be translated",
+];
+const NO_MAPPING: Reason = Reason(0);
+const NO_PORT: Reason = Reason(1);
+const HOST_LIMIT: Reason = Reason(2);
+const TOO_MANY: Reason = Reason(3);
+const FILTERED: Reason = Reason(4);
+const LOST_FIRST: Reason = Reason(5);
+const UNTRANSLATABLE: Reason = Reason(6);
+
+/// Output gates: to the outside, and back to the inside.
+const OUT: Verdict = Verdict::Gate(0);
+const BACK: Verdict = Verdict::Gate(1);
+
+/// Indices of the counters.
+const PACKETS: usize = 0;
+const TCP_PACKETS: usize = 1;
+
+/// Mappings looked at for expiry when a new one is made: more than one, so that they go faster than they come.
+const SWEEP_NEW: usize = 4;
+/// The same about every millisecond: a million mappings a second.
+const SWEEP_IDLE: usize = 1024;
+
+type InsideTicket<E, F> =
+    <<E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>> as FlowMap<
+        <F as Family>::Endpoint,
+        Mapping<<F as Family>::Address>,
+    >>::Ticket;
+type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
+    <F as Family>::Endpoint,
+    <F as Family>::Endpoint,
+>>::Ticket;
+
+/// What comes next for a packet.
+enum Phase<E: Engine, F: Family> {
+    /// Nothing.
+    Done(Verdict),
+    /// From inside: its mapping.
+    Out(InsideTicket<E, F>),
+    /// There is none, and the host is new: an external address for it.
+    Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
+    /// A block of ports on the external address with this index.
+    Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
+    /// From outside: whose the external endpoint is.
+    In(ExternalTicket<E, F>),
+    /// The mapping of that one.
+    Back(InsideTicket<E, F>),
+    /// A later fragment: what became of the first.
+    Part(fragments::Ticket<E, F>, Side),
+}
+
+/// What *prepare* found: the next phase, and what kind of packet it is.
+pub struct Plan<E: Engine, F: Family> {
+    phase: Phase<E, F>,
+    kind: Kind,
+    /// To one of our own external addresses: after the way out comes the way back.
+    hairpin: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Carries the port or identifier itself.
+    Plain,
+    /// The same, and further fragments follow.
+    FirstFragment,
+    /// An ICMP error.
+    Error,
+}
+
+impl<E: Engine, F: Family> Clone for Phase<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, F: Family> Copy for Phase<E, F> {}
+impl<E: Engine, F: Family> Clone for Plan<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, F: Family> Copy for Plan<E, F> {}
+
+impl<E: Engine, F: Family> Plan<E, F> {
+    fn done(verdict: Verdict) -> Self {
+        Plan { phase: Phase::Done(verdict), kind: Kind::Plain, hairpin: false }
+    }
+
+    fn then(self, phase: Phase<E, F>) -> Step<Self> {
+        Step::Again(Plan { phase, ..self })
+    }
+}
+
+/// Translates the packets of one family and passes all others.
+pub struct Napt<E: Engine, F: Family> {
+    mappings: Mappings<E, F>,
+    sessions: Sessions<E, F>,
+    fragments: Fragments<E, F>,
+    counters: E::Counters,
+    /// Least and greatest external address.
+    bounds: (F::Address, F::Address),
+    /// The latest time of any packet: a packet that comes late is taken to come now.
+    now: u64,
+    /// The operations of the latest packet that made a mapping; tidying up goes on their account.
+    tx: Option<E::Tx>,
+}
+
+fn drop<E: Engine, F: Family>(reason: Reason) -> Step<Plan<E, F>> {
+    Step::Done(Verdict::Drop(reason))
+}
+
+impl<E: Engine, F: Family> Napt<E, F> {
+    /// Make a translation into the endpoints of `space`.
+    pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Self {
+        let all = space.addresses() as u64 * u64::from(space.blocks()) * u64::from(space.block_ports());
+        let max = options.max_mappings.min(all) as usize;
+        let bounds = space.bounds();
+        let ports = Ports::new(engine, space, options.max_per_host);
+        Napt {
+            mappings: Mappings::new(engine, ports, options.timeouts, max),
+            sessions: Sessions::new(engine, options.filtering, options.timeouts, max),
+            fragments: Fragments::new(engine),
+            counters: engine.counters("packets", 2),
+            bounds,
+            now: 0,
+            tx: None,
+        }
+    }
+
+    /// Return the mappings.
+    pub fn mappings(&self) -> &Mappings<E, F> {
+        &self.mappings
+    }
+
+    #[inline(always)]
+    fn is_external(&self, address: F::Address) -> bool {
+        self.bounds.0 <= address && address <= self.bounds.1 && self.mappings.ports.space.index(address).is_some()
+    }
+
+    /// Plan the way of a packet with a port or identifier at each end.
+    #[inline(always)]
+    fn plan(
+        &mut self,
+        at: At<E::Tx>,
+        [src, dst]: [F::Address; 2],
+        [sport, dport]: [u16; 2],
+        proto: u8,
+        kind: Kind,
+    ) -> Plan<E, F> {
+        if at.gate == 0 {
+            let hairpin = self.is_external(dst);
+            let ticket = self.mappings.inside.want(at.tx, F::endpoint(src, sport, proto));
+            Plan { phase: Phase::Out(ticket), kind, hairpin }
+        } else {
+            let ticket = self.mappings.external.want(at.tx, F::endpoint(dst, dport, proto));
+            Plan { phase: Phase::In(ticket), kind, hairpin: false }
+        }
+    }
+
+    /// Plan the way of all that is not a whole TCP segment or UDP datagram.
+    #[inline(never)]
+    fn plan_other(&mut self, at: At<E::Tx>, frame: &[u8], layers: &Layers) -> Plan<E, F> {
+        let Some(addresses) = F::addresses(frame, usize::from(layers.l3)) else {
+            return Plan::done(Verdict::Drop(UNTRANSLATABLE));
+        };
+        if F::is_local(addresses[0], addresses[1]) {
+            return Plan::done(Verdict::Gate(at.gate));
+        }
+        // RFC 4302 §3.3.3.1.1: an authentication header covers the addresses.
+        if layers.has(Layers::AUTHENTICATED)
+            || !matches!(layers.proto, proto::TCP | proto::UDP) && layers.proto != F::ICMP
+        {
+            return Plan::done(Verdict::Drop(UNTRANSLATABLE));
+        }
+        if layers.has(Layers::LATER) {
+            let side = if at.gate == 0 { Side::Source } else { Side::Destination };
+            let key = Fragments::<E, F>::key(frame, usize::from(layers.l3), layers.proto, at.gate);
+            let Some(key) = key else { return Plan::done(Verdict::Drop(LOST_FIRST)) };
+            let phase = Phase::Part(self.fragments.want(at.tx, key), side);
+            return Plan { phase, kind: Kind::Plain, hairpin: false };
+        }
+        let kind = if layers.has(Layers::FRAGMENT) { Kind::FirstFragment } else { Kind::Plain };
+        if let Some((sport, dport)) = ports(frame, layers) {
+            return self.plan(at, addresses, [sport, dport], layers.proto, kind);
+        }
+        if let Some(identifier) = icmp_identifier(frame, layers) {
+            return self.plan(at, addresses, [identifier; 2], layers.proto, kind);
+        }
+        match icmp::about::<F>(frame, layers) {
+            // The packet that an error is about goes the other way.
+            Some(about) => {
+                let hairpin = at.gate == 0 && self.is_external(addresses[1]);
+                let [src, dst] = about.addresses;
+                let [sport, dport] = about.ports;
+                let plan = self.plan(at, [dst, src], [dport, sport], about.proto, Kind::Error);
+                Plan { hairpin, ..plan }
+            }
+            None => Plan::done(Verdict::Drop(UNTRANSLATABLE)),
+        }
+    }
+
+    /// From inside, with a mapping asked for.
+    #[inline(always)]
+    fn out(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: Plan<E, F>,
+        ticket: &InsideTicket<E, F>,
+    ) -> Step<Plan<E, F>> {
+        let now = self.now;
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else {
+            return self.unmapped(at, plan, <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
+        };
+        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
+            let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+            self.mappings.remove(at.tx, inside);
+            return self.unmapped(at, plan, inside);
+        }
+        let layers = packet.layers();
+        let is_tcp = layers.proto == proto::TCP;
+        if plan.kind != Kind::Plain || self.sessions.filter() || plan.hairpin {
+            let (change, inside) = (mapping.change, <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
+            if plan.kind != Kind::Error {
+                mapping.last = now;
+                if is_tcp {
+                    mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
+                }
+            }
+            return self.out_special(at, packet, plan, inside, &change);
+        }
+        mapping.last = now;
+        if is_tcp {
+            mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
+        }
+        if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, &mapping.change) {
+            return drop(UNTRANSLATABLE);
+        }
+        self.counters.add(at.tx, PACKETS, 1);
+        self.counters.add(at.tx, TCP_PACKETS, i64::from(is_tcp));
+        Step::Done(OUT)
+    }
+
+    /// From inside: first fragments, ICMP errors, hairpins, and all packets under a filter.
+    #[inline(never)]
+    fn out_special(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: Plan<E, F>,
+        inside: F::Endpoint,
+        change: &rewrite::Change<F::Address>,
+    ) -> Step<Plan<E, F>> {
+        let layers = packet.layers();
+        let l3 = usize::from(layers.l3);
+        let Some([src, dst]) = F::addresses(packet.data(), l3) else { return drop(UNTRANSLATABLE) };
+        if plan.kind == Kind::Error {
+            let frame = packet.data_mut();
+            let sides = (Side::Source, Side::Destination);
+            let done = icmp::about::<F>(frame, &layers)
+                .and_then(|about| icmp::translate(frame, &layers, &about, sides, change.address, change.port));
+            if done.is_none() {
+                return drop(UNTRANSLATABLE);
+            }
+        } else {
+            let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
+            if self.sessions.filter() {
+                self.sessions.sent(at.tx, inside, remote, change.port, self.now);
+            }
+            if plan.kind == Kind::FirstFragment
+                && !plan.hairpin
+                && let Some(key) = Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate)
+            {
+                self.fragments.remember(at.tx, key, src, change.address, self.now);
+            }
+            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
+                return drop(UNTRANSLATABLE);
+            }
+        }
+        self.count(at.tx, &layers);
+        if !plan.hairpin {
+            return Step::Done(OUT);
+        }
+        // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
+        let external = match plan.kind {
+            Kind::Error => icmp::about::<F>(packet.data(), &layers)
+                .map(|about| F::endpoint(about.addresses[0], about.ports[0], about.proto)),
+            _ => {
+                let port = ports(packet.data(), &layers).map(|(_, dport)| dport);
+                let port = port.or_else(|| icmp_identifier(packet.data(), &layers));
+                port.map(|port| F::endpoint(dst, port, layers.proto))
+            }
+        };
+        match external {
+            Some(external) => plan.then(Phase::In(self.mappings.external.want(at.tx, external))),
+            None => drop(UNTRANSLATABLE),
+        }
+    }
+
+    /// From inside, and nothing is mapped: make a mapping.
+    #[inline(never)]
+    fn unmapped(&mut self, at: At<E::Tx>, plan: Plan<E, F>, inside: F::Endpoint) -> Step<Plan<E, F>> {
+        if plan.kind == Kind::Error {
+            return drop(NO_MAPPING);
+        }
+        self.tx = Some(at.tx);
+        self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
+        let (address, _, _) = F::parts(inside);
+        let Mappings { ports, .. } = &mut self.mappings;
+        match ports.take(at.tx, address) {
+            Taken::WantAddress => plan.then(Phase::Choose(inside, ports.lent.want_least(at.tx))),
+            Taken::WantBlock(index) => {
+                ports.lent.add(at.tx, index as usize, 1);
+                plan.then(Phase::Take(inside, index, ports.free[index as usize].want_take(at.tx)))
+            }
+            Taken::Limit => drop(HOST_LIMIT),
+            Taken::Port(address, port) => {
+                if !self.mappings.add(at.tx, inside, (address, port), self.now) {
+                    return drop(TOO_MANY);
+                }
+                plan.then(Phase::Out(self.mappings.inside.want(at.tx, inside)))
+            }
+        }
+    }
+
+    /// All phases but the way out.
+    #[inline(never)]
+    fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E, F>) -> Step<Plan<E, F>> {
+        match plan.phase {
+            Phase::Done(verdict) => Step::Done(verdict),
+            Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
+            Phase::Choose(inside, ticket) => {
+                let ports = &mut self.mappings.ports;
+                let Some(index) = ports.lent.least(at.tx, ticket) else { return drop(NO_PORT) };
+                plan.then(Phase::Take(inside, index as u32, ports.free[index].want_take(at.tx)))
+            }
+            Phase::Take(inside, index, ticket) => {
+                let ports = &mut self.mappings.ports;
+                let Some(block) = ports.free[index as usize].taken(at.tx, ticket) else {
+                    ports.lent.add(at.tx, index as usize, -1);
+                    return drop(NO_PORT);
+                };
+                if !ports.lend(at.tx, F::parts(inside).0, block) {
+                    return drop(NO_PORT);
+                }
+                self.unmapped(at, plan, inside)
+            }
+            Phase::In(ticket) => match self.mappings.external.get(at.tx, &ticket) {
+                Some(&mut inside) => plan.then(Phase::Back(self.mappings.inside.want(at.tx, inside))),
+                None => drop(NO_MAPPING),
+            },
+            Phase::Back(ticket) => self.back(at, packet, plan, &ticket),
+            Phase::Part(ticket, side) => {
+                let Some(part) = self.fragments.get(at.tx, &ticket, self.now) else { return drop(LOST_FIRST) };
+                let layers = packet.layers();
+                if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
+                    return drop(UNTRANSLATABLE);
+                }
+                self.count(at.tx, &layers);
+                Step::Done(if side == Side::Source { OUT } else { BACK })
+            }
+        }
+    }
+
+    /// From outside, with the mapping that it is for.
+    fn back(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: Plan<E, F>,
+        ticket: &InsideTicket<E, F>,
+    ) -> Step<Plan<E, F>> {
+        let now = self.now;
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
+            return drop(NO_MAPPING);
+        }
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let (address, port, _) = F::parts(inside);
+        let layers = packet.layers();
+        let about = if plan.kind == Kind::Error { icmp::about::<F>(packet.data(), &layers) } else { None };
+        if self.sessions.filter() {
+            let remote = match (&about, F::addresses(packet.data(), usize::from(layers.l3))) {
+                (Some(about), _) => (about.addresses[1], if about.proto == F::ICMP { 0 } else { about.ports[1] }),
+                (None, Some([src, _])) => (src, ports(packet.data(), &layers).map_or(0, |(sport, _)| sport)),
+                (None, None) => return drop(UNTRANSLATABLE),
+            };
+            if !self.sessions.may(at.tx, inside, remote, mapping.change.port, now) {
+                return drop(FILTERED);
+            }
+        }
+        if plan.kind == Kind::Error {
+            let (frame, sides) = (packet.data_mut(), (Side::Destination, Side::Source));
+            let done = about.and_then(|about| icmp::translate(frame, &layers, &about, sides, address, port));
+            if done.is_none() {
+                return drop(UNTRANSLATABLE);
+            }
+        } else {
+            if layers.proto == proto::TCP {
+                mapping.state = mapping.state.back(tcp_flags(packet.data(), &layers));
+            }
+            let change = mapping.change.back(address, port);
+            if plan.kind == Kind::FirstFragment
+                && !plan.hairpin
+                && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
+            {
+                self.fragments.remember(at.tx, key, mapping.change.address, address, now);
+            }
+            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
+                return drop(UNTRANSLATABLE);
+            }
+        }
+        if !plan.hairpin {
+            self.count(at.tx, &layers);
+        }
+        Step::Done(BACK)
+    }
+
+    #[inline(always)]
+    fn count(&mut self, tx: E::Tx, layers: &Layers) {
+        self.counters.add(tx, PACKETS, 1);
+        self.counters.add(tx, TCP_PACKETS, i64::from(layers.proto == proto::TCP));
+    }
+}
+
+#[inline(always)]
+fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
+    frame.get(usize::from(layers.l4) + 13).copied().unwrap_or(0)
+}
+
+impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
+    type Plan = Plan<E, F>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E, F> {
+        let (layers, frame) = (packet.layers(), packet.data());
+        if layers.net != F::NET {
+            return Plan::done(Verdict::Gate(at.gate));
+        }
+        const WHOLE: u8 = Layers::PORTS | Layers::FRAGMENT | Layers::AUTHENTICATED;
+        let plain =
+            (layers.flags & WHOLE == Layers::PORTS) & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
+        match (F::addresses(frame, usize::from(layers.l3)), ports(frame, &layers)) {
+            (Some(addresses), Some((sport, dport))) if plain && !F::is_local(addresses[0], addresses[1]) => {
+                self.plan(at, addresses, [sport, dport], layers.proto, Kind::Plain)
+            }
+            _ => self.plan_other(at, frame, &layers),
+        }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E, F>) {
+        match &mut plan.phase {
+            Phase::Out(ticket) => self.mappings.inside.warm(ticket),
+            Phase::In(ticket) => self.mappings.external.warm(ticket),
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E, F>) -> Step<Plan<E, F>> {
+        self.now = self.now.max(at.now);
+        match plan.phase {
+            Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
+            _ => self.other(at, packet, plan),
+        }
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        let Some(tx) = self.tx.filter(|_| idle) else { return };
+        let now = self.now.max(now);
+        self.mappings.sweep(tx, now, SWEEP_IDLE);
+        self.sessions.sweep(now, SWEEP_IDLE);
+        self.fragments.sweep(SWEEP_IDLE / 4, now);
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        REASONS
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell("mappings", self.mappings.inside.len() as u64);
+        tell("hosts", self.mappings.ports.hosts() as u64);
+        tell("free blocks", self.mappings.ports.free_blocks() as u64);
+        tell("packets", self.counters.read(PACKETS) as u64);
+        tell("TCP packets", self.counters.read(TCP_PACKETS) as u64);
+    }
+}

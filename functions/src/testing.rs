@@ -1,0 +1,203 @@
+//! Test bench for functions: packets in a readable notation, a module between gates, golden scripts.
+//!
+//! A packet is a line such as `udp 10.0.0.1:4000 > 192.0.2.9:53 len 12` (grammar: [`notation`]). A script is
+//! lines of input and what must come of them:
+//!
+//! ```text
+//! # time, input gate, packet; then what comes out, by which gate, or why it is dropped
+//! 0s 0: udp 10.0.0.1:4000 > 192.0.2.9:53
+//!   -> 0: udp 198.51.100.1:1024 > 192.0.2.9:53
+//! 1s 1: udp 192.0.2.9:53 > 198.51.100.1:9999
+//!   -> drop: no mapping
+//! ```
+
+pub mod notation;
+
+use std::collections::BTreeMap;
+
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
+use catena_packet::wire::Seed;
+use catena_packet::{BATCH, Batch, Depot, DepotHandle};
+use catena_state::Share;
+
+use crate::{Args, Build, Descriptor};
+pub use notation::{craft, describe};
+
+/// One second, in the ns that time is counted in.
+pub const SECOND: u64 = 1_000_000_000;
+/// When scripts begin: some time in 2020, as 0 would be "not stamped".
+pub const START: u64 = 1_600_000_000 * SECOND;
+
+/// Build a function with seeds that never change.
+pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
+    let mut attributes = Attributes::default();
+    let mut build = Build { seed: Seed::from_number(1), share, attributes: &mut attributes, taken: &[] };
+    (descriptor.build)(args, &mut build)
+}
+
+/// What became of one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It left by this gate with these bytes.
+    Out(u16, Vec<u8>),
+    /// It was dropped for this reason.
+    Dropped(&'static str),
+}
+
+/// Keeps the packets that come in, with the order they were sent in.
+#[derive(Default)]
+struct Exit(Vec<(u64, Vec<u8>)>);
+
+impl Module for Exit {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        self.0.extend(batch.iter().map(|packet| (packet.meta().clock, packet.data().to_vec())));
+        cx.pool().put_batch(batch);
+    }
+
+    fn is_exit(&self) -> bool {
+        true
+    }
+}
+
+/// A module with an exit behind each of its gates.
+pub struct Harness {
+    graph: Graph,
+    module: NodeId,
+    exits: Vec<NodeId>,
+    cx: Context,
+    depot: DepotHandle,
+}
+
+impl Harness {
+    /// Put a module between gates; its `gates` output gates lead to exits.
+    pub fn new(module: Box<dyn Module>, gates: u16) -> Self {
+        let depot = Depot::map(1024, 64).expect("there is memory for a thousand packets");
+        let cx = Context::new(&depot, 1);
+        let mut graph = Graph::new();
+        let module = graph.add("tested", module);
+        let exits = (0..gates).map(|gate| {
+            let exit = graph.add("exit", Box::<Exit>::default());
+            graph.connect(module, gate, exit);
+            exit
+        });
+        let exits = exits.collect();
+        Harness { graph, module, exits, cx, depot }
+    }
+
+    /// Build a function and put it between two gates.
+    pub fn of(descriptor: &Descriptor, args: &Args) -> Self {
+        let module = build(descriptor, args, Share::WHOLE).unwrap_or_else(|error| panic!("{error}"));
+        Harness::new(module, 2)
+    }
+
+    /// Return the module, to look into it.
+    pub fn module<M: Module>(&mut self) -> &mut M {
+        self.graph.module_mut(self.module).expect("the module is of this type")
+    }
+
+    /// Send frames into a gate, in batches, each with its time in ns since 1970; returns those that came out, by
+    /// index: packets that were dropped are missing.
+    pub fn send(&mut self, gate: u16, frames: &[(u64, Vec<u8>)]) -> Vec<(usize, u16, Vec<u8>)> {
+        let mut out = Vec::new();
+        for (chunk, start) in frames.chunks(BATCH).zip((0..).step_by(BATCH)) {
+            let mut batch = Batch::new();
+            for (i, (time, bytes)) in chunk.iter().enumerate() {
+                let mut packet = self.cx.pool().take(bytes.len()).expect("the harness has enough buffers");
+                packet.fill(bytes);
+                packet.meta_mut().arrival = *time;
+                packet.meta_mut().clock = (start + i) as u64;
+                self.cx.set_now(*time);
+                batch.push(packet);
+            }
+            self.graph.run(&mut self.cx, Inlet { node: self.module, gate }, &mut batch);
+            for (&exit, gate) in self.exits.iter().zip(0..) {
+                let exit: &mut Exit = self.graph.module_mut(exit).expect("exits are exits");
+                out.extend(exit.0.drain(..).map(|(index, bytes)| (index as usize, gate, bytes)));
+            }
+        }
+        out.sort();
+        out
+    }
+
+    /// Send one frame and return its fate.
+    pub fn send_one(&mut self, gate: u16, time: u64, bytes: &[u8]) -> Fate {
+        let before = self.drops();
+        let mut out = self.send(gate, &[(time, bytes.to_vec())]);
+        if let Some((_, gate, bytes)) = out.pop() {
+            return Fate::Out(gate, bytes);
+        }
+        let after = self.drops();
+        let reason = after.into_iter().find(|(reason, count)| before.get(reason) != Some(count));
+        Fate::Dropped(reason.expect("what does not come out is counted").0)
+    }
+
+    /// Let the module do what is due, at a time in ns since 1970.
+    pub fn tick(&mut self, now: u64) {
+        self.cx.set_now(now);
+        self.graph.tick(&mut self.cx);
+    }
+
+    /// Return how many packets were dropped, by reason.
+    pub fn drops(&self) -> BTreeMap<&'static str, u64> {
+        let nodes = self.graph.nodes();
+        let (_, info) = nodes.into_iter().find(|(id, _)| *id == self.module).expect("the module is in the graph");
+        info.counters.drops.iter().map(|(reason, count)| (reason.text(info.reasons), count)).collect()
+    }
+
+    /// Return the module's gauges.
+    pub fn gauges(&self) -> BTreeMap<&'static str, u64> {
+        let mut gauges = BTreeMap::new();
+        self.graph.gauges(&mut |_, name, value| _ = gauges.insert(name, value));
+        gauges
+    }
+
+    /// End the test: every packet buffer must be back.
+    pub fn end(self) {
+        let Harness { graph, cx, depot, .. } = self;
+        drop((graph, cx));
+        assert!(depot.all_home(), "a packet buffer is lost");
+    }
+}
+
+/// Run a script's inputs and return the script with what truly came of them.
+pub fn play(harness: &mut Harness, script: &str) -> String {
+    let mut played = String::new();
+    for line in script.lines().filter(|line| !line.trim_start().starts_with("->")) {
+        played += line;
+        played.push('\n');
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (time, rest) = line.split_once(' ').expect("a line is `TIME GATE: PACKET`");
+        let time = START + seconds(time);
+        if rest == "tick" {
+            harness.tick(time);
+            continue;
+        }
+        let (gate, packet) = rest.split_once(": ").expect("a line is `TIME GATE: PACKET`");
+        let gate = gate.parse().expect("a gate is a number");
+        played += &match harness.send_one(gate, time, &craft(packet)) {
+            Fate::Out(gate, bytes) => format!("  -> {gate}: {}\n", describe(&bytes)),
+            Fate::Dropped(reason) => format!("  -> drop: {reason}\n"),
+        };
+    }
+    played
+}
+
+/// Run a script and compare.
+///
+/// # Panics
+/// When something else comes of a packet than the script says, with both.
+pub fn golden(harness: &mut Harness, script: &str) {
+    let played = play(harness, script);
+    for (line, (expected, came)) in (1..).zip(script.lines().zip(played.lines())) {
+        assert_eq!(expected, came, "line {line} of the script; it plays as\n{played}");
+    }
+    assert_eq!(script.lines().count(), played.lines().count(), "the script plays as\n{played}");
+}
+
+fn seconds(text: &str) -> u64 {
+    let number: f64 = text.strip_suffix('s').and_then(|t| t.parse().ok()).expect("a time is like `1.5s`");
+    (number * SECOND as f64) as u64
+}
