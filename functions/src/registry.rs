@@ -3,7 +3,7 @@
 use crate::descriptor::Descriptor;
 
 /// Every function of the library, by name.
-pub const FUNCTIONS: &[&Descriptor] = &[&crate::nat::DESCRIPTOR];
+pub const FUNCTIONS: &[&Descriptor] = &[&crate::acl::DESCRIPTOR, &crate::nat::DESCRIPTOR];
 
 /// Return the function called `name`, letter by letter.
 pub fn find(name: &str) -> Option<&'static Descriptor> {

@@ -1,5 +1,5 @@
 //! Cycles per lookup of the ACL's classifier, for lists of 100 to 100,000 rules, with and without
-//! the cache of verdicts.
+//! the cache of rulings.
 //!
 //! `cargo bench -p catena-functions --bench acl -- [acl|fw|ipc|overlap]...`, best pinned
 //! to a core. *New* are half a million different packets, *known* 10,000 that come again and again;
@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use catena_functions::acl::classifier::Classifier;
+use catena_functions::acl::flow::{FlowV4, FlowV6};
+use catena_functions::acl::list::{List, Ruling};
 use catena_functions::acl::matcher::Matcher;
-use catena_functions::acl::rule::Rule;
+use catena_functions::acl::rule::{Action, Rule};
 use catena_functions::acl::synthetic::{self, Style};
+use catena_packet::wire::Seed;
 
 const NEW: usize = 1 << 19;
 const KNOWN: usize = 10_000;
@@ -20,7 +23,7 @@ const STRETCH: usize = 64 * BATCH;
 const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
 
 /// Looks up a batch without and with the cache.
-type Lookup<K> = (fn(&Classifier, &[K], &mut [u32]), fn(&mut Matcher, &[K], &mut [u32]));
+type Lookup<K, F> = (fn(&Classifier, &[K], &mut [u32]), fn(&mut Matcher, &[F], &mut [Ruling]));
 
 /// Reads the time-stamp counter.
 fn now() -> u64 {
@@ -30,7 +33,7 @@ fn now() -> u64 {
 
 /// Cycles per packet of passes over `keys`, batch by batch: the median over stretches short enough
 /// that few of them are interrupted.
-fn pass<K>(passes: usize, keys: &[K], found: &mut [u32], mut lookup: impl FnMut(&[K], &mut [u32])) -> f64 {
+fn pass<K, R>(passes: usize, keys: &[K], found: &mut [R], mut lookup: impl FnMut(&[K], &mut [R])) -> f64 {
     let mut times = Vec::new();
     for _ in 0..passes {
         for (keys, found) in keys.chunks(STRETCH).zip(found.chunks_mut(STRETCH)) {
@@ -45,29 +48,35 @@ fn pass<K>(passes: usize, keys: &[K], found: &mut [u32], mut lookup: impl FnMut(
     times[times.len() / 2]
 }
 
-fn measure<K>(family: &str, name: &str, rules: &[Rule], keys: &[K], (plain, cached): Lookup<K>) {
+fn measure<K, F>(family: &str, name: &str, rules: &[Rule], keys: &[K], (plain, cached): Lookup<K, F>)
+where
+    F: for<'a> From<&'a K>,
+{
     let start = Instant::now();
-    let classifier = match Classifier::build(rules) {
-        Ok(classifier) => Arc::new(classifier),
+    let list = match List::new(rules, Action::Deny) {
+        Ok(list) => Arc::new(list),
         Err(error) => return println!("{error}"),
     };
+    let classifier = list.classifier();
     let build = start.elapsed().as_secs_f64() * 1e3;
+    let mut found = vec![0; keys.len()];
+    let known = &keys[..KNOWN];
+    let plain_new = pass(3, keys, &mut found, |k, f| plain(classifier, k, f));
+    let plain_known = pass(100, known, &mut found, |k, f| plain(classifier, k, f));
     let (bytes, trees) = match family {
         "v4" => (classifier.bytes().0, classifier.trees().0),
         _ => (classifier.bytes().1, classifier.trees().1),
     };
-    let mut found = vec![0; keys.len()];
-    let known = &keys[..KNOWN];
-    let plain_new = pass(3, keys, &mut found, |k, f| plain(&classifier, k, f));
-    let plain_known = pass(100, known, &mut found, |k, f| plain(&classifier, k, f));
-    let mut matcher = Matcher::new(classifier, 7);
-    let mut through = |passes, keys: &[K]| pass(passes, keys, &mut found, |k, f| cached(&mut matcher, k, f));
-    let known = through(100, known);
+    let flows: Vec<F> = keys.iter().map(F::from).collect();
+    let mut found = vec![Ruling::DENIED_BY_DEFAULT; keys.len()];
+    let mut matcher = Matcher::new(Arc::clone(&list), Seed::from_number(7));
+    let mut through = |passes, flows: &[F]| pass(passes, flows, &mut found, |k, f| cached(&mut matcher, k, f));
+    let known = through(100, &flows[..KNOWN]);
     // The trial of a cache that has proved useful ends within 50,000 packets of another kind.
-    let (useless, rest) = keys.split_at(40_000);
+    let (useless, rest) = flows.split_at(40_000);
     let useless = through(1, useless);
     through(1, rest);
-    let resting = through(3, keys);
+    let resting = through(3, &flows);
     println!(
         "{family}     {name:8}{:7} {build:9.1} {:7.0} {trees:6}  {plain_new:7.1} {plain_known:7.1}  {known:7.1} {useless:7.1} {resting:7.1}",
         rules.len(),
@@ -80,8 +89,8 @@ fn main() {
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     println!("cycles per packet                              classifier alone  with the cache");
     println!("family style     rules  build ms  B/rule  trees      new   known    known useless resting");
-    let v4: Lookup<_> = (Classifier::classify_batch_v4, Matcher::classify_v4);
-    let v6: Lookup<_> = (Classifier::classify_batch_v6, Matcher::classify_v6);
+    let v4: Lookup<_, FlowV4> = (Classifier::classify_batch_v4, Matcher::classify_v4);
+    let v6: Lookup<_, FlowV6> = (Classifier::classify_batch_v6, Matcher::classify_v6);
     for (name, style) in [("acl", Style::Acl), ("fw", Style::Fw), ("ipc", Style::Ipc)] {
         for count in SIZES.into_iter().filter(|_| chosen(name)) {
             let rules = synthetic::rules_v4(style, count, 1);

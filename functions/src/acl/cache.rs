@@ -1,220 +1,194 @@
-//! Remembers which rule matched which 5-tuple, so that a flow is searched for once.
+//! Remembers what was ruled on which flow, so that a flow is searched for once.
 //!
-//! A bounded table of small sets. Where a key belongs is decided by a hash with a secret seed:
-//! packets cannot be made to crowd into one set by someone who does not know it. An entry holds
-//! the whole key, never only its hash, so that a wrong answer is impossible. Every set carries the
+//! A bounded table of buckets of one cache line. Where a flow belongs is decided by a hash with a secret
+//! seed: packets cannot be made to crowd into one bucket by someone who does not know it. An entry holds
+//! the whole key, never only its hash, so that a wrong answer is impossible. Every bucket carries the
 //! generation it was filled in; a change of rules begins a new one, and all older entries are gone
 //! at once.
+//!
+//! An IPv6 flow takes a whole line, so its bucket has one entry: it may also stand in the neighbouring one,
+//! which is looked at only after the first has failed.
 
-use super::classifier::{Point, V4, V6};
+use catena_packet::wire::Seed;
 
-/// Sets of a table: a power of two.
-const SETS: usize = 16 << 10;
+use super::flow::{FlowV4, FlowV6};
+use super::list::Ruling;
 
-/// Answer for a key that is not in the table. No rule has this index.
-pub const MISS: u32 = u32::MAX - 1;
+/// A flow, and how it is kept.
+pub trait Remembered: Copy + Default + Send + 'static {
+    /// A few entries in one cache line.
+    type Bucket: Copy + Send;
+    /// A bucket without entries, of no generation.
+    const VACANT: Self::Bucket;
+    /// Entries of a bucket.
+    const WAYS: usize;
+    /// Buckets of a table: a power of two.
+    const BUCKETS: usize;
+    /// What the number of the neighbouring bucket differs in; 0 if there is none.
+    const NEIGHBOUR: usize;
 
-/// A few entries that are fetched together.
-pub trait Set<const W: usize>: Copy {
-    /// A set without entries, of no generation.
-    const VACANT: Self;
-    /// Index remembered for the point, or [`MISS`].
-    fn find(&self, point: &Point<W>, generation: u32) -> u32;
-    /// Remembers an index; `victim` says which entry to give up.
-    fn insert(&mut self, point: &Point<W>, generation: u32, index: u32, victim: usize);
-    /// The hash of the point's key.
-    fn hash(point: &Point<W>, seed: &[u64; 4]) -> u64;
+    /// The flow's hash.
+    fn hash(&self, seed: &Seed) -> u64;
+    /// What is remembered of the flow, or [`Ruling::UNKNOWN`].
+    fn find(&self, bucket: &Self::Bucket, generation: u32) -> Ruling;
+    /// Whether there is room for another entry.
+    fn has_room(bucket: &Self::Bucket, generation: u32) -> bool;
+    /// Remember a ruling; `victim` says which entry to give up if there is no room.
+    fn insert(&self, bucket: &mut Self::Bucket, generation: u32, ruling: Ruling, victim: usize);
 }
 
-/// Verdicts by key, for one worker and one family of addresses.
-pub struct Cache<S> {
-    sets: Box<[S]>,
-    seed: [u64; 4],
+/// Rulings by flow, for one worker and one family of addresses.
+pub struct Cache<F: Remembered> {
+    buckets: Box<[F::Bucket]>,
+    seed: Seed,
     /// Counts up with every change of rules; 0 is never current.
     generation: u32,
     victim: usize,
 }
 
-impl<S> Cache<S> {
+impl<F: Remembered> Cache<F> {
+    /// Entries the table can hold.
+    pub const ENTRIES: usize = F::BUCKETS * F::WAYS;
+
     /// An empty table; `seed` should be secret.
-    pub fn new<const W: usize>(seed: u64) -> Self
-    where
-        S: Set<W>,
-    {
-        let mut state = seed;
-        let mut word = || {
-            // SplitMix64: four words that do not repeat each other.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ z >> 31
-        };
-        let seed = [word(), word(), word(), word()];
-        Self { sets: vec![S::VACANT; SETS].into_boxed_slice(), seed, generation: 1, victim: 0 }
+    pub fn new(seed: Seed) -> Self {
+        Self { buckets: vec![F::VACANT; F::BUCKETS].into_boxed_slice(), seed, generation: 1, victim: 0 }
     }
 
     /// Forgets everything.
-    pub fn forget<const W: usize>(&mut self)
-    where
-        S: Set<W>,
-    {
+    pub fn forget(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
             // After four thousand million changes numbers repeat: once, clear by hand.
-            self.sets.fill(S::VACANT);
+            self.buckets.fill(F::VACANT);
             self.generation = 1;
         }
     }
 
-    /// The set that a point belongs to.
+    /// The bucket that a flow belongs to.
     #[inline(always)]
-    pub fn place<const W: usize>(&self, point: &Point<W>) -> usize
-    where
-        S: Set<W>,
-    {
-        S::hash(point, &self.seed) as usize % SETS
+    pub fn place(&self, flow: &F) -> u32 {
+        flow.hash(&self.seed) as u32 % F::BUCKETS as u32
     }
 
-    /// Where the set lies, to be fetched ahead.
+    /// The bucket where a flow may stand as well.
     #[inline(always)]
-    pub fn address(&self, place: usize) -> *const S {
-        &raw const self.sets[place % SETS]
+    pub fn neighbour(place: u32) -> u32 {
+        place ^ F::NEIGHBOUR as u32
     }
 
-    /// The index remembered for a point that belongs to `place`, or [`MISS`].
+    /// Where the bucket lies, to be fetched ahead.
     #[inline(always)]
-    pub fn find<const W: usize>(&self, place: usize, point: &Point<W>) -> u32
-    where
-        S: Set<W>,
-    {
-        self.sets[place % SETS].find(point, self.generation)
+    pub fn address(&self, place: u32) -> *const F::Bucket {
+        self.buckets.as_ptr().wrapping_add(place as usize)
     }
 
-    /// Remembers an index for a point that belongs to `place`.
+    /// What the bucket at `place` says of a flow, or [`Ruling::UNKNOWN`].
     #[inline(always)]
-    pub fn insert<const W: usize>(&mut self, place: usize, point: &Point<W>, index: u32)
-    where
-        S: Set<W>,
-    {
+    pub fn find(&self, place: u32, flow: &F) -> Ruling {
+        flow.find(&self.buckets[place as usize % F::BUCKETS], self.generation)
+    }
+
+    /// Remembers a ruling on a flow that belongs to `place`.
+    #[inline]
+    pub fn insert(&mut self, place: u32, flow: &F, ruling: Ruling) {
         self.victim = self.victim.wrapping_add(1);
-        self.sets[place % SETS].insert(point, self.generation, index, self.victim);
-    }
-
-    /// Entries the table can hold.
-    pub const fn entries(ways: usize) -> usize {
-        SETS * ways
+        let places = [place, Self::neighbour(place)].map(|place| place as usize % F::BUCKETS);
+        let room = places.iter().find(|&&place| F::has_room(&self.buckets[place], self.generation));
+        let place = room.copied().unwrap_or(places[self.victim % 2]);
+        flow.insert(&mut self.buckets[place], self.generation, ruling, self.victim / 2);
     }
 }
 
-/// Folds a product of 128 bits into 64.
-#[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Two words of a point as one.
-#[inline(always)]
-fn pair<const W: usize>(point: &Point<W>, first: usize) -> u64 {
-    u64::from(point.0[first]) | u64::from(point.0[first + 1]) << 32
-}
-
-/// Three IPv4 entries in a cache line.
+/// Three IPv4 flows in a cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub struct SetV4 {
+pub struct BucketV4 {
     addresses: [u64; 3],
-    /// Ports, protocol, flag; never 0 in a point, so that a vacant entry matches none.
-    upper: [u64; 3],
-    index: [u32; 3],
+    /// The flow's last word; never 0 in a flow, so that a vacant entry matches none.
+    last: [u64; 3],
+    rulings: [Ruling; 3],
     generation: u32,
 }
 
-impl SetV4 {
-    /// Entries of a set.
-    pub const WAYS: usize = 3;
-}
-
-impl Set<V4> for SetV4 {
-    const VACANT: Self = Self { addresses: [0; 3], upper: [0; 3], index: [0; 3], generation: 0 };
+impl Remembered for FlowV4 {
+    type Bucket = BucketV4;
+    const VACANT: BucketV4 = BucketV4 { addresses: [0; 3], last: [0; 3], rulings: [Ruling::UNKNOWN; 3], generation: 0 };
+    const WAYS: usize = 3;
+    const BUCKETS: usize = 16 << 10;
+    const NEIGHBOUR: usize = 0;
 
     #[inline(always)]
-    fn find(&self, point: &Point<V4>, generation: u32) -> u32 {
-        let (addresses, upper) = (pair(point, 0), pair(point, V4 - 2));
-        let stale = u64::from(self.generation ^ generation);
-        let mut found = MISS;
+    fn hash(&self, seed: &Seed) -> u64 {
+        self.hash(seed)
+    }
+
+    #[inline(always)]
+    fn find(&self, bucket: &BucketV4, generation: u32) -> Ruling {
+        let [addresses, last] = self.0;
+        let stale = u64::from(bucket.generation ^ generation);
+        let mut found = Ruling::UNKNOWN;
         for way in 0..Self::WAYS {
-            let differs = (self.addresses[way] ^ addresses) | (self.upper[way] ^ upper) | stale;
-            found = if differs == 0 { self.index[way] } else { found };
+            let differs = (bucket.addresses[way] ^ addresses) | (bucket.last[way] ^ last) | stale;
+            found = if differs == 0 { bucket.rulings[way] } else { found };
         }
         found
     }
 
     #[inline(always)]
-    fn insert(&mut self, point: &Point<V4>, generation: u32, index: u32, victim: usize) {
-        if self.generation != generation {
-            *self = Self { generation, ..Self::VACANT };
-        }
-        let way = self.upper.iter().position(|&u| u == 0).unwrap_or(victim % Self::WAYS);
-        self.addresses[way] = pair(point, 0);
-        self.upper[way] = pair(point, V4 - 2);
-        self.index[way] = index;
+    fn has_room(bucket: &BucketV4, generation: u32) -> bool {
+        bucket.generation != generation || bucket.last.contains(&0)
     }
 
     #[inline(always)]
-    fn hash(point: &Point<V4>, seed: &[u64; 4]) -> u64 {
-        fold(fold(pair(point, 0) ^ seed[0], pair(point, V4 - 2) ^ seed[1]) ^ seed[2], seed[3] | 1)
+    fn insert(&self, bucket: &mut BucketV4, generation: u32, ruling: Ruling, victim: usize) {
+        if bucket.generation != generation {
+            *bucket = BucketV4 { generation, ..Self::VACANT };
+        }
+        let way = bucket.last.iter().position(|&last| last == 0).unwrap_or(victim % Self::WAYS);
+        [bucket.addresses[way], bucket.last[way]] = self.0;
+        bucket.rulings[way] = ruling;
     }
 }
 
-/// Two IPv6 entries in two neighbouring cache lines.
-#[derive(Clone, Copy)]
-#[repr(C, align(128))]
-pub struct SetV6([EntryV6; 2]);
-
+/// One IPv6 flow in a cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct EntryV6 {
-    addresses: [u64; 4],
-    upper: u64,
-    index: u32,
+pub struct BucketV6 {
+    flow: FlowV6,
+    ruling: Ruling,
     generation: u32,
 }
 
-impl SetV6 {
-    /// Entries of a set.
-    pub const WAYS: usize = 2;
-}
-
-impl Set<V6> for SetV6 {
-    const VACANT: Self = Self([EntryV6 { addresses: [0; 4], upper: 0, index: 0, generation: 0 }; 2]);
+impl Remembered for FlowV6 {
+    type Bucket = BucketV6;
+    const VACANT: BucketV6 = BucketV6 { flow: FlowV6([0; 5]), ruling: Ruling::UNKNOWN, generation: 0 };
+    const WAYS: usize = 1;
+    const BUCKETS: usize = 32 << 10;
+    const NEIGHBOUR: usize = 1;
 
     #[inline(always)]
-    fn find(&self, point: &Point<V6>, generation: u32) -> u32 {
-        let mut found = MISS;
-        for entry in &self.0 {
-            let mut differs = (entry.upper ^ pair(point, V6 - 2)) | u64::from(entry.generation ^ generation);
-            for (w, address) in entry.addresses.iter().enumerate() {
-                differs |= address ^ pair(point, 2 * w);
-            }
-            found = if differs == 0 { entry.index } else { found };
+    fn hash(&self, seed: &Seed) -> u64 {
+        self.hash(seed)
+    }
+
+    #[inline(always)]
+    fn find(&self, bucket: &BucketV6, generation: u32) -> Ruling {
+        let mut differs = u64::from(bucket.generation ^ generation);
+        for (word, kept) in self.0.iter().zip(&bucket.flow.0) {
+            differs |= word ^ kept;
         }
-        found
+        if differs == 0 { bucket.ruling } else { Ruling::UNKNOWN }
     }
 
     #[inline(always)]
-    fn insert(&mut self, point: &Point<V6>, generation: u32, index: u32, victim: usize) {
-        let stale = self.0.iter().position(|entry| entry.generation != generation);
-        let way = stale.unwrap_or(victim % Self::WAYS);
-        let addresses = std::array::from_fn(|w| pair(point, 2 * w));
-        self.0[way] = EntryV6 { addresses, upper: pair(point, V6 - 2), index, generation };
+    fn has_room(bucket: &BucketV6, generation: u32) -> bool {
+        bucket.generation != generation
     }
 
     #[inline(always)]
-    fn hash(point: &Point<V6>, seed: &[u64; 4]) -> u64 {
-        let src = fold(pair(point, 0) ^ seed[0], pair(point, 2) ^ seed[1]);
-        let dst = fold(pair(point, 4) ^ seed[2], pair(point, 6) ^ seed[3]);
-        fold(src ^ seed[3], dst.rotate_left(32) ^ pair(point, V6 - 2) ^ seed[0])
+    fn insert(&self, bucket: &mut BucketV6, generation: u32, ruling: Ruling, _victim: usize) {
+        *bucket = BucketV6 { flow: *self, ruling, generation };
     }
 }
 
@@ -222,63 +196,74 @@ impl Set<V6> for SetV6 {
 mod tests {
     use super::*;
     use crate::acl::key::{KeyV4, KeyV6};
+    use crate::acl::list::List;
+    use crate::acl::rule::{Action, Rule};
 
-    fn v4(n: u32) -> Point<V4> {
-        Point::from(&KeyV4 { src: n, dst: n.rotate_left(9), sport: n as u16, ..KeyV4::default() })
+    fn v4(n: u32) -> FlowV4 {
+        FlowV4::from(&KeyV4 { src: n, dst: n.rotate_left(9), sport: n as u16, ..KeyV4::default() })
     }
 
-    fn v6(n: u32) -> Point<V6> {
+    fn v6(n: u32) -> FlowV6 {
         let n = u128::from(n);
-        Point::from(&KeyV6 { src: n << 77 | 1, dst: n, dport: n as u16, ..KeyV6::default() })
+        FlowV6::from(&KeyV6 { src: n << 77 | 1, dst: n, dport: n as u16, ..KeyV6::default() })
     }
 
-    fn remembers<S: Set<W>, const W: usize>(point: fn(u32) -> Point<W>, ways: usize) {
-        let mut cache = Cache::<S>::new(3);
-        let flows = (Cache::<S>::entries(ways) / 8) as u32;
-        let zero = Point::ORIGIN;
-        assert_eq!(cache.find(cache.place(&zero), &zero), MISS);
+    fn look<F: Remembered>(cache: &Cache<F>, flow: &F) -> Ruling {
+        let place = cache.place(flow);
+        match cache.find(place, flow) {
+            Ruling::UNKNOWN => cache.find(Cache::<F>::neighbour(place), flow),
+            found => found,
+        }
+    }
+
+    fn remembers<F: Remembered>(flow: fn(u32) -> F) {
+        let list = List::new(&[Rule::any(Action::Deny)], Action::Deny).unwrap();
+        let ruling = |n: u32| if n.is_multiple_of(3) { Ruling::DENIED_BY_DEFAULT } else { list.ruling(0) };
+        let mut cache = Cache::<F>::new(Seed::from_number(3));
+        let flows = (Cache::<F>::ENTRIES / 8) as u32;
+        let nothing = F::default();
+        assert_eq!(look(&cache, &nothing), Ruling::UNKNOWN);
         for n in 0..flows {
-            let p = point(n);
-            assert_eq!(cache.find(cache.place(&p), &p), MISS);
-            cache.insert(cache.place(&p), &p, n);
-            assert_eq!(cache.find(cache.place(&p), &p), n);
+            let p = flow(n);
+            assert_eq!(look(&cache, &p), Ruling::UNKNOWN);
+            cache.insert(cache.place(&p), &p, ruling(n));
+            assert_eq!(look(&cache, &p), ruling(n));
         }
         let kept = (0..flows).filter(|&n| {
-            let p = point(n);
-            let found = cache.find(cache.place(&p), &p);
-            assert!(found == n || found == MISS);
-            found == n
+            let found = look(&cache, &flow(n));
+            assert!(found == ruling(n) || found == Ruling::UNKNOWN);
+            found == ruling(n)
         });
-        // An eighth of the room is in use: few can have met in one set.
+        // An eighth of the room is in use: few can have met in one bucket.
         assert!(kept.count() as f64 > 0.97 * f64::from(flows));
         cache.forget();
-        assert!((0..flows).all(|n| cache.find(cache.place(&point(n)), &point(n)) == MISS));
+        assert!((0..flows).all(|n| look(&cache, &flow(n)) == Ruling::UNKNOWN));
     }
 
     #[test]
     fn what_was_put_in_comes_out_until_forgotten() {
-        remembers::<SetV4, V4>(v4, SetV4::WAYS);
-        remembers::<SetV6, V6>(v6, SetV6::WAYS);
+        remembers(v4);
+        remembers(v6);
     }
 
     #[test]
     fn generations_that_wrap_around_do_not_revive_entries() {
-        let mut cache = Cache::<SetV4>::new(1);
+        let mut cache = Cache::new(Seed::from_number(1));
         let p = v4(5);
-        cache.insert(cache.place(&p), &p, 7);
+        cache.insert(cache.place(&p), &p, Ruling::DENIED_BY_DEFAULT);
         cache.generation = u32::MAX;
         cache.forget();
         assert_eq!(cache.generation, 1);
-        assert_eq!(cache.find(cache.place(&p), &p), MISS);
+        assert_eq!(look(&cache, &p), Ruling::UNKNOWN);
     }
 
     #[test]
     fn ports_that_are_absent_are_not_ports_zero() {
-        let mut cache = Cache::<SetV4>::new(1);
+        let mut cache = Cache::new(Seed::from_number(1));
         let without = KeyV4 { protocol: 17, ..KeyV4::default() };
-        let with = Point::from(&KeyV4 { has_ports: true, ..without });
-        let without = Point::from(&without);
-        cache.insert(cache.place(&without), &without, 1);
-        assert_eq!(cache.find(cache.place(&without), &with), MISS);
+        let with = FlowV4::from(&KeyV4 { has_ports: true, ..without });
+        let without = FlowV4::from(&without);
+        cache.insert(cache.place(&without), &without, Ruling::DENIED_BY_DEFAULT);
+        assert_eq!(cache.find(cache.place(&without), &with), Ruling::UNKNOWN);
     }
 }

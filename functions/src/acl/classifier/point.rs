@@ -7,6 +7,7 @@
 //!
 //! `W` is the number of words of a point: 8 for IPv4, 16 for IPv6.
 
+use crate::acl::flow::{FlowV4, FlowV6};
 use crate::acl::key::{KeyV4, KeyV6};
 use crate::acl::rule::{Prefix, Rule, mask_v4, mask_v6};
 
@@ -99,6 +100,20 @@ impl From<&KeyV6> for Point<V6> {
         ];
         // SAFETY: both are plain numbers of 64 bytes together; byte order as above.
         Self(unsafe { std::mem::transmute::<[u64; 8], [u32; V6]>(parts) })
+    }
+}
+
+impl From<&FlowV4> for Point<V4> {
+    #[inline(always)]
+    fn from(flow: &FlowV4) -> Self {
+        Self::from(&KeyV4::from(flow))
+    }
+}
+
+impl From<&FlowV6> for Point<V6> {
+    #[inline(always)]
+    fn from(flow: &FlowV6) -> Self {
+        Self::from(&KeyV6::from(flow))
     }
 }
 

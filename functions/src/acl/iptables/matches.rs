@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         self.skip_values();
         let error = option
             .error(format!("`{name}` looks at more than addresses, protocol and ports, which a list of rules cannot"))
-            .hint(format!("rules with it are left out if `{name}` is among the matches to leave out"));
+            .hint(format!("`leave_out = [\"{name}\"]` leaves out the rules with it"));
         self.beyond.push((name.into(), error));
     }
 
