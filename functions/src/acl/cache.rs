@@ -130,7 +130,7 @@ impl Remembered for FlowV4 {
         let mut found = Ruling::UNKNOWN;
         for way in 0..Self::WAYS {
             let differs = (bucket.addresses[way] ^ addresses) | (bucket.last[way] ^ last) | stale;
-            found = if differs == 0 { bucket.rulings[way] } else { found };
+            found = found.unless(bucket.rulings[way], differs);
         }
         found
     }
@@ -178,7 +178,7 @@ impl Remembered for FlowV6 {
         for (word, kept) in self.0.iter().zip(&bucket.flow.0) {
             differs |= word ^ kept;
         }
-        if differs == 0 { bucket.ruling } else { Ruling::UNKNOWN }
+        Ruling::UNKNOWN.unless(bucket.ruling, differs)
     }
 
     #[inline(always)]

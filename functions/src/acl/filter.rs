@@ -23,19 +23,19 @@ struct Gathered<F> {
     flows: [F; BATCH],
     /// Which packets of the batch they are.
     of: [u8; BATCH],
-    count: usize,
 }
 
 impl<F: Copy + Default> Gathered<F> {
     fn new() -> Self {
-        Self { flows: [F::default(); BATCH], of: [0; BATCH], count: 0 }
+        Self { flows: [F::default(); BATCH], of: [0; BATCH] }
     }
 
+    /// Put a flow, of packet `i`, at the place `at`; returns the next.
     #[inline(always)]
-    fn push(&mut self, i: usize, flow: F) {
-        self.flows[self.count % BATCH] = flow;
-        self.of[self.count % BATCH] = i as u8;
-        self.count += 1;
+    fn put(&mut self, at: usize, i: usize, flow: F) -> usize {
+        self.flows[at % BATCH] = flow;
+        self.of[at % BATCH] = i as u8;
+        at + 1
     }
 }
 
@@ -48,8 +48,8 @@ struct Denied {
 
 impl Denied {
     #[inline(always)]
-    fn note<F>(&mut self, gathered: &Gathered<F>, rulings: &[Ruling; BATCH]) {
-        for (&i, ruling) in gathered.of[..gathered.count].iter().zip(rulings) {
+    fn note(&mut self, packets: &[u8], rulings: &[Ruling; BATCH]) {
+        for (&i, ruling) in packets.iter().zip(rulings) {
             self.all |= u32::from(ruling.denies()) << (i % BATCH as u8);
             self.by_default |= u32::from(*ruling == Ruling::DENIED_BY_DEFAULT) << (i % BATCH as u8);
         }
@@ -88,12 +88,13 @@ impl Filter {
     fn denied(&mut self, batch: &Batch) -> Denied {
         let Self { matcher, v4, v6, .. } = self;
         let mut denied = Denied::default();
-        (v4.count, v6.count) = (0, 0);
+        // Counted here and not in memory, where each packet would wait for the one before.
+        let (mut fours, mut sixes) = (0, 0);
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
             let read = match layers.net {
-                Net::Ipv4 => FlowV4::read(packet.data(), &layers).map(|flow| v4.push(i, flow)),
-                Net::Ipv6 => FlowV6::read(packet.data(), &layers).map(|flow| v6.push(i, flow)),
+                Net::Ipv4 => FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow)),
+                Net::Ipv6 => FlowV6::read(packet.data(), &layers).map(|flow| sixes = v6.put(sixes, i, flow)),
                 Net::Arp | Net::Other => Some(()),
             };
             if read.is_none() {
@@ -103,13 +104,13 @@ impl Filter {
             }
         }
         let mut rulings = [Ruling::UNKNOWN; BATCH];
-        if v4.count > 0 {
-            matcher.classify_v4(&v4.flows[..v4.count], &mut rulings);
-            denied.note(v4, &rulings);
+        if fours > 0 {
+            matcher.classify_v4(&v4.flows[..fours], &mut rulings);
+            denied.note(&v4.of[..fours], &rulings);
         }
-        if v6.count > 0 {
-            matcher.classify_v6(&v6.flows[..v6.count], &mut rulings);
-            denied.note(v6, &rulings);
+        if sixes > 0 {
+            matcher.classify_v6(&v6.flows[..sixes], &mut rulings);
+            denied.note(&v6.of[..sixes], &rulings);
         }
         denied
     }

@@ -17,7 +17,7 @@ fn rules(value: Value) -> Args {
 
 #[test]
 fn a_wrong_line_of_a_file() {
-    let text =
+    let source =
         "# the edge\npermit tcp from 10.0.0.0/8\npermit tpc from any to 192.0.2.1\npermit any\ndeny udp port 53\n";
     let args = rules(file("edge.acl", source));
     says(
