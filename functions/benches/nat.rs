@@ -127,7 +127,7 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
     let address = pool.parse().expect("an address");
     let args = Args::default().with("pool", Value::Prefix(address, length)).with("block", Value::Integer(16));
     let mut attributes = Attributes::default();
-    let mut build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes };
+    let mut build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
     (nat::DESCRIPTOR.build)(&args, &mut build).expect("the arguments are good")
 }
 
@@ -254,7 +254,7 @@ fn main() {
                 if let Some(mapping) = map.get((), &tickets[i]) {
                     twin.rewrite(packet, mapping, now);
                 }
-                Verdict::PASS
+                Verdict::Gate(0)
             });
         });
 
@@ -282,7 +282,7 @@ fn main() {
                     place = (place + 1) & mask;
                 }
                 twin.rewrite(packet, &mut table.slots[place].mapping, now);
-                Verdict::PASS
+                Verdict::Gate(0)
             });
         });
         black_box((twin.packets, twin.tcp_packets));

@@ -1,11 +1,19 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
-use crate::{ipv4fwd, limiter, nat, native};
+use crate::{acl, ipv4fwd, lb, limiter, monitor, nat, native};
 
 /// Every function of the library, by name.
-pub const FUNCTIONS: &[&Descriptor] =
-    &[&ipv4fwd::DESCRIPTOR, &limiter::DESCRIPTOR, &nat::DESCRIPTOR, &native::DESCRIPTOR];
+#[rustfmt::skip]
+pub const FUNCTIONS: &[&Descriptor] = &[
+    &acl::DESCRIPTOR,
+    &ipv4fwd::DESCRIPTOR,
+    &lb::DESCRIPTOR,
+    &limiter::DESCRIPTOR,
+    &monitor::DESCRIPTOR,
+    &nat::DESCRIPTOR,
+    &native::DESCRIPTOR,
+];
 
 /// Return the function called `name`, letter by letter.
 pub fn find(name: &str) -> Option<&'static Descriptor> {

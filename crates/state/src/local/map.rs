@@ -303,7 +303,11 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         let matches = bucket.matches(tag(ticket.hash));
         if matches != 0 {
             ticket.guess = bucket.entries[matches.trailing_zeros() as usize];
-            prefetch(&raw const self.entries[ticket.guess as usize]);
+            let entry = &raw const self.entries[ticket.guess as usize];
+            prefetch(entry);
+            if size_of::<Entry<K, V>>() > 64 {
+                prefetch(entry.cast::<u8>().wrapping_add(64));
+            }
         }
     }
 

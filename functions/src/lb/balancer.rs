@@ -1,0 +1,207 @@
+//! The balancer: both IP versions, to the library and to the operator.
+
+use catena_dataplane::attribute::Slot;
+use catena_dataplane::module::{Reason, Verdict};
+use catena_packet::Packet;
+use catena_packet::wire::Net;
+use catena_state::{Counters, Engine};
+
+use crate::function::{At, Function, Step};
+
+use super::connection::{Connection, Timeouts};
+use super::family::{Family, V4, V6};
+use super::settings::{Backend, Settings};
+use super::side::{Side, Want};
+
+pub(super) const REASONS: &[&str] =
+    &["no backend up", "connection table full", "segment of no connection", "fragment without its first"];
+pub(super) const NO_BACKEND: Reason = Reason(0);
+pub(super) const TABLE_FULL: Reason = Reason(1);
+pub(super) const NO_CONNECTION: Reason = Reason(2);
+pub(super) const NO_FIRST: Reason = Reason(3);
+
+/// Most datagrams at a time whose later fragments are awaited.
+pub(super) const MOST_FRAGMENTED: usize = 4096;
+/// Entries looked at after a batch, and about every millisecond, for each IP version
+/// and each way.
+const SWEEP: usize = 2;
+const SWEEP_IDLE: usize = 128;
+
+/// A server as an operator sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendInfo {
+    /// Its number: its place in the list `backends`, from 1, as in the attribute `backend`.
+    pub number: u16,
+    /// Whether new connections may get it.
+    pub up: bool,
+    /// Active connections.
+    pub connections: i64,
+    /// Bytes of all packets to and from it.
+    pub bytes: i64,
+}
+
+/// The layer-4 load balancer.
+pub struct Balancer<E: Engine> {
+    v4: Side<E, V4>,
+    v6: Side<E, V6>,
+    common: Common<E>,
+}
+
+/// What both IP versions share.
+pub(super) struct Common<E: Engine> {
+    pub(super) bytes: E::Counters,
+    pub(super) slot: Slot,
+    pub(super) timeouts: Timeouts,
+    pub(super) backends: Vec<Backend>,
+    pub(super) most: usize,
+    pub(super) connections: usize,
+    pub(super) fragmented: usize,
+    pub(super) opened: u64,
+    pub(super) moved: u64,
+    /// The last packet's unit of operations: what expires after it is undone in its name.
+    pub(super) tx: Option<E::Tx>,
+}
+
+/// What *prepare* hands to *finish*.
+pub enum Plan<E: Engine> {
+    /// Nothing to do: not IP.
+    Pass,
+    /// IPv4.
+    V4(Want<E, V4>),
+    /// IPv6.
+    V6(Want<E, V6>),
+}
+
+impl<E: Engine> Copy for Plan<E> {}
+impl<E: Engine> Clone for Plan<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Engine> Balancer<E> {
+    pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Self {
+        let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
+        let (v4, v6) = (Side::new(engine, &settings, most), Side::new(engine, &settings, most));
+        let common = Common {
+            bytes: engine.counters("bytes", settings.backends.len()),
+            slot,
+            timeouts: settings.timeouts,
+            backends: settings.backends,
+            most,
+            connections: 0,
+            fragmented: 0,
+            opened: 0,
+            moved: 0,
+            tx: None,
+        };
+        Balancer { v4, v6, common }
+    }
+
+    /// Say whether a backend, by its number from 1, is up. Takes some ms with consistent hashing.
+    ///
+    /// Returns whether there is a backend of this number.
+    pub fn set_backend(&mut self, number: u16, up: bool) -> bool {
+        let Some(index) = number.checked_sub(1) else { return false };
+        self.v4.servers.set_up(index, up) || self.v6.servers.set_up(index, up)
+    }
+
+    /// Return the number of the backend at an address and port, from 1.
+    pub fn backend(&self, ip: std::net::IpAddr, port: Option<u16>) -> Option<u16> {
+        let index = self.common.backends.iter().position(|b| (b.ip, b.port) == (ip, port))?;
+        Some(index as u16 + 1)
+    }
+
+    /// Go through the backends, those of IPv4 first.
+    pub fn backends(&self) -> impl Iterator<Item = BackendInfo> + '_ {
+        self.v4.servers.iter().chain(self.v6.servers.iter()).map(|(index, up, connections)| {
+            let bytes = self.common.bytes.read(usize::from(index));
+            BackendInfo { number: index + 1, up, connections, bytes }
+        })
+    }
+}
+
+impl<E: Engine> Function<E> for Balancer<E>
+where
+    E::Tx: Send,
+{
+    type Plan = Plan<E>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        let layers = packet.layers();
+        match layers.net {
+            Net::Ipv4 => match Side::<E, V4>::read(at.gate, packet, &layers) {
+                Some(read) => Plan::V4(self.v4.want(at.tx, at.gate, read)),
+                None => Plan::Pass,
+            },
+            Net::Ipv6 => match Side::<E, V6>::read(at.gate, packet, &layers) {
+                Some(read) => Plan::V6(self.v6.want(at.tx, at.gate, read)),
+                None => Plan::Pass,
+            },
+            Net::Arp | Net::Other => Plan::Pass,
+        }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E>) {
+        match plan {
+            Plan::Pass => {}
+            Plan::V4(want) => self.v4.warm(want),
+            Plan::V6(want) => self.v6.warm(want),
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+        match &plan {
+            Plan::Pass => Step::Done(Verdict::Gate(at.gate)),
+            Plan::V4(want) => again(self.v4.finish(&mut self.common, at, packet, want), Plan::V4),
+            Plan::V6(want) => again(self.v6.finish(&mut self.common, at, packet, want), Plan::V6),
+        }
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        let Some(tx) = self.common.tx else { return };
+        let count = if idle { SWEEP_IDLE } else { SWEEP };
+        self.v4.tidy(&mut self.common, tx, now, count);
+        self.v6.tidy(&mut self.common, tx, now, count);
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        REASONS
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell("connections", self.common.connections as u64);
+        tell("opened", self.common.opened);
+        tell("moved", self.common.moved);
+        tell("backends up", self.backends().filter(|b| b.up).count() as u64);
+    }
+}
+
+#[inline(always)]
+fn again<W, P>(step: Step<W>, plan: impl FnOnce(W) -> P) -> Step<P> {
+    match step {
+        Step::Done(verdict) => Step::Done(verdict),
+        Step::Again(want) => Step::Again(plan(want)),
+    }
+}
+
+impl<E: Engine> Common<E> {
+    /// Rewrite a packet and send it on.
+    #[inline(always)]
+    pub(super) fn send<F: Family>(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        to: &Connection<F::Address>,
+        back: bool,
+    ) -> Verdict {
+        let layers = packet.layers();
+        self.bytes.add(at.tx, usize::from(to.server), packet.len() as i64);
+        self.slot.set(packet, to.server + 1);
+        to.rewrite.apply::<F>(packet.data_mut(), &layers, back);
+        Verdict::Gate(at.gate)
+    }
+}

@@ -1,0 +1,140 @@
+//! LB: spreads connections over servers (layer 4, IPv4 and IPv6).
+//!
+//!     LB(vip = ADDRESS[:PORT] or PREFIX or [..], backends = [ADDRESS[:PORT], {server: .., weight: N}, ..])
+//!
+//! Clients send to a virtual address (VIP). Every new connection gets a server, and stays with it: the
+//! destination address of its packets becomes the server's, and the port too where the backend names one. On the
+//! way back (input gate 1 to output gate 1) the source becomes the VIP again. Checksums are updated (RFC 1624), MAC
+//! addresses are not touched. What is not for a VIP passes as it is.
+//!
+//! Parameters
+//!
+//! - `vip`: the addresses that clients send to, singly or as prefixes, at most 256 entries. With a port, only
+//!   TCP, UDP and SCTP to that port are balanced; without, every protocol.
+//! - `backends`: the servers, at most 4,096, of the same IP version as the VIP before them. Of weight 1 to 256: a
+//!   server of weight 3 gets three times as many connections as one of weight 1 (the default).
+//! - `method`: `least_connections` (default): the server with the fewest active connections for its
+//!   weight. `consistent_hash`: the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016,
+//!   §3.4): balancers with the same `backends` and `hash_seed` choose alike, and when one of n servers goes, the
+//!   connections of the others stay where they are, but for a few in a hundred. The hash is not secret.
+//! - `max_connections` (1,000,000): most connections at a time. A connection takes two cache lines (IPv6: four).
+//! - `drain` (true): whether connections of a server that goes down stay with it to their end. With
+//!   `false` their next packet gets another server; TCP clients will see a reset by that server.
+//! - `tcp_established` (7440s), `tcp_transitory` (240s), `udp` (300s; also for all other protocols): time
+//!   without a packet, either way, after which a connection is forgotten (defaults: RFC 5382, RFC 4787). Transitory: it
+//!   opens, is closed, or one side has sent FIN. A connection is kept at least that long, and at most a
+//!   quarter longer plus the time of one round through the table.
+//! - `hash_seed` (0): see `consistent_hash`.
+//!
+//! Attribute
+//!
+//! - `backend`: the number of the packet's server, from 1, in the order of `backends`; 0 where LB did nothing.
+//!
+//! Behaviour
+//!
+//! - Affinity: a connection stays with its server whatever other servers do. TCP connections that were open before
+//!   the balancer started are taken in at their first packet.
+//! - Active connections: a connection counts from its first packet to its FIN both ways, its RST, or its
+//!   time-out, and its end counts once. A SYN with the addresses and ports of a closed connection opens a new one.
+//! - Servers go down and come up by command. New connections avoid a server that is down.
+//! - Fragments: the first one is balanced by its ports; the later ones follow it, for up to 4,096 datagrams at a time and
+//!   30 s. Later fragments that come before their first are dropped, and counted.
+//! - Echo requests to a VIP without a port are balanced, all of a client to one server. ICMP errors and neighbour
+//!   discovery for a VIP pass untouched: path MTU discovery by ICMP does not reach the servers; clamp TCP's MSS.
+//! - SCTP keeps its port, because its checksum covers it, not the address. Other protocols whose
+//!   checksum covers addresses (UDP-Lite, DCCP) or that authenticate them (AH) do not survive a new address.
+//! - Two connections of one client port to two VIPs that meet at one server and port are the same to the server: on the
+//!   way back the younger one is meant.
+//!
+//! Drops: `no backend up`; `connection table full` (nothing could be rewritten on the way back, so there is no
+//! fallback without a table); `segment of no connection` (a FIN or RST that no connection knows); `fragment without
+//! its first`.
+//!
+//! Example
+//!
+//!     lb = LB(vip = 192.0.2.10:443, backends = [10.0.0.1:8443, {server: 10.0.0.2:8443, weight: 3}])
+//!     in -> lb -> [ backend == 2: mirror ] -> out
+//!
+//! State (Khalid's dissertation, Table 3.12): connection to server mapping, per flow, write rarely, read mostly; active
+//! connections per server, cross-flow, write/read often; bytes per server, cross-flow, write mostly, read rarely.
+//!
+//! See also: NAT, Monitor.
+
+mod balancer;
+mod connection;
+mod family;
+mod maglev;
+mod servers;
+mod settings;
+mod side;
+#[cfg(test)]
+mod tests;
+
+pub use balancer::{BackendInfo, Balancer};
+
+use catena_dataplane::Module;
+use catena_state::{Access, Declaration, Local, Object, Scope};
+
+use crate::config::{ArgError, Args};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::function::Runner;
+
+use settings::Settings;
+
+/// The balancer, to the library.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "LB",
+    summary: "spreads connections over servers: least connections or consistent hashing",
+    source: include_str!("mod.rs"),
+    params: settings::PARAMS,
+    attributes: &[Attribute {
+        name: "backend",
+        values: &[],
+        method: Method::Metadata,
+        doc: "the number of the packet's server, from 1; 0 for none",
+    }],
+    state: &[
+        Declaration {
+            name: "mapping",
+            summary: "connection to server mapping",
+            object: Object::FlowMap,
+            scope: Scope::Connection,
+            access: Access::ReadMostly,
+        },
+        Declaration {
+            name: "connections",
+            summary: "active connections per server",
+            object: Object::Ranking,
+            scope: Scope::Configured,
+            access: Access::ReadWrite,
+        },
+        Declaration {
+            name: "bytes",
+            summary: "bytes per server",
+            object: Object::Counters,
+            scope: Scope::Configured,
+            access: Access::WriteMostly,
+        },
+    ],
+    affinity: Affinity::Scope(Scope::Connection),
+    returns,
+    // The client's address tells: it is the inside one, both ways.
+    owner: None,
+    build,
+};
+
+fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
+    let settings = Settings::read(args)?;
+    let slot = build.attributes.slot("backend").map_err(|most| {
+        ArgError::new("backends", format!("the attribute `backend` has no room beside {most} others in the pipeline"))
+    })?;
+    let mut engine = Local::new(build.seed, build.share);
+    let balancer = Balancer::new(&mut engine, settings, slot);
+    Ok(Box::new(Runner::new(engine, balancer)))
+}
+
+/// Packets on the way back come from the servers.
+fn returns(args: &Args) -> Returns {
+    let prefix = |ip: std::net::IpAddr| (ip, if ip.is_ipv4() { 32 } else { 128 });
+    Returns { destinations: Vec::new(), sources: settings::servers(args).into_iter().map(prefix).collect() }
+}

@@ -1,0 +1,383 @@
+//! The table and the servers of one IP version, and what a packet does there.
+
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::checksum::Delta;
+use catena_packet::wire::number::proto;
+use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
+use catena_packet::wire::{Layers, icmp_identifier};
+use catena_state::{Engine, FlowMap, Ranking};
+
+use crate::function::{At, Step};
+
+use super::balancer::{Common, MOST_FRAGMENTED, NO_BACKEND, NO_CONNECTION, NO_FIRST, TABLE_FULL};
+use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State, bits_of};
+use super::family::{Class, Family, Rewrite, Tuple};
+use super::servers::{Chosen, Servers};
+use super::settings::Settings;
+
+type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
+type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>>::Ticket;
+type RankTicket<E> = <<E as Engine>::Ranking as Ranking>::Ticket;
+
+/// The table and the servers of one IP version.
+pub(super) struct Side<E: Engine, F: Family> {
+    /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
+    maps: [Map<E, F>; 2],
+    pub(super) servers: Servers<E, F>,
+}
+
+/// What is asked for a packet.
+pub struct Want<E: Engine, F: Family> {
+    ticket: Ticket<E, F>,
+    stage: Stage<RankTicket<E>, F::Address>,
+    /// TCP's [`EVENTS`] and [`FIRST_FRAGMENT`].
+    special: u8,
+    /// Whose ticket it is: 0 for the way out, 1 for the way back.
+    way: u8,
+}
+
+#[derive(Clone, Copy)]
+enum Stage<R, A> {
+    /// The packet's own entry.
+    Own,
+    /// The least loaded server, for a new connection.
+    Least(R),
+    /// The entry of the other direction, which must know of this packet. The packet is rewritten; before, this
+    /// was its address and port on the side that was.
+    Other { bits: u8, was: (A, u16) },
+}
+
+impl<E: Engine, F: Family> Copy for Want<E, F> {}
+impl<E: Engine, F: Family> Clone for Want<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, F: Family> Side<E, F> {
+    pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Self {
+        let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
+        // Connections leave ways back behind when they move to another server; those end by their time-out.
+        let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
+        let maps = [engine.flow_map("mapping", capacity), engine.flow_map("mapping back", capacity)];
+        Side { maps, servers: Servers::new(engine, settings) }
+    }
+
+    /// Read a packet's key, and what else its entry must know of it.
+    #[inline(always)]
+    pub(super) fn read(gate: u16, packet: &Packet, layers: &Layers) -> Option<(F::Key, u8)> {
+        let (frame, class) = (packet.data(), Class::of_gate(gate));
+        if layers.has(Layers::FRAGMENT) {
+            return Self::read_fragment(frame, layers, class);
+        }
+        Some((F::read(frame, layers, class)?, tcp_events(frame, layers)))
+    }
+
+    #[cold]
+    fn read_fragment(frame: &[u8], layers: &Layers, class: Class) -> Option<(F::Key, u8)> {
+        let first = if layers.has(Layers::LATER) { 0 } else { FIRST_FRAGMENT };
+        Some((F::read_fragment(frame, layers, class)?, tcp_events(frame, layers) | first))
+    }
+
+    /// Ask for the entry of a key.
+    #[inline(always)]
+    pub(super) fn want(&mut self, tx: E::Tx, gate: u16, (key, special): (F::Key, u8)) -> Want<E, F> {
+        Want { ticket: self.maps[way(gate)].want(tx, key), stage: Stage::Own, special, way: way(gate) as u8 }
+    }
+
+    /// Bring the entry near.
+    #[inline(always)]
+    pub(super) fn warm(&mut self, want: &mut Want<E, F>) {
+        self.maps[usize::from(want.way & 1)].warm(&mut want.ticket);
+    }
+
+    /// Use the entry and decide.
+    #[inline(always)]
+    pub(super) fn finish(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &Want<E, F>,
+    ) -> Step<Want<E, F>> {
+        if let Stage::Own = want.stage
+            && want.special == 0
+            && let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket)
+            && own.state.has(State::SETTLED)
+            && at.now <= own.due
+            && !self.servers.must_move(own.place)
+        {
+            return Step::Done(common.send::<F>(at, packet, own, at.gate == 1));
+        }
+        self.finish_rare(common, at, packet, want)
+    }
+
+    /// Whatever changes the table, and packets that are none of the balancer's.
+    #[inline(never)]
+    fn finish_rare(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &Want<E, F>,
+    ) -> Step<Want<E, F>> {
+        let want = *want;
+        common.tx = Some(at.tx);
+        match want.stage {
+            Stage::Own if self.maps[way(at.gate)].get(at.tx, &want.ticket).is_some() => {
+                self.known(common, at, packet, want)
+            }
+            Stage::Own => self.unknown(common, at, packet, want),
+            Stage::Least(ticket) => match self.servers.chosen(at.tx, ticket) {
+                Some(place) => self.open(common, at, packet, want, place),
+                None => Step::Done(Verdict::Drop(NO_BACKEND)),
+            },
+            Stage::Other { bits, was } => self.tell_other(common, at, packet, want, bits, was),
+        }
+    }
+
+    /// A packet of a connection that something happens to.
+    fn known(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: Want<E, F>,
+    ) -> Step<Want<E, F>> {
+        let pass = Step::Done(Verdict::Gate(at.gate));
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
+        if class.is_fragment() {
+            own.note(0, at.now, tuple.proto, class, &common.timeouts);
+            return Step::Done(common.send::<F>(at, packet, own, class.is_back()));
+        }
+        let moves = self.servers.must_move(own.place);
+        let reopens = want.special & SYN != 0 && own.state.has(State::CLOSED);
+        if class == Class::FORWARD && (moves || reopens) {
+            if own.abandon() {
+                common.moved += u64::from(moves);
+                self.servers.release(at.tx, own.place);
+            }
+            return self.choose(common, at, packet, want);
+        }
+        let touched = own.note(bits_of(want.special), at.now, tuple.proto, class, &common.timeouts);
+        if own.released() {
+            self.servers.release(at.tx, own.place);
+        }
+        let verdict = common.send::<F>(at, packet, own, class.is_back());
+        if !touched && want.special & FIRST_FRAGMENT == 0 {
+            return Step::Done(verdict);
+        }
+        let was = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
+        let bits = own.state.seen_from_there();
+        let other = other_way(&tuple, class, &own.rewrite);
+        let there = 1 - way(at.gate);
+        let ticket = self.maps[there].want(at.tx, F::key(&other, class.other_way()));
+        Step::Again(Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..want })
+    }
+
+    /// Let the entry of the other direction know of a packet that was just sent on.
+    fn tell_other(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &Packet,
+        want: Want<E, F>,
+        bits: u8,
+        was: (F::Address, u16),
+    ) -> Step<Want<E, F>> {
+        let done = Step::Done(Verdict::Gate(at.gate));
+        let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let Some(other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else { return done };
+        // Another connection of the same client may have taken its place.
+        if (other.rewrite.address, other.rewrite.port) != was {
+            return done;
+        }
+        other.note(bits, at.now, there.proto, class, &common.timeouts);
+        if other.released() {
+            self.servers.release(at.tx, other.place);
+        }
+        if want.special & FIRST_FRAGMENT != 0 {
+            let (other, back) = (*other, class.other_way().is_back());
+            let address = if back { there.dst } else { there.src };
+            let (src, dst) = if back { (was.0, there.src) } else { (there.dst, was.0) };
+            let tuple = Tuple { src, dst, sport: 0, dport: 0, proto: there.proto };
+            self.await_fragments(common, at, packet, tuple, class.other_way(), address, other);
+        }
+        done
+    }
+
+    /// A packet without an entry: it may open a connection.
+    fn unknown(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: Want<E, F>,
+    ) -> Step<Want<E, F>> {
+        let pass = Step::Done(Verdict::Gate(at.gate));
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        if class.is_fragment() && !class.is_back() && self.servers.serves_address(tuple.dst) {
+            return Step::Done(Verdict::Drop(NO_FIRST));
+        }
+        if class != Class::FORWARD || !self.servers.serves(&tuple) {
+            return pass;
+        }
+        let is_icmp = matches!(tuple.proto, proto::ICMP | proto::ICMPV6);
+        if is_icmp && icmp_identifier(packet.data(), &packet.layers()).is_none() {
+            return pass;
+        }
+        if want.special & (FIN | RST) != 0 {
+            return Step::Done(Verdict::Drop(NO_CONNECTION));
+        }
+        if common.connections >= common.most {
+            return Step::Done(Verdict::Drop(TABLE_FULL));
+        }
+        self.choose(common, at, packet, want)
+    }
+
+    fn choose(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: Want<E, F>,
+    ) -> Step<Want<E, F>> {
+        match self.servers.choose(at.tx, &Map::<E, F>::key(&want.ticket)) {
+            Chosen::Place(place) => self.open(common, at, packet, want, place),
+            Chosen::Ask(ticket) => Step::Again(Want { stage: Stage::Least(ticket), ..want }),
+            Chosen::None => Step::Done(Verdict::Drop(NO_BACKEND)),
+        }
+    }
+
+    /// Open a connection to the server at `place`, which already counts it.
+    fn open(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: Want<E, F>,
+        place: usize,
+    ) -> Step<Want<E, F>> {
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let server = self.servers.at(place);
+        let has_port = matches!(tuple.proto, proto::TCP | proto::UDP);
+        let port = server.port.filter(|_| has_port).unwrap_or(tuple.dport);
+        let address = server.address;
+        let mut own = Connection {
+            rewrite: rewrite::<F>((tuple.dst, tuple.dport), (address, port)),
+            due: 0,
+            place: place as u16,
+            server: server.number,
+            state: State::new(State::COUNTED),
+        };
+        let settled = if want.special & EVENTS == 0 { State::SETTLED } else { 0 };
+        own.note(settled, at.now, tuple.proto, class, &common.timeouts);
+        let mut back = Connection {
+            rewrite: rewrite::<F>((address, port), (tuple.dst, tuple.dport)),
+            state: State::new(0),
+            ..own
+        };
+        back.note(settled, at.now, tuple.proto, class.other_way(), &common.timeouts);
+        let other = F::key(&other_way(&tuple, class, &own.rewrite), class.other_way());
+        let [out, ways_back] = &mut self.maps;
+        let before = out.len();
+        let inserted = out.insert(at.tx, &want.ticket, own).is_ok();
+        common.connections += out.len() - before;
+        let other = ways_back.want(at.tx, other);
+        if !inserted || ways_back.insert(at.tx, &other, back).is_err() {
+            common.connections -= usize::from(out.remove(at.tx, &want.ticket).is_some());
+            self.servers.release(at.tx, own.place);
+            return Step::Done(Verdict::Drop(TABLE_FULL));
+        }
+        common.opened += 1;
+        let verdict = common.send::<F>(at, packet, &own, false);
+        if want.special & FIRST_FRAGMENT != 0 {
+            self.await_fragments(common, at, packet, tuple, class, address, own);
+        }
+        Step::Done(verdict)
+    }
+
+    /// Remember where the later fragments of the datagram go that `packet`, already rewritten, began.
+    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
+    fn await_fragments(
+        &mut self,
+        common: &mut Common<E>,
+        at: At<E::Tx>,
+        packet: &Packet,
+        tuple: Tuple<F::Address>,
+        class: Class,
+        address: F::Address,
+        like: Connection<F::Address>,
+    ) {
+        let Some(ident) = F::ident(packet.data(), &packet.layers()) else { return };
+        if common.fragmented >= MOST_FRAGMENTED {
+            return;
+        }
+        let was = if class.is_back() { tuple.src } else { tuple.dst };
+        let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..tuple };
+        let rewrite = rewrite::<F>((was, 0), (address, 0));
+        let mut entry = Connection { rewrite, due: 0, state: State::new(State::SETTLED), ..like };
+        entry.note(0, at.now, tuple.proto, class.fragment(), &common.timeouts);
+        let map = &mut self.maps[usize::from(class.is_back())];
+        let before = map.len();
+        let ticket = map.want(at.tx, F::key(&key, class.fragment()));
+        // With no room the later fragments are dropped, and counted then.
+        let _ = map.insert(at.tx, &ticket, entry);
+        common.fragmented += map.len() - before;
+    }
+
+    /// Forget what is over, among the next `count` entries.
+    pub(super) fn tidy(&mut self, common: &mut Common<E>, tx: E::Tx, now: u64, count: usize) {
+        let servers = &mut self.servers;
+        let mut goes = |key: &F::Key, entry: &mut Connection<F::Address>| {
+            if now <= entry.due {
+                return false;
+            }
+            let (tuple, class) = F::tuple(key);
+            let over = entry.is_over(now, tuple.proto, class, &common.timeouts);
+            if over && class.is_fragment() {
+                common.fragmented -= 1;
+            } else if over && class == Class::FORWARD {
+                common.connections -= 1;
+                if entry.abandon() {
+                    servers.release(tx, entry.place);
+                }
+            }
+            over
+        };
+        for map in &mut self.maps {
+            map.sweep(count, &mut goes);
+        }
+    }
+}
+
+/// The way out or the way back, as an index.
+#[inline(always)]
+fn way(gate: u16) -> usize {
+    usize::from(gate == 1)
+}
+
+fn rewrite<F: Family>(from: (F::Address, u16), to: (F::Address, u16)) -> Rewrite<F::Address> {
+    let network = F::delta(from.0, to.0);
+    let transport = network.and(Delta::new().change16(from.1, to.1));
+    Rewrite { address: to.0, network: network.into(), transport: transport.into(), port: to.1 }
+}
+
+/// Return the other direction's tuple, as packets bring it.
+fn other_way<A: Copy>(tuple: &Tuple<A>, class: Class, rewrite: &Rewrite<A>) -> Tuple<A> {
+    let Tuple { src, dst, sport, dport, proto } = *tuple;
+    if class.is_back() {
+        Tuple { src: dst, dst: rewrite.address, sport: dport, dport: rewrite.port, proto }
+    } else {
+        Tuple { src: rewrite.address, dst: src, sport: rewrite.port, dport: sport, proto }
+    }
+}
+
+/// Read the TCP flags that change a connection; none for other protocols.
+#[inline(always)]
+fn tcp_events(frame: &[u8], layers: &Layers) -> u8 {
+    let is_tcp = layers.proto == proto::TCP && layers.has(Layers::PORTS);
+    let flags = *frame.get(usize::from(layers.l4) + 13).unwrap_or(&0);
+    if is_tcp { flags & EVENTS } else { 0 }
+}

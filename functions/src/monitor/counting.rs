@@ -1,0 +1,294 @@
+//! The monitor's work on a packet, in two steps.
+
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::Net;
+use catena_state::{Engine, FlowMap};
+
+use crate::function::{At, Function, Step};
+
+use super::export::{Outlet, Record};
+use super::flow::{Due, End, Flow, Limits, Seen};
+use super::key::TwoWayKey;
+
+/// Flows looked at after a batch, and about every millisecond, for each IP version.
+const SWEEP: usize = 3;
+const SWEEP_IDLE: usize = 256;
+/// The evicting hand passes at most so many used flows before it takes any.
+const MOST_SECOND_CHANCES: usize = 32;
+
+type V4 = [u64; 2];
+type V6 = [u64; 5];
+type Map<E, K> = <E as Engine>::FlowMap<K, Flow>;
+type Ticket<E, K> = <Map<E, K> as FlowMap<K, Flow>>::Ticket;
+
+/// The flow monitor.
+pub struct Monitor<E: Engine> {
+    v4: Table<E, V4>,
+    v6: Table<E, V6>,
+    common: Common,
+}
+
+/// What both IP versions share.
+struct Common {
+    limits: Limits,
+    outlet: Outlet,
+    begun: u64,
+    evicted: u64,
+    not_ip: u64,
+    /// Sums over all flows that have ended.
+    packets: u64,
+    bytes: u64,
+    /// The packets of records that found no room on their way out.
+    lost: u64,
+    lost_packets: u64,
+    ended: bool,
+}
+
+struct Table<E: Engine, K: TwoWayKey> {
+    map: Map<E, K>,
+}
+
+/// What *prepare* hands to *finish*.
+pub enum Plan<E: Engine> {
+    /// Not IP.
+    Pass,
+    /// IPv4.
+    V4(Want<E, V4>),
+    /// IPv6.
+    V6(Want<E, V6>),
+}
+
+/// What is asked for a packet, and what was read of it.
+pub struct Want<E: Engine, K: TwoWayKey> {
+    ticket: Ticket<E, K>,
+    seen: Seen,
+}
+
+impl<E: Engine, K: TwoWayKey> Copy for Want<E, K> {}
+impl<E: Engine, K: TwoWayKey> Clone for Want<E, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine> Copy for Plan<E> {}
+impl<E: Engine> Clone for Plan<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Engine> Monitor<E> {
+    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Self {
+        let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
+        Monitor {
+            v4: Table { map: engine.flow_map("flows", most) },
+            v6: Table { map: engine.flow_map("flows6", most) },
+            common: Common {
+                limits,
+                outlet,
+                begun: 0,
+                evicted: 0,
+                not_ip: 0,
+                packets: 0,
+                bytes: 0,
+                lost: 0,
+                lost_packets: 0,
+                ended: false,
+            },
+        }
+    }
+}
+
+impl<E: Engine> Function<E> for Monitor<E> {
+    type Plan = Plan<E>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        let (frame, layers) = (packet.data(), packet.layers());
+        match layers.net {
+            Net::Ipv4 => TwoWayKey::read(frame, &layers)
+                .map_or(Plan::Pass, |(key, seen)| Plan::V4(Want { ticket: self.v4.map.want(at.tx, key), seen })),
+            Net::Ipv6 => TwoWayKey::read(frame, &layers)
+                .map_or(Plan::Pass, |(key, seen)| Plan::V6(Want { ticket: self.v6.map.want(at.tx, key), seen })),
+            Net::Arp | Net::Other => Plan::Pass,
+        }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E>) {
+        match plan {
+            Plan::Pass => {}
+            Plan::V4(want) => self.v4.map.warm(&mut want.ticket),
+            Plan::V6(want) => self.v6.map.warm(&mut want.ticket),
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+        match plan {
+            Plan::Pass => self.common.not_ip += 1,
+            Plan::V4(want) => self.v4.count(&mut self.common, at, &want),
+            Plan::V6(want) => self.v6.count(&mut self.common, at, &want),
+        }
+        Step::Done(Verdict::Gate(at.gate))
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        let count = if idle { SWEEP_IDLE } else { SWEEP };
+        self.v4.tidy(&mut self.common, now, count);
+        self.v6.tidy(&mut self.common, now, count);
+    }
+
+    fn end(&mut self, _now: u64) -> Result<(), String> {
+        if !std::mem::replace(&mut self.common.ended, true) {
+            self.v4.end(&mut self.common);
+            self.v6.end(&mut self.common);
+        }
+        self.common.outlet.close()
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let common = &self.common;
+        tell("flows", common.begun);
+        tell("flows at the end", (self.v4.map.len() + self.v6.map.len()) as u64);
+        tell("flows evicted", common.evicted);
+        tell("packets in ended flows", common.packets);
+        tell("bytes in ended flows", common.bytes);
+        tell("packets not IP", common.not_ip);
+        tell("records lost", common.lost);
+        tell("packets in lost records", common.lost_packets);
+    }
+}
+
+impl Common {
+    /// Export what was counted of a flow. Returns `false`, with nothing done, when there is no room just now.
+    fn export(&mut self, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
+        if flow.is_fresh() {
+            return true;
+        }
+        let room = self.outlet.put(|| Record { key: key.flow_key(), flow: *flow, end });
+        if room {
+            self.sum(flow);
+        }
+        room
+    }
+
+    /// Export at any cost: without room the record is lost, and counted.
+    fn export_or_lose(&mut self, key: &impl TwoWayKey, flow: &Flow, end: End) {
+        if !self.export(key, flow, end) {
+            self.lost += 1;
+            self.lost_packets += flow.packets.iter().map(|&n| u64::from(n)).sum::<u64>();
+            self.sum(flow);
+        }
+    }
+
+    fn sum(&mut self, flow: &Flow) {
+        self.packets += flow.packets.iter().map(|&n| u64::from(n)).sum::<u64>();
+        self.bytes += flow.bytes.iter().map(|&n| u64::from(n)).sum::<u64>();
+    }
+}
+
+impl<E: Engine, K: TwoWayKey> Table<E, K> {
+    #[inline(always)]
+    fn count(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
+        if let Some(flow) = self.map.get(at.tx, &want.ticket)
+            && flow.is_steady(want.seen, at.now, &common.limits)
+        {
+            flow.add(want.seen, at.now);
+            return;
+        }
+        self.count_rare(common, at, want);
+    }
+
+    /// Beginnings, handshakes, ends.
+    #[inline(never)]
+    fn count_rare(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
+        let key = Map::<E, K>::key(&want.ticket);
+        let Some(flow) = self.map.get(at.tx, &want.ticket) else {
+            return self.begin(common, at, want);
+        };
+        match flow.due(want.seen, at.now, &common.limits) {
+            Due::Nothing => {}
+            // Without room for the record now, the flow goes on; a later packet or round finds it due again.
+            Due::Another(end) => {
+                if common.export(&key, flow, end) {
+                    common.begun += 1;
+                    *flow = Flow::begin(want.seen, at.now);
+                    return;
+                }
+                if flow.would_wrap(want.seen) {
+                    common.export_or_lose(&key, flow, End::Active);
+                    flow.segment();
+                }
+            }
+            Due::Segment => {
+                if common.export(&key, flow, End::Active) {
+                    flow.segment();
+                }
+            }
+            Due::Wrap => {
+                common.export_or_lose(&key, flow, End::Active);
+                flow.segment();
+            }
+        }
+        flow.take(want.seen, at.now);
+    }
+
+    fn begin(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
+        common.begun += 1;
+        let flow = Flow::begin(want.seen, at.now);
+        if self.map.insert(at.tx, &want.ticket, flow).is_ok() {
+            return;
+        }
+        self.evict(common);
+        if self.map.insert(at.tx, &want.ticket, flow).is_err() {
+            common.export_or_lose(&Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
+        }
+    }
+
+    /// Make room: the hand of the clock passes flows that were used since it last came by, and takes the first
+    /// that was not (second chance, Corbató 1968).
+    #[cold]
+    fn evict(&mut self, common: &mut Common) {
+        let (mut passed, mut taken) = (0, false);
+        while !taken && passed <= 2 * MOST_SECOND_CHANCES {
+            self.map.sweep(1, |key, flow| {
+                passed += 1;
+                taken = !flow.was_used() || passed > MOST_SECOND_CHANCES;
+                if taken {
+                    common.evicted += 1;
+                    common.export_or_lose(key, flow, End::Evicted);
+                }
+                taken
+            });
+            if self.map.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn tidy(&mut self, common: &mut Common, now: u64, count: usize) {
+        let limits = common.limits;
+        self.map.sweep(count, |key, flow| {
+            if let Some(end) = flow.is_over(now, &limits) {
+                return common.export(key, flow, end);
+            }
+            if flow.is_long(now, &limits) && common.export(key, flow, End::Active) {
+                flow.segment();
+            }
+            false
+        });
+    }
+
+    /// Export all that is left, waiting for room; the flows stay for the figures.
+    fn end(&mut self, common: &mut Common) {
+        let count = usize::MAX;
+        self.map.sweep(count, |key, flow| {
+            while !common.export(key, flow, End::Forced) {
+                common.outlet.wait();
+            }
+            false
+        });
+    }
+}

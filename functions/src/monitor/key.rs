@@ -1,0 +1,70 @@
+//! The key of a flow, the same for both directions, and what else is read of a packet.
+
+use catena_packet::wire::number::proto;
+use catena_packet::wire::{FlowKey, FlowKeyV4, FlowKeyV6, Layers, ipv6};
+use catena_state::Key;
+
+use super::flow::Seen;
+
+/// A five-tuple whose first endpoint is the smaller one.
+pub trait TwoWayKey: Key {
+    /// Read a packet's key, and which way of the flow it goes.
+    fn read(frame: &[u8], layers: &Layers) -> Option<(Self, Seen)>;
+    /// Return the key as others know it: source is the endpoint of way 0.
+    fn flow_key(&self) -> FlowKey;
+}
+
+impl TwoWayKey for [u64; 2] {
+    #[inline(always)]
+    fn read(frame: &[u8], layers: &Layers) -> Option<(Self, Seen)> {
+        let key = FlowKeyV4::read(frame, layers)?;
+        let swap =
+            (u64::from(key.src) << 16 | u64::from(key.sport)) > (u64::from(key.dst) << 16 | u64::from(key.dport));
+        // Exchanged by arithmetic: which way packets go is anyone's guess, the branch predictor's too.
+        let [addresses, rest] = key.words();
+        let ports = (rest as u32).rotate_left(16 * u32::from(swap));
+        let key = [addresses.rotate_left(32 * u32::from(swap)), rest >> 32 << 32 | u64::from(ports)];
+        let bytes = u32::from(length_at(frame, usize::from(layers.l3) + 2)?);
+        Some((key, Seen { way: u8::from(swap), flags: tcp_flags(frame, layers), bytes }))
+    }
+
+    fn flow_key(&self) -> FlowKey {
+        let (src, dst, sport, dport) = (self[0] as u32, (self[0] >> 32) as u32, self[1] as u16, (self[1] >> 16) as u16);
+        FlowKey::V4(FlowKeyV4 { src, dst, sport, dport, proto: (self[1] >> 32) as u8 })
+    }
+}
+
+impl TwoWayKey for [u64; 5] {
+    #[inline(always)]
+    fn read(frame: &[u8], layers: &Layers) -> Option<(Self, Seen)> {
+        let key = FlowKeyV6::read(frame, layers)?;
+        let number = |half: [u64; 2]| u128::from(half[0]) << 64 | u128::from(half[1]);
+        let (src, dst) = (number(key.src), number(key.dst));
+        let swap = (src > dst) | ((src == dst) & (key.sport > key.dport));
+        let [a, b, c, d, rest] = key.words();
+        let mask = u64::from(swap).wrapping_neg();
+        let (x, y) = ((a ^ c) & mask, (b ^ d) & mask);
+        let ports = (rest as u32).rotate_left(16 * u32::from(swap));
+        let key = [a ^ x, b ^ y, c ^ x, d ^ y, rest >> 32 << 32 | u64::from(ports)];
+        let bytes = ipv6::HEADER_LEN as u32 + u32::from(length_at(frame, usize::from(layers.l3) + 4)?);
+        Some((key, Seen { way: u8::from(swap), flags: tcp_flags(frame, layers), bytes }))
+    }
+
+    fn flow_key(&self) -> FlowKey {
+        let [a, b, c, d, rest] = *self;
+        let (sport, dport, proto) = (rest as u16, (rest >> 16) as u16, (rest >> 32) as u8);
+        FlowKey::V6(FlowKeyV6 { src: [a, b], dst: [c, d], sport, dport, proto })
+    }
+}
+
+#[inline(always)]
+fn length_at(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
+}
+
+#[inline(always)]
+fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
+    let has_flags = layers.flags & (Layers::PORTS | Layers::FRAGMENT) == Layers::PORTS && layers.proto == proto::TCP;
+    let flags = *frame.get(usize::from(layers.l4) + 13).unwrap_or(&0);
+    if has_flags { flags } else { 0 }
+}

@@ -1,0 +1,152 @@
+//! Monitor: counts packets and bytes of every flow, follows TCP, exports records (IPv4 and IPv6).
+//!
+//!     Monitor(export = "flows.json", format = json, idle_timeout = 60s, max_flows = 1000000)
+//!
+//! A flow is all packets of a five-tuple, both ways. Packets pass unchanged, each by the gate it came in by (1 for
+//! the way back).
+//!
+//! Parameters
+//!
+//! - `export`: a file for the records, or `"-"` for stdout; without it, flows are only counted. Of several
+//!   instances the first writes this file, others the same with `.1`, `.2` and so on behind.
+//! - `format`: `json` (default), a line per record, or `ipfix`, messages of RFC 7011 in a file (RFC 5655).
+//! - `idle_timeout` (60s): a flow without a packet for this long has ended.
+//! - `active_timeout` (1800s): a flow that lasts longer gives a record and counts on from 0 (its TCP flags
+//!   and state stay).
+//! - `max_flows` (1000000): most flows at a time of each IP version. A flow takes a cache line and a half (IPv6: two
+//!   and a half), and only once it is there. When all places are taken, a flow that was not used of late makes room.
+//!
+//! A record in JSON has these keys, those of Zeek's `conn.log` where it has them:
+//!
+//! - `ts`, `duration`: time of the first packet in s since 1970, and from there to the last.
+//! - `id.orig_h`, `id.orig_p`, `id.resp_h`, `id.resp_p`: who began, and who answered. Who sent the first packet began,
+//!   unless that was a SYN with ACK.
+//! - `proto`, `ip_proto`: by name and by number.
+//! - `conn_state`: of TCP S0 (SYN without answer), S1 (established), SF (closed), S2, S3 (closed by one side), REJ,
+//!   RSTO, RSTR, RSTOS0, RSTRH (reset), SH, SHR, OTH (the beginning was not seen); of others SF when answered, else S0.
+//! - `orig_pkts`, `orig_ip_bytes`, `resp_pkts`, `resp_ip_bytes`: packets, and bytes from the IP header on.
+//! - `orig_tcp_flags`, `resp_tcp_flags`: all flags seen, of SFRPAUEC.
+//! - `tcp_rtt`: time in s from SYN to the ACK that ends the handshake: both sides' round trip together.
+//! - `end`: why there is a record: `idle`, `active`, `closed` (FIN both ways or RST, a second ago), `forced` (the
+//!   run ended), `evicted` (the table was full).
+//!
+//! IPFIX has the same, with the standard information elements; the way back as their reverse (RFC 5103).
+//!
+//! Behaviour
+//!
+//! - Counts and times are exact: all records' packets together are the packets that came in.
+//! - Fragments and protocols without ports count under ports 0: fragments of TCP and UDP, the first included, are
+//!   a flow beside that of whole packets. What is not IP is counted in a figure of its own.
+//! - Time comes from packets. Packets out of order in time belong to their flow; its times are the first and the
+//!   latest seen, never less than the first packet's.
+//! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow, flows stay in the table
+//!   longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted (`records lost`). At
+//!   the end everything is written. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
+//!
+//! Example
+//!
+//!     mon = Monitor(export = "-")
+//!     in -> mon -> out          # catena run … | jq 'select(.conn_state == "REJ")'
+//!
+//! State: a flow's counters, per flow, write/read often. They end with the flow; nothing is shared.
+//!
+//! See also: Limiter, LB.
+
+mod counting;
+mod export;
+mod flow;
+mod ipfix;
+mod json;
+mod key;
+#[cfg(test)]
+mod tests;
+
+pub use counting::Monitor;
+
+use catena_dataplane::Module;
+use catena_state::{Access, Declaration, Local, Object, Scope, Share};
+
+use crate::config::{ArgError, Args, Kind, Param};
+use crate::descriptor::{Affinity, Build, Descriptor, Returns};
+use crate::function::Runner;
+
+use export::{Format, Outlet};
+use flow::Limits;
+
+const SECOND: u64 = 1_000_000_000;
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "export",
+        kind: Kind::Text,
+        default: Some("no export"),
+        doc: "file for the flow records; \"-\" is stdout",
+    },
+    Param { name: "format", kind: Kind::Word(&["json", "ipfix"]), default: Some("json"), doc: "format of the records" },
+    Param {
+        name: "idle_timeout",
+        kind: Kind::Duration,
+        default: Some("60s"),
+        doc: "time without a packet after which a flow has ended",
+    },
+    Param {
+        name: "active_timeout",
+        kind: Kind::Duration,
+        default: Some("1800s"),
+        doc: "time after which a flow that goes on gives a record",
+    },
+    Param {
+        name: "max_flows",
+        kind: Kind::Integer,
+        default: Some("1000000"),
+        doc: "most flows at a time of each IP version; then those not used of late make room",
+    },
+];
+
+/// The monitor, to the library.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "Monitor",
+    summary: "counts packets and bytes per flow, follows TCP, exports JSON or IPFIX records",
+    source: include_str!("mod.rs"),
+    params: PARAMS,
+    attributes: &[],
+    state: &[Declaration {
+        name: "flows",
+        summary: "packets, bytes, times and TCP state of a flow",
+        object: Object::FlowMap,
+        scope: Scope::Connection,
+        access: Access::ReadWrite,
+    }],
+    affinity: Affinity::Scope(Scope::Connection),
+    returns: Returns::none,
+    owner: None,
+    build,
+};
+
+fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
+    let limits = Limits {
+        idle: args.duration("idle_timeout", 60 * SECOND),
+        active: args.duration("active_timeout", 1800 * SECOND),
+    };
+    let max_flows = args.integer("max_flows", 1_000_000, 1..=1_000_000_000)? as usize;
+    let outlet = outlet(args, build.share)?;
+    let mut engine = Local::new(build.seed, build.share);
+    let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
+    Ok(Box::new(Runner::new(engine, monitor)))
+}
+
+fn outlet(args: &Args, share: Share) -> Result<Outlet, ArgError> {
+    let path = match args.text("export", "") {
+        "" => return Ok(Outlet::nowhere()),
+        "-" => "-".to_owned(),
+        path if share.index == 0 => path.to_owned(),
+        path => format!("{path}.{}", share.index),
+    };
+    let format = match args.text("format", "json") {
+        "ipfix" => Format::Ipfix { domain: share.index },
+        _ => Format::Json,
+    };
+    Outlet::open(&path, format).map_err(|error| {
+        ArgError::new("export", format!("`{path}` cannot be written: {error}")).help("\"-\" is stdout")
+    })
+}
