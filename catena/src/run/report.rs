@@ -213,9 +213,16 @@ impl fmt::Display for Report {
             }
         }
         write!(f, "{table}")?;
-        let all_gauges = self.modules.iter().flat_map(|row| row.gauges.iter().map(move |g| (&*row.name, g)));
-        for (module, gauge) in all_gauges {
-            writeln!(f, "{module}: {} {}", thousands(gauge.value), gauge.name)?;
+        for row in &self.modules {
+            let told: Vec<String> = row
+                .gauges
+                .iter()
+                .filter(|g| g.value > 0)
+                .map(|g| format!("{} {}", thousands(g.value), g.name))
+                .collect();
+            if !told.is_empty() {
+                writeln!(f, "{}: {}", row.name, told.join(", "))?;
+            }
         }
         for gauge in &self.ports {
             writeln!(f, "{} {}", gauge.name, thousands(gauge.value))?;
