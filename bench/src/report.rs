@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_missed_bar_is_said() {
         let missed = Record { bar: Some(20.0), peer: vec![("Other".into(), 24.0)], ..record("a", 25.0) };
-        let text = table(&[missed.clone()]);
+        let text = table(std::slice::from_ref(&missed));
         assert!(text.contains("20.0 (missed)") && text.contains("Other"), "{text}");
         let svg = plot(&[missed], "cycles");
         assert!(svg.starts_with("<svg") && svg.contains("stroke=\"#c53030\""));

@@ -26,6 +26,33 @@ pub enum Command {
     Show(ShowOptions),
     /// List the functions of the library, or show one's manual page
     Functions(FunctionsOptions),
+    /// Draw tables and plots from benchmark results
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+/// What to do with benchmark results.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Print a table of results, or compare them with another revision's
+    Report(ReportOptions),
+}
+
+/// Options of `bench report`.
+#[derive(Args, Debug)]
+pub struct ReportOptions {
+    /// The results
+    #[arg(default_value = "bench/results/dataplane.jsonl")]
+    pub files: Vec<PathBuf>,
+    /// Compare with the results committed at this revision
+    #[arg(long, value_name = "REVISION")]
+    pub compare: Option<String>,
+    /// Draw the results of the first unit as an SVG picture
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// Only results of this unit
+    #[arg(long)]
+    pub unit: Option<String>,
 }
 
 /// Where packets come from and go to, for side `in` and side `out` of the chains.

@@ -1,6 +1,7 @@
 //! The `catena` command.
 
 mod arguments;
+mod bench;
 mod chain;
 mod functions;
 mod run;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Fmt(options) => chain::fmt(&options),
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
+        Command::Bench(command) => bench::bench(&command),
     };
     match done {
         Ok(code) => code,

@@ -108,7 +108,7 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
             let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
             match function.finish(at, packet, plans[i]) {
                 Step::Done(verdict) => verdict,
-                Step::Again(plan) => finish_again(function, at, packet, plan),
+                Step::Again(plan) => again(function, at, packet, plan),
             }
         });
         function.tidy(now, false);
@@ -131,14 +131,9 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
     }
 }
 
-/// Go on with a packet whose first *finish* wanted more. Apart, so that the usual way copies no plan.
+/// Finish what the first *finish* did not; apart, so that plans of the usual case stay in registers.
 #[inline(never)]
-fn finish_again<E: Engine, F: Function<E>>(
-    function: &mut F,
-    at: At<E::Tx>,
-    packet: &mut Packet,
-    mut plan: F::Plan,
-) -> Verdict {
+fn again<F: Function<Local>>(function: &mut F, at: At<()>, packet: &mut Packet, mut plan: F::Plan) -> Verdict {
     loop {
         match function.finish(at, packet, plan) {
             Step::Done(verdict) => return verdict,

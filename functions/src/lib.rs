@@ -13,6 +13,7 @@ pub mod lb;
 pub mod limiter;
 pub mod monitor;
 pub mod nat;
+pub mod native;
 pub mod registry;
 #[cfg(test)]
 pub mod testing;

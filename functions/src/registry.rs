@@ -1,9 +1,17 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
+use crate::{ipv4fwd, lb, limiter, monitor, nat, native};
 
 /// Every function of the library, by name.
-pub const FUNCTIONS: &[&Descriptor] = &[&crate::lb::DESCRIPTOR, &crate::monitor::DESCRIPTOR, &crate::nat::DESCRIPTOR];
+pub const FUNCTIONS: &[&Descriptor] = &[
+    &ipv4fwd::DESCRIPTOR,
+    &lb::DESCRIPTOR,
+    &limiter::DESCRIPTOR,
+    &monitor::DESCRIPTOR,
+    &nat::DESCRIPTOR,
+    &native::DESCRIPTOR,
+];
 
 /// Return the function called `name`, letter by letter.
 pub fn find(name: &str) -> Option<&'static Descriptor> {

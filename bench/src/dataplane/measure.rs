@@ -19,7 +19,7 @@ use crate::cases::Case;
 
 /// How long one sample runs.
 const SAMPLE: Duration = Duration::from_millis(400);
-/// How long a case runs before its first sample: until every flow is known.
+/// How long a case runs before its first sample, at least; and each flow has had three packets by then.
 const WARM_UP: Duration = Duration::from_millis(600);
 /// Steps between two looks at the clock.
 const STEPS: usize = 2_000;
@@ -28,6 +28,7 @@ const STEPS: usize = 2_000;
 pub struct Prepared {
     pipeline: Pipeline,
     context: Context,
+    flows: u64,
     warm: bool,
     _depot: DepotHandle,
 }
@@ -63,7 +64,7 @@ impl Prepared {
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
         let context = Context::new(&depot, 1);
-        Ok(Prepared { pipeline, context, warm: false, _depot: depot })
+        Ok(Prepared { pipeline, context, flows: spec.flows, warm: false, _depot: depot })
     }
 
     /// Run for a while on a core; returns cycles per packet.
@@ -76,11 +77,15 @@ impl Prepared {
         }
         if !self.warm {
             self.run(WARM_UP);
+            while self.packets() < 3 * self.flows {
+                self.run(WARM_UP);
+            }
             self.warm = true;
         }
         let (before, start) = (self.packets(), thread_cpu_ns());
         self.run(SAMPLE);
         let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
+        self.nothing_lost()?;
         Ok(ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64)
     }
 
@@ -93,6 +98,16 @@ impl Prepared {
             }
             self.pipeline.graph.tick(&mut self.context);
         }
+    }
+
+    /// A dropped packet costs less than one that passes; rules that deny are the exception, they are the case.
+    fn nothing_lost(&self) -> Result<(), String> {
+        let nodes = self.pipeline.graph.nodes();
+        let mut others = nodes.iter().filter(|(_, node)| &*node.name != "ACL");
+        let lost = others.find_map(|(_, node)| Some((node, node.counters.drops.iter().next()?)));
+        lost.map_or(Ok(()), |(node, (reason, count))| {
+            Err(format!("{} dropped {count} packets: {}", node.name, reason.text(node.reasons)))
+        })
     }
 
     fn packets(&self) -> u64 {

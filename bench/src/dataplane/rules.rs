@@ -1,5 +1,6 @@
 //! Rule sets and routes for the cases, the same every time.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use catena_dataplane::random::Random;
@@ -40,11 +41,15 @@ pub fn acl(count: usize) -> String {
 pub fn routes(count: usize) -> String {
     let mut random = Random::new(3);
     let mut routes = String::from("0.0.0.0/0 via 192.0.2.1\n::/0 via 2001:db8::1\n");
-    for i in 0..count.saturating_sub(2) {
+    let mut known = BTreeSet::new();
+    while known.len() + 2 < count {
         let length = [16, 20, 24, 24, 24, 28, 32][random.below(7) as usize];
         let bits = random.bits() as u32;
-        let address = if i % 2 == 0 { 0xcb00_0000 | (bits & 0xffff) } else { bits } & (u32::MAX << (32 - length));
-        _ = writeln!(routes, "{}/{length} via 192.0.2.{}", std::net::Ipv4Addr::from_bits(address), 2 + bits % 200);
+        let near = known.len() % 2 == 0 && length > 16;
+        let address = if near { 0xcb00_0000 | (bits & 0xffff) } else { bits } & (u32::MAX << (32 - length));
+        if known.insert((address, length)) {
+            _ = writeln!(routes, "{}/{length} via 192.0.2.{}", std::net::Ipv4Addr::from_bits(address), 2 + bits % 200);
+        }
     }
     routes
 }

@@ -25,9 +25,9 @@ impl Drop for Running {
 pub fn cycles(core: usize) -> Option<f64> {
     let main = if core == 0 { 1 } else { 0 };
     let child = Command::new("dpdk-testpmd")
-        .args(["-l", &format!("{main},{core}"), "--main-lcore", &main.to_string(), "--no-huge", "-m", "256"])
+        .args(["-l", &format!("{main},{core}"), "--main-lcore", &main.to_string(), "--no-huge", "-m", "512"])
         .args(["--no-pci", "--vdev=net_null0,size=64", "--vdev=net_null1,size=64", "--"])
-        .args(["--forward-mode=io", "--auto-start", "--stats-period=1", "--no-mlockall"])
+        .args(["--forward-mode=io", "--auto-start", "--total-num-mbufs=16384", "--stats-period=1", "--no-mlockall"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -166,13 +166,14 @@ impl Graph {
         new
     }
 
-    /// Take a module out; the gates that led to it lead to where its gate 0 leads.
+    /// Take a module out; a gate that led to one of its input gates leads to where its output gate of the same
+    /// number leads.
     pub fn remove(&mut self, node: NodeId) -> Option<Box<dyn Module>> {
         let gone = self.nodes.get_mut(node.0 as usize)?.take()?;
-        let next = gone.gates.first().and_then(|gate| gate.to).filter(|to| to.node != node);
+        let beyond = |gate: u16| gone.gates.get(usize::from(gate)).and_then(|g| g.to).filter(|to| to.node != node);
         for gate in self.nodes.iter_mut().flatten().flat_map(|n| &mut n.gates) {
-            if gate.to.is_some_and(|to| to.node == node) {
-                gate.to = next;
+            if let Some(to) = gate.to.filter(|to| to.node == node) {
+                gate.to = beyond(to.gate);
             }
         }
         self.numbered = false;
@@ -268,7 +269,7 @@ impl Graph {
             }
             fold_drops(cx, counters);
 
-            let onward = match node.gates.first() {
+            let onward = match node.gates.get(usize::from(inlet.gate)) {
                 _ if batch.is_empty() => None,
                 Some(Gate { to: Some(_), place, traffic }) => {
                     traffic.add(batch.len(), batch.bytes());

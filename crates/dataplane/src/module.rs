@@ -50,8 +50,8 @@ impl Reason {
 pub trait Module: Any + Send {
     /// Work on the packets of `batch`, which came in by gate [`Context::gate`].
     ///
-    /// Packets left in the batch leave by gate 0; others are handed to [`Context::emit`] or
-    /// [`Context::drop`]. This runs for every batch: it does not allocate, lock, format or log.
+    /// Packets left in the batch leave by the output gate of the same number, so that a module which does
+    /// nothing passes both directions; others are handed to [`Context::emit`] or [`Context::drop`]. This runs for every batch: it does not allocate, lock, format or log.
     fn process(&mut self, cx: &mut Context, batch: &mut Batch);
 
     /// Do what is due from time to time (about every millisecond of the context's time): expire, export.
@@ -241,8 +241,9 @@ impl Context {
     /// Decide for every packet of the batch what becomes of it, in order.
     #[inline(always)]
     pub fn decide(&mut self, batch: &mut Batch, mut verdict: impl FnMut(usize, &mut Packet) -> Verdict) {
+        let onward = self.gate;
         batch.filter(|i, mut packet| match verdict(i, &mut packet) {
-            Verdict::Gate(0) => Some(packet),
+            Verdict::Gate(gate) if gate == onward => Some(packet),
             Verdict::Gate(gate) => {
                 self.emit(gate, packet);
                 None
@@ -262,9 +263,4 @@ pub enum Verdict {
     Gate(u16),
     /// It is dropped.
     Drop(Reason),
-}
-
-impl Verdict {
-    /// The packet goes on by the usual gate.
-    pub const PASS: Verdict = Verdict::Gate(0);
 }

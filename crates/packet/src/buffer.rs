@@ -99,6 +99,18 @@ impl Packet {
         unsafe { std::slice::from_raw_parts_mut(self.room().add(head), len) }
     }
 
+    /// Return how many bytes [`Self::push_front`] has room for.
+    #[inline(always)]
+    pub fn head_room(&self) -> usize {
+        usize::from(self.meta().head)
+    }
+
+    /// Return how many bytes [`Self::push_back`] has room for.
+    #[inline(always)]
+    pub fn tail_room(&self) -> usize {
+        self.room_bytes() - self.head_room() - self.len()
+    }
+
     /// Return where the headers are, reading them at the first call and remembering the answer.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! # prefix            next hop
 //! 10.0.0.0/8          1                        # leaves by gate 1
 //! 192.0.2.0/24        via 10.0.0.1 gate 2
+//! 192.0.2.128/25      10.0.0.2 mac 02:00:00:00:00:02   # `via` may be left out
 //! 2001:db8::/32       via fe80::1 dev eth0 proto static metric 1024
 //! blackhole 198.51.100.0/24                    # or unreachable, prohibit: dropped
 //! default             via 10.1.1.1 dev eth0
@@ -20,12 +21,14 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::{Address, NextHop, Prefix};
+use catena_packet::wire::ethernet::Mac;
+
+use super::{Address, NextHop, Prefix, neighbour};
 
 /// Where a route leads; equal ones share a [`NextHop`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Hop {
-    /// On; at least one of the three is given.
+    /// On; at least one of the four is given.
     Forward {
         /// The next router, if the destination is not on the link itself.
         via: Option<IpAddr>,
@@ -33,6 +36,8 @@ pub enum Hop {
         dev: Option<Box<str>>,
         /// The output gate.
         gate: Option<u16>,
+        /// The next router's station address, never one of a group.
+        mac: Option<Mac>,
     },
     /// Nowhere: `blackhole`, `unreachable`, `prohibit`.
     Discard,
@@ -47,6 +52,8 @@ pub struct Routes {
     pub ipv6: Vec<(Prefix<u128>, NextHop)>,
     /// The next hops; the index is their number.
     pub hops: Vec<Hop>,
+    /// The line on which each next hop first stands, from 1.
+    pub hop_lines: Vec<usize>,
 }
 
 /// A text of routes that cannot be read, and where.
@@ -88,8 +95,13 @@ pub enum Problem {
 
 impl fmt::Display for RouteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: ", self.line, self.column)?;
-        match &self.problem {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.problem)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Problem::Expected { expected, found } if found.is_empty() => write!(f, "expected {expected}"),
             Problem::Expected { expected, found } => write!(f, "expected {expected}, found `{found}`"),
             Problem::HostBits { prefix } => write!(f, "bits are set behind the prefix length; perhaps {prefix}?"),
@@ -109,7 +121,7 @@ impl std::error::Error for RouteError {}
 /// The first line that is not a route, or the first prefix with two next hops.
 pub fn parse(text: &str) -> Result<Routes, RouteError> {
     let mut numbers: HashMap<Hop, NextHop> = HashMap::new();
-    let mut hops = Vec::new();
+    let (mut hops, mut hop_lines) = (Vec::new(), Vec::new());
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     for (line, text) in (1..).zip(text.lines()) {
         let mut words = Words { line, text, at: 0 };
@@ -122,6 +134,7 @@ pub fn parse(text: &str) -> Result<Routes, RouteError> {
             None => {
                 let hop = NextHop::new(hops.len() as u16);
                 hops.push(route.hop.clone());
+                hop_lines.push(line);
                 numbers.insert(route.hop, hop);
                 hop
             }
@@ -135,7 +148,7 @@ pub fn parse(text: &str) -> Result<Routes, RouteError> {
             ipv6.push((prefix, listed(route.metric)));
         }
     }
-    Ok(Routes { ipv4: settle(ipv4)?, ipv6: settle(ipv6)?, hops })
+    Ok(Routes { ipv4: settle(ipv4)?, ipv6: settle(ipv6)?, hops, hop_lines })
 }
 
 /// A route with what decides between several to one prefix.
@@ -174,7 +187,7 @@ struct Route<'t> {
 }
 
 const PREFIX: &str = "a prefix such as 10.0.0.0/8 or 2001:db8::/32, or `default`";
-const TO: &str = "the number of a gate, `via ADDRESS`, `gate NUMBER` or `dev NAME`";
+const TO: &str = "the number of a gate, `via ADDRESS`, `gate NUMBER`, `dev NAME` or `mac ADDRESS`";
 
 /// What `ip route` adds with a value, and without; it does not matter here.
 const WITH_VALUE: [&str; 20] = [
@@ -187,19 +200,19 @@ const WITHOUT_VALUE: [&str; 9] =
 fn route<'t>(words: &mut Words<'t>, first: Word<'t>) -> Result<Route<'t>, RouteError> {
     let discard = matches!(first.text, "blackhole" | "unreachable" | "prohibit");
     let prefix_at = if discard || first.text == "unicast" { words.expect(PREFIX)? } else { first };
-    let (mut ipv4, mut ipv6) = (None, None);
+    let mut to = Covered { ipv4: None, ipv6: None };
     if prefix_at.text == "default" {
-        (ipv4, ipv6) = (Prefix::new(0, 0).ok(), Prefix::new(0, 0).ok());
+        to = Covered { ipv4: Prefix::new(0, 0).ok(), ipv6: Prefix::new(0, 0).ok() };
     } else {
         let (addr, len) =
             prefix_at.text.split_once('/').map_or((prefix_at.text, None), |(addr, len)| (addr, Some(len)));
         match addr.parse() {
-            Ok(IpAddr::V4(addr)) => ipv4 = Some(prefix(words, prefix_at, addr.to_bits(), len)?),
-            Ok(IpAddr::V6(addr)) => ipv6 = Some(prefix(words, prefix_at, addr.to_bits(), len)?),
+            Ok(IpAddr::V4(addr)) => to.ipv4 = Some(prefix(words, prefix_at, addr.to_bits(), len)?),
+            Ok(IpAddr::V6(addr)) => to.ipv6 = Some(prefix(words, prefix_at, addr.to_bits(), len)?),
             Err(_) => return Err(words.expected(PREFIX, prefix_at)),
         }
     }
-    let (mut via, mut dev, mut gate, mut metric) = (None, None, None, 0);
+    let (mut via, mut dev, mut gate, mut mac, mut metric) = (None, None, None, None, 0);
     let mut bare = true;
     while let Some(word) = words.next() {
         match word.text {
@@ -207,18 +220,11 @@ fn route<'t>(words: &mut Words<'t>, first: Word<'t>) -> Result<Route<'t>, RouteE
                 let family_or_address = words.expect("an address")?;
                 let family_said = matches!(family_or_address.text, "inet" | "inet6");
                 let at = if family_said { words.expect("an address")? } else { family_or_address };
-                let address = words.address(at)?;
-                if ipv4.is_some() && ipv6.is_some() {
-                    // A family is only said where it differs from the destination's.
-                    let over_ipv4 = address.is_ipv4() || family_said;
-                    (ipv4, ipv6) = (ipv4.filter(|_| over_ipv4), ipv6.filter(|_| !over_ipv4));
-                } else if ipv6.is_some() && address.is_ipv4() {
-                    return Err(words.expected("an IPv6 address", at));
-                }
-                via = Some(address);
+                via = Some(to.over(words, at, words.address(at)?, family_said)?);
             }
             "dev" => dev = Some(words.expect("the name of an interface")?.text.into()),
             "gate" => gate = Some(words.number("the number of a gate, 0 to 65535")?),
+            "mac" => mac = Some(words.mac()?),
             "metric" => metric = words.number("a metric, 0 to 4294967295")?,
             "nexthop" => {
                 return Err(words.expected("a single next hop (several for one route are not supported)", word));
@@ -227,16 +233,45 @@ fn route<'t>(words: &mut Words<'t>, first: Word<'t>) -> Result<Route<'t>, RouteE
                 words.expect("a value")?;
             }
             text if WITHOUT_VALUE.contains(&text) => {}
-            text if bare => gate = Some(unsigned(text).ok_or_else(|| words.expected(TO, word))?),
+            text if bare => match text.parse() {
+                Ok(address) => via = Some(to.over(words, word, address, false)?),
+                Err(_) => gate = Some(unsigned(text).ok_or_else(|| words.expected(TO, word))?),
+            },
             _ => return Err(words.expected("the end of the line, or a word of `ip route`", word)),
         }
         bare = false;
     }
-    if !discard && via.is_none() && dev.is_none() && gate.is_none() {
+    if !discard && via.is_none() && dev.is_none() && gate.is_none() && mac.is_none() {
         return Err(words.expected(TO, words.end()));
     }
-    let hop = if discard { Hop::Discard } else { Hop::Forward { via, dev, gate } };
-    Ok(Route { ipv4, ipv6, prefix_at, hop, metric })
+    let hop = if discard { Hop::Discard } else { Hop::Forward { via, dev, gate, mac } };
+    Ok(Route { ipv4: to.ipv4, ipv6: to.ipv6, prefix_at, hop, metric })
+}
+
+/// What a route covers: a prefix of one family, or `default` of both until a next router tells.
+struct Covered {
+    ipv4: Option<Prefix<u32>>,
+    ipv6: Option<Prefix<u128>>,
+}
+
+impl Covered {
+    /// The next router, once it goes with what is covered. A family is only said where it differs from
+    /// the destination's.
+    fn over(
+        &mut self,
+        words: &Words<'_>,
+        at: Word<'_>,
+        router: IpAddr,
+        family_said: bool,
+    ) -> Result<IpAddr, RouteError> {
+        if self.ipv4.is_some() && self.ipv6.is_some() {
+            let over_ipv4 = router.is_ipv4() || family_said;
+            (self.ipv4, self.ipv6) = (self.ipv4.filter(|_| over_ipv4), self.ipv6.filter(|_| !over_ipv4));
+        } else if self.ipv6.is_some() && router.is_ipv4() {
+            return Err(words.expected("an IPv6 address", at));
+        }
+        Ok(router)
+    }
 }
 
 fn prefix<'t, A: Address>(
@@ -295,6 +330,11 @@ impl<'t> Words<'t> {
 
     fn address(&self, word: Word<'t>) -> Result<IpAddr, RouteError> {
         word.text.parse().map_err(|_| self.expected("an address", word))
+    }
+
+    fn mac(&mut self) -> Result<Mac, RouteError> {
+        let word = self.expect(neighbour::MAC)?;
+        neighbour::mac(word.text).ok_or_else(|| self.expected(neighbour::MAC, word))
     }
 
     fn expected(&self, expected: &'static str, word: Word<'t>) -> RouteError {

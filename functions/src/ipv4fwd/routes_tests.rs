@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn forward(via: Option<&str>, dev: Option<&str>, gate: Option<u16>) -> Hop {
-    Hop::Forward { via: via.map(|via| via.parse().unwrap()), dev: dev.map(Into::into), gate }
+    Hop::Forward { via: via.map(|via| via.parse().unwrap()), dev: dev.map(Into::into), gate, mac: None }
 }
 
 /// Prefix and next hop of every route, IPv4 first.
@@ -37,6 +37,26 @@ fn the_short_form() {
         ]
     );
     assert_eq!(parse(text).unwrap().hops.len(), 5);
+}
+
+#[test]
+fn a_next_router_with_or_without_via_and_with_its_station() {
+    let mac = Some(Mac([2, 0, 0, 0, 0, 0xaf]));
+    let by = |via: &str| Hop::Forward { via: via.parse().ok(), dev: None, gate: None, mac };
+    let text = "10.1.0.0/24 10.1.0.254 mac 02:00:00:00:00:AF\n10.2.0.0/16 fe80::1 mac 02:00:00:00:00:af\n\
+                10.3.0.1 mac 02:00:00:00:00:af\n0.0.0.0/0 192.0.2.1\n::/0 2001:db8::1";
+    assert_eq!(
+        read(text),
+        [
+            ("0.0.0.0/0".into(), forward(Some("192.0.2.1"), None, None)),
+            ("10.1.0.0/24".into(), by("10.1.0.254")),
+            ("10.2.0.0/16".into(), by("fe80::1")),
+            ("10.3.0.1/32".into(), by("")),
+            ("::/0".into(), forward(Some("2001:db8::1"), None, None)),
+        ]
+    );
+    assert_eq!(parse(text).unwrap().hop_lines, [1, 2, 3, 4, 5]);
+    assert_eq!(parse("default 1\n\n::1 2").unwrap().hop_lines, [1, 3]);
 }
 
 #[test]
@@ -96,24 +116,32 @@ fn errors_say_where_and_what() {
         ),
         ("\n  10.1.2.3/8 1", "line 2, column 3: bits are set behind the prefix length; perhaps 10.0.0.0/8?"),
         ("2001:db8::1/32 1", "line 1, column 1: bits are set behind the prefix length; perhaps 2001:db8::/32?"),
-        ("10.0.0.0/8", "line 1, column 11: expected the number of a gate, `via ADDRESS`, `gate NUMBER` or `dev NAME`"),
+        (
+            "10.0.0.0/8",
+            "line 1, column 11: expected the number of a gate, `via ADDRESS`, `gate NUMBER`, `dev NAME` or `mac ADDRESS`",
+        ),
         (
             "10.0.0.0/8 # 1",
-            "line 1, column 11: expected the number of a gate, `via ADDRESS`, `gate NUMBER` or `dev NAME`",
+            "line 1, column 11: expected the number of a gate, `via ADDRESS`, `gate NUMBER`, `dev NAME` or `mac ADDRESS`",
         ),
         (
             "10.0.0.0/8 eth0",
-            "line 1, column 12: expected the number of a gate, `via ADDRESS`, `gate NUMBER` or `dev NAME`, found `eth0`",
+            "line 1, column 12: expected the number of a gate, `via ADDRESS`, `gate NUMBER`, `dev NAME` or `mac ADDRESS`, found `eth0`",
         ),
         (
             "10.0.0.0/8 70000",
-            "line 1, column 12: expected the number of a gate, `via ADDRESS`, `gate NUMBER` or `dev NAME`, found `70000`",
+            "line 1, column 12: expected the number of a gate, `via ADDRESS`, `gate NUMBER`, `dev NAME` or `mac ADDRESS`, found `70000`",
         ),
         ("10.0.0.0/8 via", "line 1, column 15: expected an address"),
         ("10.0.0.0/8 via 1.2.3", "line 1, column 16: expected an address, found `1.2.3`"),
         ("::/8 via inet 1.2.3.4", "line 1, column 15: expected an IPv6 address, found `1.2.3.4`"),
         ("10.0.0.0/8 via 1.2.3.4 gate x", "line 1, column 29: expected the number of a gate, 0 to 65535, found `x`"),
         ("10.0.0.0/8 1 2", "line 1, column 14: expected the end of the line, or a word of `ip route`, found `2`"),
+        ("::/8 1.2.3.4", "line 1, column 6: expected an IPv6 address, found `1.2.3.4`"),
+        (
+            "10.0.0.0/8 mac 03:00:00:00:00:01",
+            "line 1, column 16: expected the address of one station such as 02:00:00:00:00:01, found `03:00:00:00:00:01`",
+        ),
         ("10.0.0.0/8 dev eth0 metric", "line 1, column 27: expected a metric, 0 to 4294967295"),
         ("10.0.0.0/8 proto", "line 1, column 17: expected a value"),
         (
@@ -143,7 +171,7 @@ fn next_hops_are_limited() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in "(default|blackhole|via|dev|gate|metric|[0-9a-f.:/+#]{1,12}|inet6|[\\s\u{a0}ä]|\\PC){0,24}") {
+    fn no_text_panics(text in "(default|blackhole|via|dev|gate|mac|metric|[0-9a-f.:/+#]{1,12}|inet6|[\\s\u{a0}ä]|\\PC){0,24}") {
         if let Err(error) = parse(&text) {
             prop_assert!(error.line >= 1 && error.column >= 1 && !error.to_string().is_empty());
         }

@@ -54,6 +54,12 @@ impl fmt::Display for RateError {
 impl std::error::Error for RateError {}
 
 impl Rate {
+    /// Whether something of this cost may pass at all.
+    #[inline]
+    pub const fn holds(&self, cost: u32) -> bool {
+        self.unit.saturating_mul(cost as u64) <= self.full
+    }
+
     /// `rate` bits a second; cost and `burst` in bytes. A packet longer than the burst never passes.
     ///
     /// # Errors
@@ -108,6 +114,14 @@ impl Bucket {
         let set_anew = self.at.saturating_sub(now_ns) > CLOCK_SET_ANEW;
         self.at = if set_anew { now_ns } else { self.at.max(now_ns) };
         pass
+    }
+
+    /// Whether the bucket is full, and was so a second before `now_ns` already. It then does as a new one
+    /// does, also for packets that come out of order: an earlier time than that sets the clock anew.
+    #[inline]
+    pub fn is_as_new(&self, rate: &Rate, now_ns: u64) -> bool {
+        let passed = now_ns.saturating_sub(CLOCK_SET_ANEW).saturating_sub(self.at);
+        self.missing <= passed.saturating_mul(rate.gain)
     }
 }
 
@@ -194,6 +208,24 @@ mod tests {
             for (now, cost) in times {
                 latest = now.max(latest);
                 prop_assert_eq!(shuffled.take(&limit, now, cost), ordered.take(&limit, latest, cost));
+            }
+        }
+
+        /// Buckets that are as new may be forgotten at any moment: nobody notices.
+        #[test]
+        fn a_forgotten_bucket_is_not_missed(
+            promise in rates(),
+            steps in prop::collection::vec((0u64..3 * SECOND, 0u64..SECOND, 0u32..2_000), 1..200),
+        ) {
+            let limit = made(promise);
+            let (mut kept, mut forgotten) = (Bucket::default(), Bucket::default());
+            let mut now = SECOND;
+            for (gap, late, cost) in steps {
+                now += gap;
+                if forgotten.is_as_new(&limit, now) {
+                    forgotten = Bucket::default();
+                }
+                prop_assert_eq!(kept.take(&limit, now - late, cost), forgotten.take(&limit, now - late, cost));
             }
         }
 

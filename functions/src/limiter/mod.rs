@@ -1,5 +1,140 @@
-//! Limiter: lets a class, or every key of one, pass at a promised rate and drops what is beyond.
+//! Limiter lets traffic pass at a promised rate and drops what is beyond: of a class as a whole, or of every
+//! sender, receiver or flow in it.
+//!
+//! # Parameters
+//!
+//! - `rate` (bits or packets a second, required): what passes in the long run, such as `64kbps` or `3Kpps`.
+//! - `burst` (a size with a bit rate, a number of packets with a packet rate, or a time at that rate; default
+//!   100 ms, but at least 3,044 bytes, two full frames with two VLAN tags, or 2 packets): what passes at once
+//!   after a pause. A packet longer than the burst never passes.
+//! - `per` (`class`, `src`, `dst` or `flow`, default `class`): what the rate is promised to: everything that
+//!   comes here together, every source, every destination, or every flow (addresses, ports and protocol).
+//! - `prefix4` (bits, 0 to 32, default 32) and `prefix6` (bits, 0 to 128, default 64): with `per = src` and `dst`,
+//!   how much of an address tells one from another. A home has a /64 or more of IPv6 to choose addresses from.
+//! - `max_keys` (1 to 16,777,216, default 1,048,576): sources, destinations or flows known at once, of IPv4 and
+//!   of IPv6 each. One takes about 80 bytes of memory from when it is first seen.
+//!
+//! # Behaviour
+//!
+//! Every source, destination or flow has a token bucket (RFC 2697 §3, with bucket C alone), which fills at the
+//! rate and holds the burst. A packet that finds enough in it takes its length and passes; else it takes
+//! nothing. In any span of *t* seconds no more than `burst` + `rate` · *t* passes. A packet's length is that of
+//! its Ethernet frame as it is here: from the destination address, tags and padding included, without
+//! preamble, check sequence and gap.
+//!
+//! On the way back everything is turned round: `src` is the packet's destination, who was the source on the way
+//! out. Each direction has buckets of its own, as a line of this rate carries it both ways at once.
+//!
+//! Attribute `conformance` by output gate: `conform`, the normal way, and `exceed`. Where an edge of the chain
+//! leaves by `exceed`, packets over the rate go there; else they are dropped.
+//!
+//! Dropped and counted: `over the rate`; `longer than the burst`; `no room for another key`, when `max_keys` are
+//! known and none of some that are looked at has a full bucket (one that has been full for a second is
+//! forgotten, as a new one does what it does); and malformed headers. The first two leave by `exceed` instead,
+//! where it is taken.
+//!
+//! With `per = src`, `dst` and `flow`, what is not IP (ARP) passes unlimited. Fragments count as one flow a pair of
+//! hosts and protocol, as they have no ports.
+//!
+//! Time is the packets' own where they have one: a recorded trace is limited as the traffic would have been.
+//!
+//! # State
+//!
+//! `buckets4` and `buckets6`, by source, written and read often. Of several instances each knows its packets only.
+//! Sources stay together, so sources and flows keep their whole rate; what several instances may see at once (a
+//! class, a destination, a prefix of many sources) has an equal part of rate and burst at each, the burst never
+//! less than a full frame if the whole is not.
+//!
+//! # Example
+//!
+//! ```text
+//! chain calls for voip {
+//!     limit = Limiter(rate = 64kbps, burst = 4KB, per = src)
+//!     in -> limit -> out
+//!     limit[exceed] -> Monitor() -> drop
+//! }
+//! ```
+//!
+//! # Limits
+//!
+//! Time may step back, but inputs whose clocks are more than a second apart cannot be limited together. A burst
+//! is at most 1,152,921,504 bytes or 9,223,372,036 packets. Packets are not delayed: this polices, it
+//! does not shape.
+//!
+//! # See also
+//!
+//! ACL, Monitor; a promise `..1Gbps` of the chain itself.
 
 pub mod bucket;
+mod key;
+mod limit;
+mod promise;
 
 pub use bucket::{Bucket, Rate};
+pub use limit::Limiter;
+
+use catena_state::{Access, Declaration, Local, Object, Scope};
+
+use crate::config::{Kind, Param};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns};
+use crate::function::Runner;
+
+/// What Limiter says about itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "Limiter",
+    summary: "lets a class, or every source, destination or flow, pass at a rate",
+    source: include_str!("mod.rs"),
+    params: &[
+        Param { name: "rate", kind: Kind::Rate, default: None, doc: "what passes in the long run" },
+        Param {
+            name: "burst",
+            kind: Kind::OneOf(&[Kind::Size, Kind::Duration, Kind::Integer]),
+            default: Some("100ms, at least two full frames"),
+            doc: "what passes at once after a pause",
+        },
+        Param {
+            name: "per",
+            kind: Kind::Word(&["class", "src", "dst", "flow"]),
+            default: Some("class"),
+            doc: "what the rate is promised to",
+        },
+        Param { name: "prefix4", kind: Kind::Integer, default: Some("32"), doc: "bits that tell IPv4 addresses apart" },
+        Param { name: "prefix6", kind: Kind::Integer, default: Some("64"), doc: "bits that tell IPv6 addresses apart" },
+        Param {
+            name: "max_keys",
+            kind: Kind::Integer,
+            default: Some("1048576"),
+            doc: "sources, destinations or flows known at once, of each IP family",
+        },
+    ],
+    attributes: &[Attribute {
+        name: "conformance",
+        values: &["conform", "exceed"],
+        method: Method::Port,
+        doc: "whether the packet keeps to the rate",
+    }],
+    state: &[
+        Declaration {
+            name: "buckets4",
+            summary: "what passed lately, of each IPv4 key and of the class",
+            object: Object::FlowMap,
+            scope: Scope::Source,
+            access: Access::ReadWrite,
+        },
+        Declaration {
+            name: "buckets6",
+            summary: "what passed lately, of each IPv6 key",
+            object: Object::FlowMap,
+            scope: Scope::Source,
+            access: Access::ReadWrite,
+        },
+    ],
+    affinity: Affinity::Scope(Scope::Source),
+    returns: Returns::none,
+    owner: None,
+    build: |args, build| {
+        let mut engine = Local::new(build.seed, build.share);
+        let limiter = Limiter::new(&mut engine, args, build.taken)?;
+        Ok(Box::new(Runner::new(engine, limiter)))
+    },
+};

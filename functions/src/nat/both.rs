@@ -5,7 +5,8 @@ use catena_packet::wire::Net;
 use catena_state::Engine;
 
 use super::family::{V4, V6};
-use super::translate::{self, Napt, REASONS};
+use super::plan;
+use super::translate::{Napt, REASONS};
 use crate::function::{At, Function, Step};
 
 /// Translates IPv4 and IPv6.
@@ -19,9 +20,9 @@ pub struct Both<E: Engine> {
 /// The plan of one of them.
 pub enum Plan<E: Engine> {
     /// For IPv4, and all that is not IP.
-    V4(translate::Plan<E, V4>),
+    V4(plan::Plan<E, V4>),
     /// For IPv6.
-    V6(translate::Plan<E, V6>),
+    V6(plan::Plan<E, V6>),
 }
 
 impl<E: Engine> Clone for Plan<E> {

@@ -14,6 +14,8 @@ pub trait Family: Send + Sync + 'static {
     const ICMP: u8;
     /// Whether ICMP's checksum covers the addresses.
     const ICMP_PSEUDO: bool;
+    /// Length of the header without options or extensions, in bytes.
+    const HEADER: usize;
     /// Offsets of source and destination address from the start of the header, in bytes.
     const PLACES: [usize; 2];
     /// Offset of the header's checksum, if it has one.
@@ -64,6 +66,7 @@ impl Family for V4 {
     const NET: Net = Net::Ipv4;
     const ICMP: u8 = proto::ICMP;
     const ICMP_PSEUDO: bool = false;
+    const HEADER: usize = 20;
     const PLACES: [usize; 2] = [12, 16];
     const CHECKSUM: Option<usize> = Some(10);
 
@@ -156,6 +159,7 @@ impl Family for V6 {
     const NET: Net = Net::Ipv6;
     const ICMP: u8 = proto::ICMPV6;
     const ICMP_PSEUDO: bool = true;
+    const HEADER: usize = 40;
     const PLACES: [usize; 2] = [8, 24];
     const CHECKSUM: Option<usize> = None;
 

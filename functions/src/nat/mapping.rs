@@ -74,11 +74,31 @@ impl Timeouts {
 pub struct Mapping<A> {
     /// When a packet from inside last used it (RFC 4787 REQ-6), in ns since 1970.
     pub last: u64,
-    /// External address and port, and what they do to checksums.
-    pub change: Change<A>,
+    address: A,
+    port: u16,
+    address_sum: u16,
+    upper_sum: u16,
     /// What its timeout depends on.
     pub state: State,
+    /// Tells it from earlier mappings of the same endpoint.
+    birth: u8,
 }
+
+impl<A: Copy> Mapping<A> {
+    /// Return external address and port, and what they do to checksums.
+    #[inline(always)]
+    pub fn change(&self) -> Change<A> {
+        let Mapping { address, port, address_sum, upper_sum, .. } = *self;
+        Change { address, port, address_sum, upper_sum }
+    }
+
+    /// Return what tells the mapping from earlier and later ones of the same inside endpoint.
+    pub fn identity(&self) -> (u16, u8) {
+        (self.port, self.birth)
+    }
+}
+// With key and the map's own eight bytes an entry is one cache line, of IPv6 too.
+const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
 /// All mappings, by inside and by external endpoint, and the ports they use.
 pub struct Mappings<E: Engine, F: Family> {
@@ -90,6 +110,7 @@ pub struct Mappings<E: Engine, F: Family> {
     pub ports: Ports<E, F>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
+    births: u8,
 }
 
 impl<E: Engine, F: Family> Mappings<E, F> {
@@ -100,6 +121,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             external: engine.flow_map("external endpoints", max),
             ports,
             timeouts,
+            births: 0,
         }
     }
 
@@ -107,8 +129,10 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// not, the port is free again.
     pub fn add(&mut self, tx: E::Tx, inside: F::Endpoint, to: (F::Address, u16), now: u64) -> bool {
         let (address, port, number) = F::parts(inside);
-        let change = Change::new::<F>((address, port), to, number);
-        let mapping = Mapping { last: now, change, state: State::first(number) };
+        let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
+        self.births = self.births.wrapping_add(1);
+        let (state, birth) = (State::first(number), self.births);
+        let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
         let (here, there) = (self.inside.want(tx, inside), F::endpoint(to.0, to.1, number));
         let there = self.external.want(tx, there);
         if self.inside.insert(tx, &here, mapping).is_ok() {
@@ -123,12 +147,12 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     /// Look at up to `count` mappings and take back those that are over.
     pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
-        let Mappings { inside, external, ports, timeouts } = self;
+        let Mappings { inside, external, ports, timeouts, .. } = self;
         inside.sweep(count, |key, mapping| {
             if !timeouts.over(mapping.state, mapping.last, now) {
                 return false;
             }
-            let Change { address, port, .. } = mapping.change;
+            let Change { address, port, .. } = mapping.change();
             let there = external.want(tx, F::endpoint(address, port, F::parts(*key).2));
             external.remove(tx, &there);
             ports.give(tx, address, port);
@@ -140,7 +164,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     pub fn remove(&mut self, tx: E::Tx, inside: F::Endpoint) {
         let here = self.inside.want(tx, inside);
         if let Some(mapping) = self.inside.remove(tx, &here) {
-            let Change { address, port, .. } = mapping.change;
+            let Change { address, port, .. } = mapping.change();
             let there = self.external.want(tx, F::endpoint(address, port, F::parts(inside).2));
             self.external.remove(tx, &there);
             self.ports.give(tx, address, port);

@@ -67,6 +67,7 @@ mod icmp;
 pub mod mapping;
 mod options;
 mod owner;
+mod plan;
 mod ports;
 mod rewrite;
 mod sessions;
@@ -161,5 +162,7 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     })
 }
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

@@ -50,14 +50,13 @@ pub fn adjust(check: u16, change: u16) -> u16 {
     !checksum::add(!check, change)
 }
 
-/// Where port (or identifier) and checksum stand in an upper-layer header.
+/// Where port (or identifier) and checksum stand in an upper-layer header. Chosen without a branch, as all choices
+/// by protocol are here: in a mix of protocols a branch would be mispredicted again and again.
 #[inline(always)]
 pub fn places(number: u8, side: Side) -> (usize, usize) {
-    match number {
-        proto::TCP => (2 * side as usize, 16),
-        proto::UDP => (2 * side as usize, 6),
-        _ => (4, 2),
-    }
+    let (is_tcp, is_udp) = (usize::from(number == proto::TCP), usize::from(number == proto::UDP));
+    let is_other = 1 - is_tcp - is_udp;
+    (2 * side as usize * (is_tcp + is_udp) + 4 * is_other, 16 * is_tcp + 6 * is_udp + 2 * is_other)
 }
 
 /// Rewrite one end of a packet. Returns whether the headers were where `layers` says.
@@ -69,9 +68,10 @@ pub fn end<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, change: &Ch
     let Some(sum) = upper.get_mut(sum_place..).and_then(|rest| rest.first_chunk_mut::<2>()) else { return false };
     let old = u16::from_be_bytes(*sum);
     let mut new = adjust(old, change.upper_sum);
-    if layers.proto == proto::UDP {
-        // RFC 768: no checksum stays none; RFC 3022 §4.1 asks the same of a NAT.
-        new = if old == 0 { 0 } else { checksum::udp_nonzero(new) };
+    let is_udp = layers.proto == proto::UDP;
+    // RFC 768: no checksum stays none, and a zero is written as all ones; RFC 3022 §4.1 asks the same of a NAT.
+    if is_udp & ((old == 0) | (new == 0)) {
+        new = if old == 0 { 0 } else { 0xffff };
     }
     *sum = new.to_be_bytes();
     let Some(port) = upper.get_mut(port_place..).and_then(|rest| rest.first_chunk_mut::<2>()) else { return false };
@@ -79,10 +79,45 @@ pub fn end<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, change: &Ch
     address::<F>(frame, layers, side, change.address, change.address_sum)
 }
 
+/// Rewrite the source of a whole TCP segment or UDP datagram: as [`end`] does, with fewer checks. Returns the flags
+/// of TCP, 0 of UDP; `None`, and has changed nothing, where the headers are not where `layers` says.
+#[inline(always)]
+pub fn source<F: Family>(frame: &mut [u8], layers: &Layers, change: &Change<F::Address>) -> Option<u8> {
+    let (before, upper) = frame.split_at_mut_checked(usize::from(layers.l4))?;
+    let header = before.get_mut(usize::from(layers.l3)..).filter(|header| header.len() >= F::HEADER)?;
+    let is_tcp = layers.proto == proto::TCP;
+    let flags = if let Some(upper) = upper.first_chunk_mut::<18>() {
+        source_port(upper, 6 + 10 * usize::from(is_tcp), is_tcp, change);
+        if is_tcp { upper[13] } else { 0 }
+    } else {
+        source_port(upper.first_chunk_mut::<8>().filter(|_| !is_tcp)?, 6, false, change);
+        0
+    };
+    address_in::<F>(header, Side::Source, change.address, change.address_sum);
+    Some(flags)
+}
+
+/// Rewrite the source port, and the checksum at `place`.
+#[inline(always)]
+fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: bool, change: &Change<A>) {
+    let old = u16::from_be_bytes([upper[place], upper[place + 1]]);
+    let mut new = adjust(old, change.upper_sum);
+    if !is_tcp & ((old == 0) | (new == 0)) {
+        new = if old == 0 { 0 } else { 0xffff };
+    }
+    upper[place..place + 2].copy_from_slice(&new.to_be_bytes());
+    upper[..2].copy_from_slice(&change.port.to_be_bytes());
+}
+
 /// Rewrite one address, and nothing of the upper layer.
 #[inline(always)]
 pub fn address<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, new: F::Address, sum: u16) -> bool {
     let Some(header) = frame.get_mut(usize::from(layers.l3)..) else { return false };
+    address_in::<F>(header, side, new, sum)
+}
+
+#[inline(always)]
+fn address_in<F: Family>(header: &mut [u8], side: Side, new: F::Address, sum: u16) -> bool {
     if let Some(place) = F::CHECKSUM {
         let Some(check) = header.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) else { return false };
         *check = adjust(u16::from_be_bytes(*check), sum).to_be_bytes();

@@ -20,8 +20,8 @@ pub enum Filtering {
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
     last: u64,
-    /// The external port it had then: a later mapping of the endpoint starts afresh.
-    port: u16,
+    /// The mapping it had then: a later one starts afresh.
+    mapping: (u16, u8),
 }
 
 /// The remote endpoints that inside endpoints have sent to.
@@ -57,23 +57,30 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         timeouts.over(if tail_is_tcp { State::Established } else { State::Udp }, last, now)
     }
 
-    /// Note that an inside endpoint, now mapped to an external `port`, sends to a remote one.
-    pub fn sent(&mut self, tx: E::Tx, inside: F::Endpoint, remote: (F::Address, u16), port: u16, now: u64) {
+    /// Note that an inside endpoint sends to a remote one by its mapping of that identity.
+    pub fn sent(&mut self, tx: E::Tx, inside: F::Endpoint, remote: (F::Address, u16), mapping: (u16, u8), now: u64) {
         let timeouts = self.timeouts;
         self.sent.sweep(4, |_, session| Self::over(&timeouts, true, session.last, now));
         let ticket = self.sent.want(tx, self.key(inside, remote));
         // Where there is no room, answers are filtered: safe, and counted when they come.
-        let _ = self.sent.insert(tx, &ticket, Session { last: now, port });
+        let _ = self.sent.insert(tx, &ticket, Session { last: now, mapping });
     }
 
-    /// Return whether a remote endpoint may send to an inside one that is now mapped to an external `port`.
-    pub fn may(&mut self, tx: E::Tx, inside: F::Endpoint, remote: (F::Address, u16), port: u16, now: u64) -> bool {
+    /// Return whether a remote endpoint may send to an inside one by its mapping of that identity.
+    pub fn may(
+        &mut self,
+        tx: E::Tx,
+        inside: F::Endpoint,
+        remote: (F::Address, u16),
+        mapping: (u16, u8),
+        now: u64,
+    ) -> bool {
         let ticket = self.sent.want(tx, self.key(inside, remote));
         let is_tcp = F::parts(inside).2 == catena_packet::wire::number::proto::TCP;
         let timeouts = &self.timeouts;
         self.sent
             .get(tx, &ticket)
-            .is_some_and(|session| session.port == port && !Self::over(timeouts, is_tcp, session.last, now))
+            .is_some_and(|session| session.mapping == mapping && !Self::over(timeouts, is_tcp, session.last, now))
     }
 
     /// Look at up to `count` sessions and forget the old ones.

@@ -1,16 +1,61 @@
-//! NAT against golden scripts.
+//! NAT against golden scripts, and what its configuration refuses.
 
 use super::*;
 use crate::Value;
-use crate::testing::{Harness, golden};
+use crate::testing::{Fate, Harness, START, build, craft, describe, golden};
+use catena_state::Share;
 
-fn pool() -> Args {
-    Args::default().with("pool", Value::Prefix("198.51.100.0".parse().unwrap(), 30))
+fn prefix(text: &str, length: u8) -> Value {
+    Value::Prefix(text.parse().unwrap(), length)
 }
 
 #[test]
 fn golden_scripts() {
-    let mut harness = Harness::of(&DESCRIPTOR, &pool());
+    let args = Args::default().with("pool", prefix("198.51.100.0", 30));
+    let mut harness = Harness::of(&DESCRIPTOR, &args);
     golden(&mut harness, include_str!("golden.txt"));
     harness.end();
+    let pool = Value::List(vec![prefix("2001:db8:99::", 64), prefix("198.51.100.7", 32)]);
+    let mut harness = Harness::of(&DESCRIPTOR, &Args::default().with("pool", pool));
+    golden(&mut harness, include_str!("golden6.txt"));
+    harness.end();
+    let limited = args.with("max_per_host", Value::Integer(2)).with("filtering", Value::Word("address".into()));
+    let limited = limited.with("ports", Value::Range(2000, 2007)).with("block", Value::Integer(4));
+    let mut harness = Harness::of(&DESCRIPTOR, &limited.with("pool", prefix("198.51.100.7", 32)));
+    golden(&mut harness, include_str!("limits.txt"));
+    harness.end();
+}
+
+#[test]
+fn instances_have_their_own_blocks() {
+    let args = Args::default().with("pool", prefix("198.51.100.0", 31)).with("block", Value::Integer(16));
+    for index in 0..3 {
+        let mut harness = Harness::new(build(&DESCRIPTOR, &args, Share { index, count: 3 }).unwrap(), 2);
+        for host in 1..100 {
+            let frame = craft(&format!("udp 10.0.0.{host}:4000 > 192.0.2.9:53"));
+            let Fate::Out(0, bytes) = harness.send_one(0, START, &frame) else { panic!("host {host} is refused") };
+            let line = describe(&bytes);
+            let source = line.split(' ').nth(1).unwrap();
+            let port: u32 = source.split(':').nth(1).unwrap().parse().unwrap();
+            assert_eq!((port - 1024) / 16 % 3, index);
+        }
+        harness.end();
+    }
+}
+
+#[test]
+fn bad_configurations_are_named() {
+    let error = |args: Args| build(&DESCRIPTOR, &args, Share::WHOLE).map(drop).unwrap_err().to_string();
+    let pool = Args::default().with("pool", prefix("198.51.100.0", 24));
+    assert_eq!(error(Args::default()), "`pool`: is required");
+    let large = error(Args::default().with("pool", prefix("10.0.0.0", 8)));
+    assert_eq!(large, "`pool`: a prefix of more than 65536 addresses (/16 is the largest)");
+    let backwards = Value::AddressRange("10.0.0.2".parse().unwrap(), "10.0.0.1".parse().unwrap());
+    assert!(error(Args::default().with("pool", backwards)).contains("ends before it begins"));
+    assert!(error(pool.clone().with("ports", Value::Range(0, 10))).contains("1 to 65535"));
+    assert!(error(pool.clone().with("ports", Value::Range(10, 20))).contains("more ports than an address"));
+    assert!(error(pool.clone().with("block", Value::Integer(5000))).contains("from 0 to 1024"));
+    assert!(error(pool.clone().with("udp_timeout", Value::Duration(0))).contains("no time"));
+    let blocks = pool.with("pool", prefix("198.51.0.0", 16)).with("block", Value::Integer(1));
+    assert!(error(blocks).contains("blocks of ports"));
 }

@@ -4,14 +4,16 @@ use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
+use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
 
 use super::family::Family;
-use super::fragments::{self, Fragments};
+use super::fragments::Fragments;
 use super::icmp;
 use super::mapping::{Mapping, Mappings};
 use super::options::Options;
+use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
 use super::ports::{Ports, Taken};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
@@ -49,74 +51,8 @@ const SWEEP_NEW: usize = 4;
 /// The same about every millisecond: a million mappings a second.
 const SWEEP_IDLE: usize = 1024;
 
-type InsideTicket<E, F> =
-    <<E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>> as FlowMap<
-        <F as Family>::Endpoint,
-        Mapping<<F as Family>::Address>,
-    >>::Ticket;
-type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
-    <F as Family>::Endpoint,
-    <F as Family>::Endpoint,
->>::Ticket;
-
-/// What comes next for a packet.
-enum Phase<E: Engine, F: Family> {
-    /// Nothing.
-    Done(Verdict),
-    /// From inside: its mapping.
-    Out(InsideTicket<E, F>),
-    /// There is none, and the host is new: an external address for it.
-    Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
-    /// A block of ports on the external address with this index.
-    Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
-    /// From outside: whose the external endpoint is.
-    In(ExternalTicket<E, F>),
-    /// The mapping of that one.
-    Back(InsideTicket<E, F>),
-    /// A later fragment: what became of the first.
-    Part(fragments::Ticket<E, F>, Side),
-}
-
-/// What *prepare* found: the next phase, and what kind of packet it is.
-pub struct Plan<E: Engine, F: Family> {
-    phase: Phase<E, F>,
-    kind: Kind,
-    /// To one of our own external addresses: after the way out comes the way back.
-    hairpin: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Carries the port or identifier itself.
-    Plain,
-    /// The same, and further fragments follow.
-    FirstFragment,
-    /// An ICMP error.
-    Error,
-}
-
-impl<E: Engine, F: Family> Clone for Phase<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Family> Copy for Phase<E, F> {}
-impl<E: Engine, F: Family> Clone for Plan<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Family> Copy for Plan<E, F> {}
-
-impl<E: Engine, F: Family> Plan<E, F> {
-    fn done(verdict: Verdict) -> Self {
-        Plan { phase: Phase::Done(verdict), kind: Kind::Plain, hairpin: false }
-    }
-
-    fn then(self, phase: Phase<E, F>) -> Step<Self> {
-        Step::Again(Plan { phase, ..self })
-    }
-}
+/// The flags that may change a mapping's state on the way out.
+const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
 
 /// Translates the packets of one family and passes all others.
 pub struct Napt<E: Engine, F: Family> {
@@ -164,65 +100,61 @@ impl<E: Engine, F: Family> Napt<E, F> {
         self.bounds.0 <= address && address <= self.bounds.1 && self.mappings.ports.space.index(address).is_some()
     }
 
-    /// Plan the way of a packet with a port or identifier at each end.
+    /// Return the request of a packet with a port or identifier at each end.
     #[inline(always)]
-    fn plan(
-        &mut self,
-        at: At<E::Tx>,
+    fn request(
+        &self,
+        gate: u16,
         [src, dst]: [F::Address; 2],
         [sport, dport]: [u16; 2],
         proto: u8,
         kind: Kind,
-    ) -> Plan<E, F> {
-        if at.gate == 0 {
-            let hairpin = self.is_external(dst);
-            let ticket = self.mappings.inside.want(at.tx, F::endpoint(src, sport, proto));
-            Plan { phase: Phase::Out(ticket), kind, hairpin }
+    ) -> Request<F> {
+        if gate == 0 {
+            let endpoint = F::endpoint(src, sport, proto);
+            Request { what: What::Out, endpoint, kind, hairpin: self.is_external(dst) }
         } else {
-            let ticket = self.mappings.external.want(at.tx, F::endpoint(dst, dport, proto));
-            Plan { phase: Phase::In(ticket), kind, hairpin: false }
+            Request { what: What::In, endpoint: F::endpoint(dst, dport, proto), kind, hairpin: false }
         }
     }
 
-    /// Plan the way of all that is not a whole TCP segment or UDP datagram.
+    /// Read all that is not a whole TCP segment or UDP datagram.
     #[inline(never)]
-    fn plan_other(&mut self, at: At<E::Tx>, frame: &[u8], layers: &Layers) -> Plan<E, F> {
-        let Some(addresses) = F::addresses(frame, usize::from(layers.l3)) else {
-            return Plan::done(Verdict::Drop(UNTRANSLATABLE));
-        };
+    fn read_other(&self, gate: u16, packet: &Packet) -> Request<F> {
+        let (layers, frame) = (packet.layers(), packet.data());
+        let nothing = F::endpoint(self.bounds.0, 0, 0);
+        let only = |what| Request { what, endpoint: nothing, kind: Kind::Plain, hairpin: false };
+        if layers.net != F::NET {
+            return only(What::Pass);
+        }
+        let Some(addresses) = F::addresses(frame, usize::from(layers.l3)) else { return only(What::Refuse) };
         if F::is_local(addresses[0], addresses[1]) {
-            return Plan::done(Verdict::Gate(at.gate));
+            return only(What::Pass);
         }
         // RFC 4302 §3.3.3.1.1: an authentication header covers the addresses.
-        if layers.has(Layers::AUTHENTICATED)
-            || !matches!(layers.proto, proto::TCP | proto::UDP) && layers.proto != F::ICMP
-        {
-            return Plan::done(Verdict::Drop(UNTRANSLATABLE));
+        let known = matches!(layers.proto, proto::TCP | proto::UDP) || layers.proto == F::ICMP;
+        if !known || layers.has(Layers::AUTHENTICATED) {
+            return only(What::Refuse);
         }
         if layers.has(Layers::LATER) {
-            let side = if at.gate == 0 { Side::Source } else { Side::Destination };
-            let key = Fragments::<E, F>::key(frame, usize::from(layers.l3), layers.proto, at.gate);
-            let Some(key) = key else { return Plan::done(Verdict::Drop(LOST_FIRST)) };
-            let phase = Phase::Part(self.fragments.want(at.tx, key), side);
-            return Plan { phase, kind: Kind::Plain, hairpin: false };
+            return only(What::Later);
         }
         let kind = if layers.has(Layers::FRAGMENT) { Kind::FirstFragment } else { Kind::Plain };
-        if let Some((sport, dport)) = ports(frame, layers) {
-            return self.plan(at, addresses, [sport, dport], layers.proto, kind);
+        if let Some((sport, dport)) = ports(frame, &layers) {
+            return self.request(gate, addresses, [sport, dport], layers.proto, kind);
         }
-        if let Some(identifier) = icmp_identifier(frame, layers) {
-            return self.plan(at, addresses, [identifier; 2], layers.proto, kind);
+        if let Some(identifier) = icmp_identifier(frame, &layers) {
+            return self.request(gate, addresses, [identifier; 2], layers.proto, kind);
         }
-        match icmp::about::<F>(frame, layers) {
+        match icmp::about::<F>(frame, &layers) {
             // The packet that an error is about goes the other way.
             Some(about) => {
-                let hairpin = at.gate == 0 && self.is_external(addresses[1]);
-                let [src, dst] = about.addresses;
-                let [sport, dport] = about.ports;
-                let plan = self.plan(at, [dst, src], [dport, sport], about.proto, Kind::Error);
-                Plan { hairpin, ..plan }
+                let hairpin = gate == 0 && self.is_external(addresses[1]);
+                let ([src, dst], [sport, dport]) = (about.addresses, about.ports);
+                let request = self.request(gate, [dst, src], [dport, sport], about.proto, Kind::Error);
+                Request { hairpin, ..request }
             }
-            None => Plan::done(Verdict::Drop(UNTRANSLATABLE)),
+            None => only(What::Refuse),
         }
     }
 
@@ -245,37 +177,36 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return self.unmapped(at, plan, inside);
         }
         let layers = packet.layers();
-        let is_tcp = layers.proto == proto::TCP;
-        if plan.kind != Kind::Plain || self.sessions.filter() || plan.hairpin {
-            let (change, inside) = (mapping.change, <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
-            if plan.kind != Kind::Error {
-                mapping.last = now;
-                if is_tcp {
-                    mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
-                }
+        let rewritten = match plan.special {
+            true => None,
+            false => rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()),
+        };
+        if let Some(flags) = rewritten {
+            mapping.last = now;
+            // A branch that is hardly ever taken, whatever the mix of protocols.
+            if flags & CHANGES != 0 {
+                mapping.state = mapping.state.out(flags);
             }
-            return self.out_special(at, packet, plan, inside, &change);
+            self.count(at.tx, &layers);
+            return Step::Done(OUT);
         }
-        mapping.last = now;
-        if is_tcp {
+        if plan.kind != Kind::Error {
+            mapping.last = now;
             mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
         }
-        if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, &mapping.change) {
-            return drop(UNTRANSLATABLE);
-        }
-        self.counters.add(at.tx, PACKETS, 1);
-        self.counters.add(at.tx, TCP_PACKETS, i64::from(is_tcp));
-        Step::Done(OUT)
+        let (change, identity) = (mapping.change(), mapping.identity());
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        self.out_special(at, packet, plan, (inside, identity), &change)
     }
 
-    /// From inside: first fragments, ICMP errors, hairpins, and all packets under a filter.
+    /// From inside: first fragments, queries and errors of ICMP, hairpins, and all packets under a filter.
     #[inline(never)]
     fn out_special(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
         plan: Plan<E, F>,
-        inside: F::Endpoint,
+        (inside, identity): (F::Endpoint, (u16, u8)),
         change: &rewrite::Change<F::Address>,
     ) -> Step<Plan<E, F>> {
         let layers = packet.layers();
@@ -292,7 +223,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         } else {
             let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
             if self.sessions.filter() {
-                self.sessions.sent(at.tx, inside, remote, change.port, self.now);
+                self.sessions.sent(at.tx, inside, remote, identity, self.now);
             }
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
@@ -377,6 +308,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 None => drop(NO_MAPPING),
             },
             Phase::Back(ticket) => self.back(at, packet, plan, &ticket),
+            Phase::Later => {
+                let layers = packet.layers();
+                let side = if at.gate == 0 { Side::Source } else { Side::Destination };
+                let l3 = usize::from(layers.l3);
+                match Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate) {
+                    Some(key) => plan.then(Phase::Part(self.fragments.want(at.tx, key), side)),
+                    None => drop(LOST_FIRST),
+                }
+            }
             Phase::Part(ticket, side) => {
                 let Some(part) = self.fragments.get(at.tx, &ticket, self.now) else { return drop(LOST_FIRST) };
                 let layers = packet.layers();
@@ -412,7 +352,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 (None, Some([src, _])) => (src, ports(packet.data(), &layers).map_or(0, |(sport, _)| sport)),
                 (None, None) => return drop(UNTRANSLATABLE),
             };
-            if !self.sessions.may(at.tx, inside, remote, mapping.change.port, now) {
+            if !self.sessions.may(at.tx, inside, remote, mapping.identity(), now) {
                 return drop(FILTERED);
             }
         }
@@ -426,12 +366,12 @@ impl<E: Engine, F: Family> Napt<E, F> {
             if layers.proto == proto::TCP {
                 mapping.state = mapping.state.back(tcp_flags(packet.data(), &layers));
             }
-            let change = mapping.change.back(address, port);
+            let (external, change) = (mapping.change().address, mapping.change().back(address, port));
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
                 && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
             {
-                self.fragments.remember(at.tx, key, mapping.change.address, address, now);
+                self.fragments.remember(at.tx, key, external, address, now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
                 return drop(UNTRANSLATABLE);
@@ -450,9 +390,11 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 }
 
+/// Return the flags of a TCP segment; none of any other packet.
 #[inline(always)]
 fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
-    frame.get(usize::from(layers.l4) + 13).copied().unwrap_or(0)
+    let flags = frame.get(usize::from(layers.l4) + 13).copied().unwrap_or(0);
+    if layers.proto == proto::TCP { flags } else { 0 }
 }
 
 impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
@@ -461,18 +403,25 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     #[inline(always)]
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E, F> {
         let (layers, frame) = (packet.layers(), packet.data());
-        if layers.net != F::NET {
-            return Plan::done(Verdict::Gate(at.gate));
-        }
         const WHOLE: u8 = Layers::PORTS | Layers::FRAGMENT | Layers::AUTHENTICATED;
-        let plain =
-            (layers.flags & WHOLE == Layers::PORTS) & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
-        match (F::addresses(frame, usize::from(layers.l3)), ports(frame, &layers)) {
+        let plain = (layers.net == F::NET)
+            & (layers.flags & WHOLE == Layers::PORTS)
+            & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
+        let request = match (F::addresses(frame, usize::from(layers.l3)), ports(frame, &layers)) {
             (Some(addresses), Some((sport, dport))) if plain && !F::is_local(addresses[0], addresses[1]) => {
-                self.plan(at, addresses, [sport, dport], layers.proto, Kind::Plain)
+                self.request(at.gate, addresses, [sport, dport], layers.proto, Kind::Plain)
             }
-            _ => self.plan_other(at, frame, &layers),
-        }
+            _ => self.read_other(at.gate, packet),
+        };
+        let Request { what, endpoint, kind, hairpin } = request;
+        let phase = match what {
+            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
+            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint)),
+            What::Later => Phase::Later,
+            What::Pass => Phase::Done(Verdict::Gate(at.gate)),
+            What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
+        };
+        Plan { phase, kind, hairpin, special: !plain | hairpin | self.sessions.filter() }
     }
 
     #[inline(always)]

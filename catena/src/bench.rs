@@ -1,0 +1,63 @@
+//! `catena bench report`: tables and plots from benchmark results, and the comparison of two revisions.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use catena_bench::{Record, record, report};
+
+use crate::Failure;
+use crate::arguments::{BenchCommand, ReportOptions};
+
+/// Do what a bench subcommand asks for.
+///
+/// # Errors
+/// When results cannot be read.
+pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
+    let BenchCommand::Report(options) = command;
+    let records = read(options)?;
+    if let Some(revision) = &options.compare {
+        let mut before = Vec::new();
+        for path in &options.files {
+            before.extend(parse(&at_revision(revision, path)?, &format!("{revision}:{}", path.display()))?);
+        }
+        print!("{}", report::compare(&before, &records));
+    } else {
+        print!("{}", report::table(&records));
+    }
+    if let Some(picture) = &options.plot {
+        let unit = records.first().map_or("", |record| &record.unit);
+        let of_unit: Vec<Record> = records.iter().filter(|r| r.unit == unit).cloned().collect();
+        std::fs::write(picture, report::plot(&of_unit, unit))
+            .map_err(|error| format!("{}: {error}", picture.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(options: &ReportOptions) -> Result<Vec<Record>, Failure> {
+    let mut records = Vec::new();
+    for path in &options.files {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{name}: {error}; `make bench` measures and writes it"))?;
+        records.extend(parse(&text, &name)?);
+    }
+    if let Some(unit) = &options.unit {
+        records.retain(|record| record.unit == *unit);
+    }
+    Ok(records)
+}
+
+fn parse(text: &str, name: &str) -> Result<Vec<Record>, Failure> {
+    record::parse(text).map_err(|error| Failure(format!("{name}: {error}")))
+}
+
+/// Return a file's text as it was at a revision.
+fn at_revision(revision: &str, path: &Path) -> Result<String, Failure> {
+    // A revision that looks like an option must not become one.
+    let object = format!("{revision}:./{}", path.display());
+    let output = Command::new("git").args(["show", "--end-of-options", &object]).output()?;
+    if !output.status.success() {
+        return Err(format!("git show {object}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

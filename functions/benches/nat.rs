@@ -1,0 +1,294 @@
+//! NAT in cycles per packet: 64-byte packets from memory, over 10,000 and 1,000,000 flows, beside twins written
+//! out by hand: the same look-up and rewriting without engine, plans and steps.
+//!
+//! `cargo bench -p catena-functions --bench nat [-- PACKETS]`; a row is the median and the least of many short
+//! rounds, so that a busy machine shows.
+
+use std::hint::black_box;
+
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::clock::cycles;
+use catena_dataplane::module::Verdict;
+use catena_dataplane::{Context, Module};
+use catena_functions::config::{Args, Value};
+use catena_functions::{Build, nat};
+use catena_packet::wire::number::proto;
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
+use catena_packet::{BATCH, Batch, Depot, DepotHandle};
+use catena_state::{Engine, FlowMap, Local, Share};
+
+const SIZE: usize = 64;
+/// Batches in a round.
+const ROUND: usize = 256;
+const START: u64 = 1_600_000_000_000_000_000;
+
+/// Makes the packets of `flows` flows in turn: hosts of 16 ports each, every fourth flow TCP.
+struct Source {
+    frames: Vec<[u8; SIZE]>,
+    next: usize,
+}
+
+impl Source {
+    fn new(flows: usize, v6: bool) -> Self {
+        let mut frames: Vec<_> = (0..flows).map(|i| if v6 { frame6(i) } else { frame4(i) }).collect();
+        // Neighbours in time are no neighbours in memory.
+        let mut state = 1u64;
+        for i in (1..flows).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            frames.swap(i, (state >> 33) as usize % (i + 1));
+        }
+        Source { frames, next: 0 }
+    }
+
+    #[inline(always)]
+    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) {
+        cx.pool().take_batch(batch, BATCH, SIZE);
+        for packet in batch.iter_mut() {
+            packet.data_mut().copy_from_slice(&self.frames[self.next]);
+            packet.meta_mut().arrival = START;
+            self.next = if self.next + 1 == self.frames.len() { 0 } else { self.next + 1 };
+        }
+    }
+}
+
+fn ports(flow: usize) -> [u8; 4] {
+    let port = 20_000 + (flow % 16) as u16;
+    [(port >> 8) as u8, port as u8, 0, 53]
+}
+
+fn upper(flow: usize, room: usize) -> (u8, Vec<u8>) {
+    let mut bytes = vec![0; room];
+    bytes[..4].copy_from_slice(&ports(flow));
+    if flow.is_multiple_of(4) && room >= 20 {
+        bytes[12..14].copy_from_slice(&[0x50, 0x10]);
+        return (proto::TCP, bytes);
+    }
+    bytes[4..6].copy_from_slice(&(room as u16).to_be_bytes());
+    bytes[6..8].copy_from_slice(&[0x12, 0x34]);
+    (proto::UDP, bytes)
+}
+
+fn frame4(flow: usize) -> [u8; SIZE] {
+    let mut frame = [0; SIZE];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    let mut packet = ipv4::Packet::new_unchecked(&mut frame[14..]);
+    let (number, bytes) = upper(flow, SIZE - 34);
+    packet.set_header_len(20);
+    packet.set_total_len(SIZE as u16 - 14);
+    packet.set_ttl(64);
+    packet.set_proto(number);
+    packet.set_src((0x0a00_0000 + (flow / 16) as u32).into());
+    packet.set_dst([192, 0, 2, 1].into());
+    packet.payload_mut().copy_from_slice(&bytes);
+    packet.fill_checksum();
+    frame
+}
+
+fn frame6(flow: usize) -> [u8; SIZE] {
+    let mut frame = [0; SIZE];
+    frame[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+    let (number, bytes) = upper(flow, SIZE - 54);
+    frame[18..22].copy_from_slice(&[0, bytes.len() as u8, number, 64]);
+    frame[22..26].copy_from_slice(&[0x20, 1, 0x0d, 0xb8]);
+    frame[34..38].copy_from_slice(&((flow / 16) as u32).to_be_bytes());
+    frame[38..42].copy_from_slice(&[0x20, 1, 0x0d, 0xb9]);
+    frame[54..].copy_from_slice(&bytes);
+    frame
+}
+
+/// Run rounds and print the row: median and least cycles per packet, without the first pass over all flows.
+fn measure(
+    name: &str,
+    source: &mut Source,
+    cx: &mut Context,
+    packets: usize,
+    mut work: impl FnMut(&mut Context, &mut Batch),
+) {
+    let mut batch = Batch::new();
+    let mut rounds = Vec::new();
+    let first = source.frames.len().div_ceil(ROUND * BATCH) + 1;
+    for round in 0..first + packets.div_ceil(ROUND * BATCH) {
+        let start = cycles();
+        for _ in 0..ROUND {
+            source.pull(cx, &mut batch);
+            work(cx, &mut batch);
+            assert_eq!(batch.len(), BATCH, "nothing is dropped");
+            cx.pool().put_batch(&mut batch);
+        }
+        if round >= first {
+            rounds.push((cycles() - start) as f64 / (ROUND * BATCH) as f64);
+        }
+    }
+    rounds.sort_by(f64::total_cmp);
+    println!("{name:<40} {:>7.1} {:>7.1}", rounds[rounds.len() / 2], rounds[0]);
+}
+
+fn nat(pool: &str, length: u8) -> Box<dyn Module> {
+    let address = pool.parse().expect("an address");
+    let args = Args::default().with("pool", Value::Prefix(address, length)).with("block", Value::Integer(16));
+    let mut attributes = Attributes::default();
+    let mut build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+    (nat::DESCRIPTOR.build)(&args, &mut build).expect("the arguments are good")
+}
+
+/// What a mapping is, written by hand.
+#[derive(Clone, Copy, Default)]
+struct Mapping {
+    last: u64,
+    address: u32,
+    port: u16,
+    address_sum: u16,
+    upper_sum: u16,
+    state: u8,
+}
+
+/// The rest of a NAT, written by hand: time, timeouts, counters, ports in turn.
+struct Twin {
+    timeouts: [u64; 8],
+    pool: (u32, u32),
+    now: u64,
+    next: u32,
+    packets: u64,
+    tcp_packets: u64,
+}
+
+impl Twin {
+    fn new() -> Self {
+        let pool = (0xc633_6400, 0xc633_64ff);
+        Twin { timeouts: [300_000_000_000; 8], pool, now: 0, next: 0, packets: 0, tcp_packets: 0 }
+    }
+
+    fn map(&mut self, key: u64, now: u64) -> Mapping {
+        let (src, sport) = ((key >> 32) as u32, (key >> 8) as u16);
+        let (address, port) = (0xc633_6400 + self.next / 64_000, 1024 + (self.next % 64_000) as u16);
+        self.next += 1;
+        let change =
+            |old: u32, new: u32| checksum::add(!checksum::sum(&old.to_be_bytes()), checksum::sum(&new.to_be_bytes()));
+        let address_sum = change(src, address);
+        let upper_sum = checksum::add(address_sum, checksum::add(!sport, port));
+        Mapping { last: now, address, port, address_sum, upper_sum, state: 0 }
+    }
+
+    #[inline(always)]
+    fn rewrite(&mut self, packet: &mut catena_packet::Packet, mapping: &mut Mapping, now: u64) {
+        let layers = packet.layers();
+        self.now = self.now.max(now);
+        let now = self.now;
+        assert!(now - mapping.last < self.timeouts[usize::from(mapping.state & 7)]);
+        mapping.last = now;
+        let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
+        let frame = packet.data_mut();
+        let dst = u32::from_be_bytes([frame[l3 + 16], frame[l3 + 17], frame[l3 + 18], frame[l3 + 19]]);
+        assert!(dst < self.pool.0 || dst > self.pool.1, "no hairpins here");
+        let is_tcp = layers.proto == proto::TCP;
+        if is_tcp && frame[l4 + 13] & 7 != 0 {
+            mapping.state = 4;
+        }
+        let place = l4 + if is_tcp { 16 } else { 6 };
+        let old = u16::from_be_bytes([frame[place], frame[place + 1]]);
+        let mut new = !checksum::add(!old, mapping.upper_sum);
+        if !is_tcp {
+            new = if old == 0 { 0 } else { checksum::udp_nonzero(new) };
+        }
+        frame[place..place + 2].copy_from_slice(&new.to_be_bytes());
+        frame[l4..l4 + 2].copy_from_slice(&mapping.port.to_be_bytes());
+        let old = u16::from_be_bytes([frame[l3 + 10], frame[l3 + 11]]);
+        frame[l3 + 10..l3 + 12].copy_from_slice(&(!checksum::add(!old, mapping.address_sum)).to_be_bytes());
+        frame[l3 + 12..l3 + 16].copy_from_slice(&mapping.address.to_be_bytes());
+        self.packets += 1;
+        self.tcp_packets += u64::from(is_tcp);
+    }
+}
+
+#[inline(always)]
+fn read_key(packet: &catena_packet::Packet) -> u64 {
+    let (layers, frame) = (packet.layers(), packet.data());
+    assert!(layers.net == Net::Ipv4 && layers.flags & (Layers::PORTS | Layers::FRAGMENT) == Layers::PORTS);
+    let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
+    let src = u32::from_be_bytes([frame[l3 + 12], frame[l3 + 13], frame[l3 + 14], frame[l3 + 15]]);
+    let sport = u16::from_be_bytes([frame[l4], frame[l4 + 1]]);
+    u64::from(src) << 32 | u64::from(sport) << 8 | u64::from(layers.proto)
+}
+
+/// A table as one would write it for a benchmark: open addressing, never full, never growing.
+struct Table {
+    seed: Seed,
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Slot {
+    key: u64,
+    mapping: Mapping,
+}
+
+fn main() {
+    let packets = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(8_000_000);
+    let depot: DepotHandle = Depot::map(4096, 0).expect("there is memory for packets");
+    let cx = &mut Context::new(&depot, 1);
+    cx.set_now(START);
+    println!("{:<40} {:>7} {:>7}   cycles per packet, 64 bytes", "", "median", "least");
+    for flows in [10_000, 1_000_000] {
+        let source = &mut Source::new(flows, false);
+        measure(&format!("{flows} flows: source -> sink"), source, cx, packets, |_, _| {});
+        measure(&format!("{flows} flows: source -> parse -> sink"), source, cx, packets, |cx, batch| cx.parse(batch));
+        let mut module = nat("198.51.100.0", 24);
+        measure(&format!("{flows} flows: NAT"), source, cx, packets, |cx, batch| module.process(cx, batch));
+
+        let mut twin = Twin::new();
+        let mut map = Local::new(Seed::from_number(1), Share::WHOLE).flow_map::<u64, Mapping>("mappings", 1 << 21);
+        measure(&format!("{flows} flows: twin, same map"), source, cx, packets, |cx, batch| {
+            cx.parse(batch);
+            let mut tickets = [map.want((), 0); BATCH];
+            for (packet, ticket) in batch.iter().zip(&mut tickets) {
+                *ticket = map.want((), read_key(packet));
+            }
+            tickets.iter_mut().for_each(|ticket| map.warm(ticket));
+            cx.decide(batch, |i, packet| {
+                let now = packet.meta().arrival;
+                if map.get((), &tickets[i]).is_none() {
+                    let mapping = twin.map(read_key(packet), now);
+                    map.insert((), &tickets[i], mapping).expect("the map is large enough");
+                }
+                if let Some(mapping) = map.get((), &tickets[i]) {
+                    twin.rewrite(packet, mapping, now);
+                }
+                Verdict::Gate(0)
+            });
+        });
+
+        let mut twin = Twin::new();
+        let slots = vec![Slot::default(); (2 * flows).next_power_of_two()];
+        let mut table = Table { seed: Seed::from_number(1), slots };
+        let mask = table.slots.len() - 1;
+        measure(&format!("{flows} flows: twin, plain table"), source, cx, packets, |cx, batch| {
+            cx.parse(batch);
+            let mut asked = [(0u64, 0usize); BATCH];
+            for (packet, asked) in batch.iter().zip(&mut asked) {
+                let key = read_key(packet);
+                let place = table.seed.hash2([key, 0]) as usize & mask;
+                catena_packet::buffer::prefetch(&raw const table.slots[place]);
+                *asked = (key, place);
+            }
+            cx.decide(batch, |i, packet| {
+                let (key, mut place) = asked[i];
+                let now = packet.meta().arrival;
+                while table.slots[place].key != key {
+                    if table.slots[place].key == 0 {
+                        table.slots[place] = Slot { key, mapping: twin.map(key, now) };
+                        break;
+                    }
+                    place = (place + 1) & mask;
+                }
+                twin.rewrite(packet, &mut table.slots[place].mapping, now);
+                Verdict::Gate(0)
+            });
+        });
+        black_box((twin.packets, twin.tcp_packets));
+
+        let source = &mut Source::new(flows, true);
+        let mut module = nat("2001:db8::", 56);
+        measure(&format!("{flows} flows: NAT, IPv6"), source, cx, packets, |cx, batch| module.process(cx, batch));
+    }
+}

@@ -1,0 +1,177 @@
+//! The function, in its two steps.
+
+use catena_dataplane::Reason;
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_state::{Engine, FlowMap, Full};
+
+use super::key::{Key, Per};
+use super::promise::Promise;
+use super::{Bucket, Rate};
+use crate::config::{ArgError, Args};
+use crate::function::{At, Function, Step};
+
+const OVER: Reason = Reason(0);
+const LONGER: Reason = Reason(1);
+const NO_ROOM: Reason = Reason(2);
+
+/// The output gate of packets over the rate, on the way out; on the way back it is the next one.
+const EXCEED: u16 = 2;
+
+/// The most keys that `max_keys` may ask for.
+const MOST_KEYS: u64 = 1 << 24;
+
+/// Places looked at for buckets to forget: after every batch, every millisecond (a million keys in two seconds),
+/// and for a key that finds no room.
+const SWEEP: usize = 4;
+const SWEEP_TICK: usize = 512;
+const SWEEP_FULL: usize = 16;
+
+/// Token buckets by key.
+pub struct Limiter<E: Engine> {
+    per: Per,
+    in_bytes: bool,
+    /// Whether packets over the rate leave by [`EXCEED`].
+    marks: bool,
+    narrow: Buckets<E, [u64; 2]>,
+    wide: Buckets<E, [u64; 5]>,
+}
+
+/// Buckets by one kind of key.
+struct Buckets<E: Engine, K: catena_state::Key> {
+    map: E::FlowMap<K, Bucket>,
+    rate: Rate,
+}
+
+type Ticket<E, K> = <<E as Engine>::FlowMap<K, Bucket> as FlowMap<K, Bucket>>::Ticket;
+
+/// The packet's bucket to be.
+pub enum Plan<E: Engine> {
+    /// Of an IPv4 packet, or of the class.
+    Narrow(Ticket<E, [u64; 2]>),
+    /// Of an IPv6 packet.
+    Wide(Ticket<E, [u64; 5]>),
+    /// None: it passes.
+    Free,
+}
+
+impl<E: Engine> Clone for Plan<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Engine> Copy for Plan<E> {}
+
+impl<E: Engine> Limiter<E> {
+    /// Make the function from its arguments; `taken` are the values of `conformance` that some edge of the
+    /// chain selects.
+    ///
+    /// # Errors
+    /// A rate or burst of 0 or of the wrong measure, a burst too large, a number out of bounds.
+    pub fn new(engine: &mut E, args: &Args, taken: &[String]) -> Result<Self, ArgError> {
+        let (per, promise) = (Per::new(args)?, Promise::new(args)?);
+        let shared = promise.shared(engine.share(), per.within_source());
+        let [rate4, rate6] = shared.map_err(|error| ArgError::new("rate", error.to_string()))?;
+        let max_keys = args.integer("max_keys", 1 << 20, 1..=MOST_KEYS)? as usize;
+        // The class has two keys, one each way.
+        let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (max_keys, max_keys) };
+        Ok(Limiter {
+            per,
+            in_bytes: promise.in_bytes,
+            marks: taken.iter().any(|value| value == "exceed"),
+            narrow: Buckets { map: engine.flow_map("buckets4", keys4), rate: rate4 },
+            wide: Buckets { map: engine.flow_map("buckets6", keys6), rate: rate6 },
+        })
+    }
+}
+
+impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
+    /// Take `cost` from the ticket's bucket, a full one if there is none yet.
+    #[inline(always)]
+    fn take(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
+        let over = if self.rate.holds(cost) { OVER } else { LONGER };
+        if let Some(bucket) = self.map.get(at.tx, ticket) {
+            return if bucket.take(&self.rate, at.now, cost) { Ok(()) } else { Err(over) };
+        }
+        self.take_first(at, ticket, cost, over)
+    }
+
+    #[inline(never)]
+    fn take_first(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32, over: Reason) -> Result<(), Reason> {
+        let mut bucket = Bucket::default();
+        // What passes nothing leaves nothing behind.
+        if !bucket.take(&self.rate, at.now, cost) {
+            return Err(over);
+        }
+        if self.map.insert(at.tx, ticket, bucket).is_ok() {
+            return Ok(());
+        }
+        self.forget(SWEEP_FULL, at.now);
+        self.map.insert(at.tx, ticket, bucket).map_or_else(|Full| Err(NO_ROOM), |_| Ok(()))
+    }
+
+    /// Look at some places and take out the buckets that a new one stands for.
+    #[inline(always)]
+    fn forget(&mut self, places: usize, now: u64) {
+        if !self.map.is_empty() {
+            let rate = &self.rate;
+            self.map.sweep(places, |_, bucket| bucket.is_as_new(rate, now));
+        }
+    }
+}
+
+impl<E: Engine> Function<E> for Limiter<E> {
+    type Plan = Plan<E>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        match self.per.key(packet, at.gate) {
+            Key::Narrow(key) => Plan::Narrow(self.narrow.map.want(at.tx, key)),
+            Key::Wide(key) => Plan::Wide(self.wide.map.want(at.tx, key)),
+            Key::Free => Plan::Free,
+        }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E>) {
+        match plan {
+            Plan::Narrow(ticket) => self.narrow.map.warm(ticket),
+            Plan::Wide(ticket) => self.wide.map.warm(ticket),
+            Plan::Free => {}
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+        let cost = if self.in_bytes { packet.len() as u32 } else { 1 };
+        let taken = match &plan {
+            Plan::Narrow(ticket) => self.narrow.take(at, ticket, cost),
+            Plan::Wide(ticket) => self.wide.take(at, ticket, cost),
+            Plan::Free => Ok(()),
+        };
+        Step::Done(match taken {
+            Ok(()) => Verdict::Gate(at.gate),
+            Err(OVER | LONGER) if self.marks => Verdict::Gate(EXCEED + at.gate),
+            Err(reason) => Verdict::Drop(reason),
+        })
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        let places = if idle { SWEEP_TICK } else { SWEEP };
+        self.narrow.forget(places, now);
+        self.wide.forget(places, now);
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        &["over the rate", "longer than the burst", "no room for another key"]
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell("keys", (self.narrow.map.len() + self.wide.map.len()) as u64);
+    }
+}
+
+#[cfg(test)]
+#[path = "limit_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! NAT against a NAT of hash maps that does nothing but keep the rules, under random traffic.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Value;
+use crate::testing::{Fate, Harness, SECOND, START, craft, describe};
+
+const FLAGS: [&str; 6] = ["S", "SA", "A", "FA", "R", "."];
+const PORTS: (u16, u16) = (1024, 1055);
+const BLOCK: u16 = 8;
+
+/// An endpoint: 0 for UDP, 1 for TCP, 2 for ICMP queries.
+type End = (usize, SocketAddr);
+
+#[derive(Clone, Debug)]
+struct Mapped {
+    external: SocketAddr,
+    last: u64,
+    timeout: u64,
+    established: bool,
+    closing: bool,
+    sent: HashSet<(IpAddr, u16)>,
+}
+
+/// The rules.
+struct Model {
+    limit: usize,
+    filtering: &'static str,
+    pool: Vec<IpAddr>,
+    now: u64,
+    map: HashMap<End, Mapped>,
+}
+
+impl Model {
+    fn expire(&mut self) {
+        let now = self.now;
+        self.map.retain(|_, m| now - m.last < m.timeout);
+    }
+
+    fn remote(&self, remote: SocketAddr, kind: usize) -> (IpAddr, u16) {
+        (remote.ip(), if self.filtering == "address_port" && kind < 2 { remote.port() } else { 0 })
+    }
+
+    fn block(external: SocketAddr) -> (IpAddr, u16) {
+        (external.ip(), (external.port() - PORTS.0) / BLOCK)
+    }
+
+    /// Why this host may be refused a port, if it may.
+    fn refused(&self, host: IpAddr) -> Option<&'static str> {
+        let own: Vec<SocketAddr> = self.map.iter().filter(|(e, _)| e.1.ip() == host).map(|(_, m)| m.external).collect();
+        if self.limit > 0 && own.len() >= self.limit {
+            return Some("host has as many ports as it may");
+        }
+        let own_blocks: HashSet<_> = own.iter().map(|e| Self::block(*e)).collect();
+        if own.len() < own_blocks.len() * usize::from(BLOCK) {
+            return None;
+        }
+        let used: HashSet<_> = self.map.values().map(|m| Self::block(m.external)).collect();
+        let count = (PORTS.1 - PORTS.0 + 1) / BLOCK;
+        let free = |address: &IpAddr| (0..count).any(|n| !used.contains(&(*address, n)));
+        let there_is = match own.first() {
+            Some(external) => free(&external.ip()),
+            None => self.pool.iter().any(free),
+        };
+        (!there_is).then_some("no port left")
+    }
+
+    fn track(mapped: &mut Mapped, kind: usize, flags: &str, outside: bool) {
+        if kind != 1 {
+            return;
+        }
+        if flags.contains(['F', 'R']) {
+            mapped.closing = true;
+            mapped.established = false;
+        } else if outside && flags.contains('A') && !mapped.closing {
+            mapped.established = true;
+        } else if !outside && flags.contains('S') {
+            mapped.closing = false;
+        }
+        mapped.timeout = if mapped.established { 7440 } else { 240 } * SECOND;
+    }
+}
+
+fn line((kind, src): End, dst: SocketAddr, flags: &str, reply: bool) -> String {
+    match kind {
+        0 => format!("udp {src} > {dst} len 3"),
+        1 => format!("tcp {src} > {dst} {flags}"),
+        _ if reply => format!("icmp {} > {} reply {}", src.ip(), dst.ip(), dst.port()),
+        _ => format!("icmp {} > {} echo {}", src.ip(), dst.ip(), src.port()),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    kind: usize,
+    host: u16,
+    port: u16,
+    remote: u16,
+    flags: usize,
+    inbound: bool,
+    wait: i64,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let wait = prop_oneof![8 => Just(0), 3 => 0..100i64, 1 => 100..9000i64, 1 => -50..0i64];
+    (0..3usize, 0..8u16, 0..14u16, 0..6u16, 0..6usize, prop::bool::weighted(0.4), wait).prop_map(
+        |(kind, host, port, remote, flags, inbound, wait)| Event { kind, host, port, remote, flags, inbound, wait },
+    )
+}
+
+fn address(v6: bool, net: u16, host: u16) -> IpAddr {
+    if v6 { IpAddr::from([0x2001, 0xdb8, net, 0, 0, 0, 0, host]) } else { IpAddr::from([10, net as u8, 0, host as u8]) }
+}
+
+fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
+    let pool: Vec<IpAddr> = (1..=3).map(|host| address(v6, 99, host)).collect();
+    let args = Args::default()
+        .with("pool", Value::AddressRange(pool[0], pool[2]))
+        .with("ports", Value::Range(PORTS.0.into(), PORTS.1.into()))
+        .with("block", Value::Integer(BLOCK.into()))
+        .with("max_per_host", Value::Integer(limit as i64))
+        .with("filtering", Value::Word(filtering.to_owned()));
+    let mut harness = Harness::of(&DESCRIPTOR, &args);
+    let before = harness.gauges();
+    let mut model = Model { limit, filtering, pool, now: 0, map: HashMap::new() };
+    let mut time = START;
+    for event in events {
+        time = time.saturating_add_signed(event.wait * SECOND as i64);
+        if time > model.now {
+            model.now = time;
+            model.expire();
+            harness.tick(time);
+        }
+        let now = model.now;
+        let (kind, flags) = (event.kind, FLAGS[event.flags]);
+        let remote = SocketAddr::new(address(v6, 50, event.remote / 2), 80 + event.remote % 2);
+        if event.inbound {
+            let external = SocketAddr::new(
+                *model.pool.get(usize::from(event.host) % 4).unwrap_or(&address(v6, 99, 4)),
+                PORTS.0 - 1 + event.port,
+            );
+            let (sent, allowed) = (line((kind, remote), external, flags, true), model.remote(remote, kind));
+            let fate = harness.send_one(1, time, &craft(&sent));
+            let filtering = model.filtering;
+            let found = model.map.iter_mut().find(|((k, _), m)| *k == kind && m.external == external);
+            let expected = match found {
+                None => Err("no mapping"),
+                Some((_, m)) if filtering != "independent" && !m.sent.contains(&allowed) => {
+                    Err("filtered: nothing was sent there")
+                }
+                Some((inside, m)) => {
+                    Model::track(m, kind, flags, true);
+                    Ok(line((kind, remote), inside.1, flags, true))
+                }
+            };
+            match (fate, expected) {
+                (Fate::Out(1, bytes), Ok(line)) => assert_eq!(describe(&bytes), line),
+                (Fate::Dropped(reason), Err(why)) => assert_eq!(reason, why, "{sent}"),
+                (fate, expected) => panic!("{sent}: expected {expected:?}, got {fate:?}"),
+            }
+            continue;
+        }
+        let inside = (kind, SocketAddr::new(address(v6, 0, event.host), 5000 + event.port));
+        let sent = line(inside, remote, flags, false);
+        let fate = harness.send_one(0, time, &craft(&sent));
+        let refused = if model.map.contains_key(&inside) { None } else { model.refused(inside.1.ip()) };
+        let bytes = match (fate, refused) {
+            (Fate::Out(0, bytes), None) => bytes,
+            (Fate::Dropped(reason), Some(why)) => {
+                assert_eq!(reason, why, "{sent}");
+                continue;
+            }
+            (fate, refused) => panic!("{sent}: expected refusal {refused:?}, got {fate:?}"),
+        };
+        let text = describe(&bytes);
+        if !model.map.contains_key(&inside) {
+            // Any external endpoint will do that is of the pool, unused, and on the host's address.
+            let words: Vec<&str> = text.split(' ').collect();
+            let external = match kind {
+                2 => SocketAddr::new(words[1].parse().unwrap(), words[5].parse().unwrap()),
+                _ => words[1].parse().unwrap(),
+            };
+            assert!(model.pool.contains(&external.ip()) && (PORTS.0..=PORTS.1).contains(&external.port()));
+            assert!(model.map.values().all(|m| m.external != external), "{external} serves two");
+            let same_host = |other: &End| other.1.ip() == inside.1.ip();
+            for (other, mapped) in &model.map {
+                assert!(!same_host(other) || mapped.external.ip() == external.ip(), "a host on two addresses");
+                let shared = Model::block(mapped.external) == Model::block(external);
+                assert!(!shared || same_host(other), "a block of two hosts");
+            }
+            let timeout = [300, 240, 60][kind] * SECOND;
+            let (established, closing) = (false, false);
+            let mapped = Mapped { external, last: now, timeout, established, closing, sent: HashSet::new() };
+            model.map.insert(inside, mapped);
+        }
+        let remembered = model.remote(remote, kind);
+        let mapped = model.map.get_mut(&inside).unwrap();
+        mapped.last = now;
+        mapped.sent.insert(remembered);
+        Model::track(mapped, kind, flags, false);
+        assert_eq!(text, line((kind, mapped.external), remote, flags, false));
+    }
+    assert_eq!(harness.gauges()["mappings"], model.map.len() as u64);
+    // All is given back in the end.
+    harness.tick(model.now + 8000 * SECOND);
+    let after = harness.gauges();
+    for gauge in ["mappings", "hosts", "free blocks"] {
+        assert_eq!(after[gauge], before[gauge], "{gauge}");
+    }
+    harness.end();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn keeps_the_rules(
+        events in prop::collection::vec(event(), 1..400),
+        v6: bool,
+        limit in prop_oneof![Just(0), 1..12usize],
+        filtering in prop::sample::select(vec!["independent", "address", "address_port"]),
+    ) {
+        check(&events, v6, limit, filtering);
+    }
+
+    #[test]
+    fn hostile_bytes_end_in_counted_drops(
+        frames in prop::collection::vec((0..5usize, prop::collection::vec((0..90usize, any::<u8>()), 0..4), 14..100usize, 0..2u16), 1..100),
+    ) {
+        let lines = [
+            "icmp 10.0.0.1 > 192.0.2.9 unreachable { udp 192.0.2.9:53 > 10.0.0.1:4000 len 40 }",
+            "tcp 10.0.0.1:4000 > 198.51.100.1:1024 S len 9",
+            "udp 10.0.0.1:4000 > 192.0.2.9:53 len 16 id 5 first",
+            "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 16 id 5 first",
+            "icmp 2001:db8:99::1 > 2001:db8::2 unreachable { udp [2001:db8::2]:53 > [2001:db8::1]:4000 len 4 }",
+        ];
+        let pool = ["198.51.100.0", "2001:db8:99::"].map(|a| Value::Prefix(a.parse().unwrap(), if a.contains(':') { 126 } else { 30 }));
+        let mut harness = Harness::of(&DESCRIPTOR, &Args::default().with("pool", Value::List(pool.into())));
+        let mut out = 0;
+        let count = frames.len();
+        for (which, changes, length, gate) in frames {
+            let mut frame = craft(lines[which]);
+            for (place, byte) in changes {
+                if let Some(slot) = frame.get_mut(place) {
+                    *slot = byte;
+                }
+            }
+            frame.truncate(length);
+            out += harness.send(gate, &[(START, frame)]).len();
+        }
+        prop_assert_eq!(count as u64, out as u64 + harness.drops().values().sum::<u64>());
+        harness.end();
+    }
+}

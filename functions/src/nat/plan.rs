@@ -1,0 +1,113 @@
+//! What *prepare* hands to *finish*: what was read of a packet, and the state that was asked for.
+
+use catena_dataplane::module::Verdict;
+use catena_state::{Engine, FlowMap, Pool, Ranking};
+
+use super::family::Family;
+use super::fragments;
+use super::mapping::Mapping;
+use super::rewrite::Side;
+use crate::function::Step;
+
+/// The promise of a mapping.
+pub type InsideTicket<E, F> =
+    <<E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>> as FlowMap<
+        <F as Family>::Endpoint,
+        Mapping<<F as Family>::Address>,
+    >>::Ticket;
+/// The promise of an inside endpoint.
+pub type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
+    <F as Family>::Endpoint,
+    <F as Family>::Endpoint,
+>>::Ticket;
+
+/// What comes next for a packet.
+pub enum Phase<E: Engine, F: Family> {
+    /// Nothing.
+    Done(Verdict),
+    /// From inside: its mapping.
+    Out(InsideTicket<E, F>),
+    /// There is none, and the host is new: an external address for it.
+    Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
+    /// A block of ports on the external address with this index.
+    Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
+    /// From outside: whose the external endpoint is.
+    In(ExternalTicket<E, F>),
+    /// The mapping of that one.
+    Back(InsideTicket<E, F>),
+    /// A later fragment.
+    Later,
+    /// What became of its first.
+    Part(fragments::Ticket<E, F>, Side),
+}
+
+/// What *prepare* found: the next phase, and what kind of packet it is.
+pub struct Plan<E: Engine, F: Family> {
+    /// What comes next.
+    pub phase: Phase<E, F>,
+    /// What the packet carries.
+    pub kind: Kind,
+    /// To one of our own external addresses: after the way out comes the way back.
+    pub hairpin: bool,
+    /// Whatever makes the way out more than rewriting: no whole TCP or UDP, a hairpin, a filter.
+    pub special: bool,
+}
+
+/// What *prepare* read.
+#[derive(Clone, Copy)]
+pub struct Request<F: Family> {
+    /// What to do with it.
+    pub what: What,
+    /// Inside endpoint of a packet from inside, external endpoint of a packet from outside.
+    pub endpoint: F::Endpoint,
+    /// What it carries.
+    pub kind: Kind,
+    /// Whether it goes to one of our own external addresses.
+    pub hairpin: bool,
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// From inside.
+    Out,
+    /// From outside.
+    In,
+    /// A later fragment.
+    Later,
+    /// Not ours.
+    Pass,
+    /// Cannot be translated.
+    Refuse,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Carries the port or identifier itself.
+    Plain,
+    /// The same, and further fragments follow.
+    FirstFragment,
+    /// An ICMP error.
+    Error,
+}
+
+impl<E: Engine, F: Family> Clone for Phase<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, F: Family> Copy for Phase<E, F> {}
+impl<E: Engine, F: Family> Clone for Plan<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, F: Family> Copy for Plan<E, F> {}
+
+impl<E: Engine, F: Family> Plan<E, F> {
+    /// Go on with another phase.
+    pub fn then(self, phase: Phase<E, F>) -> Step<Self> {
+        Step::Again(Plan { phase, ..self })
+    }
+}

@@ -1,0 +1,222 @@
+//! Native: runs a network function written in C, loaded from a shared object.
+//!
+//! # Configuration
+//!
+//! `Native(lib = "fw.so" [, args = {name: value, ...}] [, name = "symbol"] [, log = LEVEL])`
+//!
+//! - `lib`: the shared object. A relative path begins at the working directory (not at the chain file's folder, and
+//!   no search path is used).
+//! - `args`: what the function is given, by name; which there are, the function knows. Times reach it in ns, rates
+//!   in bits or packets per second, sizes in bytes, `file("x")` as what stands in the file. A name that the
+//!   function does not ask for is an error.
+//! - `name`: which function of a library with several: the symbol of its table (`catena_nf`).
+//! - `log`: which of its messages are shown: `error`, `warning`, `info` or `debug` (`info`). They go to the standard error,
+//!   at most 20 a second for each instance; how many more there were is said.
+//!
+//! # What it does
+//!
+//! The function gets batches of up to 32 packets with their header offsets and returns for each a way out or a
+//! reason to drop it. It may change bytes, make packets longer or shorter, set the mark, and keep state in maps and
+//! counters that Catena knows by name. How it is written stands in `include/catena/nf.h`, and nothing else is needed;
+//! `examples/native` has one.
+//!
+//! Packets leave by *ways*: `fw -> ...` leads on way 0, the normal one; `fw[1] -> ...` to `fw[7] -> ...` those that the
+//! function chooses. A packet for a way that no edge leads on leaves by way 0. Both directions of `<->` have
+//! the same ways.
+//!
+//! # What is checked
+//!
+//! When it is loaded: that the file is a shared object with all symbols resolved, that the symbol is a table of ABI
+//! version 1, built with structures that this Catena knows; that its texts are texts and its `process` is there;
+//! that its state objects are within bounds and their names unique; what it says of its arguments. For every packet:
+//! the verdict (else the packet is dropped: "function gave a bad verdict"), address and length ("function gave a
+//! wrong length"). Headers are parsed again after it, unless it declares that it never changes them. Calls with wrong
+//! handles, key or value sizes, or in the wrong phase are refused, counted as `mistakes`, and logged.
+//!
+//! # What is not
+//!
+//! A function in C is a part of Catena's process: no isolation protects Catena, other functions, or other
+//! tenants' packets from it. It can read and overwrite all memory of the process, crash it, never return, call the
+//! system with Catena's rights; loading it already runs its constructors, and `catena check` loads it. None of this can
+//! be checked. Load only what you would also link in: what is not trusted, or not written for this, belongs in a process of
+//! its own.
+//!
+//! Instances of several workers share nothing: a map that is keyed wider than by connection (say, by source
+//! address) then has an entry in each instance that meets it, and a warning says so.
+//!
+//! A library stays loaded until Catena ends; a new build of it is used by the next run.
+//!
+//! # Example
+//!
+//! ```text
+//! guard = Native(lib = "examples/native/build/synguard.so", args = {limit: 100, window: 1s})
+//! in -> guard -> out
+//! guard[1] -> Limiter(rate = 1Mbps) -> out
+//! ```
+//!
+//! # See also
+//!
+//! ACL, Limiter.
+
+mod abi;
+mod callback;
+mod instance;
+mod library;
+mod log;
+mod state;
+mod values;
+
+use std::io;
+
+use catena_dataplane::random::Random;
+use catena_dataplane::{Context, Module};
+use catena_packet::Batch;
+use catena_packet::wire::Seed;
+use catena_state::{Declaration, Local, Object, Scope, Share};
+
+use crate::config::{ArgError, Args, Kind, Param};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use instance::{Instance, Own};
+use log::{LEVELS, Log};
+use state::State;
+use values::Arguments;
+
+/// The values of the attribute `way`.
+const WAYS: &[&str] = &["0", "1", "2", "3", "4", "5", "6", "7"];
+/// The reasons behind a function's own.
+const OWN_REASONS: [&str; 2] = ["function gave a bad verdict", "function gave a wrong length"];
+
+/// What Native says about itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "Native",
+    summary: "runs a function written in C from a shared object",
+    source: include_str!("mod.rs"),
+    params: &[
+        Param { name: "lib", kind: Kind::Text, default: None, doc: "the shared object, from the working directory" },
+        Param { name: "args", kind: Kind::Record, default: Some("{}"), doc: "the function's own arguments" },
+        Param { name: "name", kind: Kind::Text, default: Some("\"catena_nf\""), doc: "the symbol of its table" },
+        Param { name: "log", kind: Kind::Word(LEVELS), default: Some("info"), doc: "which of its messages are shown" },
+    ],
+    attributes: &[Attribute {
+        name: "way",
+        values: WAYS,
+        method: Method::Port,
+        doc: "the way that the function chose; 0 is the normal one",
+    }],
+    state: &[],
+    affinity: Affinity::Scope(Scope::Connection),
+    returns: Returns::none,
+    owner: None,
+    build: |args, build| Ok(Box::new(Native::new(args, build)?)),
+};
+
+/// The module of a C function.
+pub struct Native {
+    instance: Instance,
+}
+
+impl Native {
+    /// Load the function and start an instance of it.
+    ///
+    /// # Errors
+    /// What is wrong with the library, or why the function refuses its arguments.
+    pub fn new(args: &Args, build: &Build<'_>) -> Result<Native, ArgError> {
+        let path = args.require("lib")?.as_text().ok_or_else(|| ArgError::new("lib", "expected a string"))?;
+        let symbol = args.text("name", "catena_nf");
+        let level = args.text("log", "info");
+        let most = LEVELS
+            .iter()
+            .position(|known| *known == level)
+            .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
+        let arguments = Arguments::read(args)?;
+        let function = library::load(path, symbol)?;
+        let own = Own {
+            packets: (std::ptr::null_mut(), 0),
+            starting: true,
+            arguments,
+            failure: None,
+            state: State::new(Local::new(build.seed, build.share)),
+            log: Log::new(most as u32),
+            random: Random::new(stream(&build.seed, build.share, function.name)),
+            mistakes: 0,
+        };
+        let taken = |way: &&str| build.taken.iter().any(|taken| taken == way);
+        let ways =
+            (0..).zip(WAYS).filter(|(way, name)| *way == 0 || taken(name)).fold(0, |bits, (way, _)| bits | 1 << way);
+        let mut instance = Instance::start(function, own, build.share, ways)
+            .map_err(|why| ArgError::new("args", format!("function `{}` does not start: {why}", function.name)))?;
+        let own = instance.own();
+        own.arguments.all_asked(function.name)?;
+        if build.share.count > 1 {
+            let apart = |d: &&Declaration| d.object == Object::FlowMap && !d.scope.is_per_flow();
+            for declaration in own.state.declarations().iter().filter(apart) {
+                let line = format!("`{}`: each of {} instances has its own", declaration.name, build.share.count);
+                own.log.add(1, 0, line.as_bytes());
+            }
+        }
+        Ok(Native { instance })
+    }
+
+    /// Return the function's name.
+    pub fn name(&self) -> &'static str {
+        self.instance.function().name
+    }
+
+    /// Return the state objects that the function declared.
+    pub fn state(&self) -> &[Declaration] {
+        self.instance.own_ref().state.declarations()
+    }
+
+    fn say(&mut self) {
+        let name = self.name();
+        let log = &mut self.instance.own().log;
+        if !log.is_silent() {
+            log.flush(name, &mut io::stderr().lock());
+        }
+    }
+}
+
+impl Module for Native {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        cx.parse(batch);
+        if batch.is_empty() {
+            return;
+        }
+        self.instance.process(cx, batch);
+        let gate = cx.gate();
+        cx.decide(batch, |i, packet| self.instance.verdict(i, gate, packet));
+    }
+
+    fn tick(&mut self, cx: &mut Context) {
+        self.instance.tick(cx.now());
+        self.say();
+    }
+
+    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+        let result = self.instance.finish(cx.now());
+        self.say();
+        result
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        self.instance.function().reasons
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        let own = self.instance.own_ref();
+        own.state.gauges(tell);
+        if own.mistakes > 0 {
+            tell("mistakes", own.mistakes);
+        }
+    }
+}
+
+/// Return what seeds the function's randomness: another one for every function and instance, from which the
+/// secret seed cannot be found.
+fn stream(seed: &Seed, share: Share, name: &str) -> u64 {
+    let start = seed.hash2([u64::from(share.index), name.len() as u64]);
+    name.bytes().fold(start, |state, byte| seed.hash2([state, u64::from(byte)]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,361 @@
+//! Small libraries are built by the C compiler of the machine, loaded, and given packets.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use catena_dataplane::attribute::Attributes;
+use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
+use catena_packet::wire::Seed;
+use catena_packet::{Batch, Depot, DepotHandle, Meta};
+use catena_state::{Object, Scope, Share};
+
+use super::Native;
+use crate::config::{ArgError, Args, Value};
+use crate::descriptor::Build;
+
+/// A library that was built for a test, and the folder that goes with it. Once loaded it needs no file.
+struct Library {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// Build one of the C files beside this one; `None`, with a message, where there is no C compiler.
+fn library(name: &str) -> Option<Library> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("{name}.so"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/native/test").join(format!("{name}.c"));
+    compile("cc", &["-std=c11"], &source, &path).then_some(Library { path, _folder: folder })
+}
+
+fn compile(compiler: &str, flags: &[&str], source: &Path, to: &Path) -> bool {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
+    let out = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I"])
+        .arg(include)
+        .args(flags)
+        .arg("-o")
+        .args([to, source])
+        .output();
+    match out {
+        Ok(out) => {
+            assert!(out.status.success(), "{compiler}: {}", String::from_utf8_lossy(&out.stderr));
+            true
+        }
+        Err(_) => {
+            eprintln!("skipped: there is no `{compiler}` here");
+            false
+        }
+    }
+}
+
+fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share: Share) -> Result<Native, ArgError> {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let mut args =
+        Args::default().with("lib", Value::Text(lib.to_str().unwrap().to_owned())).with("args", Value::Record(fields));
+    for (name, value) in more {
+        args = args.with(name, Value::Text((*value).to_owned()));
+    }
+    let taken = ["1".to_owned()];
+    let seed = Seed::from_number(1);
+    Native::new(&args, &Build { seed, share, attributes: &mut Attributes::default(), taken: &taken })
+}
+
+fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> String {
+    build(lib, fields, more, Share::WHOLE).err().expect("it must be refused").to_string()
+}
+
+/// Keeps what comes out: input index, metadata, bytes.
+#[derive(Default)]
+struct Exit(Vec<(u64, Meta, Vec<u8>)>);
+
+impl Module for Exit {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        self.0.extend(batch.iter().map(|packet| (packet.meta().clock, *packet.meta(), packet.data().to_vec())));
+        cx.pool().put_batch(batch);
+    }
+}
+
+/// A Native between gates 0 to 15.
+struct Bench {
+    graph: Graph,
+    native: NodeId,
+    exits: Vec<NodeId>,
+    cx: Context,
+    depot: DepotHandle,
+}
+
+/// What became of a packet.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Out { gate: u16, mark: u32, bytes: Vec<u8> },
+    Dropped(&'static str),
+}
+
+impl Bench {
+    fn new(native: Native) -> Self {
+        let depot = Depot::map(256, 0).unwrap();
+        let cx = Context::new(&depot, 1);
+        let mut graph = Graph::new();
+        let native = graph.add("native", Box::new(native));
+        let exits = (0..16).map(|gate| {
+            let exit = graph.add("exit", Box::<Exit>::default());
+            graph.connect(native, gate, exit);
+            exit
+        });
+        let exits = exits.collect();
+        Bench { graph, native, exits, cx, depot }
+    }
+
+    fn probe(fields: &[(&str, Value)]) -> Option<Self> {
+        Some(Bench::new(build(&library("probe")?.path, fields, &[("log", "warning")], Share::WHOLE).unwrap()))
+    }
+
+    /// Send packets into a gate together; returns their fates in order.
+    fn send(&mut self, gate: u16, frames: &[Vec<u8>]) -> Vec<Fate> {
+        let mut fates: Vec<Option<Fate>> = frames.iter().map(|_| None).collect();
+        let before = self.drops();
+        let mut batch = Batch::new();
+        for (i, frame) in frames.iter().enumerate() {
+            let mut packet = self.cx.pool().take(frame.len()).unwrap();
+            packet.fill(frame);
+            packet.meta_mut().clock = i as u64;
+            batch.push(packet);
+        }
+        self.cx.set_now(1_000_000_000);
+        self.graph.run(&mut self.cx, Inlet { node: self.native, gate }, &mut batch);
+        for (&exit, gate) in self.exits.iter().zip(0..) {
+            for (i, meta, bytes) in self.graph.module_mut::<Exit>(exit).unwrap().0.drain(..) {
+                fates[i as usize] = Some(Fate::Out { gate, mark: meta.mark, bytes });
+            }
+        }
+        let mut dropped = self.drops();
+        for (reason, count) in &mut dropped {
+            *count -= before.iter().find(|(r, _)| r == reason).map_or(0, |(_, c)| *c);
+        }
+        let reasons = dropped.iter().flat_map(|&(reason, count)| std::iter::repeat_n(reason, count as usize));
+        let mut reasons: Vec<_> = reasons.collect();
+        let fates = fates.into_iter().map(|fate| fate.unwrap_or_else(|| Fate::Dropped(reasons.pop().unwrap())));
+        fates.collect()
+    }
+
+    fn one(&mut self, gate: u16, what: u8) -> Fate {
+        self.send(gate, &[packet(what, 1)]).pop().unwrap()
+    }
+
+    fn mark(&mut self, what: u8, source: u8) -> u32 {
+        match self.send(0, &[packet(what, source)]).pop() {
+            Some(Fate::Out { gate: 0, mark, .. }) => mark,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn drops(&self) -> Vec<(&'static str, u64)> {
+        let nodes = self.graph.nodes();
+        let (_, info) = nodes.into_iter().find(|(id, _)| *id == self.native).unwrap();
+        info.counters.drops.iter().map(|(reason, count)| (reason.text(info.reasons), count)).collect()
+    }
+
+    fn gauge(&self, name: &str) -> Option<u64> {
+        let mut found = None;
+        self.graph.gauges(&mut |_, gauge, value| found = found.or((gauge == name).then_some(value)));
+        found
+    }
+
+    /// Let it finish; every buffer must be back.
+    fn end(mut self) -> Vec<String> {
+        self.graph.tick(&mut self.cx);
+        let failed = self.graph.finish(&mut self.cx).into_iter().map(|(_, why)| why).collect();
+        let Bench { graph, cx, depot, .. } = self;
+        drop((graph, cx));
+        assert!(depot.all_home());
+        failed
+    }
+}
+
+/// A UDP packet from 10.0.0.`source` whose payload is `what` and three more bytes.
+fn packet(what: u8, source: u8) -> Vec<u8> {
+    let mut bytes = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0".to_vec();
+    bytes.extend([0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 192, 0, 2, 1]);
+    bytes.extend([0x12, 0x34, 0, 53, 0, 12, 0, 0]);
+    bytes.extend([what, 1, 2, 3]);
+    bytes
+}
+
+fn passed(gate: u16, mark: u32, what: u8) -> Fate {
+    Fate::Out { gate, mark, bytes: packet(what, 1) }
+}
+
+#[test]
+fn verdicts_lead_out_or_drop() {
+    let Some(mut bench) = Bench::probe(&[("number", Value::Integer(5))]) else { return };
+    assert_eq!(bench.one(0, b'-'), passed(0, 5, b'-'));
+    assert_eq!(bench.one(1, b'-'), passed(1, 5, b'-'));
+    assert_eq!(bench.one(0, b'd'), Fate::Dropped("asked for"));
+    // Way 1 is led on by the chain, way 2 is not.
+    assert_eq!(bench.one(0, b'w'), passed(2, 0, b'w'));
+    assert_eq!(bench.one(1, b'w'), passed(3, 0, b'w'));
+    assert_eq!(bench.one(0, b'W'), passed(0, 0, b'W'));
+    assert_eq!(bench.one(1, b'W'), passed(1, 0, b'W'));
+    // A batch of all kinds stays in order.
+    let frames: Vec<_> = b"-d-w-d".iter().map(|what| packet(*what, 1)).collect();
+    let fates = bench.send(0, &frames);
+    let out = |fate: &Fate| matches!(fate, Fate::Out { .. });
+    assert_eq!(fates.iter().map(out).collect::<Vec<_>>(), [true, false, true, true, true, false]);
+    assert_eq!((bench.gauge("packets[0]"), bench.gauge("packets[1]")), (Some(10), Some(3)));
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn a_lying_verdict_drops_the_packet() {
+    let Some(mut bench) = Bench::probe(&[]) else { return };
+    for what in [b'b', b'B', b'm'] {
+        assert_eq!(bench.one(0, what), Fate::Dropped("function gave a bad verdict"), "{}", what as char);
+    }
+    for what in [b'l', b'p'] {
+        assert_eq!(bench.one(0, what), Fate::Dropped("function gave a wrong length"), "{}", what as char);
+    }
+    assert_eq!(bench.one(0, b'-'), passed(0, 7, b'-'));
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn packets_grow_and_shrink_within_their_room() {
+    let Some(mut bench) = Bench::probe(&[]) else { return };
+    let original = packet(b'f', 1);
+    let mut tagged = original[..12].to_vec();
+    tagged.extend([0x81, 0, 0, 5]);
+    tagged.extend(&original[12..]);
+    assert_eq!(bench.one(0, b'f'), Fate::Out { gate: 0, mark: 0, bytes: tagged });
+    assert_eq!(bench.one(0, b'F'), passed(0, 1, b'F'));
+    assert_eq!(bench.one(0, b'e'), passed(0, 1, b'e'));
+    let bytes = packet(b's', 1)[4..].to_vec();
+    assert_eq!(bench.one(0, b's'), Fate::Out { gate: 0, mark: 0, bytes });
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn state_is_kept_bounded_and_swept() {
+    let Some(mut bench) = Bench::probe(&[]) else { return };
+    assert_eq!((1..=3).map(|source| bench.mark(b'c', source)).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(bench.mark(b'c', 4), 99, "there is room for three");
+    assert_eq!((bench.mark(b'c', 2), bench.mark(b'c', 2)), (2, 3));
+    assert_eq!(bench.gauge("seen"), Some(3));
+    // Three places looked at, three look-ups during the sweep refused, two entries left.
+    assert_eq!(bench.mark(b'v', 1), 3 | 3 << 8 | 2 << 16);
+    assert_eq!((bench.gauge("seen"), bench.gauge("mistakes")), (Some(2), Some(3)));
+    assert_eq!(bench.mark(b'c', 2), 1);
+    let native: &mut Native = bench.graph.module_mut(bench.native).unwrap();
+    let declared: Vec<_> = native.state().iter().map(|d| (d.name, d.object, d.scope)).collect();
+    assert_eq!(declared, [("seen", Object::FlowMap, Scope::Source), ("packets", Object::Counters, Scope::Global)]);
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn mistakes_are_refused_and_counted() {
+    let Some(mut bench) = Bench::probe(&[]) else { return };
+    assert_eq!(bench.mark(b'x', 1), 8);
+    assert_eq!(bench.gauge("mistakes"), Some(9));
+    assert_eq!(bench.one(0, b'-'), passed(0, 7, b'-'));
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn randomness_repeats() {
+    let Some(mut bench) = Bench::probe(&[]) else { return };
+    let Some(mut again) = Bench::probe(&[]) else { return };
+    let draws: Vec<_> = (0..4).map(|_| bench.mark(b'r', 1)).collect();
+    assert_eq!((0..4).map(|_| again.mark(b'r', 1)).collect::<Vec<_>>(), draws);
+    assert!(draws[0] != draws[1]);
+}
+
+#[test]
+fn finish_tells_what_failed() {
+    let Some(mut bench) = Bench::probe(&[("finish", Value::Bool(true))]) else { return };
+    bench.one(0, b'-');
+    assert_eq!(bench.end(), ["nothing could be written after 1 packets"]);
+}
+
+#[test]
+fn init_refuses_in_its_own_words() {
+    let Some(lib) = library("probe") else { return };
+    let text = |text: &str| Value::Text(text.to_owned());
+    for (field, value, message) in [
+        ("fail", text("read the rules"), "does not start: cannot read the rules"),
+        ("fail", text(""), "does not start: it gave no message"),
+        ("number", Value::Integer(0), "argument `number`: expected a whole number from 1 to 100, found `0`"),
+        ("number", text("5x"), "expected a whole number from 1 to 100, found `5x`"),
+        ("huge", Value::Bool(true), "`seen`: expected a capacity from 1 to 268435456, found 1099511627776"),
+        ("twice", Value::Bool(true), "state object `seen`: the name is taken by another one"),
+        ("nmber", Value::Integer(1), "has no argument `nmber` (it takes fail, number, finish, huge, twice)"),
+    ] {
+        let refusal = refusal(&lib.path, &[(field, value)], &[]);
+        assert!(refusal.starts_with("`args`: function `probe` ") && refusal.contains(message), "{refusal}");
+    }
+}
+
+#[test]
+fn what_is_no_function_is_named() {
+    let Some(lib) = library("probe") else { return };
+    for (symbol, message) in [
+        ("missing", "has no symbol `missing` (define the function with CATENA_NF(missing, ...), or say its symbol"),
+        ("version", "`version` was built for ABI version 7, wanted is version 1 (build it again"),
+        ("short_table", "the table `short_table` says it has 4 bytes, a table has 96"),
+        ("later", "was built with a later header: a packet has 72 bytes there, 64 here"),
+        ("no_table", "symbol `no_table` is not a function's table"),
+        ("no_process", "the table `no_process` has a null pointer as its process"),
+        ("no_name", "has a null pointer as its name"),
+        ("empty_name", "has an empty name"),
+        ("no_text", "has a text that is not UTF-8 as its name"),
+        ("long_name", "has a text of more than 63 bytes as its name"),
+        ("many_reasons", "has more than 100 drop reasons"),
+    ] {
+        let refusal = refusal(&lib.path, &[], &[("name", symbol)]);
+        assert!(refusal.starts_with("`lib`: ") && refusal.contains(message), "{symbol}: {refusal}");
+    }
+    assert!(refusal(&lib.path, &[], &[("log", "loud")]).contains("expected one of error, warning, info, debug"));
+}
+
+#[test]
+fn what_is_no_library_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = refusal(&folder.path().join("fw.so"), &[], &[]);
+    assert!(missing.contains("there is no file") && missing.contains("working directory"), "{missing}");
+    assert!(refusal(folder.path(), &[], &[]).contains("it is not a regular file"));
+    let text = folder.path().join("fw.so");
+    for content in ["", "\x7fELF but not really"] {
+        std::fs::write(&text, content).unwrap();
+        let refusal = refusal(&text, &[], &[]);
+        assert!(refusal.contains("is not a shared object") && refusal.contains("cc -O2 -shared -fPIC"), "{refusal}");
+    }
+    if let Some(lib) = library("unresolved") {
+        let refusal = refusal(&lib.path, &[], &[]);
+        assert!(refusal.contains("undefined symbol: there_is_no_such_function"), "{refusal}");
+    }
+}
+
+#[test]
+fn several_instances_are_warned_of_state_kept_apart() {
+    let Some(lib) = library("probe") else { return };
+    let share = Share { index: 1, count: 2 };
+    let mut native = build(&lib.path, &[], &[], share).unwrap();
+    let mut out = Vec::new();
+    native.instance.own().log.flush("probe", &mut out);
+    let out = String::from_utf8(out).unwrap();
+    assert_eq!(out, "catena: probe: warning: `seen`: each of 2 instances has its own\n");
+}
+
+/// The header is C11 and C++, without a warning, for both compilers where they are.
+#[test]
+fn the_header_is_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("x.so");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/native/test");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/native/synguard.c");
+    for compiler in ["cc", "gcc", "clang"] {
+        compile(compiler, &["-std=c11"], &tests.join("layout.c"), &to);
+        compile(compiler, &["-std=c11", "-O2"], &example, &to);
+    }
+    for compiler in ["g++", "clang++"] {
+        compile(compiler, &["-std=c++20"], &tests.join("pass.cc"), &to);
+    }
+}
