@@ -5,6 +5,7 @@
 //! place that lists them. A stateful function implements [`Function`], in two steps, and knows nothing of
 //! where its state lives; a stateless one is a module of the dataplane.
 
+pub mod acl;
 pub mod config;
 pub mod descriptor;
 pub mod function;

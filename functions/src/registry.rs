@@ -1,10 +1,12 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
-use crate::{ipv4fwd, lb, limiter, monitor, nat, native};
+use crate::{acl, ipv4fwd, lb, limiter, monitor, nat, native};
 
 /// Every function of the library, by name.
+#[rustfmt::skip]
 pub const FUNCTIONS: &[&Descriptor] = &[
+    &acl::DESCRIPTOR,
     &ipv4fwd::DESCRIPTOR,
     &lb::DESCRIPTOR,
     &limiter::DESCRIPTOR,

@@ -44,7 +44,7 @@ impl Prepared {
 
     fn share(case: &Case, share: Share) -> Result<Self, String> {
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
-        let mut pipeline = Pipeline::new(Time::Wall);
+        let mut pipeline = Pipeline::new(Time::Packets);
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
         let mut chain = Vec::new();
@@ -92,7 +92,6 @@ impl Prepared {
     fn run(&mut self, time: Duration) {
         let start = Instant::now();
         while start.elapsed() < time {
-            self.context.set_now(clock::system_now());
             for _ in 0..STEPS {
                 self.pipeline.step(&mut self.context);
             }

@@ -62,9 +62,26 @@ fn words<const N: usize>(bytes: &[u8]) -> [[u8; 8]; N] {
     words
 }
 
+/// Read a key of at most K words; bytes that are not there are zero. No length known only at run time goes into
+/// a call to copy bytes, which would cost more than the rest.
 #[inline(always)]
 fn key<const K: usize>(bytes: &[u8]) -> [u64; K] {
-    words::<K>(bytes).map(u64::from_ne_bytes)
+    let mut key = [0; K];
+    let (whole, rest) = bytes.as_chunks::<8>();
+    for (word, bytes) in key.iter_mut().zip(whole) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    if let Some(word) = key.get_mut(whole.len()) {
+        *word = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+            // Four bytes from the start, four to the end: where they overlap they are the same.
+            (Some(first), Some(last)) => {
+                let at = 8 * (rest.len() - 4);
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << at
+            }
+            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+    }
+    key
 }
 
 /// Keys that the engine hashes: made of bytes.
@@ -79,7 +96,7 @@ impl Bytes for u64 {
         key::<1>(bytes)[0]
     }
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-        then(&self.to_ne_bytes())
+        then(&self.to_le_bytes())
     }
 }
 
@@ -91,7 +108,7 @@ macro_rules! words_are_bytes {
                 key(bytes)
             }
             fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-                then(self.map(u64::to_ne_bytes).as_flattened())
+                then(self.map(u64::to_le_bytes).as_flattened())
             }
         }
     )*};
@@ -303,4 +320,57 @@ pub fn lasting(text: &str) -> &'static str {
     let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
     texts.insert(text);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_packet::wire::Seed;
+    use catena_state::Share;
+
+    /// Every size of a key and of a value there may be is kept exactly.
+    #[test]
+    fn keys_and_values_of_all_sizes() {
+        let mut state = State::new(Local::new(Seed::from_number(1), Share::WHOLE));
+        let bytes: Vec<u8> = (1..=VALUE).map(|n| (n * 37 % 251) as u8).collect();
+        let sizes = (1..=KEY).map(|k| (k, k * 6)).chain([(40, VALUE), (1, 1)]);
+        for (n, (k, v)) in sizes.enumerate() {
+            let handle = state.map(&format!("m{n}"), 0, 0, [k, v], 8).unwrap();
+            let (key, value) = (&bytes[..k as usize], &bytes[..v as usize]);
+            let map = state.maps[handle as usize - 1].map.as_mut().unwrap();
+            map.put(key, value).unwrap();
+            for i in 0..k as usize {
+                let mut other = key.to_vec();
+                other[i] ^= 1;
+                assert_eq!(map.get(&other), None, "byte {i} of {k}");
+            }
+            assert_eq!(map.get(key), Some(value));
+            let mut seen = 0;
+            map.sweep(8, &mut |at, kept| {
+                seen += usize::from((at, kept) == (key, value));
+                false
+            });
+            assert_eq!(seen, 1, "{k} {v}");
+            assert!(map.remove(key) && !map.remove(key) && map.len() == 0);
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused() {
+        let mut state = State::new(Local::new(Seed::from_number(1), Share::WHOLE));
+        for (sizes, entries) in
+            [([0, 1], 1), ([41, 1], 1), ([1, 0], 1), ([1, 257], 1), ([1, 1], 0), ([40, 256], ENTRIES)]
+        {
+            assert!(state.map("m", 0, 0, sizes, entries).is_err(), "{sizes:?} {entries}");
+        }
+        assert!(state.map("m", 6, 0, [1, 1], 1).is_err());
+        assert!(state.map("m", 0, 3, [1, 1], 1).is_err());
+        assert!(state.map("", 0, 0, [1, 1], 1).is_err());
+        assert!(state.counters("c", 0, 0, 0).is_err());
+        assert!(state.counters("c", 0, 0, COUNTERS + 1).is_err());
+        assert!((0..OBJECTS).all(|n| state.counters(&format!("c{n}"), 0, 0, 1).is_ok()));
+        assert!(state.counters("one more", 0, 0, 1).is_err());
+        assert!(!state.add(0, 0, 1) && !state.add(1, 1, 1) && state.add(1, 0, 2));
+        assert_eq!((state.read(1, 0), state.read(1, 1), state.read(65, 0)), (Some(2), None, None));
+    }
 }
