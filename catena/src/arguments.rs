@@ -26,6 +26,8 @@ pub enum Command {
     Show(ShowOptions),
     /// List the functions of the library, or show one's manual page
     Functions(FunctionsOptions),
+    /// Write the folder of a new function: code, manual, tests and benchmark, ready to build
+    New(NewOptions),
     /// Draw tables and plots from benchmark results
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -165,6 +167,22 @@ pub struct FunctionsOptions {
     /// As JSON: parameters, attributes and state objects of one or all functions
     #[arg(long)]
     pub json: bool,
+    /// Write the manual pages of all functions to this folder, as a part of the book
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "json"])]
+    pub book: Option<PathBuf>,
+    /// With --book: write nothing; fail if the pages there are not those that would be written
+    #[arg(long, requires = "book")]
+    pub check: bool,
+}
+
+/// Options of `new`.
+#[derive(Args, Debug)]
+pub struct NewOptions {
+    /// The function's name as chain files spell it, such as Normalizer
+    pub name: String,
+    /// Where Catena's source is
+    #[arg(long, value_name = "PATH", default_value = ".")]
+    pub dir: PathBuf,
 }
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {

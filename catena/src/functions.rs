@@ -8,13 +8,17 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::arguments::FunctionsOptions;
+use crate::book::book;
 use crate::table::Table;
 
-/// List the functions, or show one's manual page.
+/// List the functions, show one's manual page, or write all pages.
 ///
 /// # Errors
-/// When there is no function of the name.
+/// When there is no function of the name, or pages cannot be written or are not up to date.
 pub fn functions(options: &FunctionsOptions) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &options.book {
+        return book(folder, options.check).map(|()| ExitCode::SUCCESS);
+    }
     let chosen: Vec<&Descriptor> = match &options.name {
         None => registry::FUNCTIONS.to_vec(),
         Some(name) => vec![find(name)?],

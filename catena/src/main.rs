@@ -2,8 +2,10 @@
 
 mod arguments;
 mod bench;
+mod book;
 mod chain;
 mod functions;
+mod new;
 mod run;
 mod show;
 mod table;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Fmt(options) => chain::fmt(&options),
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
+        Command::New(options) => new::new(&options),
         Command::Bench(command) => bench::bench(&command),
     };
     match done {

@@ -1,0 +1,265 @@
+//! `catena new NAME`: the folder of a new function, ready to build and passing its tests.
+//!
+//! What is written is a small whole function (a packet quota per sender) to change step by step; "Your first
+//! function in an hour" in CONTRIBUTING.md goes on from there. All files are prepared before the first is
+//! written, and nothing that exists is written over.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use catena_functions::registry;
+
+use crate::Failure;
+use crate::arguments::NewOptions;
+
+const CODE: &str = include_str!("new/mod.rs.tmpl");
+const TESTS: &str = include_str!("new/tests.rs.tmpl");
+const BENCHMARK: &str = include_str!("new/bench.rs.tmpl");
+
+/// Longest name of a function, in letters.
+const LONGEST: usize = 32;
+/// Widest line of the code's layout.
+const WIDTH: usize = 120;
+
+/// Modules of the library that are no functions, and words that Rust keeps for itself (of those that begin with
+/// a capital letter in a function's name).
+const TAKEN: [&str; 51] = [
+    "abstract",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "config",
+    "const",
+    "continue",
+    "crate",
+    "descriptor",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "function",
+    "if",
+    "impl",
+    "in",
+    "let",
+    "line",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "pub",
+    "ref",
+    "registry",
+    "return",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "testing",
+    "trait",
+    "true",
+    "type",
+    "typeof",
+    "unsafe",
+    "use",
+    "where",
+];
+
+/// Write a new function's folder and register it.
+///
+/// # Errors
+/// When the name does not do, something of it exists, or the source is not there.
+pub fn new(options: &NewOptions) -> Result<ExitCode, Failure> {
+    let name = &*options.name;
+    let folder = folder_name(name)?;
+    let library = options.dir.join("functions");
+    if !library.join("src/registry.rs").is_file() {
+        return Err(format!(
+            "{}: there is no functions/src/registry.rs; run in Catena's source, or say --dir PATH",
+            options.dir.display()
+        )
+        .into());
+    }
+    let home = library.join("src").join(&folder);
+    let benchmark = library.join("benches").join(format!("{folder}.rs"));
+    for path in [&home, &benchmark] {
+        if path.exists() {
+            return Err(format!("{}: exists, and is not written over", path.display()).into());
+        }
+    }
+    let fill = |template: &str| template.replace("@Name@", name).replace("@name@", &folder);
+    let changed = [
+        changed(library.join("src/lib.rs"), |text| with_module(text, &folder))?,
+        changed(library.join("src/registry.rs"), |text| with_entry(text, &folder))?,
+        changed(library.join("Cargo.toml"), |text| with_benchmark(text, &folder))?,
+    ];
+    let made = [(home.join("mod.rs"), fill(CODE)), (home.join("tests.rs"), fill(TESTS)), (benchmark, fill(BENCHMARK))];
+    for (path, text) in made.iter().chain(&changed) {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+        }
+        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    made.iter().for_each(|(path, _)| println!("wrote   {}", path.display()));
+    changed.iter().for_each(|(path, _)| println!("changed {}", path.display()));
+    println!(
+        "
+{name} is a whole function: it lets the first packets of every sender pass. Make it yours, and try on the way:
+
+    cargo test -p catena-functions {folder}
+    cargo bench -p catena-functions --bench {folder}
+    cargo run -p catena -- functions {name}
+    cargo run -p catena -- functions --book docs/functions
+
+\"Your first function in an hour\" in CONTRIBUTING.md goes through it."
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Check a function's name and return that of its folder: `WebCache` lives in `web_cache`, `IPv6Fwd` in `ipv6fwd`.
+fn folder_name(name: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| Err(Failure(format!("`{name}` is no name for a function: {what}, such as Normalizer")));
+    if !name.starts_with(|c: char| c.is_ascii_uppercase()) || name.len() > LONGEST {
+        return wrong(&format!("expected a capital letter first and {LONGEST} letters at most"));
+    }
+    if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return wrong("expected letters and digits");
+    }
+    if let Some(known) = registry::FUNCTIONS.iter().find(|f| f.name.eq_ignore_ascii_case(name)) {
+        return Err(format!("the library has a function `{}` already", known.name).into());
+    }
+    let mut folder = String::new();
+    let mut before = 'A';
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && before.is_ascii_lowercase() {
+            folder.push('_');
+        }
+        folder.push(letter.to_ascii_lowercase());
+        before = letter;
+    }
+    if TAKEN.contains(&&*folder) {
+        return Err(
+            format!("`{name}` is no name for a function: `{folder}` means something else in Rust or here").into()
+        );
+    }
+    Ok(folder)
+}
+
+/// Read a file and change its text.
+fn changed(path: PathBuf, change: impl Fn(&str) -> Option<String>) -> Result<(PathBuf, String), Failure> {
+    let text = read(&path)?;
+    let changed = change(&text).ok_or_else(|| format!("{}: not laid out as expected", path.display()))?;
+    Ok((path, changed))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| Failure(format!("{}: {error}", path.display())))
+}
+
+/// Add a module to the list in `lib.rs`, which is in order.
+fn with_module(text: &str, folder: &str) -> Option<String> {
+    let line = format!("pub mod {folder};");
+    let modules: Vec<&str> = text.lines().filter(|l| l.starts_with("pub mod ")).collect();
+    let at = match modules.iter().find(|l| **l > &*line) {
+        Some(next) => place(text, next)?,
+        None => modules.last().and_then(|last| Some(place(text, last)? + last.len() + 1))?,
+    };
+    // A module's attribute stays with it.
+    let at = match text[..at].lines().last() {
+        Some(attribute) if attribute.starts_with("#[") => at - attribute.len() - 1,
+        _ => at,
+    };
+    Some(format!("{}{line}\n{}", &text[..at], &text[at..]))
+}
+
+/// Return where a line begins.
+fn place(text: &str, line: &str) -> Option<usize> {
+    Some(text.find(&format!("\n{line}\n"))? + 1)
+}
+
+/// Add a descriptor to the registry's list, laid out as `cargo fmt` would.
+fn with_entry(text: &str, folder: &str) -> Option<String> {
+    const OPENING: &str = "FUNCTIONS: &[&Descriptor] =";
+    let start = text.find(OPENING)? + OPENING.len();
+    let first = start + text[start..].find("&[")? + 2;
+    let end = first + text[first..].find("];")? + 2;
+    let entry = format!("&crate::{folder}::DESCRIPTOR");
+    let mut entries: Vec<&str> = text[first..end - 2].split(',').map(str::trim).filter(|e| !e.is_empty()).collect();
+    let module = |entry: &str| entry.trim_start_matches("&crate::").trim_start_matches('&').to_owned();
+    let at = entries.iter().position(|e| module(e) > module(&entry)).unwrap_or(entries.len());
+    entries.insert(at, &entry);
+    let line = format!("&[{}];", entries.join(", "));
+    let before = start - text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let list = if before + 1 + line.len() <= WIDTH {
+        format!(" {line}")
+    } else if 4 + line.len() <= WIDTH {
+        format!("\n    {line}")
+    } else {
+        format!(" &[\n    {},\n];", entries.join(",\n    "))
+    };
+    Some(format!("{}{list}{}", &text[..start], &text[end..]))
+}
+
+/// Add a benchmark to the manifest.
+fn with_benchmark(text: &str, folder: &str) -> Option<String> {
+    let name = format!("name = \"{folder}\"");
+    (!text.lines().any(|line| line == name))
+        .then(|| format!("{}\n\n[[bench]]\n{name}\nharness = false\n", text.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_folders() {
+        fn folder(name: &str) -> Result<String, String> {
+            folder_name(name).map_err(|Failure(message)| message)
+        }
+        for (name, expected) in [("Dns", "dns"), ("WebCache", "web_cache"), ("IPv6Fwd", "ipv6fwd"), ("IDS2", "ids2")] {
+            assert_eq!(folder(name), Ok(expected.to_owned()));
+        }
+        for name in ["", "dns", "Web-Cache", "Web/../Cache", "Wörter", "Match", "Testing", "4Over6", &"X".repeat(33)] {
+            assert!(folder(name).is_err(), "{name}");
+        }
+        for known in registry::FUNCTIONS {
+            let name = known.name.to_uppercase();
+            assert!(folder(&name).is_err_and(|message| message.contains("already")));
+        }
+    }
+
+    #[test]
+    fn the_lists_stay_in_order() {
+        let lib = "//! Doc.\n\npub mod acl;\npub mod nat;\n#[cfg(test)]\npub mod testing;\n\npub use nat::X;\n";
+        let ids = with_module(lib, "ids").expect("there is a list");
+        assert!(ids.contains("pub mod acl;\npub mod ids;\npub mod nat;\n"), "{ids}");
+        let nat64 = with_module(lib, "quota").expect("there is a list");
+        assert!(nat64.contains("pub mod nat;\npub mod quota;\n#[cfg(test)]\npub mod testing;\n"), "{nat64}");
+        let web = with_module(lib, "web").expect("there is a list");
+        assert!(web.contains("pub mod testing;\npub mod web;\n\npub use"), "{web}");
+
+        let one = "pub const FUNCTIONS: &[&Descriptor] = &[&acl::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n";
+        let two = with_entry(one, "ids").expect("there is a list");
+        assert!(two.ends_with("= &[&acl::DESCRIPTOR, &crate::ids::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n"), "{two}");
+        let two = with_entry(one, "intrusion_detection").expect("there is a list");
+        assert!(
+            two.contains("&[\n    &acl::DESCRIPTOR,\n    &crate::intrusion_detection::DESCRIPTOR,\n    &crate::nat::DESCRIPTOR,\n];"),
+            "{two}"
+        );
+        assert!(with_entry("pub const OTHERS: u8 = 1;", "ids").is_none());
+        assert!(with_benchmark("[[bench]]\nname = \"ids\"\n", "ids").is_none());
+    }
+}

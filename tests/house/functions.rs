@@ -1,0 +1,74 @@
+//! Every function of the library has all that belongs to one: a place in the registry, a manual with its
+//! sections, tests and a benchmark.
+
+use std::fs;
+
+use crate::files::{File, read, root, with_ending};
+use crate::none;
+
+/// What every manual has beside the first line: how it is configured, what it does, how it is used.
+const SECTIONS: [&str; 3] = ["Parameters", "Behaviour", "Example"];
+const LIBRARY: &str = "functions/src";
+
+/// The folders of the library, and for each whether it is a function's.
+fn folders() -> Vec<String> {
+    let entries = fs::read_dir(root().join(LIBRARY)).expect("the library is there");
+    let mut folders: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join("mod.rs").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "testing")
+        .collect();
+    folders.sort();
+    assert!(!folders.is_empty(), "{LIBRARY} has folders");
+    folders
+}
+
+/// Return the name that a function's descriptor gives.
+fn name(code: &str) -> Option<&str> {
+    let (_, descriptor) = code.split_once("Descriptor {\n")?;
+    let line = descriptor.lines().find(|line| line.trim_start().starts_with("name: \""))?;
+    line.split('"').nth(1)
+}
+
+fn missing(folder: &str, files: &[File]) -> Vec<String> {
+    let path = format!("{LIBRARY}/{folder}/mod.rs");
+    let code = read(&path);
+    let manual: Vec<&str> = code.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    let mut missing = Vec::new();
+    let mut need = |there: bool, what: String| {
+        if !there {
+            missing.push(what);
+        }
+    };
+    need(
+        read("functions/src/registry.rs").contains(&format!("{folder}::DESCRIPTOR")),
+        format!("{LIBRARY}/registry.rs: `{folder}::DESCRIPTOR` is not listed"),
+    );
+    match name(&code) {
+        None => need(false, format!("{path}: has no `DESCRIPTOR: Descriptor` with a name")),
+        Some(name) => need(
+            manual.first().is_some_and(|line| line.starts_with(name)),
+            format!("{path}: the manual does not begin with the function's name, `{name}`"),
+        ),
+    }
+    for section in SECTIONS {
+        let heading = format!("# {section}");
+        need(manual.contains(&&*heading), format!("{path}: the manual has no section `//! {heading}`"));
+    }
+    let prefix = format!("{LIBRARY}/{folder}/");
+    let tested = files.iter().any(|f| f.path.starts_with(&prefix) && f.text.contains("#[test]"));
+    need(tested, format!("{prefix}: there is no test"));
+    let benchmarks = read("functions/Cargo.toml");
+    let named = [format!("name = \"{folder}\""), format!("path = \"src/{folder}/")];
+    let measured = benchmarks.split("[[bench]]").skip(1).any(|bench| named.iter().any(|n| bench.contains(n)));
+    need(measured, format!("functions/Cargo.toml: there is no [[bench]] `{folder}`"));
+    missing
+}
+
+#[test]
+fn every_function_is_whole() {
+    let files = with_ending(&["rs"]);
+    let findings: Vec<String> = folders().iter().flat_map(|folder| missing(folder, &files)).collect();
+    none(&findings, "`catena new NAME` writes a folder that has all of it: compare.");
+}
