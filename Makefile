@@ -26,7 +26,7 @@ install = $(if $(strip $(call missing,$(1))),\
 .PHONY: run build test lint bench docs native fuzz deny clean needs
 
 run: build
-	$(CATENA) run examples/edge.catena --in examples/edge.pcap --back-in examples/edge-back.pcap
+	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
 
 build: needs
 	$(CARGO) build --release --quiet

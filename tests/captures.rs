@@ -97,7 +97,7 @@ fn the_example_passes_wireshark() {
     let out = folder.path().join("out.pcapng");
     let example = repository().join("examples");
     let path = |name: &str| example.join(name).display().to_string();
-    let report = run(&[&path("edge.catena"), "--in", &path("edge.pcap"), "--out", &out.display().to_string()]);
+    let report = run(&[&path("edge.catena"), "--in", &path("edge.pcap.gz"), "--out", &out.display().to_string()]);
     accounted(&report);
     assert!(number(&report, "/output/packets") > 1000, "{report}");
     let Some(verdict) = tshark(&out) else { return };
@@ -129,7 +129,7 @@ fn a_replay_gives_the_same_bytes() {
     let outputs = ["a.pcap", "b.pcap"].map(|name| folder.path().join(name));
     for out in &outputs {
         let path = |name: &str| example.join(name).display().to_string();
-        run(&[&path("edge.catena"), "--in", &path("edge.pcap"), "--out", &out.display().to_string(), "--seed", "9"]);
+        run(&[&path("edge.catena"), "--in", &path("edge.pcap.gz"), "--out", &out.display().to_string(), "--seed", "9"]);
     }
     let bytes = outputs.map(|out| std::fs::read(out).expect("the capture was written"));
     assert!(bytes[0] == bytes[1], "two runs with one seed differ");

@@ -59,6 +59,8 @@ fn options() -> Result<Options, String> {
 
 fn run(options: &Options) -> Result<(), String> {
     let hertz = clock::hertz() as f64;
+    // Asked before this thread is pinned to one core.
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let chosen: Vec<cases::Case> = cases::all()
         .into_iter()
         .filter(|case| options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c)))
@@ -109,9 +111,7 @@ fn run(options: &Options) -> Result<(), String> {
     drop(prepared);
     let mut scaling = Vec::new();
     for case in cases::all().iter().filter(|case| case.scales) {
-        if std::thread::available_parallelism().is_ok_and(|n| n.get() >= 2)
-            && (options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c)))
-        {
+        if cores >= 2 && (options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c))) {
             eprintln!("two workers: {}", case.name);
             scaling.push(measure::second_worker(case, options.samples)?);
         }

@@ -117,7 +117,9 @@ fn sink(text: &str, option: &str) -> Result<Port, Failure> {
 }
 
 fn is_interface(text: &str) -> bool {
-    !text.is_empty() && !text.contains('/') && Path::new("/sys/class/net").join(text).exists()
+    let Ok(name) = std::ffi::CString::new(text) else { return false };
+    // SAFETY: the name ends with a zero byte and lives through the call.
+    unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
 }
 
 /// The open directions of a side: the source of its packets, if it has any, and the exit by which packets

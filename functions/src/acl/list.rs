@@ -19,15 +19,6 @@ impl Ruling {
     /// Not a ruling: what the cache says of flows it does not know.
     pub(super) const UNKNOWN: Self = Self(u32::MAX);
 
-    /// This ruling if `differs`, else the one that is not `UNKNOWN` of the two. Where the entry of a flow stands
-    /// cannot be predicted, so there is no branch on it.
-    #[inline(always)]
-    pub(super) fn unless(self, kept: Self, differs: u64) -> Self {
-        // All ones if `differs` is not 0, as `UNKNOWN` is.
-        let mask = ((differs | differs.wrapping_neg()) as i64 >> 63) as u32;
-        Self(self.0 & (kept.0 | mask))
-    }
-
     /// Whether the packet is denied.
     #[inline(always)]
     pub fn denies(self) -> bool {

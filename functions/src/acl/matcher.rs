@@ -131,46 +131,47 @@ impl<F: Remembered> Memory<F> {
     where
         for<'a> Point<W>: From<&'a F>,
     {
-        let mut places = [0; BATCH];
-        for (place, flow) in places.iter_mut().zip(flows) {
-            *place = self.cache.place(flow);
-            prefetch(self.cache.address(*place));
+        let mut hashes = [0; BATCH];
+        for (hash, flow) in hashes.iter_mut().zip(flows) {
+            *hash = self.cache.hash(flow);
+            prefetch(self.cache.address(Cache::<F>::home(*hash)));
         }
         let mut missing = [0u8; BATCH];
         let mut misses = 0;
         for (i, (flow, found)) in flows.iter().zip(found.iter_mut()).enumerate() {
-            *found = self.cache.find(places[i % BATCH], flow);
+            *found = self.cache.find(Cache::<F>::home(hashes[i % BATCH]), flow);
             missing[misses % BATCH] = i as u8;
             misses += usize::from(*found == Ruling::UNKNOWN);
         }
-        if misses > 0 && F::NEIGHBOUR != 0 {
-            misses = self.ask_neighbours(flows, &places, &mut missing, misses, found);
+        if misses > 0 {
+            misses = self.look_elsewhere(flows, &hashes, &mut missing, misses, found);
         }
         self.hits += (flows.len() - misses) as u32;
         if misses > 0 {
-            self.learn(list, trees, flows, &places, &missing[..misses], found);
+            self.learn(list, trees, flows, &hashes, &missing[..misses], found);
         }
     }
 
-    /// Looks for the first `misses` flows of `missing` where they may stand as well; returns how many are
-    /// missing still, now the first of `missing`.
+    /// Looks for the first `misses` flows of `missing` in their other buckets; returns how many are missing
+    /// still, now the first of `missing`.
     #[inline]
-    fn ask_neighbours(
+    fn look_elsewhere(
         &self,
         flows: &[F],
-        places: &[u32; BATCH],
+        hashes: &[u64; BATCH],
         missing: &mut [u8; BATCH],
         misses: usize,
         found: &mut [Ruling],
     ) -> usize {
+        let misses = misses.min(BATCH);
         for &i in &missing[..misses] {
-            prefetch(self.cache.address(Cache::<F>::neighbour(places[usize::from(i) % BATCH])));
+            prefetch(self.cache.address(Cache::<F>::other(hashes[usize::from(i) % BATCH])));
         }
         let mut still = 0;
         for asked in 0..misses {
             let i = usize::from(missing[asked]);
-            found[i] = self.cache.find(Cache::<F>::neighbour(places[i % BATCH]), &flows[i]);
-            missing[still] = i as u8;
+            found[i] = self.cache.find(Cache::<F>::other(hashes[i % BATCH]), &flows[i]);
+            missing[still % BATCH] = i as u8;
             still += usize::from(found[i] == Ruling::UNKNOWN);
         }
         still
@@ -183,7 +184,7 @@ impl<F: Remembered> Memory<F> {
         list: &List,
         trees: &[Tree<W>],
         flows: &[F],
-        places: &[u32; BATCH],
+        hashes: &[u64; BATCH],
         missing: &[u8],
         found: &mut [Ruling],
     ) where
@@ -197,7 +198,7 @@ impl<F: Remembered> Memory<F> {
         self.search(list, trees, &unknown[..missing.len()], &mut rulings);
         for ((&i, flow), &ruling) in missing.iter().zip(&unknown).zip(&rulings) {
             found[usize::from(i)] = ruling;
-            self.cache.insert(places[usize::from(i) % BATCH], flow, ruling);
+            self.cache.insert(hashes[usize::from(i) % BATCH], flow, ruling);
         }
     }
 

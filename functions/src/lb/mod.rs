@@ -1,13 +1,15 @@
 //! LB: spreads connections over servers (layer 4, IPv4 and IPv6).
 //!
-//!     LB(vip = ADDRESS[:PORT] or PREFIX or [..], backends = [ADDRESS[:PORT], {server: .., weight: N}, ..])
+//! ```text
+//! LB(vip = ADDRESS[:PORT] or PREFIX or [..], backends = [ADDRESS[:PORT], {server: .., weight: N}, ..])
+//! ```
 //!
 //! Clients send to a virtual address (VIP). Every new connection gets a server, and stays with it: the
 //! destination address of its packets becomes the server's, and the port too where the backend names one. On the
 //! way back (input gate 1 to output gate 1) the source becomes the VIP again. Checksums are updated (RFC 1624), MAC
 //! addresses are not touched. What is not for a VIP passes as it is.
 //!
-//! Parameters
+//! # Parameters
 //!
 //! - `vip`: the addresses that clients send to, singly or as prefixes, at most 256 entries. With a port, only
 //!   TCP, UDP and SCTP to that port are balanced; without, every protocol.
@@ -26,11 +28,11 @@
 //!   quarter longer plus the time of one round through the table.
 //! - `hash_seed` (0): see `consistent_hash`.
 //!
-//! Attribute
+//! # Attributes
 //!
 //! - `backend`: the number of the packet's server, from 1, in the order of `backends`; 0 where LB did nothing.
 //!
-//! Behaviour
+//! # Behaviour
 //!
 //! - Affinity: a connection stays with its server whatever other servers do. TCP connections that were open before
 //!   the balancer started are taken in at their first packet.
@@ -46,19 +48,27 @@
 //! - Two connections of one client port to two VIPs that meet at one server and port are the same to the server: on the
 //!   way back the younger one is meant.
 //!
-//! Drops: `no backend up`; `connection table full` (nothing could be rewritten on the way back, so there is no
+//! # Drops
+//!
+//! `no backend up`; `connection table full` (nothing could be rewritten on the way back, so there is no
 //! fallback without a table); `segment of no connection` (a FIN or RST that no connection knows); `fragment without
 //! its first`.
 //!
-//! Example
+//! # Example
 //!
-//!     lb = LB(vip = 192.0.2.10:443, backends = [10.0.0.1:8443, {server: 10.0.0.2:8443, weight: 3}])
-//!     in -> lb -> [ backend == 2: mirror ] -> out
+//! ```text
+//! lb = LB(vip = 192.0.2.10:443, backends = [10.0.0.1:8443, {server: 10.0.0.2:8443, weight: 3}])
+//! in -> lb -> [ backend == 2: mirror ] -> out
+//! ```
 //!
-//! State (Khalid's dissertation, Table 3.12): connection to server mapping, per flow, write rarely, read mostly; active
-//! connections per server, cross-flow, write/read often; bytes per server, cross-flow, write mostly, read rarely.
+//! # State
 //!
-//! See also: NAT, Monitor.
+//! As in Khalid's dissertation, Table 3.12. Connection to server mapping: per flow, write rarely, read mostly. Active
+//! connections per server: cross-flow, write/read often. Bytes per server: cross-flow, write mostly, read rarely.
+//!
+//! # See also
+//!
+//! NAT, Monitor.
 
 mod balancer;
 mod connection;

@@ -1,11 +1,13 @@
 //! Monitor: counts packets and bytes of every flow, follows TCP, exports records (IPv4 and IPv6).
 //!
-//!     Monitor(export = "flows.json", format = json, idle_timeout = 60s, max_flows = 1000000)
+//! ```text
+//! Monitor(export = "flows.json", format = json, idle_timeout = 60s, max_flows = 1000000)
+//! ```
 //!
 //! A flow is all packets of a five-tuple, both ways. Packets pass unchanged, each by the gate it came in by (1 for
 //! the way back).
 //!
-//! Parameters
+//! # Parameters
 //!
 //! - `export`: a file for the records, or `"-"` for stdout; without it, flows are only counted. Of several
 //!   instances the first writes this file, others the same with `.1`, `.2` and so on behind.
@@ -15,6 +17,8 @@
 //!   and state stay).
 //! - `max_flows` (1000000): most flows at a time of each IP version. A flow takes a cache line and a half (IPv6: two
 //!   and a half), and only once it is there. When all places are taken, a flow that was not used of late makes room.
+//!
+//! # Records
 //!
 //! A record in JSON has these keys, those of Zeek's `conn.log` where it has them:
 //!
@@ -32,9 +36,9 @@
 //!
 //! IPFIX has the same, with the standard information elements; the way back as their reverse (RFC 5103).
 //!
-//! Behaviour
+//! # Behaviour
 //!
-//! - Counts and times are exact: all records' packets together are the packets that came in.
+//! - Counts are exact: all records' packets together are the IP packets that came in, unless records were lost.
 //! - Fragments and protocols without ports count under ports 0: fragments of TCP and UDP, the first included, are
 //!   a flow beside that of whole packets. What is not IP is counted in a figure of its own.
 //! - Time comes from packets. Packets out of order in time belong to their flow; its times are the first and the
@@ -43,14 +47,20 @@
 //!   longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted (`records lost`). At
 //!   the end everything is written. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
 //!
-//! Example
+//! # Example
 //!
-//!     mon = Monitor(export = "-")
-//!     in -> mon -> out          # catena run … | jq 'select(.conn_state == "REJ")'
+//! ```text
+//! mon = Monitor(export = "-")
+//! in -> mon -> out          # catena run … | jq 'select(.conn_state == "REJ")'
+//! ```
 //!
-//! State: a flow's counters, per flow, write/read often. They end with the flow; nothing is shared.
+//! # State
 //!
-//! See also: Limiter, LB.
+//! A flow's counters, per flow, write/read often. They end with the flow; nothing is shared.
+//!
+//! # See also
+//!
+//! Limiter, LB.
 
 mod counting;
 mod export;
