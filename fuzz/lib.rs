@@ -1,5 +1,10 @@
-//! What fuzz targets share with property tests: the generator of frames, the reference parser and the properties. They
-//! are the very files of `crates/packet/tests/wire`, so that one text serves both.
+//! What fuzz targets share with property tests: generators, references and properties.
+//!
+//! [`frames`], [`properties`] and [`reference`] are the very files of `crates/packet/tests/wire`; [`borders`] and
+//! [`pipeline`] need nothing of a fuzzer, so that a plain test can play seeds and findings.
+
+pub mod borders;
+pub mod pipeline;
 
 #[path = "../crates/packet/tests/wire/frames.rs"]
 pub mod frames;

@@ -209,10 +209,9 @@ impl Drop for Drain<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Depot;
+    use crate::{Depot, DepotHandle};
 
-    fn batch_of(lengths: &[usize]) -> Batch {
-        let depot = Depot::map(BATCH, 0).unwrap();
+    fn batch_of(depot: &DepotHandle, lengths: &[usize]) -> Batch {
         let mut pool = depot.pool();
         let mut batch = Batch::new();
         lengths.iter().for_each(|&len| batch.push(pool.take(len).unwrap()));
@@ -225,7 +224,8 @@ mod tests {
 
     #[test]
     fn filter_keeps_the_order() {
-        let mut batch = batch_of(&[1, 2, 3, 4, 5]);
+        let depot = Depot::map(BATCH, 0).unwrap();
+        let mut batch = batch_of(&depot, &[1, 2, 3, 4, 5]);
         let mut out = Batch::new();
         batch.filter(|_, packet| {
             if packet.len() % 2 == 1 {
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn append_moves_what_fits() {
-        let mut a = batch_of(&[1; 30]);
-        let mut b = batch_of(&[2, 3, 4]);
+        let depot = Depot::map(2 * BATCH, 0).unwrap();
+        let (mut a, mut b) = (batch_of(&depot, &[1; 30]), batch_of(&depot, &[2, 3, 4]));
         a.append(&mut b);
         assert!(a.is_full());
         assert_eq!(lengths(&a)[30..], [2, 3]);

@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_tag_goes_behind_the_addresses() {
-        let mut packet = Depot::map(1, 0).unwrap().pool().take(60).unwrap();
+        let depot = Depot::map(1, 0).unwrap();
+        let mut packet = depot.pool().take(60).unwrap();
         let bytes: Vec<u8> = (0..60).collect();
         packet.fill(&bytes);
         assert!(put_tag(&mut packet, [0x81, 0, 0, 5]));
