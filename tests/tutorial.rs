@@ -174,6 +174,21 @@ fn the_readme_shows_what_make_run_prints() {
 }
 
 #[test]
+fn the_chain_in_the_readme_is_good() {
+    let readme = fs::read_to_string(repository().join("README.md")).expect("there is a README");
+    let (_, chain) = readme.split_once("```catena\n").expect("the README has a chain");
+    let (chain, _) = chain.split_once("```\n").expect("the block ends");
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let file = folder.path().join("readme.catena");
+    fs::write(&file, chain).expect("a file can be written");
+    for arguments in [&["check"][..], &["fmt", "--check"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = command.args(arguments).arg(&file).output().expect("catena starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn figures_of_a_run_do_not_count() {
     let before = "name  packets     p50  why\n----  -------  ------  ---\nacl        12  1.0 us  rule: 2\nacl: 12 rules\n\n1,000 in, in 0.1 s (2 Mpps, 30 cycles a packet)\n";
     let after = "name  packets       p50  why\n----  -------  --------  ---\nacl        12  370.1 ms  rule: 2\nacl: 12 rules\n\n1,000 in, in 0.27 s (1.5 Mpps, 8 cycles a packet)\n";
