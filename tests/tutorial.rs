@@ -1,4 +1,4 @@
-//! The tutorial's commands, run: each must print what stands below it in the page.
+//! The tutorial's commands, run: each must print what stands below it in the page; and what the README shows.
 //!
 //! A block behind `<!-- file: NAME -->` is a file, a block of kind `console` has commands (`$ …`) and what they
 //! print. Times, cycles and rates differ from run to run and do not count. After a change,
@@ -22,6 +22,10 @@ enum Piece {
     File(String, String),
     /// A command and what it prints.
     Run(String, String),
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the repository").to_owned()
 }
 
 /// Take a page apart.
@@ -119,7 +123,7 @@ fn cut(line: &str, (from, to): (usize, usize)) -> String {
 
 #[test]
 fn the_tutorial_prints_what_it_says() {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the repository");
+    let repository = repository();
     let page: PathBuf = repository.join("docs/tutorial.md");
     let text = fs::read_to_string(&page).expect("the tutorial is there");
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
@@ -152,6 +156,36 @@ fn the_tutorial_prints_what_it_says() {
     }
     let list = findings.join("\n");
     assert!(findings.is_empty(), "docs/tutorial.md says something else (CATENA_BLESS=1 rewrites it):\n{list}");
+}
+
+#[test]
+fn the_readme_shows_what_make_run_prints() {
+    let repository = repository();
+    let makefile = fs::read_to_string(repository.join("Makefile")).expect("there is a Makefile");
+    let recipe = makefile.lines().find_map(|line| line.strip_prefix("\t$(CATENA) run "));
+    let arguments = recipe.expect("`make run` runs the command").split_whitespace();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    let output = command.current_dir(&repository).arg("run").args(arguments).output().expect("catena starts");
+    let printed = String::from_utf8(output.stdout).expect("text is printed");
+    let readme = fs::read_to_string(repository.join("README.md")).expect("there is a README");
+    let (_, shown) = readme.split_once("<!-- run -->\n```text\n").expect("the README shows a run");
+    let (shown, _) = shown.split_once("```\n").expect("the block ends");
+    assert_eq!(lasting(&printed), lasting(shown), "README.md shows another run than\n{printed}");
+}
+
+#[test]
+fn the_chain_in_the_readme_is_good() {
+    let readme = fs::read_to_string(repository().join("README.md")).expect("there is a README");
+    let (_, chain) = readme.split_once("```catena\n").expect("the README has a chain");
+    let (chain, _) = chain.split_once("```\n").expect("the block ends");
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let file = folder.path().join("readme.catena");
+    fs::write(&file, chain).expect("a file can be written");
+    for arguments in [&["check"][..], &["fmt", "--check"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = command.args(arguments).arg(&file).output().expect("catena starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]
