@@ -52,6 +52,7 @@ deny:
 bench: build
 	-@$(call install,$(BENCH_NEEDS))
 	target/release/bench-dataplane
+	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs:
