@@ -46,7 +46,7 @@ lint:
 
 # Licences and sources of all dependencies, and none twice.
 deny:
-	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --quiet cargo-deny
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --debug --quiet cargo-deny
 	$(CARGO) deny --log-level error check licenses bans sources
 
 bench: build
