@@ -172,6 +172,14 @@ impl<K: Key, V> LocalMap<K, V> {
         }
     }
 
+    /// Look an entry up that does not stand where it was guessed to; apart, so that the usual case stays short.
+    #[cold]
+    #[inline(never)]
+    fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        let (_, _, entry) = self.find(&ticket.key, ticket.hash)?;
+        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
+    }
+
     #[inline(always)]
     fn overflow(&self, link: u32) -> usize {
         self.most_buckets + link as usize - 1
@@ -319,9 +327,10 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
         let guess = ticket.guess as usize;
-        let right = self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key);
-        let entry = if right { guess } else { self.find(&ticket.key, ticket.hash)?.2 as usize };
-        self.entries[entry].pair_mut().map(|pair| &mut pair.1)
+        if self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key) {
+            return self.entries[guess].pair_mut().map(|pair| &mut pair.1);
+        }
+        self.get_unguessed(ticket)
     }
 
     fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
