@@ -153,11 +153,11 @@ where
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
-        match &plan {
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+        match plan {
             Plan::Pass => Step::Done(Verdict::Gate(at.gate)),
-            Plan::V4(want) => again(self.v4.finish(&mut self.common, at, packet, want), Plan::V4),
-            Plan::V6(want) => again(self.v6.finish(&mut self.common, at, packet, want), Plan::V6),
+            Plan::V4(want) => self.v4.finish(&mut self.common, at, packet, want),
+            Plan::V6(want) => self.v6.finish(&mut self.common, at, packet, want),
         }
     }
 
@@ -177,14 +177,6 @@ where
         tell("opened", self.common.opened);
         tell("moved", self.common.moved);
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
-    }
-}
-
-#[inline(always)]
-fn again<W, P>(step: Step<W>, plan: impl FnOnce(W) -> P) -> Step<P> {
-    match step {
-        Step::Done(verdict) => Step::Done(verdict),
-        Step::Again(want) => Step::Again(plan(want)),
     }
 }
 

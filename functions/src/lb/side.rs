@@ -98,8 +98,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         common: &mut Common<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: &Want<E, F>,
-    ) -> Step<Want<E, F>> {
+        want: &mut Want<E, F>,
+    ) -> Step {
         if let Stage::Own = want.stage
             && want.special == 0
             && let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket)
@@ -119,9 +119,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         common: &mut Common<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: &Want<E, F>,
-    ) -> Step<Want<E, F>> {
-        let want = *want;
+        want: &mut Want<E, F>,
+    ) -> Step {
         common.tx = Some(at.tx);
         match want.stage {
             Stage::Own if self.maps[way(at.gate)].get(at.tx, &want.ticket).is_some() => {
@@ -137,13 +136,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     /// A packet of a connection that something happens to.
-    fn known(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn known(&mut self, common: &mut Common<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
@@ -173,7 +166,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         let other = other_way(&tuple, class, &own.rewrite);
         let there = 1 - way(at.gate);
         let ticket = self.maps[there].want(at.tx, F::key(&other, class.other_way()));
-        Step::Again(Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..want })
+        *want = Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..*want };
+        Step::Again
     }
 
     /// Let the entry of the other direction know of a packet that was just sent on.
@@ -182,10 +176,10 @@ impl<E: Engine, F: Family> Side<E, F> {
         common: &mut Common<E>,
         at: At<E::Tx>,
         packet: &Packet,
-        want: Want<E, F>,
+        want: &mut Want<E, F>,
         bits: u8,
         was: (F::Address, u16),
-    ) -> Step<Want<E, F>> {
+    ) -> Step {
         let done = Step::Done(Verdict::Gate(at.gate));
         let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let Some(other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else { return done };
@@ -208,13 +202,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     /// A packet without an entry: it may open a connection.
-    fn unknown(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn unknown(&mut self, common: &mut Common<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         if class.is_fragment() && !class.is_back() && self.servers.serves_address(tuple.dst) {
@@ -236,16 +224,13 @@ impl<E: Engine, F: Family> Side<E, F> {
         self.choose(common, at, packet, want)
     }
 
-    fn choose(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn choose(&mut self, common: &mut Common<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         match self.servers.choose(at.tx, &Map::<E, F>::key(&want.ticket)) {
             Chosen::Place(place) => self.open(common, at, packet, want, place),
-            Chosen::Ask(ticket) => Step::Again(Want { stage: Stage::Least(ticket), ..want }),
+            Chosen::Ask(ticket) => {
+                want.stage = Stage::Least(ticket);
+                Step::Again
+            }
             Chosen::None => Step::Done(Verdict::Drop(NO_BACKEND)),
         }
     }
@@ -256,9 +241,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         common: &mut Common<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: Want<E, F>,
+        want: &mut Want<E, F>,
         place: usize,
-    ) -> Step<Want<E, F>> {
+    ) -> Step {
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let server = self.servers.at(place);
         let has_port = matches!(tuple.proto, proto::TCP | proto::UDP);

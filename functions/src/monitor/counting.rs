@@ -125,11 +125,11 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
             Plan::Pass => self.common.not_ip += 1,
-            Plan::V4(want) => self.v4.count(&mut self.common, at, &want),
-            Plan::V6(want) => self.v6.count(&mut self.common, at, &want),
+            Plan::V4(want) => self.v4.count(&mut self.common, at, want),
+            Plan::V6(want) => self.v6.count(&mut self.common, at, want),
         }
         Step::Done(Verdict::Gate(at.gate))
     }
