@@ -54,9 +54,8 @@ impl Bench {
         let mut plan = self.balancer.prepare(at, packet);
         self.balancer.warm(&mut plan);
         loop {
-            match self.balancer.finish(at, packet, plan) {
-                Step::Done(verdict) => return verdict,
-                Step::Again(more) => plan = more,
+            if let Step::Done(verdict) = self.balancer.finish(at, packet, &mut plan) {
+                return verdict;
             }
         }
     }
