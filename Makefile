@@ -7,7 +7,8 @@
 
 CARGO ?= cargo
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
-CATENA := target/release/catena
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CATENA := $(TARGET)/release/catena
 
 # What the build needs: package and a file that shows it is there.
 BUILD_NEEDS := libpcap-dev:/usr/include/pcap/pcap.h build-essential:/usr/bin/cc
@@ -51,7 +52,7 @@ deny:
 
 bench: build
 	-@$(call install,$(BENCH_NEEDS))
-	target/release/bench-dataplane
+	$(TARGET)/release/bench-dataplane
 	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
