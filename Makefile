@@ -46,12 +46,13 @@ lint:
 
 # Licences and sources of all dependencies, and none twice.
 deny:
-	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --quiet cargo-deny
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --debug --quiet cargo-deny
 	$(CARGO) deny --log-level error check licenses bans sources
 
 bench: build
 	-@$(call install,$(BENCH_NEEDS))
 	target/release/bench-dataplane
+	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs:

@@ -52,6 +52,9 @@ pub struct ReportOptions {
     /// Draw the results of the first unit as an SVG picture
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
+    /// Put the table into a Markdown file, between `<!-- NAME -->` and `<!-- /NAME -->`, NAME being the benchmark's
+    #[arg(long, value_name = "FILE.md")]
+    pub into: Option<PathBuf>,
     /// Only results of this unit
     #[arg(long)]
     pub unit: Option<String>,

@@ -24,6 +24,10 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
     } else {
         print!("{}", report::table(&records));
     }
+    if let Some(page) = &options.into {
+        let name = records.first().map_or("", |record| &record.bench);
+        insert(page, name, &report::table(&records))?;
+    }
     if let Some(picture) = &options.plot {
         let unit = records.first().map_or("", |record| &record.unit);
         let of_unit: Vec<Record> = records.iter().filter(|r| r.unit == unit).cloned().collect();
@@ -31,6 +35,18 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
             .map_err(|error| format!("{}: {error}", picture.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Replace what stands between a page's two marks.
+fn insert(page: &Path, name: &str, table: &str) -> Result<(), Failure> {
+    let path = page.display();
+    let text = std::fs::read_to_string(page).map_err(|error| format!("{path}: {error}"))?;
+    let (opening, closing) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let parts = text.split_once(&opening).and_then(|(before, rest)| Some((before, rest.split_once(&closing)?.1)));
+    let (before, after) = parts.ok_or_else(|| format!("{path}: has no lines {} and {closing}", opening.trim()))?;
+    std::fs::write(page, format!("{before}{opening}\n{table}\n{closing}{after}"))
+        .map_err(|error| format!("{path}: {error}"))?;
+    Ok(())
 }
 
 fn read(options: &ReportOptions) -> Result<Vec<Record>, Failure> {

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use catena_compile::library::signatures;
 use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
 
-use crate::Failure;
 use crate::arguments::{CheckOptions, FmtOptions};
+use crate::{Failure, trial};
 
 /// A chain file that was read.
 pub struct Loaded {
@@ -44,21 +44,21 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
         let (name, source) = read(path)?;
         let outcome = catena_policy::load(&name, &source, &signatures(), &Disk);
         print(&outcome.diagnostics, &name, &source);
-        // Arguments that only a function can judge are judged by building it once.
-        let refused = match &outcome.graph {
-            Some(graph) if errors(&outcome.diagnostics) == 0 => crate::run::try_build(graph).err(),
-            _ => None,
-        };
-        if let Some(Failure(message)) = &refused {
-            eprintln!("error: {message}");
-        }
-        if errors(&outcome.diagnostics) > 0 || refused.is_some() {
+        let errors = errors(&outcome.diagnostics);
+        let found = summary(&outcome.diagnostics);
+        let Some(graph) = outcome.graph.filter(|_| errors == 0) else {
+            println!("{name}: {found}");
             code = ExitCode::FAILURE;
-            println!("{name}: {}", refused.map_or_else(|| summary(&outcome.diagnostics), |_| "1 error".to_owned()));
-        } else if let Some(graph) = &outcome.graph {
-            let functions: usize = graph.chains.iter().map(|chain| chain.nodes.len()).sum();
-            let (chains, classes) = (count(graph.chains.len(), "chain"), count(graph.classes.len(), "class"));
-            println!("{name}: {chains}, {}, {classes}: good", count(functions, "function"));
+            continue;
+        };
+        let loaded = Loaded { name, source, graph };
+        match trial::lower_and_build(&loaded) {
+            Ok(_) => println!("{}: {}: good", loaded.name, size(&loaded.graph)),
+            Err(Failure(message)) => {
+                eprintln!("error: {message}");
+                println!("{}: 1 error", loaded.name);
+                code = ExitCode::FAILURE;
+            }
         }
     }
     Ok(code)
@@ -88,6 +88,12 @@ pub fn fmt(options: &FmtOptions) -> Result<ExitCode, Failure> {
         }
     }
     Ok(code)
+}
+
+fn size(graph: &PolicyGraph) -> String {
+    let functions = graph.chains.iter().map(|chain| chain.nodes.len()).sum();
+    let (chains, classes) = (count(graph.chains.len(), "chain"), count(graph.classes.len(), "class"));
+    format!("{chains}, {}, {classes}", count(functions, "function"))
 }
 
 fn read(path: &Path) -> Result<(String, String), Failure> {

@@ -9,6 +9,7 @@ mod new;
 mod run;
 mod show;
 mod table;
+mod trial;
 
 use std::process::ExitCode;
 

@@ -19,8 +19,6 @@ const BENCHMARK: &str = include_str!("new/bench.rs.tmpl");
 
 /// Longest name of a function, in letters.
 const LONGEST: usize = 32;
-/// Widest line of the code's layout.
-const WIDTH: usize = 120;
 
 /// Modules of the library that are no functions, and words that Rust keeps for itself (of those that begin with
 /// a capital letter in a function's name).
@@ -190,27 +188,17 @@ fn place(text: &str, line: &str) -> Option<usize> {
     Some(text.find(&format!("\n{line}\n"))? + 1)
 }
 
-/// Add a descriptor to the registry's list, laid out as `cargo fmt` would.
+/// Add a descriptor to the registry's list, which has a line each, in order.
 fn with_entry(text: &str, folder: &str) -> Option<String> {
-    const OPENING: &str = "FUNCTIONS: &[&Descriptor] =";
+    const OPENING: &str = "FUNCTIONS: &[&Descriptor] = &[\n";
     let start = text.find(OPENING)? + OPENING.len();
-    let first = start + text[start..].find("&[")? + 2;
-    let end = first + text[first..].find("];")? + 2;
-    let entry = format!("&crate::{folder}::DESCRIPTOR");
-    let mut entries: Vec<&str> = text[first..end - 2].split(',').map(str::trim).filter(|e| !e.is_empty()).collect();
-    let module = |entry: &str| entry.trim_start_matches("&crate::").trim_start_matches('&').to_owned();
-    let at = entries.iter().position(|e| module(e) > module(&entry)).unwrap_or(entries.len());
-    entries.insert(at, &entry);
-    let line = format!("&[{}];", entries.join(", "));
-    let before = start - text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let list = if before + 1 + line.len() <= WIDTH {
-        format!(" {line}")
-    } else if 4 + line.len() <= WIDTH {
-        format!("\n    {line}")
-    } else {
-        format!(" &[\n    {},\n];", entries.join(",\n    "))
-    };
-    Some(format!("{}{list}{}", &text[..start], &text[end..]))
+    let list = &text[start..start + text[start..].find("];\n")?];
+    let module = |entry: &str| entry.trim().trim_start_matches("&crate::").trim_start_matches('&').to_owned();
+    let entry = format!("    &crate::{folder}::DESCRIPTOR,\n");
+    let later = |line: &&str| module(line) > module(&entry);
+    let before: usize = list.split_inclusive('\n').take_while(|line| !later(line)).map(str::len).sum();
+    let at = start + before;
+    Some(format!("{}{entry}{}", &text[..at], &text[at..]))
 }
 
 /// Add a benchmark to the manifest.
@@ -251,14 +239,11 @@ mod tests {
         let web = with_module(lib, "web").expect("there is a list");
         assert!(web.contains("pub mod testing;\npub mod web;\n\npub use"), "{web}");
 
-        let one = "pub const FUNCTIONS: &[&Descriptor] = &[&acl::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n";
-        let two = with_entry(one, "ids").expect("there is a list");
-        assert!(two.ends_with("= &[&acl::DESCRIPTOR, &crate::ids::DESCRIPTOR, &crate::nat::DESCRIPTOR];\n"), "{two}");
-        let two = with_entry(one, "intrusion_detection").expect("there is a list");
-        assert!(
-            two.contains("&[\n    &acl::DESCRIPTOR,\n    &crate::intrusion_detection::DESCRIPTOR,\n    &crate::nat::DESCRIPTOR,\n];"),
-            "{two}"
-        );
+        let registry = "const FUNCTIONS: &[&Descriptor] = &[\n    &acl::DESCRIPTOR,\n    &nat::DESCRIPTOR,\n];\n";
+        let ids = with_entry(registry, "ids").expect("there is a list");
+        assert!(ids.contains("&acl::DESCRIPTOR,\n    &crate::ids::DESCRIPTOR,\n    &nat::DESCRIPTOR,\n];\n"), "{ids}");
+        let web = with_entry(registry, "web").expect("there is a list");
+        assert!(web.contains("&nat::DESCRIPTOR,\n    &crate::web::DESCRIPTOR,\n];\n"), "{web}");
         assert!(with_entry("pub const OTHERS: u8 = 1;", "ids").is_none());
         assert!(with_benchmark("[[bench]]\nname = \"ids\"\n", "ids").is_none());
     }

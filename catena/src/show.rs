@@ -14,22 +14,16 @@ use crate::chain;
 pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     let (text, dot, json) = match options.stage {
-        Stage::Policy => {
-            let json = serde_json::to_string_pretty(&loaded.graph)?;
-            (loaded.graph.to_string(), loaded.graph.to_dot(), Some(json))
-        }
+        Stage::Policy => (loaded.graph.to_string(), loaded.graph.to_dot(), serde_json::to_value(&loaded.graph)?),
         Stage::Host => {
             let host = catena_compile::lower(&loaded.graph)?;
-            (host.to_string(), host.dot(), None)
+            (host.to_string(), host.dot(), host.json())
         }
     };
     match options.format {
         Format::Text => print!("{text}"),
         Format::Dot => print!("{dot}"),
-        Format::Json => match json {
-            Some(json) => println!("{json}"),
-            None => return Err("the host pipeline has no JSON form; try --format text or dot".into()),
-        },
+        Format::Json => println!("{}", serde_json::to_string_pretty(&json)?),
         Format::Svg => std::io::stdout().write_all(&svg(&dot)?)?,
     }
     Ok(ExitCode::SUCCESS)

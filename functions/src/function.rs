@@ -25,11 +25,12 @@ pub struct At<Tx> {
 
 /// What *finish* decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<Plan> {
+pub enum Step {
     /// The packet's fate.
     Done(Verdict),
-    /// More operations are wanted first; *finish* is called again when their results are there.
-    Again(Plan),
+    /// More operations are wanted first, and the plan now holds their tickets; *finish* is called again when
+    /// their results are there.
+    Again,
 }
 
 /// A stateful function.
@@ -43,8 +44,9 @@ pub trait Function<E: Engine>: Send + 'static {
     /// Bring near what the plan's tickets point at. Only a hint.
     fn warm(&mut self, _plan: &mut Self::Plan) {}
 
-    /// Use the results and decide.
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Self::Plan) -> Step<Self::Plan>;
+    /// Use the results and decide. The plan stays where *prepare* put it: a copy of all tickets for each packet
+    /// would cost more than most functions do.
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
     /// constant work, and about every millisecond (`idle` true), when it may be more.
@@ -106,9 +108,10 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
             let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
-            match function.finish(at, packet, plans[i]) {
+            let plan = &mut plans[i];
+            match function.finish(at, packet, plan) {
                 Step::Done(verdict) => verdict,
-                Step::Again(plan) => again(function, at, packet, plan),
+                Step::Again => again(function, at, packet, plan),
             }
         });
         function.tidy(now, false);
@@ -131,13 +134,12 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
     }
 }
 
-/// Finish what the first *finish* did not; apart, so that plans of the usual case stay in registers.
+/// Finish what the first *finish* did not; apart, so that the usual case stays short.
 #[inline(never)]
-fn again<F: Function<Local>>(function: &mut F, at: At<()>, packet: &mut Packet, mut plan: F::Plan) -> Verdict {
+fn again<F: Function<Local>>(function: &mut F, at: At<()>, packet: &mut Packet, plan: &mut F::Plan) -> Verdict {
     loop {
-        match function.finish(at, packet, plan) {
-            Step::Done(verdict) => return verdict,
-            Step::Again(more) => plan = more,
+        if let Step::Done(verdict) = function.finish(at, packet, plan) {
+            return verdict;
         }
     }
 }

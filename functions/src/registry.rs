@@ -1,18 +1,17 @@
 //! The one list of all functions.
 
 use crate::descriptor::Descriptor;
-use crate::{acl, ipv4fwd, lb, limiter, monitor, nat, native};
 
-/// Every function of the library, by name.
+/// Every function of the library, by name; one a line.
 #[rustfmt::skip]
 pub const FUNCTIONS: &[&Descriptor] = &[
-    &acl::DESCRIPTOR,
-    &ipv4fwd::DESCRIPTOR,
-    &lb::DESCRIPTOR,
-    &limiter::DESCRIPTOR,
-    &monitor::DESCRIPTOR,
-    &nat::DESCRIPTOR,
-    &native::DESCRIPTOR,
+    &crate::acl::DESCRIPTOR,
+    &crate::ipv4fwd::DESCRIPTOR,
+    &crate::lb::DESCRIPTOR,
+    &crate::limiter::DESCRIPTOR,
+    &crate::monitor::DESCRIPTOR,
+    &crate::nat::DESCRIPTOR,
+    &crate::native::DESCRIPTOR,
 ];
 
 /// Return the function called `name`, letter by letter.

@@ -31,6 +31,20 @@ fn name(code: &str) -> Option<&str> {
     line.split('"').nth(1)
 }
 
+/// The benchmarks that a manifest of the library lists: their names and files.
+fn benchmarks(manifest: &str) -> Vec<(String, String)> {
+    let value = |section: &str, key: &str| {
+        let line = section.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")).map(str::to_owned));
+        line.map(|value| value.trim_matches('"').to_owned())
+    };
+    let sections = manifest.split("[[bench]]").skip(1).filter_map(|section| {
+        let name = value(section, "name")?;
+        let path = value(section, "path").unwrap_or_else(|| format!("benches/{name}.rs"));
+        Some((name, format!("functions/{path}")))
+    });
+    sections.collect()
+}
+
 fn missing(folder: &str, files: &[File]) -> Vec<String> {
     let path = format!("{LIBRARY}/{folder}/mod.rs");
     let code = read(&path);
@@ -59,10 +73,13 @@ fn missing(folder: &str, files: &[File]) -> Vec<String> {
     let prefix = format!("{LIBRARY}/{folder}/");
     let tested = files.iter().any(|f| f.path.starts_with(&prefix) && f.text.contains("#[test]"));
     need(tested, format!("{prefix}: there is no test"));
-    let benchmarks = read("functions/Cargo.toml");
-    let named = [format!("name = \"{folder}\""), format!("path = \"src/{folder}/")];
-    let measured = benchmarks.split("[[bench]]").skip(1).any(|bench| named.iter().any(|n| bench.contains(n)));
-    need(measured, format!("functions/Cargo.toml: there is no [[bench]] `{folder}`"));
+    let measured = benchmarks(&read("functions/Cargo.toml")).iter().any(|(bench, path)| {
+        let text = || files.iter().find(|f| f.path == *path).map_or("", |f| &f.text);
+        bench == folder
+            || path.starts_with(&prefix)
+            || name(&code).is_some_and(|n| text().contains(&format!("\"{n}\"")))
+    });
+    need(measured, format!("functions/Cargo.toml: there is no [[bench]] `{folder}`, nor one that builds the function"));
     missing
 }
 

@@ -10,15 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use catena_compile::{BuildError, Built, Host, Side, build, lower};
-use catena_dataplane::port::Sink;
-use catena_packet::wire::Seed;
-use catena_policy::PolicyGraph;
-use catena_state::Share;
-
 use crate::Failure;
 use crate::arguments::RunOptions;
-use crate::chain;
+use crate::{chain, trial};
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,10 +23,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// When the file or a port cannot be used, or something could not be written.
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
-    let host = lower(&loaded.graph)?;
-    let seed = options.seed.unwrap_or_else(fresh_seed);
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    build_on_trial(&host, seed).map_err(|error| explain(&error, &loaded))?;
+    let host = trial::lower_and_build(&loaded)?;
+    let seed = options.seed.unwrap_or_else(fresh_seed);
     let ports = ports::Ports::parse(options)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -66,35 +59,6 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         eprintln!("catena: {problem}");
     }
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Build a pipeline once and throw it away: what functions refuse shows.
-///
-/// # Errors
-/// What a function refuses.
-pub fn try_build(graph: &PolicyGraph) -> Result<(), Failure> {
-    build_on_trial(&lower(graph)?, 0).map(|_| ()).map_err(|error| Failure(error.to_string()))
-}
-
-fn build_on_trial(host: &Host, seed: u64) -> Result<Built, BuildError> {
-    build(host, Seed::from_number(seed), Share::WHOLE, |_: Side| Box::new(Sink))
-}
-
-/// Say where in the chain file the trouble is.
-fn explain(error: &BuildError, loaded: &chain::Loaded) -> Failure {
-    let line = match error {
-        BuildError::Argument { origin: (chain, node), .. } => loaded
-            .graph
-            .chains
-            .get(*chain)
-            .and_then(|c| c.nodes.get(*node))
-            .map(|node| 1 + loaded.source.bytes().take(node.span.start as usize).filter(|b| *b == b'\n').count()),
-        _ => None,
-    };
-    match line {
-        Some(line) => Failure(format!("{}:{line}: {error}", loaded.name)),
-        None => Failure(format!("{}: {error}", loaded.name)),
-    }
 }
 
 /// Return a number that nobody outside can know.

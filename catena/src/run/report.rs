@@ -60,6 +60,8 @@ struct Row {
     packets: u64,
     bytes: u64,
     drops: BTreeMap<&'static str, u64>,
+    /// By output gate.
+    gates: Vec<Totals>,
     cycles_per_packet: f64,
     /// ns that a batch spends in the module.
     residence_ns: Percentiles,
@@ -175,6 +177,14 @@ fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: V
             *drops.entry(reason.text(info.reasons)).or_default() += count;
         }
     }
+    let gates = same.iter().map(|info| info.gates.len()).max().unwrap_or(0);
+    let gate = |gate: usize| {
+        let traffic = same.iter().filter_map(|info| info.gates.get(gate));
+        traffic.fold(Totals::default(), |sum, t| Totals {
+            packets: sum.packets + t.packets.get(),
+            bytes: sum.bytes + t.bytes.get(),
+        })
+    };
     let residence: Vec<&Histogram> = same.iter().map(|info| &info.counters.residence).collect();
     Row {
         name: name.to_owned(),
@@ -182,6 +192,7 @@ fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: V
         packets,
         bytes: sum(|info| info.counters.input.bytes.get()),
         drops,
+        gates: (0..gates).map(gate).collect(),
         cycles_per_packet: sum(|info| info.counters.cycles.get()) as f64 / packets.max(1) as f64,
         residence_ns: Percentiles::of(&residence),
         gauges,

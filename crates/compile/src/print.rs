@@ -1,10 +1,10 @@
-//! A host pipeline as text and as a Graphviz drawing.
+//! A host pipeline as text, as JSON, and as a Graphviz drawing.
 
 use std::fmt;
 
 use catena_policy::Direction;
 
-use crate::host::{Host, Lowered, When};
+use crate::host::{Arm, Host, Link, Lowered, Module, When};
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,6 +43,16 @@ fn kind(kind: &Lowered) -> String {
     }
 }
 
+/// The kind in one word, for programs.
+fn label(kind: &Lowered) -> &'static str {
+    match kind {
+        Lowered::Function { .. } => "function",
+        Lowered::Branch(_) => "branch",
+        Lowered::Exit(_) => "exit",
+        Lowered::Discard => "discard",
+    }
+}
+
 fn conditions(all: &[When]) -> String {
     if all.is_empty() {
         return "all others".to_owned();
@@ -76,6 +86,35 @@ fn condition(when: &When) -> String {
 }
 
 impl Host {
+    /// Return the pipeline as JSON: modules by index, links between their gates, entries by side.
+    pub fn json(&self) -> serde_json::Value {
+        let module = |module: &Module| {
+            let mut object = serde_json::json!({ "name": module.name, "kind": label(&module.kind) });
+            match &module.kind {
+                Lowered::Function { descriptor, args, taken, .. } => {
+                    object["function"] = descriptor.name.into();
+                    object["selected"] = taken.clone().into();
+                    let args = args.iter().map(|(name, value)| (name.to_owned(), format!("{value:?}").into()));
+                    object["args"] = serde_json::Value::Object(args.collect());
+                }
+                Lowered::Branch(arms) => {
+                    let arm = |arm: &Arm| serde_json::json!({ "when": conditions(&arm.when), "gate": arm.gate });
+                    object["arms"] = arms.iter().map(arm).collect();
+                }
+                Lowered::Exit(_) | Lowered::Discard => {}
+            }
+            object
+        };
+        let link = |l: &Link| serde_json::json!({ "from": l.from, "gate": l.gate, "to": l.to, "to_gate": l.to_gate });
+        let entry =
+            |entry: Option<(usize, u16)>| entry.map(|(to, gate)| serde_json::json!({ "to": to, "to_gate": gate }));
+        serde_json::json!({
+            "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
+            "links": self.links.iter().map(link).collect::<Vec<_>>(),
+            "entries": { "in": entry(self.entries[0]), "out": entry(self.entries[1]) },
+        })
+    }
+
     /// Return the pipeline as a Graphviz drawing.
     pub fn dot(&self) -> String {
         let quote = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));

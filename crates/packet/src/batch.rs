@@ -132,12 +132,14 @@ impl Batch {
     pub fn filter(&mut self, mut take: impl FnMut(usize, Packet) -> Option<Packet>) {
         // While `take` runs the batch counts as empty: a panic there leaks packets, nothing worse.
         let len = std::mem::replace(&mut self.len, 0);
+        let packets = self.packets.as_mut_ptr().cast::<Packet>();
         let mut kept = 0;
         for i in 0..len {
-            // SAFETY: the first `len` were written, and each is read once; `kept <= i`.
-            let packet = unsafe { self.packets[i].assume_init_read() };
+            // SAFETY: `i < len <= BATCH`; the first `len` were written, and each is read once.
+            let packet = unsafe { packets.add(i).read() };
             if let Some(packet) = take(i, packet) {
-                self.packets[kept].write(packet);
+                // SAFETY: `kept <= i`, and the packet there was taken already.
+                unsafe { packets.add(kept).write(packet) };
                 kept += 1;
             }
         }

@@ -69,7 +69,8 @@ impl RuleError {
             .into_iter()
             .map(|word| (strsim::osa_distance(&written, &word.to_lowercase()), word))
             .min_by_key(|&(distance, _)| distance)
-            .filter(|&(distance, word)| distance <= 1 + word.len() / 4);
+            // A word that stands there already, only in the wrong place, is no proposal.
+            .filter(|&(distance, word)| distance > 0 && distance <= 1 + word.len() / 4);
         match best {
             Some((_, word)) => self.hint(format!("did you mean `{word}`?")),
             None => self,

@@ -42,7 +42,7 @@ pub struct List {
 }
 
 impl List {
-    /// Compiles a list; `default` is for packets that no rule matches. Takes one to three seconds per
+    /// Compiles a list; `default` is for packets that no rule matches. Takes one to four seconds per
     /// 100,000 rules.
     ///
     /// # Errors

@@ -76,10 +76,13 @@
 //!
 //! | rules | IPv4 new flow | IPv4 known flow | IPv6 new flow | IPv6 known flow |
 //! | ---: | ---: | ---: | ---: | ---: |
-//! | 100 | 35–47 | 16–18 | 60–79 | 36–39 |
-//! | 1,000 | 51–61 | 17–18 | 78–104 | 40–45 |
-//! | 10,000 | 76–118 | 18–20 | 146–197 | 48–57 |
-//! | 100,000 | 146–247 | 19–21 | 325–490 | 55–63 |
+//! | 100 | 35–46 | 11–12 | 59–78 | 14–15 |
+//! | 1,000 | 51–62 | 11–12 | 78–104 | 14–15 |
+//! | 10,000 | 76–123 | 11–12 | 152–195 | 14–15 |
+//! | 100,000 | 190–226 | 11–12 | 287–410 | 14–15 |
+//!
+//! Where flows are not known (a scan, or more flows than are remembered), a worker stops remembering and tries again
+//! after a while: that costs a few cycles a packet.
 //!
 //! # Example
 //!
@@ -93,7 +96,8 @@
 //! # Limits
 //!
 //! At most 4,194,304 rules. Memory stays under 192 bytes a rule for IPv4 and 384 for IPv6, plus 256 KiB each, and
-//! 3 MiB per worker for remembered flows. Compiling 100,000 rules takes one to three seconds. There are no rules
+//! 3 MiB per worker for remembered flows. Compiling 100,000 rules takes one to four seconds, for each
+//! instance. There are no rules
 //! about interfaces, flags, ICMP types, VLANs, MAC addresses or connections, and no counters per rule.
 //!
 //! # See also

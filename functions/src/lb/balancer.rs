@@ -44,11 +44,11 @@ pub struct BackendInfo {
 pub struct Balancer<E: Engine> {
     v4: Side<E, V4>,
     v6: Side<E, V6>,
-    common: Common<E>,
+    shared: Shared<E>,
 }
 
 /// What both IP versions share.
-pub(super) struct Common<E: Engine> {
+pub(super) struct Shared<E: Engine> {
     pub(super) bytes: E::Counters,
     pub(super) slot: Slot,
     pub(super) timeouts: Timeouts,
@@ -83,7 +83,7 @@ impl<E: Engine> Balancer<E> {
     pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Self {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
         let (v4, v6) = (Side::new(engine, &settings, most), Side::new(engine, &settings, most));
-        let common = Common {
+        let shared = Shared {
             bytes: engine.counters("bytes", settings.backends.len()),
             slot,
             timeouts: settings.timeouts,
@@ -95,7 +95,7 @@ impl<E: Engine> Balancer<E> {
             moved: 0,
             tx: None,
         };
-        Balancer { v4, v6, common }
+        Balancer { v4, v6, shared }
     }
 
     /// Say whether a backend, by its number from 1, is up. Takes some ms with consistent hashing.
@@ -108,14 +108,14 @@ impl<E: Engine> Balancer<E> {
 
     /// Return the number of the backend at an address and port, from 1.
     pub fn backend(&self, ip: std::net::IpAddr, port: Option<u16>) -> Option<u16> {
-        let index = self.common.backends.iter().position(|b| (b.ip, b.port) == (ip, port))?;
+        let index = self.shared.backends.iter().position(|b| (b.ip, b.port) == (ip, port))?;
         Some(index as u16 + 1)
     }
 
     /// Go through the backends, those of IPv4 first.
     pub fn backends(&self) -> impl Iterator<Item = BackendInfo> + '_ {
         self.v4.servers.iter().chain(self.v6.servers.iter()).map(|(index, up, connections)| {
-            let bytes = self.common.bytes.read(usize::from(index));
+            let bytes = self.shared.bytes.read(usize::from(index));
             BackendInfo { number: index + 1, up, connections, bytes }
         })
     }
@@ -153,19 +153,19 @@ where
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
-        match &plan {
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+        match plan {
             Plan::Pass => Step::Done(Verdict::Gate(at.gate)),
-            Plan::V4(want) => again(self.v4.finish(&mut self.common, at, packet, want), Plan::V4),
-            Plan::V6(want) => again(self.v6.finish(&mut self.common, at, packet, want), Plan::V6),
+            Plan::V4(want) => self.v4.finish(&mut self.shared, at, packet, want),
+            Plan::V6(want) => self.v6.finish(&mut self.shared, at, packet, want),
         }
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {
-        let Some(tx) = self.common.tx else { return };
+        let Some(tx) = self.shared.tx else { return };
         let count = if idle { SWEEP_IDLE } else { SWEEP };
-        self.v4.tidy(&mut self.common, tx, now, count);
-        self.v6.tidy(&mut self.common, tx, now, count);
+        self.v4.tidy(&mut self.shared, tx, now, count);
+        self.v6.tidy(&mut self.shared, tx, now, count);
     }
 
     fn reasons(&self) -> &'static [&'static str] {
@@ -173,22 +173,14 @@ where
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        tell("connections", self.common.connections as u64);
-        tell("opened", self.common.opened);
-        tell("moved", self.common.moved);
+        tell("connections", self.shared.connections as u64);
+        tell("opened", self.shared.opened);
+        tell("moved", self.shared.moved);
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
     }
 }
 
-#[inline(always)]
-fn again<W, P>(step: Step<W>, plan: impl FnOnce(W) -> P) -> Step<P> {
-    match step {
-        Step::Done(verdict) => Step::Done(verdict),
-        Step::Again(want) => Step::Again(plan(want)),
-    }
-}
-
-impl<E: Engine> Common<E> {
+impl<E: Engine> Shared<E> {
     /// Rewrite a packet and send it on.
     #[inline(always)]
     pub(super) fn send<F: Family>(

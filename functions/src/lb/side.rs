@@ -10,7 +10,7 @@ use catena_state::{Engine, FlowMap, Ranking};
 
 use crate::function::{At, Step};
 
-use super::balancer::{Common, MOST_FRAGMENTED, NO_BACKEND, NO_CONNECTION, NO_FIRST, TABLE_FULL};
+use super::balancer::{MOST_FRAGMENTED, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State, bits_of};
 use super::family::{Class, Family, Rewrite, Tuple};
 use super::servers::{Chosen, Servers};
@@ -95,11 +95,11 @@ impl<E: Engine, F: Family> Side<E, F> {
     #[inline(always)]
     pub(super) fn finish(
         &mut self,
-        common: &mut Common<E>,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: &Want<E, F>,
-    ) -> Step<Want<E, F>> {
+        want: &mut Want<E, F>,
+    ) -> Step {
         if let Stage::Own = want.stage
             && want.special == 0
             && let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket)
@@ -107,64 +107,57 @@ impl<E: Engine, F: Family> Side<E, F> {
             && at.now <= own.due
             && !self.servers.must_move(own.place)
         {
-            return Step::Done(common.send::<F>(at, packet, own, at.gate == 1));
+            return Step::Done(shared.send::<F>(at, packet, own, at.gate == 1));
         }
-        self.finish_rare(common, at, packet, want)
+        self.finish_rare(shared, at, packet, want)
     }
 
     /// Whatever changes the table, and packets that are none of the balancer's.
     #[inline(never)]
     fn finish_rare(
         &mut self,
-        common: &mut Common<E>,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: &Want<E, F>,
-    ) -> Step<Want<E, F>> {
-        let want = *want;
-        common.tx = Some(at.tx);
+        want: &mut Want<E, F>,
+    ) -> Step {
+        shared.tx = Some(at.tx);
         match want.stage {
             Stage::Own if self.maps[way(at.gate)].get(at.tx, &want.ticket).is_some() => {
-                self.known(common, at, packet, want)
+                self.known(shared, at, packet, want)
             }
-            Stage::Own => self.unknown(common, at, packet, want),
+            Stage::Own => self.unknown(shared, at, packet, want),
             Stage::Least(ticket) => match self.servers.chosen(at.tx, ticket) {
-                Some(place) => self.open(common, at, packet, want, place),
+                Some(place) => self.open(shared, at, packet, want, place),
                 None => Step::Done(Verdict::Drop(NO_BACKEND)),
             },
-            Stage::Other { bits, was } => self.tell_other(common, at, packet, want, bits, was),
+            Stage::Other { bits, was } => self.tell_other(shared, at, packet, want, bits, was),
         }
     }
 
     /// A packet of a connection that something happens to.
-    fn known(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn known(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
         if class.is_fragment() {
-            own.note(0, at.now, tuple.proto, class, &common.timeouts);
-            return Step::Done(common.send::<F>(at, packet, own, class.is_back()));
+            own.note(0, at.now, tuple.proto, class, &shared.timeouts);
+            return Step::Done(shared.send::<F>(at, packet, own, class.is_back()));
         }
         let moves = self.servers.must_move(own.place);
         let reopens = want.special & SYN != 0 && own.state.has(State::CLOSED);
         if class == Class::FORWARD && (moves || reopens) {
             if own.abandon() {
-                common.moved += u64::from(moves);
+                shared.moved += u64::from(moves);
                 self.servers.release(at.tx, own.place);
             }
-            return self.choose(common, at, packet, want);
+            return self.choose(shared, at, packet, want);
         }
-        let touched = own.note(bits_of(want.special), at.now, tuple.proto, class, &common.timeouts);
+        let touched = own.note(bits_of(want.special), at.now, tuple.proto, class, &shared.timeouts);
         if own.released() {
             self.servers.release(at.tx, own.place);
         }
-        let verdict = common.send::<F>(at, packet, own, class.is_back());
+        let verdict = shared.send::<F>(at, packet, own, class.is_back());
         if !touched && want.special & FIRST_FRAGMENT == 0 {
             return Step::Done(verdict);
         }
@@ -173,19 +166,20 @@ impl<E: Engine, F: Family> Side<E, F> {
         let other = other_way(&tuple, class, &own.rewrite);
         let there = 1 - way(at.gate);
         let ticket = self.maps[there].want(at.tx, F::key(&other, class.other_way()));
-        Step::Again(Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..want })
+        *want = Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..*want };
+        Step::Again
     }
 
     /// Let the entry of the other direction know of a packet that was just sent on.
     fn tell_other(
         &mut self,
-        common: &mut Common<E>,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &Packet,
-        want: Want<E, F>,
+        want: &mut Want<E, F>,
         bits: u8,
         was: (F::Address, u16),
-    ) -> Step<Want<E, F>> {
+    ) -> Step {
         let done = Step::Done(Verdict::Gate(at.gate));
         let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let Some(other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else { return done };
@@ -193,7 +187,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         if (other.rewrite.address, other.rewrite.port) != was {
             return done;
         }
-        other.note(bits, at.now, there.proto, class, &common.timeouts);
+        other.note(bits, at.now, there.proto, class, &shared.timeouts);
         if other.released() {
             self.servers.release(at.tx, other.place);
         }
@@ -202,19 +196,13 @@ impl<E: Engine, F: Family> Side<E, F> {
             let address = if back { there.dst } else { there.src };
             let (src, dst) = if back { (was.0, there.src) } else { (there.dst, was.0) };
             let tuple = Tuple { src, dst, sport: 0, dport: 0, proto: there.proto };
-            self.await_fragments(common, at, packet, tuple, class.other_way(), address, other);
+            self.await_fragments(shared, at, packet, tuple, class.other_way(), address, other);
         }
         done
     }
 
     /// A packet without an entry: it may open a connection.
-    fn unknown(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn unknown(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         if class.is_fragment() && !class.is_back() && self.servers.serves_address(tuple.dst) {
@@ -230,22 +218,19 @@ impl<E: Engine, F: Family> Side<E, F> {
         if want.special & (FIN | RST) != 0 {
             return Step::Done(Verdict::Drop(NO_CONNECTION));
         }
-        if common.connections >= common.most {
+        if shared.connections >= shared.most {
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
-        self.choose(common, at, packet, want)
+        self.choose(shared, at, packet, want)
     }
 
-    fn choose(
-        &mut self,
-        common: &mut Common<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: Want<E, F>,
-    ) -> Step<Want<E, F>> {
+    fn choose(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
         match self.servers.choose(at.tx, &Map::<E, F>::key(&want.ticket)) {
-            Chosen::Place(place) => self.open(common, at, packet, want, place),
-            Chosen::Ask(ticket) => Step::Again(Want { stage: Stage::Least(ticket), ..want }),
+            Chosen::Place(place) => self.open(shared, at, packet, want, place),
+            Chosen::Ask(ticket) => {
+                want.stage = Stage::Least(ticket);
+                Step::Again
+            }
             Chosen::None => Step::Done(Verdict::Drop(NO_BACKEND)),
         }
     }
@@ -253,12 +238,12 @@ impl<E: Engine, F: Family> Side<E, F> {
     /// Open a connection to the server at `place`, which already counts it.
     fn open(
         &mut self,
-        common: &mut Common<E>,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
-        want: Want<E, F>,
+        want: &mut Want<E, F>,
         place: usize,
-    ) -> Step<Want<E, F>> {
+    ) -> Step {
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let server = self.servers.at(place);
         let has_port = matches!(tuple.proto, proto::TCP | proto::UDP);
@@ -272,28 +257,28 @@ impl<E: Engine, F: Family> Side<E, F> {
             state: State::new(State::COUNTED),
         };
         let settled = if want.special & EVENTS == 0 { State::SETTLED } else { 0 };
-        own.note(settled, at.now, tuple.proto, class, &common.timeouts);
+        own.note(settled, at.now, tuple.proto, class, &shared.timeouts);
         let mut back = Connection {
             rewrite: rewrite::<F>((address, port), (tuple.dst, tuple.dport)),
             state: State::new(0),
             ..own
         };
-        back.note(settled, at.now, tuple.proto, class.other_way(), &common.timeouts);
+        back.note(settled, at.now, tuple.proto, class.other_way(), &shared.timeouts);
         let other = F::key(&other_way(&tuple, class, &own.rewrite), class.other_way());
         let [out, ways_back] = &mut self.maps;
         let before = out.len();
         let inserted = out.insert(at.tx, &want.ticket, own).is_ok();
-        common.connections += out.len() - before;
+        shared.connections += out.len() - before;
         let other = ways_back.want(at.tx, other);
         if !inserted || ways_back.insert(at.tx, &other, back).is_err() {
-            common.connections -= usize::from(out.remove(at.tx, &want.ticket).is_some());
+            shared.connections -= usize::from(out.remove(at.tx, &want.ticket).is_some());
             self.servers.release(at.tx, own.place);
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
-        common.opened += 1;
-        let verdict = common.send::<F>(at, packet, &own, false);
+        shared.opened += 1;
+        let verdict = shared.send::<F>(at, packet, &own, false);
         if want.special & FIRST_FRAGMENT != 0 {
-            self.await_fragments(common, at, packet, tuple, class, address, own);
+            self.await_fragments(shared, at, packet, tuple, class, address, own);
         }
         Step::Done(verdict)
     }
@@ -302,7 +287,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
     fn await_fragments(
         &mut self,
-        common: &mut Common<E>,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &Packet,
         tuple: Tuple<F::Address>,
@@ -311,35 +296,35 @@ impl<E: Engine, F: Family> Side<E, F> {
         like: Connection<F::Address>,
     ) {
         let Some(ident) = F::ident(packet.data(), &packet.layers()) else { return };
-        if common.fragmented >= MOST_FRAGMENTED {
+        if shared.fragmented >= MOST_FRAGMENTED {
             return;
         }
         let was = if class.is_back() { tuple.src } else { tuple.dst };
         let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..tuple };
         let rewrite = rewrite::<F>((was, 0), (address, 0));
         let mut entry = Connection { rewrite, due: 0, state: State::new(State::SETTLED), ..like };
-        entry.note(0, at.now, tuple.proto, class.fragment(), &common.timeouts);
+        entry.note(0, at.now, tuple.proto, class.fragment(), &shared.timeouts);
         let map = &mut self.maps[usize::from(class.is_back())];
         let before = map.len();
         let ticket = map.want(at.tx, F::key(&key, class.fragment()));
         // With no room the later fragments are dropped, and counted then.
         let _ = map.insert(at.tx, &ticket, entry);
-        common.fragmented += map.len() - before;
+        shared.fragmented += map.len() - before;
     }
 
     /// Forget what is over, among the next `count` entries.
-    pub(super) fn tidy(&mut self, common: &mut Common<E>, tx: E::Tx, now: u64, count: usize) {
+    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
         let servers = &mut self.servers;
         let mut goes = |key: &F::Key, entry: &mut Connection<F::Address>| {
             if now <= entry.due {
                 return false;
             }
             let (tuple, class) = F::tuple(key);
-            let over = entry.is_over(now, tuple.proto, class, &common.timeouts);
+            let over = entry.is_over(now, tuple.proto, class, &shared.timeouts);
             if over && class.is_fragment() {
-                common.fragmented -= 1;
+                shared.fragmented -= 1;
             } else if over && class == Class::FORWARD {
-                common.connections -= 1;
+                shared.connections -= 1;
                 if entry.abandon() {
                     servers.release(tx, entry.place);
                 }

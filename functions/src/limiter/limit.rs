@@ -143,9 +143,9 @@ impl<E: Engine> Function<E> for Limiter<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         let cost = if self.in_bytes { packet.len() as u32 } else { 1 };
-        let taken = match &plan {
+        let taken = match plan {
             Plan::Narrow(ticket) => self.narrow.take(at, ticket, cost),
             Plan::Wide(ticket) => self.wide.take(at, ticket, cost),
             Plan::Free => Ok(()),

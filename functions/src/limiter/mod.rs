@@ -50,7 +50,8 @@
 //! ```text
 //! chain calls for voip {
 //!     limit = Limiter(rate = 64kbps, burst = 4KB, per = src)
-//!     in -> limit -> out
+//!     in -> limit
+//!     limit[conform] -> out
 //!     limit[exceed] -> Monitor() -> drop
 //! }
 //! ```

@@ -26,11 +26,11 @@ type Ticket<E, K> = <Map<E, K> as FlowMap<K, Flow>>::Ticket;
 pub struct Monitor<E: Engine> {
     v4: Table<E, V4>,
     v6: Table<E, V6>,
-    common: Common,
+    shared: Shared,
 }
 
 /// What both IP versions share.
-struct Common {
+struct Shared {
     limits: Limits,
     outlet: Outlet,
     begun: u64,
@@ -84,7 +84,7 @@ impl<E: Engine> Monitor<E> {
         Monitor {
             v4: Table { map: engine.flow_map("flows", most) },
             v6: Table { map: engine.flow_map("flows6", most) },
-            common: Common {
+            shared: Shared {
                 limits,
                 outlet,
                 begun: 0,
@@ -125,43 +125,43 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::Pass => self.common.not_ip += 1,
-            Plan::V4(want) => self.v4.count(&mut self.common, at, &want),
-            Plan::V6(want) => self.v6.count(&mut self.common, at, &want),
+            Plan::Pass => self.shared.not_ip += 1,
+            Plan::V4(want) => self.v4.count(&mut self.shared, at, want),
+            Plan::V6(want) => self.v6.count(&mut self.shared, at, want),
         }
         Step::Done(Verdict::Gate(at.gate))
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {
         let count = if idle { SWEEP_IDLE } else { SWEEP };
-        self.v4.tidy(&mut self.common, now, count);
-        self.v6.tidy(&mut self.common, now, count);
+        self.v4.tidy(&mut self.shared, now, count);
+        self.v6.tidy(&mut self.shared, now, count);
     }
 
     fn end(&mut self, _now: u64) -> Result<(), String> {
-        if !std::mem::replace(&mut self.common.ended, true) {
-            self.v4.end(&mut self.common);
-            self.v6.end(&mut self.common);
+        if !std::mem::replace(&mut self.shared.ended, true) {
+            self.v4.end(&mut self.shared);
+            self.v6.end(&mut self.shared);
         }
-        self.common.outlet.close()
+        self.shared.outlet.close()
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let common = &self.common;
-        tell("flows", common.begun);
+        let shared = &self.shared;
+        tell("flows", shared.begun);
         tell("flows at the end", (self.v4.map.len() + self.v6.map.len()) as u64);
-        tell("flows evicted", common.evicted);
-        tell("packets in ended flows", common.packets);
-        tell("bytes in ended flows", common.bytes);
-        tell("packets not IP", common.not_ip);
-        tell("records lost", common.lost);
-        tell("packets in lost records", common.lost_packets);
+        tell("flows evicted", shared.evicted);
+        tell("packets in ended flows", shared.packets);
+        tell("bytes in ended flows", shared.bytes);
+        tell("packets not IP", shared.not_ip);
+        tell("records lost", shared.lost);
+        tell("packets in lost records", shared.lost_packets);
     }
 }
 
-impl Common {
+impl Shared {
     /// Export what was counted of a flow. Returns `false`, with nothing done, when there is no room just now.
     fn export(&mut self, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
         if flow.is_fresh() {
@@ -191,74 +191,74 @@ impl Common {
 
 impl<E: Engine, K: TwoWayKey> Table<E, K> {
     #[inline(always)]
-    fn count(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
         if let Some(flow) = self.map.get(at.tx, &want.ticket)
-            && flow.is_steady(want.seen, at.now, &common.limits)
+            && flow.is_steady(want.seen, at.now, &shared.limits)
         {
             flow.add(want.seen, at.now);
             return;
         }
-        self.count_rare(common, at, want);
+        self.count_rare(shared, at, want);
     }
 
     /// Beginnings, handshakes, ends.
     #[inline(never)]
-    fn count_rare(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count_rare(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
         let key = Map::<E, K>::key(&want.ticket);
         let Some(flow) = self.map.get(at.tx, &want.ticket) else {
-            return self.begin(common, at, want);
+            return self.begin(shared, at, want);
         };
-        match flow.due(want.seen, at.now, &common.limits) {
+        match flow.due(want.seen, at.now, &shared.limits) {
             Due::Nothing => {}
             // Without room for the record now, the flow goes on; a later packet or round finds it due again.
             Due::Another(end) => {
-                if common.export(&key, flow, end) {
-                    common.begun += 1;
+                if shared.export(&key, flow, end) {
+                    shared.begun += 1;
                     *flow = Flow::begin(want.seen, at.now);
                     return;
                 }
                 if flow.would_wrap(want.seen) {
-                    common.export_or_lose(&key, flow, End::Active);
+                    shared.export_or_lose(&key, flow, End::Active);
                     flow.segment();
                 }
             }
             Due::Segment => {
-                if common.export(&key, flow, End::Active) {
+                if shared.export(&key, flow, End::Active) {
                     flow.segment();
                 }
             }
             Due::Wrap => {
-                common.export_or_lose(&key, flow, End::Active);
+                shared.export_or_lose(&key, flow, End::Active);
                 flow.segment();
             }
         }
         flow.take(want.seen, at.now);
     }
 
-    fn begin(&mut self, common: &mut Common, at: At<E::Tx>, want: &Want<E, K>) {
-        common.begun += 1;
+    fn begin(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
+        shared.begun += 1;
         let flow = Flow::begin(want.seen, at.now);
         if self.map.insert(at.tx, &want.ticket, flow).is_ok() {
             return;
         }
-        self.evict(common);
+        self.evict(shared);
         if self.map.insert(at.tx, &want.ticket, flow).is_err() {
-            common.export_or_lose(&Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
+            shared.export_or_lose(&Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
         }
     }
 
     /// Make room: the hand of the clock passes flows that were used since it last came by, and takes the first
     /// that was not (second chance, Corbató 1968).
     #[cold]
-    fn evict(&mut self, common: &mut Common) {
+    fn evict(&mut self, shared: &mut Shared) {
         let (mut passed, mut taken) = (0, false);
         while !taken && passed <= 2 * MOST_SECOND_CHANCES {
             self.map.sweep(1, |key, flow| {
                 passed += 1;
                 taken = !flow.was_used() || passed > MOST_SECOND_CHANCES;
                 if taken {
-                    common.evicted += 1;
-                    common.export_or_lose(key, flow, End::Evicted);
+                    shared.evicted += 1;
+                    shared.export_or_lose(key, flow, End::Evicted);
                 }
                 taken
             });
@@ -268,13 +268,13 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
         }
     }
 
-    fn tidy(&mut self, common: &mut Common, now: u64, count: usize) {
-        let limits = common.limits;
+    fn tidy(&mut self, shared: &mut Shared, now: u64, count: usize) {
+        let limits = shared.limits;
         self.map.sweep(count, |key, flow| {
             if let Some(end) = flow.is_over(now, &limits) {
-                return common.export(key, flow, end);
+                return shared.export(key, flow, end);
             }
-            if flow.is_long(now, &limits) && common.export(key, flow, End::Active) {
+            if flow.is_long(now, &limits) && shared.export(key, flow, End::Active) {
                 flow.segment();
             }
             false
@@ -282,11 +282,11 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     }
 
     /// Export all that is left, waiting for room; the flows stay for the figures.
-    fn end(&mut self, common: &mut Common) {
+    fn end(&mut self, shared: &mut Shared) {
         let count = usize::MAX;
         self.map.sweep(count, |key, flow| {
-            while !common.export(key, flow, End::Forced) {
-                common.outlet.wait();
+            while !shared.export(key, flow, End::Forced) {
+                shared.outlet.wait();
             }
             false
         });

@@ -53,7 +53,7 @@ impl Bench {
         let at = At { tx: (), now, gate: 0 };
         let mut plan = self.monitor.prepare(at, packet);
         self.monitor.warm(&mut plan);
-        assert!(matches!(self.monitor.finish(at, packet, plan), Step::Done(Verdict::Gate(0))));
+        assert!(matches!(self.monitor.finish(at, packet, &mut plan), Step::Done(Verdict::Gate(0))));
     }
 
     /// Run a script: ms since the start, `tcp 10.0.0.1:1000 > 192.0.2.1:80 S`, bytes after the headers.

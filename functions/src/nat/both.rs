@@ -53,16 +53,10 @@ impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E>) -> Step<Plan<E>> {
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::V4(plan) => match self.v4.finish(at, packet, plan) {
-                Step::Done(verdict) => Step::Done(verdict),
-                Step::Again(plan) => Step::Again(Plan::V4(plan)),
-            },
-            Plan::V6(plan) => match self.v6.finish(at, packet, plan) {
-                Step::Done(verdict) => Step::Done(verdict),
-                Step::Again(plan) => Step::Again(Plan::V6(plan)),
-            },
+            Plan::V4(plan) => self.v4.finish(at, packet, plan),
+            Plan::V6(plan) => self.v6.finish(at, packet, plan),
         }
     }
 

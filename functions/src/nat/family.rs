@@ -6,6 +6,8 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::{Net, Seed, checksum, ipv6ext};
 use catena_state::Key;
 
+use super::rewrite::{Side, adjust};
+
 /// A family of addresses.
 pub trait Family: Send + Sync + 'static {
     /// The network layer.
@@ -34,6 +36,9 @@ pub trait Family: Send + Sync + 'static {
     fn addresses(frame: &[u8], l3: usize) -> Option<[Self::Address; 2]>;
     /// Write an address to `place`; returns whether it fits.
     fn write(frame: &mut [u8], place: usize, address: Self::Address) -> bool;
+    /// Write one address into the header that `header` begins with, and add `sum` to the header's checksum where it
+    /// has one; returns whether the header is whole, and changes nothing if not.
+    fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
     /// Return the key of an endpoint.
@@ -85,6 +90,16 @@ impl Family for V4 {
     fn write(frame: &mut [u8], place: usize, address: u32) -> bool {
         let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut()) else { return false };
         *bytes = address.to_be_bytes();
+        true
+    }
+
+    #[inline(always)]
+    fn rewrite(header: &mut [u8], side: Side, address: u32, sum: u16) -> bool {
+        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
+        let check = adjust(u16::from_be_bytes([header[10], header[11]]), sum);
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        let place = Self::PLACES[side as usize];
+        header[place..place + 4].copy_from_slice(&address.to_be_bytes());
         true
     }
 
@@ -181,6 +196,15 @@ impl Family for V6 {
         let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<16>()) else { return false };
         bytes[..8].copy_from_slice(&address[0].to_be_bytes());
         bytes[8..].copy_from_slice(&address[1].to_be_bytes());
+        true
+    }
+
+    #[inline(always)]
+    fn rewrite(header: &mut [u8], side: Side, address: [u64; 2], _sum: u16) -> bool {
+        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
+        let place = Self::PLACES[side as usize];
+        header[place..place + 8].copy_from_slice(&address[0].to_be_bytes());
+        header[place + 8..place + 16].copy_from_slice(&address[1].to_be_bytes());
         true
     }
 

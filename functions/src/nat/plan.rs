@@ -25,6 +25,8 @@ pub type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint,
 pub enum Phase<E: Engine, F: Family> {
     /// Nothing.
     Done(Verdict),
+    /// From inside, a whole TCP segment or UDP datagram that needs nothing but rewriting: its mapping.
+    Plain(InsideTicket<E, F>),
     /// From inside: its mapping.
     Out(InsideTicket<E, F>),
     /// There is none, and the host is new: an external address for it.
@@ -49,8 +51,6 @@ pub struct Plan<E: Engine, F: Family> {
     pub kind: Kind,
     /// To one of our own external addresses: after the way out comes the way back.
     pub hairpin: bool,
-    /// Whatever makes the way out more than rewriting: no whole TCP or UDP, a hairpin, a filter.
-    pub special: bool,
 }
 
 /// What *prepare* read.
@@ -107,7 +107,8 @@ impl<E: Engine, F: Family> Copy for Plan<E, F> {}
 
 impl<E: Engine, F: Family> Plan<E, F> {
     /// Go on with another phase.
-    pub fn then(self, phase: Phase<E, F>) -> Step<Self> {
-        Step::Again(Plan { phase, ..self })
+    pub fn then(&mut self, phase: Phase<E, F>) -> Step {
+        self.phase = phase;
+        Step::Again
     }
 }

@@ -88,12 +88,12 @@ pub fn source<F: Family>(frame: &mut [u8], layers: &Layers, change: &Change<F::A
     let is_tcp = layers.proto == proto::TCP;
     let flags = if let Some(upper) = upper.first_chunk_mut::<18>() {
         source_port(upper, 6 + 10 * usize::from(is_tcp), is_tcp, change);
-        if is_tcp { upper[13] } else { 0 }
+        upper[13] & u8::from(is_tcp).wrapping_neg()
     } else {
         source_port(upper.first_chunk_mut::<8>().filter(|_| !is_tcp)?, 6, false, change);
         0
     };
-    address_in::<F>(header, Side::Source, change.address, change.address_sum);
+    F::rewrite(header, Side::Source, change.address, change.address_sum);
     Some(flags)
 }
 
@@ -113,14 +113,5 @@ fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: boo
 #[inline(always)]
 pub fn address<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, new: F::Address, sum: u16) -> bool {
     let Some(header) = frame.get_mut(usize::from(layers.l3)..) else { return false };
-    address_in::<F>(header, side, new, sum)
-}
-
-#[inline(always)]
-fn address_in<F: Family>(header: &mut [u8], side: Side, new: F::Address, sum: u16) -> bool {
-    if let Some(place) = F::CHECKSUM {
-        let Some(check) = header.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) else { return false };
-        *check = adjust(u16::from_be_bytes(*check), sum).to_be_bytes();
-    }
-    F::write(header, F::PLACES[side as usize], new)
+    F::rewrite(header, side, new, sum)
 }

@@ -68,7 +68,7 @@ pub struct Napt<E: Engine, F: Family> {
     tx: Option<E::Tx>,
 }
 
-fn drop<E: Engine, F: Family>(reason: Reason) -> Step<Plan<E, F>> {
+fn drop(reason: Reason) -> Step {
     Step::Done(Verdict::Drop(reason))
 }
 
@@ -158,57 +158,52 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
     }
 
-    /// From inside, with a mapping asked for.
+    /// From inside, a packet that needs nothing but rewriting. Returns `false`, with nothing done, when there is
+    /// more to do: no mapping, one that is over, headers that are not where they should be.
     #[inline(always)]
-    fn out(
-        &mut self,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        plan: Plan<E, F>,
-        ticket: &InsideTicket<E, F>,
-    ) -> Step<Plan<E, F>> {
+    fn plain(&mut self, at: At<E::Tx>, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
         let now = self.now;
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else {
-            return self.unmapped(at, plan, <E::FlowMap<_, Mapping<F::Address>>>::key(ticket));
-        };
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return false };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
-            let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+            return false;
+        }
+        let layers = packet.layers();
+        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()) else { return false };
+        mapping.last = now;
+        // A branch that is hardly ever taken, whatever the mix of protocols.
+        if flags & CHANGES != 0 {
+            mapping.state = mapping.state.out(flags);
+        }
+        self.count(at.tx, &layers);
+        true
+    }
+
+    /// From inside, with a mapping asked for.
+    fn out(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, ticket: &InsideTicket<E, F>) -> Step {
+        let now = self.now;
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
+        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             self.mappings.remove(at.tx, inside);
             return self.unmapped(at, plan, inside);
         }
-        let layers = packet.layers();
-        let rewritten = match plan.special {
-            true => None,
-            false => rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()),
-        };
-        if let Some(flags) = rewritten {
-            mapping.last = now;
-            // A branch that is hardly ever taken, whatever the mix of protocols.
-            if flags & CHANGES != 0 {
-                mapping.state = mapping.state.out(flags);
-            }
-            self.count(at.tx, &layers);
-            return Step::Done(OUT);
-        }
+        let (change, identity) = (mapping.change(), mapping.identity());
         if plan.kind != Kind::Error {
             mapping.last = now;
-            mapping.state = mapping.state.out(tcp_flags(packet.data(), &layers));
+            mapping.state = mapping.state.out(tcp_flags(packet.data(), &packet.layers()));
         }
-        let (change, identity) = (mapping.change(), mapping.identity());
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        self.out_special(at, packet, plan, (inside, identity), &change)
+        self.rewrite_out(at, packet, plan, (inside, identity), &change)
     }
 
-    /// From inside: first fragments, queries and errors of ICMP, hairpins, and all packets under a filter.
-    #[inline(never)]
-    fn out_special(
+    /// Rewrite a packet from inside, of whatever kind, and do what else is due.
+    fn rewrite_out(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
-        plan: Plan<E, F>,
+        plan: &mut Plan<E, F>,
         (inside, identity): (F::Endpoint, (u16, u8)),
         change: &rewrite::Change<F::Address>,
-    ) -> Step<Plan<E, F>> {
+    ) -> Step {
         let layers = packet.layers();
         let l3 = usize::from(layers.l3);
         let Some([src, dst]) = F::addresses(packet.data(), l3) else { return drop(UNTRANSLATABLE) };
@@ -257,7 +252,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
 
     /// From inside, and nothing is mapped: make a mapping.
     #[inline(never)]
-    fn unmapped(&mut self, at: At<E::Tx>, plan: Plan<E, F>, inside: F::Endpoint) -> Step<Plan<E, F>> {
+    fn unmapped(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint) -> Step {
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
@@ -281,12 +276,12 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
     }
 
-    /// All phases but the way out.
+    /// All phases, and what a plain packet from inside may need beside rewriting.
     #[inline(never)]
-    fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E, F>) -> Step<Plan<E, F>> {
+    fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
         match plan.phase {
             Phase::Done(verdict) => Step::Done(verdict),
-            Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
             Phase::Choose(inside, ticket) => {
                 let ports = &mut self.mappings.ports;
                 let Some(index) = ports.lent.least(at.tx, ticket) else { return drop(NO_PORT) };
@@ -330,13 +325,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 
     /// From outside, with the mapping that it is for.
-    fn back(
-        &mut self,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        plan: Plan<E, F>,
-        ticket: &InsideTicket<E, F>,
-    ) -> Step<Plan<E, F>> {
+    fn back(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, ticket: &InsideTicket<E, F>) -> Step {
         let now = self.now;
         let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
@@ -414,32 +403,36 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             _ => self.read_other(at.gate, packet),
         };
         let Request { what, endpoint, kind, hairpin } = request;
+        let special = !plain | hairpin | self.sessions.filter();
         let phase = match what {
+            What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint)),
             What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
             What::In => Phase::In(self.mappings.external.want(at.tx, endpoint)),
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
         };
-        Plan { phase, kind, hairpin, special: !plain | hairpin | self.sessions.filter() }
+        Plan { phase, kind, hairpin }
     }
 
     #[inline(always)]
     fn warm(&mut self, plan: &mut Plan<E, F>) {
         match &mut plan.phase {
-            Phase::Out(ticket) => self.mappings.inside.warm(ticket),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.mappings.inside.warm(ticket),
             Phase::In(ticket) => self.mappings.external.warm(ticket),
             _ => {}
         }
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: Plan<E, F>) -> Step<Plan<E, F>> {
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
         self.now = self.now.max(at.now);
-        match plan.phase {
-            Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
-            _ => self.other(at, packet, plan),
+        if let Phase::Plain(ticket) = &plan.phase
+            && self.plain(at, packet, ticket)
+        {
+            return Step::Done(OUT);
         }
+        self.other(at, packet, plan)
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {

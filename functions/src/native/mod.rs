@@ -1,6 +1,6 @@
 //! Native: runs a network function written in C, loaded from a shared object.
 //!
-//! # Configuration
+//! # Parameters
 //!
 //! `Native(lib = "fw.so" [, args = {name: value, ...}] [, name = "symbol"] [, log = LEVEL])`
 //!
@@ -13,7 +13,7 @@
 //! - `log`: which of its messages are shown: `error`, `warning`, `info` or `debug` (`info`). They go to the standard error,
 //!   at most 20 a second for each instance; how many more there were is said.
 //!
-//! # What it does
+//! # Behaviour
 //!
 //! The function gets batches of up to 32 packets with their header offsets and returns for each a way out or a
 //! reason to drop it. It may change bytes, make packets longer or shorter, set the mark, and keep state in maps and

@@ -64,6 +64,16 @@ struct Entry<K, V> {
 unsafe impl<K, V> Zeroed for Entry<K, V> {}
 
 impl<K, V> Entry<K, V> {
+    /// Ask for both of its cache lines: the times by which a sweep decides often stand in the second.
+    #[inline(always)]
+    fn prefetch(&self) {
+        let start = std::ptr::from_ref(self);
+        prefetch(start);
+        if size_of::<Self>() > 64 {
+            prefetch(start.cast::<u8>().wrapping_add(64));
+        }
+    }
+
     #[inline(always)]
     fn pair(&self) -> Option<&(K, V)> {
         // SAFETY: a used entry's pair was written.
@@ -170,6 +180,14 @@ impl<K: Key, V> LocalMap<K, V> {
             }
             at = self.overflow(bucket.next);
         }
+    }
+
+    /// Look an entry up that does not stand where it was guessed to; apart, so that the usual case stays short.
+    #[cold]
+    #[inline(never)]
+    fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        let (_, _, entry) = self.find(&ticket.key, ticket.hash)?;
+        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
     }
 
     #[inline(always)]
@@ -303,11 +321,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         let matches = bucket.matches(tag(ticket.hash));
         if matches != 0 {
             ticket.guess = bucket.entries[matches.trailing_zeros() as usize];
-            let entry = &raw const self.entries[ticket.guess as usize];
-            prefetch(entry);
-            if size_of::<Entry<K, V>>() > 64 {
-                prefetch(entry.cast::<u8>().wrapping_add(64));
-            }
+            self.entries[ticket.guess as usize].prefetch();
         }
     }
 
@@ -319,9 +333,10 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
         let guess = ticket.guess as usize;
-        let right = self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key);
-        let entry = if right { guess } else { self.find(&ticket.key, ticket.hash)?.2 as usize };
-        self.entries[entry].pair_mut().map(|pair| &mut pair.1)
+        if self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key) {
+            return self.entries[guess].pair_mut().map(|pair| &mut pair.1);
+        }
+        self.get_unguessed(ticket)
     }
 
     fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
@@ -358,7 +373,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         let count = count.min(self.touched);
         for _ in 0..count {
             self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
-            prefetch(&raw const self.entries[(self.swept + 8).min(self.touched - 1)]);
+            self.entries[(self.swept + 8).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
             if goes(key, value) {
                 let (key, hash) = (*key, key.hash(&self.seed));

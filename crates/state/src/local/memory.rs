@@ -43,6 +43,9 @@ impl<T: Zeroed> Reserved<T> {
             // refusal changes nothing else.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }
+        // The first touch of a page costs far more than a packet: those that are used first are touched now.
+        // SAFETY: the mapping has at least a page, and zero is what stands there.
+        unsafe { start.cast::<u8>().write_volatile(0) };
         // A mapping is aligned to pages, which is more than any `T` here wants.
         assert!(align_of::<T>() <= 4096);
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;

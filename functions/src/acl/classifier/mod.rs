@@ -60,7 +60,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Compiles a list of rules. Takes one to three seconds per 100,000 rules, and memory in
+    /// Compiles a list of rules. Takes one to four seconds per 100,000 rules, and memory in
     /// proportion to their number, whatever they are.
     ///
     /// # Errors

@@ -145,7 +145,6 @@ fn agree(rules: &[Rule], default: Action, packets: usize, seed: u64) {
 fn the_module_agrees_with_the_plain_reading_of_its_rules() {
     let styles = [Style::Acl, Style::Fw, Style::Ipc];
     for (seed, style) in (0..30).zip(styles.into_iter().cycle()) {
-        // Lists of either family and, in every third, of both.
         let mut rules = synthetic::rules_v4(style, 4 + 5 * seed as usize, seed);
         let six = synthetic::rules_v6(style, 4 + 5 * seed as usize, seed + 100);
         rules = rules.into_iter().zip(six).flat_map(|(four, six)| [four, six]).collect();
@@ -154,6 +153,6 @@ fn the_module_agrees_with_the_plain_reading_of_its_rules() {
             rules.truncate(rules.len() - 2);
         }
         let default = if seed % 2 == 0 { Action::Deny } else { Action::Permit };
-        agree(&rules, default, 10_000, seed);
+        agree(&rules, default, 25_000, seed);
     }
 }

@@ -1,0 +1,211 @@
+//! A bench for the balancer: packets in words, sums checked; its tests are below it.
+
+mod golden;
+mod properties;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use catena_dataplane::attribute::{Attributes, Slot};
+use catena_dataplane::module::Verdict;
+use catena_packet::wire::checksum::{self, pseudo_v4, pseudo_v6};
+use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
+use catena_packet::wire::{FlowKey, Seed, ipv4, ipv6, ports, tcp, udp};
+use catena_packet::{Depot, Packet, Pool};
+use catena_state::{Local, Share};
+use proptest::prelude::*;
+
+use super::balancer::{NO_BACKEND, NO_CONNECTION, NO_FIRST, TABLE_FULL};
+use super::*;
+use crate::config::Value;
+use crate::function::{At, Function, Step};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A balancer, buffers, and a time.
+struct Bench {
+    balancer: Balancer<Local>,
+    slot: Slot,
+    pool: Pool,
+    now: u64,
+}
+
+fn endpoint(text: &str) -> Value {
+    text.parse().map(Value::Endpoint).or_else(|_| text.parse().map(Value::Address)).unwrap()
+}
+
+fn list(text: &str) -> Value {
+    Value::List(text.split(' ').map(endpoint).collect())
+}
+
+fn args(vip: &str, backends: &str) -> Args {
+    Args::default().with("vip", list(vip)).with("backends", list(backends))
+}
+
+impl Bench {
+    fn new(args: &Args) -> Bench {
+        let mut engine = Local::new(Seed::from_number(3), Share::WHOLE);
+        let slot = Attributes::default().slot("backend").unwrap();
+        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot);
+        Bench { balancer, slot, pool: Depot::map(1024, 0).unwrap().pool(), now: 1_000 * SECOND }
+    }
+
+    fn run(&mut self, gate: u16, packet: &mut Packet) -> Verdict {
+        packet.reparse();
+        packet.parse().unwrap();
+        let at = At { tx: (), now: self.now, gate };
+        let mut plan = self.balancer.prepare(at, packet);
+        self.balancer.warm(&mut plan);
+        loop {
+            if let Step::Done(verdict) = self.balancer.finish(at, packet, &mut plan) {
+                return verdict;
+            }
+        }
+    }
+
+    fn packet(&mut self, bytes: &[u8]) -> Packet {
+        let mut packet = self.pool.take(bytes.len()).unwrap();
+        packet.fill(bytes);
+        packet
+    }
+
+    /// Send a packet in words by a gate and return what comes of it in words.
+    fn say(&mut self, gate: u16, words: &str) -> String {
+        let bytes = frame_of(words);
+        let mut packet = self.packet(&bytes);
+        let before = packet.data()[..12].to_vec();
+        match self.run(gate, &mut packet) {
+            Verdict::Drop(reason) => format!("dropped: {}", reason.text(balancer::REASONS)),
+            Verdict::Gate(out) => {
+                assert_eq!(out, gate);
+                assert_eq!(packet.data()[..12], before, "MAC addresses stay");
+                check_sums(packet.data());
+                let number = self.slot.get(&packet);
+                format!("{}{}", words_of(packet.data()), if number > 0 { format!(" #{number}") } else { String::new() })
+            }
+        }
+    }
+
+    fn loads(&self) -> Vec<i64> {
+        self.balancer.backends().map(|b| b.connections).collect()
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now += seconds * SECOND;
+        for _ in 0..20 {
+            self.balancer.tidy(self.now, true);
+        }
+    }
+}
+
+/// Make the frame that words such as `tcp 10.0.0.1:1000 > 192.0.2.1:80 S` say.
+fn frame_of(words: &str) -> Vec<u8> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let [name, src, _, dst, rest @ ..] = &words[..] else { panic!("{words:?}") };
+    let (src, dst): (SocketAddr, SocketAddr) = (src.parse().unwrap(), dst.parse().unwrap());
+    let flags = rest.first().map_or("", |f| f);
+    let bit = |letter: char, bit: u8| if flags.contains(letter) { bit } else { 0 };
+    let flags = bit('S', SYN) | bit('A', ACK) | bit('F', FIN) | bit('R', RST);
+    frame(if *name == "tcp" { 6 } else { 17 }, src, dst, flags)
+}
+
+fn frame(proto: u8, src: SocketAddr, dst: SocketAddr, flags: u8) -> Vec<u8> {
+    let mut upper = vec![0; if proto == 6 { 24 } else { 12 }];
+    let length = upper.len() as u16;
+    upper[length as usize - 4..].copy_from_slice(&[0xde, 0xad, 0xbe, 0xef]);
+    let pseudo = match (src.ip(), dst.ip()) {
+        (IpAddr::V4(s), IpAddr::V4(d)) => pseudo_v4(s.to_bits(), d.to_bits(), proto, length),
+        (IpAddr::V6(s), IpAddr::V6(d)) => pseudo_v6(s.octets(), d.octets(), proto, length.into()),
+        _ => panic!("one family"),
+    };
+    upper[..2].copy_from_slice(&src.port().to_be_bytes());
+    upper[2..4].copy_from_slice(&dst.port().to_be_bytes());
+    if proto == 6 {
+        (upper[12], upper[13]) = (5 << 4, flags);
+        tcp::Packet::new_unchecked(&mut upper[..]).fill_checksum(pseudo);
+    } else {
+        udp::Packet::new_unchecked(&mut upper[..]).set_length(length);
+        udp::Packet::new_unchecked(&mut upper[..]).fill_checksum(pseudo);
+    }
+    network(proto, src.ip(), dst.ip(), &upper, |_| {})
+}
+
+fn network(
+    proto: u8,
+    src: IpAddr,
+    dst: IpAddr,
+    upper: &[u8],
+    change: impl Fn(&mut ipv4::Packet<&mut [u8]>),
+) -> Vec<u8> {
+    let mut ethernet = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let mut header = [0; 20];
+            header[0] = 0x45;
+            let mut ip = ipv4::Packet::new_unchecked(&mut header[..]);
+            ip.set_total_len(20 + upper.len() as u16);
+            ip.set_ttl(64);
+            ip.set_proto(proto);
+            ip.set_src(src);
+            ip.set_dst(dst);
+            change(&mut ip);
+            ip.fill_checksum();
+            ethernet.extend(header);
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            ethernet[12..].copy_from_slice(&[0x86, 0xdd]);
+            let mut header = [0; 40];
+            let mut ip = ipv6::Packet::new_unchecked(&mut header[..]);
+            ip.set_class_and_label(0, 7);
+            ip.set_payload_len(upper.len() as u16);
+            ip.set_next_header(proto);
+            ip.set_hop_limit(64);
+            ip.set_src(src);
+            ip.set_dst(dst);
+            ethernet.extend(header);
+        }
+        _ => panic!("one family"),
+    }
+    ethernet.extend(upper);
+    ethernet
+}
+
+fn words_of(frame: &[u8]) -> String {
+    let layers = catena_packet::wire::parse(frame).unwrap();
+    let key = FlowKey::read(frame, &layers).unwrap().to_string();
+    let flags = if layers.proto == 6 { frame[usize::from(layers.l4) + 13] } else { 0 };
+    let letters = [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (ACK, 'A')].iter().filter(|(bit, _)| flags & bit != 0);
+    let letters: String = letters.map(|(_, letter)| letter).collect();
+    if letters.is_empty() { key } else { format!("{key} {letters}") }
+}
+
+/// Add all words up again, as a receiver would.
+fn check_sums(frame: &[u8]) {
+    let layers = catena_packet::wire::parse(frame).unwrap();
+    let upper = &frame[usize::from(layers.l4)..];
+    let pseudo = match FlowKey::read(frame, &layers).unwrap() {
+        FlowKey::V4(key) => {
+            assert!(checksum::verify_ipv4_checksum(&frame[14..34]));
+            pseudo_v4(key.src, key.dst, key.proto, upper.len() as u16)
+        }
+        FlowKey::V6(_) => {
+            let ip = ipv6::Packet::new_checked(&frame[14..]).unwrap();
+            pseudo_v6(ip.src().octets(), ip.dst().octets(), layers.proto, upper.len() as u32)
+        }
+    };
+    if layers.proto == 1 {
+        assert_eq!(checksum::sum(upper), 0xffff);
+    } else {
+        assert_eq!(checksum::add(pseudo, checksum::sum(upper)), 0xffff, "{frame:02x?}");
+    }
+}
+
+/// Run a script: a gate, a packet, `=>`, what comes of it.
+fn golden(bench: &mut Bench, script: &str) {
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (gate, rest) = line.split_once(": ").unwrap();
+        let (packet, expected) = rest.split_once(" => ").unwrap();
+        let gate = if gate == "out" { 0 } else { 1 };
+        assert_eq!(bench.say(gate, packet.trim()), expected.trim(), "{line}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The command as a Unix user meets it: what it prints where, what it exits with.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn catena(args: &[&str], stdin: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("catena starts");
+    let (mut pipe, input) = (child.stdin.take().expect("a pipe"), stdin.to_vec());
+    // It may end before it has read all.
+    let writer = std::thread::spawn(move || drop(pipe.write_all(&input)));
+    let output = child.wait_with_output().expect("catena ends");
+    writer.join().expect("the writer ends");
+    output
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A chain file in a folder of its own.
+fn chain(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("test.catena");
+    std::fs::write(&path, text).expect("a chain file");
+    (folder, path)
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    for args in [&["walk"][..], &["run"], &["run", "x.catena", "--workers", "0"], &["show", "x", "--stage", "moon"]] {
+        let output = catena(args, b"");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
+        assert!(out(&output).is_empty());
+    }
+    assert!(out(&catena(&["--version"], b"")).starts_with("catena "));
+}
+
+#[test]
+fn a_wrong_name_is_shown_with_the_likely_one() {
+    let (_folder, path) = chain("chain c { in -> ACl(rules = [\"permit any\"]) -> out }\n");
+    let output = catena(&["check", &path.display().to_string()], b"");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("test.catena:1:17") && err(&output).contains("`ACL`"), "{}", err(&output));
+    assert!(out(&output).contains("1 error"), "{}", out(&output));
+}
+
+#[test]
+fn what_only_a_function_can_know_is_shown_with_its_place() {
+    let (folder, path) = chain("chain c {\n    in -> ACL(rules = file(\"bad.acl\")) -> out\n}\n");
+    std::fs::write(folder.path().join("bad.acl"), "permit any\npermitt tcp from any to any\n").expect("a rule file");
+    let check = catena(&["check", &path.display().to_string()], b"");
+    assert_eq!(check.status.code(), Some(1));
+    assert!(err(&check).contains("bad.acl:2") && err(&check).contains("permit"), "{}", err(&check));
+    let run = catena(&["run", &path.display().to_string(), "--in", "gen:count=1"], b"");
+    assert!(err(&run).contains("test.catena:2: ") && err(&run).contains("bad.acl:2"), "{}", err(&run));
+}
+
+#[test]
+fn a_port_that_is_none_is_said_and_nothing_is_emptied() {
+    let (folder, path) = chain("chain c { in -> out }\n");
+    let path = path.display().to_string();
+    let target = folder.path().join("keep.pcap");
+    std::fs::write(&target, "keep").expect("a file");
+    let text = target.display().to_string();
+    let output = catena(&["run", &path, "--in", "nowhere0", "--out", &text], b"");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("nowhere0: neither a file nor an interface"), "{}", err(&output));
+    let output = catena(&["run", &path, "--in", "gen:flowz=3", "--out", &text], b"");
+    assert!(err(&output).contains("flows"), "{}", err(&output));
+    let output = catena(&["run", &path, "--in", &text, "--out", &text], b"");
+    assert!(err(&output).contains("would be overwritten"), "{}", err(&output));
+    assert_eq!(std::fs::read(&target).expect("the file is there"), b"keep");
+    let output = catena(&["run", &path, "--in", "gen:count=1", "--out", "x.txt"], b"");
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+}
+
+#[test]
+fn captures_go_through_pipes() {
+    let (folder, path) = chain("chain c { in -> out }\n");
+    let path = path.display().to_string();
+    let made = catena(&["run", &path, "--in", "gen:count=50,size=100", "--out", "-"], b"");
+    assert!(made.status.success(), "{}", err(&made));
+    assert!(err(&made).contains("50 packets in = 50 out + 0 dropped"), "the table goes to standard error");
+    let file = folder.path().join("copy.pcap.gz");
+    let copied = catena(&["run", &path, "--in", "-", "--out", &file.display().to_string()], &made.stdout);
+    assert!(out(&copied).contains("50 packets in = 50 out"), "{}{}", out(&copied), err(&copied));
+    let again = catena(&["run", &path, "--in", &file.display().to_string(), "--out", "-"], b"");
+    assert_eq!(again.stdout, made.stdout, "the same bytes after a file in gzip");
+    let cut = catena(&["run", &path, "--in", "-"], &made.stdout[..made.stdout.len() - 7]);
+    assert_eq!(cut.status.code(), Some(1));
+    assert!(err(&cut).contains("cut off after record 49") && out(&cut).contains("49 packets in"), "{}", err(&cut));
+}
+
+#[test]
+fn fmt_changes_only_layout() {
+    let (_folder, path) = chain("chain   c{in->  out} # why\n");
+    let text = path.display().to_string();
+    let before = out(&catena(&["show", &text, "--format", "json"], b""));
+    assert_eq!(catena(&["fmt", "--check", &text], b"").status.code(), Some(1));
+    assert!(catena(&["fmt", &text], b"").status.success());
+    assert!(catena(&["fmt", "--check", &text], b"").status.success());
+    let source = std::fs::read_to_string(&path).expect("the file is there");
+    assert!(source.contains("# why") && source.contains("in -> out"), "{source}");
+    let strip = |json: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        forget_places(&mut value);
+        value
+    };
+    assert_eq!(strip(&before), strip(&out(&catena(&["show", &text, "--format", "json"], b""))));
+}
+
+fn forget_places(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.remove("span");
+            fields.values_mut().for_each(forget_places);
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(forget_places),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_stage_is_shown_in_every_form() {
+    for stage in ["policy", "host"] {
+        for (format, sign) in [("text", "internet"), ("json", "{"), ("dot", "digraph"), ("svg", "<svg")] {
+            let output = catena(&["show", "examples/edge.catena", "--stage", stage, "--format", format], b"");
+            if format == "svg" && err(&output).contains("cannot be run") {
+                println!("skipped: Graphviz is not installed");
+                continue;
+            }
+            assert!(output.status.success() && out(&output).contains(sign), "{stage} {format}: {}", err(&output));
+        }
+    }
+}
+
+#[test]
+fn lemurs_chains_parse_and_check_names_what_is_missing() {
+    for file in ["acl", "branch", "chain1", "chain2", "chain3", "chain4", "chain5"] {
+        let path = format!("examples/lemur/{file}.catena");
+        let text = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&path)).expect("the example");
+        assert!(catena(&["fmt", "-"], &text).status.success(), "{file} parses");
+        let output = catena(&["check", &path], b"");
+        let unexpected: Vec<String> = err(&output)
+            .lines()
+            .filter(|line| line.starts_with("error"))
+            .filter(|line| {
+                !line.starts_with("error[unknown-function]") && !line.starts_with("error[missing-parameter]")
+            })
+            .map(str::to_owned)
+            .collect();
+        assert!(unexpected.is_empty(), "{file}: {unexpected:?}");
+    }
+}
+
+#[test]
+fn manual_pages_have_what_a_user_looks_for() {
+    let list = out(&catena(&["functions"], b""));
+    for function in ["ACL", "IPv4Fwd", "LB", "Limiter", "Monitor", "NAT", "Native"] {
+        assert!(list.contains(function), "{list}");
+        let page = out(&catena(&["functions", function], b""));
+        assert!(page.starts_with(function) && page.contains("Parameters") && page.len() > 1000, "{page}");
+    }
+    let output = catena(&["functions", "nat"], b"");
+    assert!(err(&output).contains("did you mean `NAT`?"), "{}", err(&output));
+}
