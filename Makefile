@@ -3,7 +3,7 @@
 #     make run     installs what is missing, builds, and runs an example chain on a sample trace
 #     make test    installs what the tests need, and passes them all
 #
-# and beside them: make bench, make lint, make docs, make native, make fuzz.
+# and beside them: make bench, make lint, make docs, make native, make fuzz, make sanitize.
 
 CARGO ?= cargo
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -24,7 +24,7 @@ install = $(if $(strip $(call missing,$(1))),\
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(call missing,$(1)) >/dev/null,\
 	true)
 
-.PHONY: run build test lint bench docs native fuzz deny clean needs
+.PHONY: run build test lint bench docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -62,10 +62,41 @@ docs:
 native:
 	$(MAKE) --no-print-directory -C examples/native
 
+# Every fuzz target for a minute, from its seeds; what fails is kept in fuzz/artifacts.
+FUZZ_SECONDS ?= 60
+NIGHTLY_FLAGS := $(if $(filter x86_64,$(shell uname -m)),-C target-cpu=x86-64-v3)
 fuzz:
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || { \
+		echo "Fuzzing needs the nightly toolchain: rustup toolchain install nightly"; exit 1; }
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked --quiet cargo-fuzz
 	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
-		$(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
+		mkdir -p corpus/$$target && RUSTFLAGS="$(NIGHTLY_FLAGS)" $(CARGO) +nightly fuzz run $$target \
+			corpus/$$target seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+# Sanitizers (address and leaks, threads) and Miri over the tests of what is unsafe. Without nightly all are skipped,
+# without its components those that need them.
+NIGHTLY_FILES = $(shell rustc +nightly --print sysroot 2>/dev/null)
+sanitize: needs
+	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
+		echo "skipped: sanitizers need nightly: rustup toolchain install nightly -c rust-src,miri"; exit 0; fi; \
+	set -e; \
+	export LSAN_OPTIONS=suppressions=$(CURDIR)/fuzz/leaks.txt; \
+	export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation" PROPTEST_CASES=4; \
+	sanitized() { kind=$$1; shift; echo "$$kind sanitizer: $$*"; \
+		CARGO_TARGET_DIR=target/sanitize/$$kind RUSTFLAGS="-Zsanitizer=$$kind $(NIGHTLY_FLAGS)" \
+		$(CARGO) +nightly test --quiet --target $$(rustc +nightly --print host-tuple) --lib "$$@"; }; \
+	interpreted() { echo "Miri: $$*"; \
+		CARGO_TARGET_DIR=target/sanitize/miri $(CARGO) +nightly miri test --quiet --lib "$$@"; }; \
+	(unset PROPTEST_CASES; sanitized address -p catena-packet -p catena-state -p catena-dataplane; \
+	sanitized address -p catena-functions -- native:: nat:: acl::classifier:: acl::cache:: ipv4fwd::block::); \
+	if [ -d "$(NIGHTLY_FILES)/lib/rustlib/src/rust/library" ]; then \
+		sanitized thread -Zbuild-std -p catena-packet -p catena-dataplane -- pool:: queue:: worker::; \
+	else echo "skipped: the thread sanitizer needs rust-src: rustup component add rust-src --toolchain nightly"; fi; \
+	if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+		interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
+		interpreted -p catena-dataplane -- queue:: --skip in_order; \
+		interpreted -p catena-state -- values_are_dropped sweep_round small::; \
+	else echo "skipped: Miri is not there: rustup component add miri --toolchain nightly"; fi
 
 clean:
 	$(CARGO) clean

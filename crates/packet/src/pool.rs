@@ -5,6 +5,7 @@
 //! [`Depot`] without a lock (Bonwick and Adams, "Magazines and Vmem", §3), so packets may be freed by
 //! another worker than the one that took them.
 
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -53,10 +54,11 @@ impl Depot {
     /// # Errors
     /// The system's, when it has not the memory.
     pub fn map(small: usize, jumbo: usize) -> std::io::Result<DepotHandle> {
-        let depot = Box::new(Depot { small: Shelf::new(small, SMALL)?, jumbo: Shelf::new(jumbo, JUMBO)? });
-        depot.small.stock(SMALL as u8, &depot);
-        depot.jumbo.stock(JUMBO as u8, &depot);
-        Ok(DepotHandle(Some(Arc::new(depot))))
+        let depot = Depot { small: Shelf::new(small, SMALL)?, jumbo: Shelf::new(jumbo, JUMBO)? };
+        let depot = Owned(NonNull::from(Box::leak(Box::new(depot))));
+        depot.small.stock(SMALL as u8, depot.0.as_ptr());
+        depot.jumbo.stock(JUMBO as u8, depot.0.as_ptr());
+        Ok(DepotHandle(Arc::new(depot)))
     }
 
     fn shelf(&self, class: usize) -> &Shelf {
@@ -94,7 +96,7 @@ impl Shelf {
         })
     }
 
-    fn stock(&self, class: u8, home: &Depot) {
+    fn stock(&self, class: u8, home: *const Depot) {
         let stride = STRIDE[usize::from(class)];
         for magazine in 0..self.slots / self.magazine {
             let fresh = |i| {
@@ -113,13 +115,39 @@ impl Shelf {
     }
 }
 
+/// A depot at an address that its packets know. It is no `Box`, which would claim to be the only way to it.
+struct Owned(NonNull<Depot>);
+
+// SAFETY: it owns a depot, which may go to another thread.
+unsafe impl Send for Owned where Depot: Send {}
+// SAFETY: it gives out shared references alone, to a depot, which threads may share.
+unsafe impl Sync for Owned where Depot: Sync {}
+
+impl Deref for Owned {
+    type Target = Depot;
+
+    #[inline(always)]
+    fn deref(&self) -> &Depot {
+        // SAFETY: the depot lives as long as this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.all_home() {
+            // SAFETY: it came from a box in `Depot::map`, and no packet is left that knows it.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
 /// A shared handle on a [`Depot`].
 ///
 /// When the last handle goes while packets are still about, the depot stays for them: leaked, never
 /// dangling.
 #[derive(Clone)]
-#[expect(clippy::redundant_allocation, reason = "packets hold the address of the box, which outlives the Arc")]
-pub struct DepotHandle(Option<Arc<Box<Depot>>>);
+pub struct DepotHandle(Arc<Owned>);
 
 impl DepotHandle {
     /// Make a pool for one worker.
@@ -133,17 +161,7 @@ impl DepotHandle {
     }
 
     fn depot(&self) -> &Depot {
-        self.0.as_ref().expect("a handle holds its depot until it is dropped")
-    }
-}
-
-impl Drop for DepotHandle {
-    fn drop(&mut self) {
-        if let Some(depot) = self.0.take().and_then(Arc::into_inner)
-            && !depot.all_home()
-        {
-            Box::leak(depot);
-        }
+        &self.0
     }
 }
 
@@ -273,6 +291,9 @@ impl Drop for Pool {
     }
 }
 
+/// Swap is not set aside for what is never touched. Miri knows plain mappings only.
+const LAZILY: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
 /// Anonymous memory of the system, zeroed, given back when dropped.
 struct Mapping {
     start: NonNull<u8>,
@@ -293,7 +314,7 @@ impl Mapping {
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | LAZILY,
                 -1,
                 0,
             )
@@ -301,8 +322,10 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: the range was just mapped. Huge pages are a wish; a refusal changes nothing.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        if cfg!(not(miri)) {
+            // SAFETY: the range was just mapped. Huge pages are a wish; a refusal changes nothing.
+            unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        }
         let start = NonNull::new(start.cast()).ok_or_else(std::io::Error::last_os_error)?;
         Ok(Mapping { start, bytes })
     }

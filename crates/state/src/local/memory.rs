@@ -4,6 +4,9 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+/// Swap is not set aside for what is never touched. Miri knows plain mappings only.
+const LAZILY: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
 /// Types for which all-zero bytes are a value.
 ///
 /// # Safety
@@ -29,15 +32,17 @@ impl<T: Zeroed> Reserved<T> {
         let bytes = bytes.max(4096);
         // SAFETY: a fresh private anonymous mapping touches nothing of ours.
         let start = unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | LAZILY;
             libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
         };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the range was just mapped. Huge pages save a walk of the page table per look-up; a
-        // refusal changes nothing else.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        if cfg!(not(miri)) {
+            // SAFETY: the range was just mapped. Huge pages save a walk of the page table per look-up; a
+            // refusal changes nothing else.
+            unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        }
         // The first touch of a page costs far more than a packet: those that are used first are touched now.
         // SAFETY: the mapping has at least a page, and zero is what stands there.
         unsafe { start.cast::<u8>().write_volatile(0) };
