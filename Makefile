@@ -73,9 +73,8 @@ fuzz:
 		mkdir -p corpus/$$target && RUSTFLAGS="$(NIGHTLY_FLAGS)" $(CARGO) +nightly fuzz run $$target \
 			corpus/$$target seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-# Sanitizers (address and leaks, threads) and Miri over the tests of what is unsafe. Without nightly all are skipped,
+# Address and leak sanitizer and Miri over the tests of what is unsafe. Without nightly all are skipped,
 # without its components those that need them.
-NIGHTLY_FILES = $(shell rustc +nightly --print sysroot 2>/dev/null)
 sanitize: needs
 	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
 		echo "skipped: sanitizers need nightly: rustup toolchain install nightly -c rust-src,miri"; exit 0; fi; \
@@ -89,9 +88,6 @@ sanitize: needs
 		CARGO_TARGET_DIR=target/sanitize/miri $(CARGO) +nightly miri test --quiet --lib "$$@"; }; \
 	(unset PROPTEST_CASES; sanitized address -p catena-packet -p catena-state -p catena-dataplane; \
 	sanitized address -p catena-functions -- native:: nat:: acl::classifier:: acl::cache:: ipv4fwd::block::); \
-	if [ -d "$(NIGHTLY_FILES)/lib/rustlib/src/rust/library" ]; then \
-		sanitized thread -Zbuild-std -p catena-packet -p catena-dataplane -- pool:: queue:: worker::; \
-	else echo "skipped: the thread sanitizer needs rust-src: rustup component add rust-src --toolchain nightly"; fi; \
 	if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
 		interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
 		interpreted -p catena-dataplane -- queue:: --skip in_order; \

@@ -98,7 +98,7 @@ impl<const BYTES: usize> Plain<BYTES> {
             let run = packets.len().min(beginnings.len());
             let (now, later) = packets.split_at_mut(run);
             for (packet, beginning) in now.iter_mut().zip(beginnings) {
-                prefetch(std::ptr::from_ref(beginning).wrapping_add(AHEAD));
+                prefetch_all(std::ptr::from_ref(beginning).wrapping_add(AHEAD));
                 self.copy(packet, beginning);
             }
             if let Some(lengths) = &self.lengths {
@@ -131,7 +131,7 @@ impl<const BYTES: usize> Plain<BYTES> {
             // Knuth's MMIX: full period; the high bits are the good ones.
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *pick = (((self.random >> 32) * flows) >> 32) as u32;
-            prefetch(self.beginnings.as_ptr().wrapping_add(*pick as usize));
+            prefetch_all(self.beginnings.as_ptr().wrapping_add(*pick as usize));
         }
     }
 
@@ -144,5 +144,13 @@ impl<const BYTES: usize> Plain<BYTES> {
                 rest.copy_from_slice(&self.rest);
             }
         }
+    }
+}
+
+/// Ask for all cache lines of a beginning.
+#[inline(always)]
+fn prefetch_all<const BYTES: usize>(beginning: *const Beginning<BYTES>) {
+    for line in (0..BYTES).step_by(64) {
+        prefetch(beginning.cast::<u8>().wrapping_add(line));
     }
 }
