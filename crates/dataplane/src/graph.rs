@@ -238,12 +238,12 @@ impl Graph {
 
     /// Run a batch from `start` until none of its packets is left in the graph.
     pub fn run(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch) {
-        if !self.numbered {
+        if !self.numbered || self.place(start).is_none() {
             self.number(start);
         }
         let Some(mut place) = self.place(start) else {
-            self.number(start);
-            return self.run(cx, start, batch);
+            // An edit took away the module that a task leads to.
+            return self.abandon(cx, batch, Reason::NO_GATE);
         };
         let mut time = cycles();
         for _ in 0..MOST_VISITS {
@@ -296,7 +296,7 @@ impl Graph {
                 None => return,
             }
         }
-        self.abandon(cx, batch);
+        self.abandon(cx, batch, Reason::LOOP);
     }
 
     /// Move what a module handed to its gates to where they lead.
@@ -342,16 +342,18 @@ impl Graph {
         Some(place)
     }
 
+    /// Drop what is in hand and what waits; the first module counts it where there is no better one.
     #[cold]
-    fn abandon(&mut self, cx: &mut Context, batch: &mut Batch) {
+    fn abandon(&mut self, cx: &mut Context, batch: &mut Batch, reason: Reason) {
+        let mut at = None;
         loop {
-            let place = self.next_waiting(batch);
-            let node = place.and_then(|p| self.nodes[self.waiting[p].inlet.node.0 as usize].as_ref());
-            if let Some(node) = node.or(self.nodes.iter().flatten().next()) {
-                let counters = node.counters.clone();
-                drop_all(cx, batch, &counters, Reason::LOOP);
+            let counters = at.and_then(|place: usize| self.nodes[self.waiting[place].inlet.node.0 as usize].as_ref());
+            match counters.or(self.nodes.iter().flatten().next()).map(|node| node.counters.clone()) {
+                Some(counters) => drop_all(cx, batch, &counters, reason),
+                None => cx.pool().put_batch(batch),
             }
-            if place.is_none() {
+            at = self.next_waiting(batch);
+            if at.is_none() {
                 return;
             }
         }

@@ -154,6 +154,20 @@ fn a_loop_ends_in_a_counted_drop() {
 }
 
 #[test]
+fn a_task_whose_module_is_gone_drops_and_counts() {
+    let depot = depot();
+    let mut cx = Context::new(&depot, 0);
+    let mut pipeline = Pipeline::new(Time::Packets);
+    let keep = pipeline.graph.add("keep", Box::new(Spread { ways: 1 }));
+    let gone = pipeline.graph.add("gone", Box::new(Spread { ways: 1 }));
+    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 40 }), gone));
+    pipeline.graph.connect(keep, 0, gone);
+    assert!(pipeline.graph.remove(gone).is_some());
+    run_to_end(&mut pipeline, &mut cx);
+    assert_eq!(pipeline.graph.nodes()[0].1.counters.drops.get(Reason::NO_GATE), 40);
+}
+
+#[test]
 fn one_module_serves_two_ways() {
     let depot = depot();
     let mut cx = Context::new(&depot, 0);

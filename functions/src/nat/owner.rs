@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use catena_dataplane::steer::Owner;
 use catena_packet::Packet;
-use catena_packet::wire::{Layers, Net, icmp_identifier, number, parse_ip, ports};
+use catena_packet::wire::{Layers, Net, icmp_identifier, number, ports};
 
 use super::options::run;
 use crate::config::{Args, Value};
@@ -50,16 +50,18 @@ fn external(packet: &Packet) -> Option<(IpAddr, u16)> {
     if layers.has(Layers::FRAGMENT) || ![number::proto::ICMP, number::proto::ICMPV6].contains(&layers.proto) {
         return None;
     }
-    // An error about a packet that NAT sent: the endpoint is the source of the packet it quotes. The quote
-    // may be cut off, so only its first bytes are looked at.
+    // An error about a packet that NAT sent: the endpoint is the source of the packet it quotes. The quote may be
+    // cut off after eight bytes beyond its IP header (RFC 792), so it is read by hand.
     let quote = data.get(usize::from(layers.l4) + 8..)?;
-    let inner = match parse_ip(quote) {
-        Ok(inner) => inner,
-        Err(_) => return None,
+    let (source, transport): (IpAddr, usize) = match layers.net {
+        Net::Ipv4 => (IpAddr::from(*quote.get(12..)?.first_chunk::<4>()?), usize::from(quote.first()? & 0xf) * 4),
+        _ => (IpAddr::from(*quote.get(8..)?.first_chunk::<16>()?), 40),
     };
-    let source = address(quote, &inner, false)?;
-    let (port, _) = ports(quote, &inner)?;
-    Some((source, port))
+    // An echo request's identifier stands four bytes in, where ports stand at the start.
+    let protocol = *quote.get(if layers.net == Net::Ipv4 { 9 } else { 6 })?;
+    let is_icmp = [number::proto::ICMP, number::proto::ICMPV6].contains(&protocol);
+    let port = quote.get(transport + if is_icmp { 4 } else { 0 }..)?.first_chunk::<2>()?;
+    Some((source, u16::from_be_bytes(*port)))
 }
 
 fn address(data: &[u8], layers: &Layers, destination: bool) -> Option<IpAddr> {
