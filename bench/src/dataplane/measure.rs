@@ -1,5 +1,6 @@
 //! Measuring one case: a pipeline of its own, samples of on-CPU time.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use catena_bench::record::{Record, median};
@@ -72,6 +73,16 @@ impl Prepared {
     /// # Errors
     /// When packets were dropped: then the figure would not be the case's.
     pub fn sample(&mut self, core: usize) -> Result<f64, String> {
+        self.warm_up(core)?;
+        let (before, start) = (self.packets(), thread_cpu_ns());
+        self.run(SAMPLE);
+        let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
+        self.nothing_lost()?;
+        Ok(ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64)
+    }
+
+    /// Pin the calling thread to a core, and run until every flow is known, if that has not been done.
+    fn warm_up(&mut self, core: usize) -> Result<(), String> {
         if !pin_this_thread(core) {
             return Err(format!("cannot pin to core {core}"));
         }
@@ -82,11 +93,7 @@ impl Prepared {
             }
             self.warm = true;
         }
-        let (before, start) = (self.packets(), thread_cpu_ns());
-        self.run(SAMPLE);
-        let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
-        self.nothing_lost()?;
-        Ok(ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64)
+        Ok(())
     }
 
     fn run(&mut self, time: Duration) {
@@ -139,11 +146,21 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Record, String> {
 /// Return the packets per second of on-CPU time that workers on these cores reach together.
 fn rate(case: &Case, cores: &[usize]) -> Result<f64, String> {
     let count = cores.len() as u32;
+    // All measure at the same time, and none maps or gives back memory meanwhile: that would stop the others.
+    let together = Barrier::new(cores.len());
     let rates: Result<Vec<f64>, String> = std::thread::scope(|scope| {
+        let together = &together;
         let workers = (0u32..).zip(cores).map(|(index, &core)| {
             scope.spawn(move || {
-                let mut prepared = Prepared::share(case, Share { index, count })?;
-                prepared.sample(core).map(|cycles| clock::hertz() as f64 / cycles)
+                let mut prepared = Prepared::share(case, Share { index, count });
+                let warm = prepared.as_mut().map_err(|error| error.clone()).and_then(|p| p.warm_up(core));
+                together.wait();
+                let samples = warm.and_then(|()| {
+                    let prepared = prepared.as_mut().map_err(|error| error.clone())?;
+                    (0..3).map(|_| prepared.sample(core)).collect::<Result<Vec<f64>, String>>()
+                });
+                together.wait();
+                samples.map(|mut samples| clock::hertz() as f64 / median(&mut samples).0)
             })
         });
         let workers: Vec<_> = workers.collect();
