@@ -123,16 +123,39 @@ impl Prepared {
 
 /// Measure what a second worker on a second core adds, as a part of what the first does alone.
 ///
+/// Both are built and warm before; then the first runs alone and with the second in turn, on the same memory, so
+/// that neither the luck of its placing nor the mapping of more of it gets into the ratio.
+///
 /// # Errors
 /// As [`Prepared::new`] and [`Prepared::sample`].
 pub fn second_worker(case: &Case, samples: usize) -> Result<Record, String> {
-    let mut ratios = Vec::new();
-    for _ in 0..samples {
-        let alone = rate(case, &[1])?;
-        let both = rate(case, &[0, 1])?;
-        ratios.push((both - alone) / alone);
-    }
-    let (value, spread) = median(&mut ratios);
+    let together = Barrier::new(2);
+    let rate = |prepared: &mut Prepared, core| prepared.sample(core).map(|cycles| clock::hertz() as f64 / cycles);
+    let (first, second) = std::thread::scope(|scope| {
+        let together = &together;
+        let worker = |index: u32, core: usize| {
+            scope.spawn(move || {
+                let mut prepared = Prepared::share(case, Share { index, count: 2 })?;
+                let warm = prepared.warm_up(core);
+                let mut rates = Vec::new();
+                for _ in 0..samples {
+                    together.wait();
+                    let alone = if index == 0 { rate(&mut prepared, core) } else { Ok(0.0) };
+                    together.wait();
+                    rates.push((alone, rate(&mut prepared, core)));
+                }
+                together.wait();
+                warm?;
+                rates.into_iter().map(|(alone, both)| Ok((alone?, both?))).collect::<Result<Vec<(f64, f64)>, String>>()
+            })
+        };
+        let (first, second) = (worker(0, 1), worker(1, 0));
+        (first.join(), second.join())
+    });
+    let ended = || "a worker ended by a panic".to_owned();
+    let (first, second) = (first.map_err(|_| ended())??, second.map_err(|_| ended())??);
+    let added = first.iter().zip(&second).map(|((alone, both), (_, beside))| (both + beside - alone) / alone);
+    let (value, spread) = median(&mut added.collect::<Vec<f64>>());
     Ok(Record {
         bench: "dataplane".to_owned(),
         case: format!("{}: a second worker adds", case.name),
@@ -141,30 +164,4 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Record, String> {
         spread,
         ..Record::default()
     })
-}
-
-/// Return the packets per second of on-CPU time that workers on these cores reach together.
-fn rate(case: &Case, cores: &[usize]) -> Result<f64, String> {
-    let count = cores.len() as u32;
-    // All measure at the same time, and none maps or gives back memory meanwhile: that would stop the others.
-    let together = Barrier::new(cores.len());
-    let rates: Result<Vec<f64>, String> = std::thread::scope(|scope| {
-        let together = &together;
-        let workers = (0u32..).zip(cores).map(|(index, &core)| {
-            scope.spawn(move || {
-                let mut prepared = Prepared::share(case, Share { index, count });
-                let warm = prepared.as_mut().map_err(|error| error.clone()).and_then(|p| p.warm_up(core));
-                together.wait();
-                let samples = warm.and_then(|()| {
-                    let prepared = prepared.as_mut().map_err(|error| error.clone())?;
-                    (0..3).map(|_| prepared.sample(core)).collect::<Result<Vec<f64>, String>>()
-                });
-                together.wait();
-                samples.map(|mut samples| clock::hertz() as f64 / median(&mut samples).0)
-            })
-        });
-        let workers: Vec<_> = workers.collect();
-        workers.into_iter().map(|w| w.join().map_err(|_| "a worker ended by a panic".to_owned())?).collect()
-    });
-    Ok(rates?.iter().sum())
 }
