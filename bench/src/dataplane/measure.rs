@@ -18,12 +18,14 @@ use catena_state::Share;
 
 use crate::cases::Case;
 
-/// How long one sample runs.
-const SAMPLE: Duration = Duration::from_millis(400);
+/// A sample is the median of so many stretches of this length: what disturbs one of them for a moment (another
+/// program on the core, an interrupt, the caches cold after it) does not get into the figure.
+const STRETCHES: usize = 40;
+const STRETCH: Duration = Duration::from_millis(10);
 /// How long a case runs before its first sample, at least; and each flow has had three packets by then.
 const WARM_UP: Duration = Duration::from_millis(600);
 /// Steps between two looks at the clock.
-const STEPS: usize = 2_000;
+const STEPS: usize = 500;
 
 /// A case ready to run.
 pub struct Prepared {
@@ -74,11 +76,15 @@ impl Prepared {
     /// When packets were dropped: then the figure would not be the case's.
     pub fn sample(&mut self, core: usize) -> Result<f64, String> {
         self.warm_up(core)?;
-        let (before, start) = (self.packets(), thread_cpu_ns());
-        self.run(SAMPLE);
-        let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
+        let mut stretches = [0.0; STRETCHES];
+        for cycles in &mut stretches {
+            let (before, start) = (self.packets(), thread_cpu_ns());
+            self.run(STRETCH);
+            let (packets, ns) = (self.packets() - before, thread_cpu_ns() - start);
+            *cycles = ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64;
+        }
         self.nothing_lost()?;
-        Ok(ns as f64 * clock::hertz() as f64 / 1e9 / packets as f64)
+        Ok(median(&mut stretches).0)
     }
 
     /// Pin the calling thread to a core, and run until every flow is known, if that has not been done.
