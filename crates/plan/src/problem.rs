@@ -1,0 +1,198 @@
+//! What has to be decided, in numbers alone.
+//!
+//! Definitions that all planners, the estimate and the checker share (Lemur, §3):
+//!
+//! - A chain's *rate* is what enters it, in bits per second; a packet of it has `packet_bytes`. A node's
+//!   *share* is the part of the chain's packets that reaches it, an edge's the part that takes it.
+//! - A *subgroup* is a maximal set of a chain's nodes on the same server that edges between them
+//!   connect. It runs to completion. Its *visits* are the shares of the edges that enter it from outside
+//!   (entry nodes: the share of the chain that enters there), summed. Its *cost*, in cycles per packet of
+//!   the chain, is the sum of `share × cycles` over its nodes, and `visits × overheads.visit`, and with
+//!   more than one core `visits × overheads.spread`. With k cores it carries `k × clock / cost` packets of
+//!   the chain a second.
+//! - It may have more than one core only if all its nodes are `replicable` and none is a branch or a merge
+//!   (more than one edge out or in), unless the problem's [`Replication`] allows more.
+//! - Cores are whole numbers of at least 1, unless the server's cores are shared: then they are any
+//!   positive number, and a subgroup that may not be replicated has at most 1.
+//! - A network card's link is full duplex and carries, each way, `rate × visits` of each subgroup that
+//!   uses it. A *stay* is a maximal set of nodes on one server and on one of its SmartNICs that edges
+//!   connect; its visits load the SmartNIC's link once, and subgroups in it use that link.
+//! - A SmartNIC's processor carries `Σ packets × share × cycles` of all nodes on it, up to its clock times
+//!   its cores.
+//! - A path's *latency* is the sum of `cycles / clock` of its nodes (nodes on switches take
+//!   `switch_ns` a pass), the visit overhead of each stay, and `bounce_ns` for every stay that the path
+//!   enters. Every path keeps `d_max_ns`.
+//! - The switch holds all nodes placed on it: [`crate::switch`] says whether.
+//! - A chain's rate lies in `t_min_bps ..= t_max_bps` and is at most `ingress_bps`. *Marginal* throughput
+//!   is rate minus `t_min_bps`; the objective sums it over the chains.
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::Table;
+use crate::profile::Overheads;
+use crate::rack::SwitchKind;
+
+/// Index of a chain in [`Problem::chains`].
+pub type ChainId = usize;
+/// Index of a node in [`Chain::nodes`].
+pub type NodeId = usize;
+/// Index of a server in [`Problem::servers`].
+pub type ServerId = usize;
+
+/// Chains with promises, and a rack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The chains.
+    pub chains: Vec<Chain>,
+    /// The servers.
+    pub servers: Vec<Server>,
+    /// The SmartNICs.
+    pub smart_nics: Vec<SmartNic>,
+    /// The switch that joins them, if it can run functions.
+    pub switch: Option<Switch>,
+    /// What the framework costs, in cycles per packet.
+    pub overheads: Overheads,
+    /// From the switch to a server and back: propagation and transmission, nanoseconds.
+    pub bounce_ns: f64,
+    /// A pass through the switch, nanoseconds.
+    pub switch_ns: f64,
+    /// What may be replicated.
+    pub replication: Replication,
+    /// What is maximised.
+    pub objective: Objective,
+}
+
+/// What may be replicated on several cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replication {
+    /// Lemur, §3.2: neither what is marked not replicable nor branches and merges.
+    Paper,
+    /// What the state allows: stateless, per affinity group, or in an external store; branches and merges
+    /// are replicated whole.
+    #[default]
+    ByState,
+}
+
+/// What is maximised, once all promises are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// The sum of marginal throughputs (Lemur, §3.1).
+    #[default]
+    Marginal,
+    /// The sum weighted by each chain's `weight`.
+    Weighted,
+    /// The least marginal throughput relative to `weight`, then the next one, and so on (max-min).
+    Fair,
+}
+
+/// A chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chain {
+    /// As the file spells it.
+    pub name: String,
+    /// Bits per second guaranteed.
+    pub t_min_bps: f64,
+    /// Bits per second allowed; infinite if not limited.
+    pub t_max_bps: f64,
+    /// The most that can enter at all: the port it comes in by.
+    pub ingress_bps: f64,
+    /// Nanoseconds a packet may take; infinite if not limited.
+    pub d_max_ns: f64,
+    /// Weight of its marginal throughput.
+    pub weight: f64,
+    /// Bytes of its packets, on average.
+    pub packet_bytes: f64,
+    /// The functions.
+    pub nodes: Vec<Node>,
+    /// The edges between them; a DAG.
+    pub edges: Vec<Edge>,
+}
+
+impl Chain {
+    /// Bits of a packet.
+    #[must_use]
+    pub fn packet_bits(&self) -> f64 {
+        self.packet_bytes * 8.0
+    }
+
+    /// The most it may carry: the promise's upper end or the port.
+    #[must_use]
+    pub fn limit_bps(&self) -> f64 {
+        self.t_max_bps.min(self.ingress_bps)
+    }
+}
+
+/// A function in a chain, with what it would cost where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Unique in the chain.
+    pub name: String,
+    /// The function's name.
+    pub function: String,
+    /// The part of the chain's packets that reaches it, above 0, at most 1.
+    pub share: f64,
+    /// The part of the chain's packets that enters the chain here, 0 to 1.
+    pub entry: f64,
+    /// Cycles per packet on a server's core; None: it cannot run there.
+    pub server: Option<f64>,
+    /// Cycles per packet on a SmartNIC; None: it cannot run there.
+    pub smart_nic: Option<f64>,
+    /// Its tables on a PISA switch, with `entries` for its size; None: it cannot run there.
+    pub pisa: Option<Vec<Table>>,
+    /// Its flow entries on an OpenFlow switch; None: it cannot run there.
+    pub openflow: Option<u32>,
+    /// Whether it may run on several cores, as far as its state is concerned.
+    pub replicable: bool,
+}
+
+/// Packets go from one node to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// From.
+    pub from: NodeId,
+    /// To.
+    pub to: NodeId,
+    /// The part of the chain's packets that takes it.
+    pub share: f64,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Unique in the rack.
+    pub name: String,
+    /// Cores for functions: those kept for steering are not counted.
+    pub cores: u32,
+    /// Whether several subgroups may share a core.
+    pub shared: bool,
+    /// Cycles per second of a core.
+    pub clock_hz: f64,
+    /// Its ordinary network cards, bits per second each way; at least one, or a SmartNIC.
+    pub nics_bps: Vec<f64>,
+}
+
+/// A network card that runs functions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SmartNic {
+    /// Unique in the rack.
+    pub name: String,
+    /// The server it sits in.
+    pub server: ServerId,
+    /// Its link, bits per second each way.
+    pub bps: f64,
+    /// Cycles per second of all its cores together.
+    pub cycles_hz: f64,
+    /// Cycles per second of one.
+    pub clock_hz: f64,
+}
+
+/// A switch that can run functions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Switch {
+    /// Unique in the rack.
+    pub name: String,
+    /// What it can hold.
+    pub kind: SwitchKind,
+}

@@ -1,0 +1,144 @@
+//! What functions cost: measured on a machine, or taken from a paper and marked so (Lemur, §3.2 and §5.2).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The format's version; files of another one are refused.
+pub const VERSION: u32 = 1;
+
+/// The contents of `profile.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// What the framework itself costs.
+    pub overheads: Overheads,
+    /// One entry a function, by name.
+    pub functions: BTreeMap<String, Cost>,
+}
+
+impl Profile {
+    /// The functions of `self`, and those of `other` that `self` lacks.
+    #[must_use]
+    pub fn completed_by(mut self, other: &Profile) -> Profile {
+        for (name, cost) in &other.functions {
+            self.functions.entry(name.clone()).or_insert_with(|| cost.clone());
+        }
+        self
+    }
+}
+
+/// A machine that was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub processor: String,
+    /// Cycles of the counter in a second.
+    pub clock_hz: f64,
+    /// Number of cores.
+    pub cores: u32,
+    /// When, in RFC 3339.
+    pub date: String,
+}
+
+/// What the framework itself costs, in cycles per packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overheads {
+    /// Reading a packet in and sending it out again, with its tags (Lemur, §5.3: "about 220").
+    pub visit: f64,
+    /// Spreading a subgroup's packets over several cores (Lemur, §5.3: "about 180").
+    pub spread: f64,
+    /// A queue between two tasks of one core.
+    pub queue: f64,
+    /// Finding the class among several.
+    pub classify: f64,
+}
+
+/// What a function costs on one kind of device, in cycles per packet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// On a server's core.
+    pub server: Cycles,
+    /// On a network card, in the card's own cycles, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smart_nic: Option<Cycles>,
+    /// Where the figures come from, if not from measuring: a paper's title and table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// Cycles per packet as a line over the size parameter, with what is known of how they spread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cycles {
+    /// What the size counts; empty if the cost does not depend on one.
+    pub unit: String,
+    /// Cycles at size 0.
+    pub base: f64,
+    /// Cycles more for each unit of size.
+    pub per_unit: f64,
+    /// Largest relative distance of a measured mean from the line, 0 to 1.
+    pub line_error: f64,
+    /// The worst run relative to the mean, 1 or more.
+    pub worst_factor: f64,
+    /// What was measured, one row a setting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Runs>,
+}
+
+impl Cycles {
+    /// The same number of cycles whatever the size and the run.
+    #[must_use]
+    pub fn constant(cycles: f64) -> Cycles {
+        Cycles { base: cycles, worst_factor: 1.0, ..Cycles::default() }
+    }
+
+    /// Mean cycles per packet at `size`.
+    #[must_use]
+    pub fn mean(&self, size: f64) -> f64 {
+        self.base + self.per_unit * size
+    }
+
+    /// Worst-case cycles per packet at `size`: what plans reckon with (Lemur, §5.2).
+    #[must_use]
+    pub fn worst(&self, size: f64) -> f64 {
+        self.mean(size) * self.worst_factor.max(1.0)
+    }
+}
+
+/// Runs in one setting: a row like Lemur's Table 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Runs {
+    /// The size parameter.
+    pub size: f64,
+    /// What the traffic and the cores were.
+    pub setting: Setting,
+    /// Number of runs.
+    pub count: u32,
+    /// Cycles per packet: mean over the runs.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The median.
+    pub median: f64,
+    /// Not passed by 95 of 100 runs.
+    pub p95: f64,
+    /// The most.
+    pub max: f64,
+}
+
+/// What the traffic and the cores were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Setting {
+    /// Few flows that live long.
+    LongLived,
+    /// Ten thousand new flows a second.
+    ShortLived,
+    /// Packets come from another core.
+    AcrossCores,
+    /// Packets come from another socket.
+    AcrossSockets,
+}
