@@ -20,3 +20,4 @@ pub mod problem;
 pub mod profile;
 pub mod rack;
 pub mod switch;
+pub mod what_if;
