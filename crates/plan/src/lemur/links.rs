@@ -28,8 +28,7 @@ pub fn assign(problem: &Problem, layouts: &[&Layout], rates: &[f64]) -> Vec<Vec<
             Link::SmartNic,
         )
     };
-    let mut links: Vec<Vec<Link>> =
-        layouts.iter().map(|layout| layout.groups.iter().map(first).collect()).collect();
+    let mut links: Vec<Vec<Link>> = layouts.iter().map(|layout| layout.groups.iter().map(first).collect()).collect();
     for server in 0..problem.servers.len() {
         let cards = cards(problem, server);
         if cards.len() < 2 {

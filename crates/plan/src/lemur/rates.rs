@@ -140,9 +140,7 @@ impl Program {
                 part = part.min(left / load);
             }
         }
-        (0..upper.len())
-            .map(|c| (self.lower[c] + part * more.get(c).copied().unwrap_or(0.0)).min(upper[c]))
-            .collect()
+        (0..upper.len()).map(|c| (self.lower[c] + part * more.get(c).copied().unwrap_or(0.0)).min(upper[c])).collect()
     }
 
     /// Max-min: all rates rise in step with their weights until a bound or a row stops some of them.

@@ -189,9 +189,8 @@ pub fn in_turn(problem: &Problem, layouts: &[&Layout], mut cores: Vec<Vec<u32>>)
                     group.replicable && whole(problem, group) && room[group.server] > 0
                 })
                 .min_by(|&a, &b| {
-                    let rate = |id: usize| {
-                        carries(problem, &problem.chains[chain], &layout.groups[id], cores[chain][id])
-                    };
+                    let rate =
+                        |id: usize| carries(problem, &problem.chains[chain], &layout.groups[id], cores[chain][id]);
                     rate(a).total_cmp(&rate(b))
                 });
             if let Some(id) = slowest {
