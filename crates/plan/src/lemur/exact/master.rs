@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use highs::{Col, HighsModelStatus, HighsSolutionStatus, Model, RowProblem, Sense};
 
+use super::lifting::Conflict;
 use super::options::{Choice, Options};
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::symmetry::{Swap, images};
-use crate::problem::{ChainId, NodeId, Problem};
+use crate::problem::{ChainId, Problem};
 
 /// Slack in constraints that say "as good as before", in units of rate.
 const AS_BEFORE: f64 = 1e-8;
@@ -98,22 +99,17 @@ impl<'a> Master<'a> {
         self.cuts.len()
     }
 
-    /// Forbid that all nodes of `conflict` are on the switch, or nodes that `swaps` turn them into.
-    pub fn forbid(&mut self, conflict: &[(ChainId, NodeId)], swaps: &[Vec<Swap>]) {
+    /// Forbid that the switch holds a part of each chain of `conflict`, or what `swaps` turn the parts into.
+    pub fn forbid(&mut self, conflict: &Conflict, swaps: &[Vec<Swap>]) {
         let mut cut = Cut { choices: Vec::new() };
-        for (chain, options) in self.options.iter().enumerate() {
-            let mut part = vec![false; self.problem.chains[chain].nodes.len()];
-            conflict.iter().filter(|(c, _)| *c == chain).for_each(|&(_, node)| part[node] = true);
-            if !part.contains(&true) {
-                continue;
-            }
-            let parts = images(&part, &swaps[chain]);
+        for (chain, parts) in &conflict.parts {
+            let parts: Vec<Vec<bool>> = parts.iter().flat_map(|part| images(part, &swaps[*chain])).collect();
             let holds = |choice: &Choice| {
                 let on = choice.on_switch();
                 parts.iter().any(|part| part.iter().zip(&on).all(|(&part, &on)| on || !part))
             };
-            let which = options.choices.iter().enumerate().filter(|(_, c)| holds(c)).map(|(id, _)| id).collect();
-            cut.choices.push((chain, which));
+            let choices = self.options[*chain].choices.iter().enumerate();
+            cut.choices.push((*chain, choices.filter(|(_, c)| holds(c)).map(|(id, _)| id).collect()));
         }
         self.cuts.push(cut);
     }

@@ -6,6 +6,7 @@
 //! the program solved again. Every program in between allows more than there is, so that the first solution
 //! which fits is the best one, and the value of the last program bounds all others when time runs out.
 
+pub mod lifting;
 pub mod master;
 pub mod options;
 pub mod patterns;
@@ -23,6 +24,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
+use lifting::{Conflict, Lifting};
 use master::{Found, Goal, Master, Solved};
 use options::{Choice, Options};
 use patterns::{Symmetry, count};
@@ -31,7 +33,7 @@ use resources::{Resources, UNIT};
 use symmetry::{Swap, server_classes, swaps};
 
 use crate::placement::{Outcome, Placement};
-use crate::problem::{ChainId, NodeId, Objective, Problem};
+use crate::problem::{Objective, Problem};
 use crate::switch::Feasible;
 
 /// How far the planner may go.
@@ -41,11 +43,14 @@ pub struct Settings {
     pub time: Duration,
     /// A chain with more patterns than this is kept to one server at a time; then nothing is proven.
     pub patterns: f64,
+    /// How often the switch may be asked again about each set that it does not hold, to learn more from it:
+    /// many times if it answers in microseconds, never if it is a compiler.
+    pub questions: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { time: Duration::from_secs(60), patterns: 2e6 }
+        Settings { time: Duration::from_secs(60), patterns: 2e6, questions: 1_000 }
     }
 }
 
@@ -134,6 +139,7 @@ struct Search<'a> {
     options: Vec<Options>,
     /// Whether all patterns of all chains were looked at.
     complete: bool,
+    questions: usize,
     deadline: Instant,
 }
 
@@ -158,7 +164,7 @@ impl<'a> Search<'a> {
             let symmetry = Symmetry { swaps: swaps[id].clone(), classes, one_server };
             options.push(Options::of(problem, resources, chain, &symmetry));
         }
-        Search { problem, resources, switch, swaps, options, complete, deadline }
+        Search { problem, resources, switch, swaps, options, complete, questions: settings.questions, deadline }
     }
 
     fn effort(&self) -> Effort {
@@ -249,8 +255,8 @@ impl<'a> Search<'a> {
             }
             match self.conflict(&found) {
                 None => return End::Best { found, proven: best && certain, bound },
-                Some((conflict, proven)) => {
-                    certain &= proven;
+                Some(conflict) => {
+                    certain &= conflict.proven;
                     effort.cuts += 1;
                     master.forbid(&conflict, &self.swaps);
                 }
@@ -258,18 +264,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Why the switch cannot hold what `found` chose, and whether that is certain.
-    fn conflict(&self, found: &Found) -> Option<(Vec<(ChainId, NodeId)>, bool)> {
+    /// Why the switch cannot hold what `found` chose.
+    fn conflict(&self, found: &Found) -> Option<Conflict> {
         let nodes = |chain: usize| self.problem.chains[chain].nodes.len();
         let on = |(id, choice): (usize, Option<&Choice>)| choice.map_or(vec![false; nodes(id)], Choice::on_switch);
         let on_switch: Vec<Vec<bool>> = self.choices(found).into_iter().enumerate().map(on).collect();
         if !on_switch.iter().flatten().any(|on| *on) {
             return None;
         }
-        let conflict = self.switch.conflict(self.problem, &on_switch)?;
-        let mut part: Vec<Vec<bool>> = on_switch.iter().map(|chain| vec![false; chain.len()]).collect();
-        conflict.iter().for_each(|&(chain, node)| part[chain][node] = true);
-        let proven = self.switch.verdict(self.problem, &part).proven;
-        Some((conflict, proven))
+        let nodes = self.switch.conflict(self.problem, &on_switch)?;
+        let (problem, switch, options) = (self.problem, self.switch, &self.options);
+        Some(Lifting { problem, switch, options, questions: self.questions }.lift(&nodes))
     }
 }

@@ -78,7 +78,6 @@ impl Options {
                 let same = by_switch.entry(sites.iter().map(|s| *s == Site::Switch).collect()).or_default();
                 pattern.choices(&mut |choice| keep(same, choice));
             }
-            true
         });
         // Fewer nodes on the switch first: what covers comes before what it covers.
         let mut sets: Vec<Vec<Choice>> = by_switch.into_values().collect();

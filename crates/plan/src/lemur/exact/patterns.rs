@@ -44,25 +44,34 @@ pub struct Symmetry {
     pub one_server: bool,
 }
 
-/// Call `visit` with every pattern of `chain` that `symmetry` leaves, in order, until it returns false.
-pub fn enumerate(problem: &Problem, chain: &Chain, symmetry: &Symmetry, mut visit: impl FnMut(&[Site]) -> bool) {
+/// Call `visit` with every pattern of `chain` that `symmetry` leaves, in order.
+pub fn enumerate(problem: &Problem, chain: &Chain, symmetry: &Symmetry, mut visit: impl FnMut(&[Site])) {
     let choices: Vec<Vec<Site>> = chain.nodes.iter().map(|node| sites(problem, node)).collect();
     if choices.iter().any(Vec::is_empty) {
         return;
     }
-    let mut at = vec![0; choices.len()];
-    loop {
-        let pattern: Vec<Site> = at.iter().zip(&choices).map(|(&at, sites)| sites[at]).collect();
-        let kept = first_of_swaps(&pattern, &symmetry.swaps)
-            && symmetry.classes.as_ref().is_none_or(|classes| first_of_servers(&pattern, classes))
-            && (!symmetry.one_server || on_one_server(problem, &pattern));
-        if kept && !visit(&pattern) {
-            return;
-        }
-        // The last node turns fastest, as the digits of a number.
-        let Some(turn) = (0..at.len()).rev().find(|&n| at[n] + 1 < choices[n].len()) else { return };
-        at[turn] += 1;
-        at[turn + 1..].fill(0);
+    extend(problem, &choices, symmetry, &mut Vec::with_capacity(choices.len()), &mut visit);
+}
+
+fn extend(
+    problem: &Problem,
+    choices: &[Vec<Site>],
+    symmetry: &Symmetry,
+    start: &mut Vec<Site>,
+    visit: &mut impl FnMut(&[Site]),
+) {
+    // What the first nodes break, no site of the others mends.
+    let kept = first_of_swaps(start, &symmetry.swaps)
+        && symmetry.classes.as_ref().is_none_or(|classes| first_of_servers(start, classes))
+        && (!symmetry.one_server || on_one_server(problem, start));
+    if !kept {
+        return;
+    }
+    let Some(sites) = choices.get(start.len()) else { return visit(start) };
+    for &site in sites {
+        start.push(site);
+        extend(problem, choices, symmetry, start, visit);
+        start.pop();
     }
 }
 

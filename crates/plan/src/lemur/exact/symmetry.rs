@@ -95,13 +95,15 @@ pub fn images(set: &[bool], swaps: &[Swap]) -> Vec<Vec<bool>> {
     found
 }
 
-/// Whether none of `swaps` makes `sites` come earlier in order: of all placements that swaps turn into each
-/// other at least the first one passes.
+/// Whether none of `swaps` makes `sites`, the sites of a chain's first nodes, come earlier in order: of all
+/// placements that swaps turn into each other at least the first one passes.
 #[must_use]
 pub fn first_of_swaps(sites: &[Site], swaps: &[Swap]) -> bool {
     swaps.iter().all(|swap| {
-        let image = swap.iter().map(|&node| sites[node]);
-        image.cmp(sites.iter().copied()).is_ge()
+        // Up to the first node whose image has no site yet.
+        let images = swap.iter().map_while(|&node| sites.get(node));
+        let differ = sites.iter().zip(images).find(|(site, image)| site != image);
+        differ.is_none_or(|(site, image)| site < image)
     })
 }
 

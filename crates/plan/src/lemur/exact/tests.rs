@@ -162,7 +162,12 @@ fn chain(name: &str, before: &[&str], branches: &[&[&str]], after: &[&str]) -> C
         let mut ends: Vec<(usize, f64)> = ends.iter().map(|&end| (end, share / ends.len().max(1) as f64)).collect();
         for name in functions {
             let id = chain.nodes.len();
-            chain.nodes.push(Node { name: format!("{name}{id}"), share, entry: if id == 0 { 1.0 } else { 0.0 }, ..function(name) });
+            chain.nodes.push(Node {
+                name: format!("{name}{id}"),
+                share,
+                entry: if id == 0 { 1.0 } else { 0.0 },
+                ..function(name)
+            });
             chain.edges.extend(ends.iter().map(|&(from, share)| Edge { from, to: id, share }));
             ends = vec![(id, share)];
         }
@@ -182,7 +187,12 @@ fn four_chains(delta: f64, cores: &[u32]) -> Problem {
     let sub8: &[&str] = &["Detunnel", "Encrypt", "IPv4Fwd"];
     let sub6: &[&str] = &["LB", "Limiter", "ACL"];
     let mut chains = vec![
-        chain("chain1", &["BPF", "ACL", "Limiter", "BPF"], &[sub8, &["UrlFilter", "Detunnel", "Encrypt", "IPv4Fwd"], sub8], &[]),
+        chain(
+            "chain1",
+            &["BPF", "ACL", "Limiter", "BPF"],
+            &[sub8, &["UrlFilter", "Detunnel", "Encrypt", "IPv4Fwd"], sub8],
+            &[],
+        ),
         chain("chain2", &["Encrypt", "LB"], &[&["NAT"], &["NAT"], &["NAT"]], &["IPv4Fwd"]),
         chain("chain3", &["Dedup", "ACL", "Limiter", "LB", "IPv4Fwd"], &[], &[]),
         chain("chain4", &["Dedup", "ACL", "Monitor", "Tunnel", "BPF"], &[sub6, sub6, sub6], &["IPv4Fwd"]),
@@ -204,7 +214,13 @@ fn four_chains(delta: f64, cores: &[u32]) -> Problem {
         smart_nics: Vec::new(),
         switch: Some(Switch {
             name: "tor".into(),
-            kind: SwitchKind::Pisa(Stages { stages: 12, sram_blocks: 80, tcam_blocks: 24, tables: 16, framework_stages: 2 }),
+            kind: SwitchKind::Pisa(Stages {
+                stages: 12,
+                sram_blocks: 80,
+                tcam_blocks: 24,
+                tables: 16,
+                framework_stages: 2,
+            }),
         }),
         overheads: Overheads { visit: 220.0, spread: 180.0, queue: 0.0, classify: 0.0 },
         bounce_ns: 2_000.0,
@@ -228,16 +244,22 @@ impl Feasible for Holds {
 #[test]
 fn proves_the_four_chains() {
     for cores in [&[15][..], &[7, 7]] {
-    for holds in [100, 16, 10] {
-    for delta in [0.5, 1.0, 1.5, 2.0] {
-        let problem = four_chains(delta, cores);
-        let t = std::time::Instant::now();
-        let answer = plan(&problem, &Holds(holds), None, &Settings::default());
-        let took = t.elapsed();
-        let m = answer.outcome.marginal_bps().map(|m| m / 1e9);
-        eprintln!("cores {cores:?} holds {holds} delta {delta}: {took:?} {m:?} {:?} {}", answer.effort, if let Outcome::Infeasible { why, .. } = &answer.outcome { why } else { "" });
-        if let Outcome::Placed { placement, .. } = &answer.outcome { obeys(&problem, &Holds(holds), placement); }
-    }
-    }
+        for holds in [100, 16, 10] {
+            for delta in [0.5, 1.0, 1.5, 2.0] {
+                let problem = four_chains(delta, cores);
+                let t = std::time::Instant::now();
+                let answer = plan(&problem, &Holds(holds), None, &Settings::default());
+                let took = t.elapsed();
+                let m = answer.outcome.marginal_bps().map(|m| m / 1e9);
+                eprintln!(
+                    "cores {cores:?} holds {holds} delta {delta}: {took:?} {m:?} {:?} {}",
+                    answer.effort,
+                    if let Outcome::Infeasible { why, .. } = &answer.outcome { why } else { "" }
+                );
+                if let Outcome::Placed { placement, .. } = &answer.outcome {
+                    obeys(&problem, &Holds(holds), placement);
+                }
+            }
+        }
     }
 }
