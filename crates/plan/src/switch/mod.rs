@@ -5,13 +5,24 @@
 //! every set that contains it, which is what [`Feasible::conflict`] is for: Lemur's brute force compiles
 //! one placement after the other (Lemur, §3.2); a cut from a small conflict spares all that share it.
 
+mod bound;
+mod compiler;
+mod memo;
+mod memory;
+mod openflow;
+mod pack;
+mod pisa;
 mod plain;
+mod search;
 
 use std::fmt;
 
 use crate::problem::{ChainId, NodeId, Problem};
 use crate::rack::SwitchKind;
 
+pub use compiler::{Compiled, Compiler};
+pub use openflow::OpenFlow;
+pub use pisa::{Generation, Pisa};
 pub use plain::Plain;
 
 /// Says what a switch can hold.
@@ -19,6 +30,12 @@ pub trait Feasible: Send + Sync {
     /// Whether the nodes for which `on_switch[chain][node]` is true fit together. Nodes that `on_switch`
     /// does not mention are not on the switch.
     fn verdict(&self, problem: &Problem, on_switch: &[Vec<bool>]) -> Verdict;
+
+    /// What each stage or table would hold, in their order; empty: the set does not fit, or nothing is known
+    /// of it.
+    fn layout(&self, _problem: &Problem, _on_switch: &[Vec<bool>]) -> Vec<Stage> {
+        Vec::new()
+    }
 
     /// A part of a set that does not fit which does not fit either, and would if any one of its nodes
     /// were elsewhere; None: the set fits. No placement with all these nodes on the switch is possible.
@@ -59,8 +76,8 @@ pub fn members(set: &[Vec<bool>]) -> Vec<(ChainId, NodeId)> {
 pub fn of(kind: &SwitchKind) -> Box<dyn Feasible> {
     match kind {
         SwitchKind::Plain { .. } => Box::new(Plain),
-        SwitchKind::Pisa(_) => Box::new(Plain),
-        SwitchKind::OpenFlow { .. } => Box::new(Plain),
+        SwitchKind::Pisa(stages) => Box::new(Pisa::new(*stages)),
+        SwitchKind::OpenFlow { tables } => Box::new(OpenFlow::new(tables.clone())),
     }
 }
 
@@ -83,6 +100,23 @@ impl fmt::Display for Use {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.used, self.available)
     }
+}
+
+/// A stage (PISA) or a table (OpenFlow) with what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// What it is called.
+    pub name: String,
+    /// The functions that have something in it.
+    pub holds: Vec<(ChainId, NodeId)>,
+    /// SRAM blocks (PISA).
+    pub sram: Use,
+    /// TCAM blocks (PISA).
+    pub tcam: Use,
+    /// Tables (PISA).
+    pub tables: Use,
+    /// Flow entries (OpenFlow).
+    pub entries: Use,
 }
 
 /// What a switch says to a set of functions.
