@@ -70,7 +70,7 @@ pub struct Found {
 /// How solving ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Solved {
-    /// With the best solution there is.
+    /// With a solution as good as was asked for.
     Best(Found),
     /// Out of time, with a solution.
     Some(Found),
@@ -114,9 +114,9 @@ impl<'a> Master<'a> {
         self.cuts.push(cut);
     }
 
-    /// Solve for `goal` in at most `time`.
+    /// Solve for `goal` in at most `time`; a solution within `gap` of the best one, relative, is good enough.
     #[must_use]
-    pub fn solve(&self, goal: &Goal, time: Duration) -> Solved {
+    pub fn solve(&self, goal: &Goal, gap: f64, time: Duration) -> Solved {
         if self.chains.iter().any(|&c| self.options[c].choices.is_empty()) {
             return Solved::Infeasible;
         }
@@ -133,7 +133,7 @@ impl<'a> Master<'a> {
         }
         let sense = if matches!(goal, Goal::Shortage(_)) { Sense::Minimise } else { Sense::Maximise };
         let Ok(mut model) = lp.try_optimise(sense) else { return Solved::Nothing(f64::INFINITY) };
-        configure(&mut model, time);
+        configure(&mut model, gap, time);
         let Ok(solved) = model.try_solve() else { return Solved::Nothing(f64::INFINITY) };
         let best = match solved.status() {
             HighsModelStatus::Infeasible => return Solved::Infeasible,
@@ -281,12 +281,12 @@ struct Marginal<'a> {
     choices: Vec<usize>,
 }
 
-fn configure(model: &mut Model, time: Duration) {
+fn configure(model: &mut Model, gap: f64, time: Duration) {
     // Options that a solver lacks would only make it slower or less exact: their errors are not errors.
     // One thread: the same answer every time.
     let _ = model.try_set_option("threads", 1);
     let _ = model.try_set_option("time_limit", time.as_secs_f64().max(0.001));
-    let _ = model.try_set_option("mip_rel_gap", 1e-9);
+    let _ = model.try_set_option("mip_rel_gap", gap);
     let _ = model.try_set_option("mip_abs_gap", 1e-9);
     let _ = model.try_set_option("mip_feasibility_tolerance", 1e-9);
     let _ = model.try_set_option("primal_feasibility_tolerance", 1e-9);

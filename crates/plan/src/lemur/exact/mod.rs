@@ -36,6 +36,11 @@ use crate::placement::{Outcome, Placement};
 use crate::problem::{Objective, Problem};
 use crate::switch::Feasible;
 
+/// How near to the best a solution must be in the end, relative.
+const EXACT: f64 = 1e-9;
+/// How near it must be while it is only asked whether it fits the switch.
+const ROUGH: f64 = 0.03;
+
 /// How far the planner may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -233,20 +238,23 @@ impl<'a> Search<'a> {
     fn fitting(&self, master: &mut Master<'_>, goal: &Goal, effort: &mut Effort) -> End {
         let mut certain = true;
         let mut bound = None;
+        let mut fit: Option<Found> = None;
+        let mut gap = EXACT;
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return End::Time { bound };
-            }
             effort.solves += 1;
-            let (found, best) = match master.solve(goal, left) {
+            let solved = if left.is_zero() { Solved::Nothing(f64::NAN) } else { master.solve(goal, gap, left) };
+            let (found, in_time) = match solved {
                 Solved::Best(found) => (found, true),
                 Solved::Some(found) => (found, false),
                 Solved::Nothing(value) => {
                     if certain && value.is_finite() {
                         bound = Some(value);
                     }
-                    return End::Time { bound };
+                    return match fit {
+                        Some(found) => End::Best { found, proven: false, bound },
+                        None => End::Time { bound },
+                    };
                 }
                 Solved::Infeasible => return End::Infeasible { proven: certain },
             };
@@ -254,11 +262,20 @@ impl<'a> Search<'a> {
                 bound = Some(found.bound);
             }
             match self.conflict(&found) {
-                None => return End::Best { found, proven: best && certain, bound },
+                None if gap == EXACT || !in_time => {
+                    return End::Best { found, proven: in_time && certain, bound };
+                }
+                // Good enough to fall back on; now for the best.
+                None => {
+                    fit = Some(found);
+                    gap = EXACT;
+                }
                 Some(conflict) => {
                     certain &= conflict.proven;
                     effort.cuts += 1;
                     master.forbid(&conflict, &self.swaps);
+                    // While solutions do not fit, proving that they are the best is a waste.
+                    gap = if fit.is_none() { ROUGH } else { EXACT };
                 }
             }
         }
