@@ -54,6 +54,9 @@ pub mod program;
 pub mod promise;
 pub mod strategy;
 pub mod tasks;
+pub mod tree;
+pub mod workers;
+
 #[cfg(test)]
 mod tests;
 
@@ -61,3 +64,5 @@ pub use graph::{Class, ClassId, Graph, Kind, Malformed, Module, ModuleId};
 pub use promise::{Conflict, Levels, Promise, Subject};
 pub use strategy::{Alpine, Front, Options, Proof, Refusal, Strategy, solve};
 pub use tasks::{Served, Task, Tasks};
+pub use tree::SchedulerTree;
+pub use workers::Assignment;
