@@ -8,14 +8,18 @@
 //! | 2 size: how many instances | [`size`] |
 //! | 3 split nodes into instances, with hash ranges | [`keys`], [`instances`] |
 //! | 4 place: pack depth-first, then swap; one more instance without moving any | [`pack`], [`swap`], [`incremental`] |
+//! | no link overbooked | [`balance`] |
 //! | an instance is overloaded (§3.4.3) | [`split`] |
 //! | 5 offload to the switch | [`offload`] |
 //! | interconnect (§3.4.2) | [`interconnect`] |
+//! | all steps in a row | [`deploy`] |
 //! | what a rack sustains (§3.6.2) | [`throughput`] |
 //!
 //! [`traffic`] is the graph that placement looks at, [`random`] the baseline. All is plain data; the same
 //! inputs (and seed) give the same result.
 
+pub mod balance;
+pub mod deploy;
 pub mod describe;
 pub mod incremental;
 pub mod instances;

@@ -1,9 +1,10 @@
 //! Where placement begins: "bin-packing vertices into partitions (servers) based on a depth-first search on
 //! the IGraph" (Lan's dissertation, §3.4.1); and beyond the paper a second beginning that grows each server
-//! around its heaviest traffic.
+//! around its heaviest traffic, and a third that cuts the hashes into slices.
 
 use std::collections::BinaryHeap;
 
+use super::instances::IGraph;
 use super::traffic::{NoRoom, Places, Traffic};
 use crate::problem::ServerId;
 
@@ -70,6 +71,33 @@ pub fn grow(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
         }
     }
     Ok(filling.places)
+}
+
+/// Give each server its slice of the hashes: instances in the order of the middle of their ranges, dealt out in
+/// proportion to the cores. Where functions split alike, what belongs together is on one server, and all
+/// links carry about the same. O(instances log instances).
+///
+/// # Errors
+/// When there are fewer cores than instances.
+pub fn by_range(graph: &IGraph, cores: &[u32]) -> Result<Places, NoRoom> {
+    let instances = graph.instances.len();
+    NoRoom::check(instances, cores)?;
+    let mut order: Vec<usize> = (0..instances).collect();
+    order.sort_by_key(|&id| (graph.instances[id].range.from + graph.instances[id].range.to, id));
+    let all: u64 = cores.iter().map(|&c| u64::from(c)).sum();
+    let mut places = Places { server: vec![0; instances], free: cores.to_vec() };
+    let (mut server, mut passed) = (0, 0_u64);
+    for (rank, id) in (0_u64..).zip(order) {
+        // The core number `rank * all / instances` of all, counted from the first server on.
+        let core = rank * all / instances as u64;
+        while cores.get(server).is_some_and(|&c| passed + u64::from(c) <= core) {
+            passed += u64::from(cores[server]);
+            server += 1;
+        }
+        places.server[id] = server;
+        places.free[server] -= 1;
+    }
+    Ok(places)
 }
 
 /// Servers that are filled one after the other.

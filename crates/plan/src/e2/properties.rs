@@ -8,7 +8,7 @@ use super::instances::{HASHES, IEnd, IGraph, Range};
 use super::keys::{self, Splitting};
 use super::merge::{PEdge, PEnd, PGraph, Side};
 use super::traffic::{Places, Traffic};
-use super::{pack, random, sample, split, swap, throughput};
+use super::{balance, pack, random, sample, split, swap, throughput};
 use crate::catalogue::{Affinity, Fields};
 use catena_policy::Direction;
 
@@ -192,8 +192,8 @@ proptest! {
     }
 
     #[test]
-    fn what_enters_servers_and_ports_has_left_servers_and_ports(
-        (policy, splitting, counts) in policy(), seed in any::<u64>()
+    fn links_carry_what_crosses_and_are_relieved(
+        (policy, splitting, counts) in policy(), seed in any::<u64>(), link in 1e3..3e6
     ) {
         let graph = IGraph::build(&policy, &splitting, &counts).unwrap();
         let places = random::place(graph.instances.len(), &[12; 3], &mut random::Random::new(seed)).unwrap();
@@ -201,6 +201,24 @@ proptest! {
         let out: f64 = load.out_of.iter().sum::<f64>() + load.entering;
         let into: f64 = load.into.iter().sum::<f64>() + load.leaving;
         prop_assert!((out - into).abs() < 1e-3 && (out - load.switch).abs() < 1e-3);
+
+        // Relieving links makes none fuller than the fullest was, and no server too full; placing by links
+        // is never worse than the paper's placement, if one link is overbooked at all.
+        let fullest = |places: &Places| {
+            let load = throughput::load(&graph, places);
+            load.into.iter().chain(&load.out_of).fold(0.0, |a: f64, &b| a.max(b))
+        };
+        let (links, traffic) = ([link; 3], Traffic::of(&graph));
+        let mut relieved = places.clone();
+        let said = balance::relieve(&graph, &traffic, &mut relieved, &links);
+        prop_assert!((said * link - fullest(&relieved)).abs() < 1e-3);
+        prop_assert!(fullest(&relieved) <= fullest(&places) + 1e-3);
+        within(&relieved, &[12; 3]);
+        let paper = swap::paper(&traffic, &[12; 3]).unwrap();
+        let ours = balance::place(&graph, &[12; 3], &links).unwrap();
+        within(&ours, &[12; 3]);
+        prop_assert!(fullest(&ours) <= fullest(&paper).max(link) + 1e-3);
+        within(&pack::by_range(&graph, &[12; 3]).unwrap(), &[12; 3]);
     }
 }
 

@@ -117,7 +117,7 @@ pub struct Sustained {
 
 /// The most that `policy` can carry on `cluster` when `place` puts its instances on servers with so many
 /// cores. The rates of `policy` say how the traffic divides; they are raised together in `steps` even steps up
-/// to what all ports take in. Each time the functions are sized for the traffic and placed; what a placement
+/// to what all ports take in, and tried from the top. Each time the functions are sized for the traffic and placed; what a placement
 /// then sustains counts, also if that is less than it was sized for.
 #[must_use]
 pub fn maximum(
@@ -126,7 +126,7 @@ pub fn maximum(
     capacities_bps: &[f64],
     cluster: &Cluster,
     steps: u32,
-    mut place: impl FnMut(&Traffic, &[u32]) -> Result<Places, NoRoom>,
+    mut place: impl FnMut(&IGraph, &[u32]) -> Result<Places, NoRoom>,
 ) -> Option<Sustained> {
     let entering = policy.edges.iter().filter(|e| matches!(e.from, PEnd::Port(Side::In | Side::Out)));
     let entering: f64 = entering.map(|e| e.bps).sum();
@@ -134,13 +134,17 @@ pub fn maximum(
     let cores = vec![cluster.cores; cluster.servers];
     let most = f64::from(cluster.ports) * cluster.port_bps;
     let mut best: Option<Sustained> = None;
-    for step in 1..=steps {
+    for step in (1..=steps).rev() {
         let target = most * f64::from(step) / f64::from(steps);
+        // Less than this can no longer be found.
+        if best.is_some_and(|best| best.bps >= target) {
+            break;
+        }
         let mut scaled = policy.clone();
         scaled.edges.iter_mut().for_each(|edge| edge.bps *= target / entering);
         let counts: Vec<u32> = size::sizes(&scaled, capacities_bps, &affinities).iter().map(|s| s.instances).collect();
-        let Ok(graph): Result<IGraph, TooLarge> = IGraph::build(&scaled, splitting, &counts) else { break };
-        let Ok(places) = place(&Traffic::of(&graph), &cores) else { break };
+        let Ok(graph): Result<IGraph, TooLarge> = IGraph::build(&scaled, splitting, &counts) else { continue };
+        let Ok(places) = place(&graph, &cores) else { continue };
         let (factor, component) = headroom(&graph, &places, capacities_bps, cluster);
         // What it might carry beyond is for the next step, which is sized for it.
         let bps = target * factor.min(1.0);
@@ -188,8 +192,8 @@ mod tests {
     #[test]
     fn whole_lines_on_servers_are_bound_by_cores_alone() {
         let cluster = Cluster { servers: 3, cores: 4, link_bps: 10.0, ports: 3, port_bps: 10.0, switch_bps: 60.0 };
-        let found = maximum(&sample::line(4, 1.0), &flow(4), &[4.0; 4], &cluster, 30, |traffic, cores| {
-            pack::depth_first(traffic, cores)
+        let found = maximum(&sample::line(4, 1.0), &flow(4), &[4.0; 4], &cluster, 30, |graph, cores| {
+            pack::depth_first(&Traffic::of(graph), cores)
         });
         let found = found.unwrap();
         assert_eq!((found.bps.round(), found.instances), (12.0, 12));
