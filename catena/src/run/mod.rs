@@ -34,7 +34,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         signal_hook::flag::register(signal, interrupted.clone())?;
     }
     let started = Instant::now();
-    let running = workers::start(&host, &ports, options, seed)?;
+    let running = workers::start(&host, None, &ports, options, seed)?;
     let progress = progress::Progress::new(options.quiet || options.json);
     let over = || options.duration.is_some_and(|most| started.elapsed() >= most);
     while !running.is_ended() {

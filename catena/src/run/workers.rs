@@ -6,17 +6,19 @@
 
 use std::sync::Arc;
 
-use catena_compile::{Host, Side, build};
+use catena_compile::{Host, Queued, Side, build, tasks};
 use catena_dataplane::branch::Branch;
 use catena_dataplane::graph::NodeInfo;
-use catena_dataplane::pipeline::Time;
-use catena_dataplane::queue::{QueueIn, QueueOut, queue};
+use catena_dataplane::pipeline::{TaskId, Time};
+use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
+use catena_dataplane::schedule::Tree;
 use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::Ended;
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
+use catena_plan::alpine::SchedulerTree;
 use catena_state::Share;
 
 use super::ports::{self, Ports};
@@ -42,7 +44,13 @@ pub struct Running {
 ///
 /// # Errors
 /// When a port cannot be opened or a module cannot be made.
-pub fn start(host: &Host, ports: &Ports, options: &RunOptions, seed: u64) -> Result<Running, Failure> {
+pub fn start(
+    host: &Host,
+    tree: Option<&SchedulerTree>,
+    ports: &Ports,
+    options: &RunOptions,
+    seed: u64,
+) -> Result<Running, Failure> {
     let count = options.workers as usize;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
@@ -50,12 +58,14 @@ pub fn start(host: &Host, ports: &Ports, options: &RunOptions, seed: u64) -> Res
     let outside = ports::open(&ports.outside, 1)?;
     let sources = [inside.0, outside.0];
     let exits = [inside.1, outside.1];
-    let run = Run { host, depot, time, seed, first_core: options.core };
+    let run = Run { host, tree, depot, time, seed, first_core: options.core };
     if count == 1 { run.alone(sources, exits) } else { run.together(count, sources, exits) }
 }
 
 struct Run<'a> {
     host: &'a Host,
+    /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts.
+    tree: Option<&'a SchedulerTree>,
     depot: DepotHandle,
     time: Time,
     seed: u64,
@@ -71,14 +81,15 @@ impl Run<'_> {
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
         let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
         let mut pipeline = Pipeline::with(built.graph, self.time);
-        let mut inputs = Vec::new();
+        let (mut inputs, mut ports) = (Vec::new(), Vec::new());
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
             let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
             let task = Task::new(SIDES[side], source, inlet);
             inputs.push(task.counters().clone());
-            pipeline.add_task(task);
+            ports.push(pipeline.add_task(task));
         }
+        self.divide(&mut pipeline, &ports, built.queued, &[]);
         Ok(Running { workers: vec![self.worker("worker 0", pipeline, 0)?], inputs })
     }
 
@@ -106,20 +117,21 @@ impl Run<'_> {
         let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
         for (index, (built, rooms)) in graphs {
             let mut pipeline = Pipeline::with(built.graph, self.time);
-            let mut into = Vec::new();
+            let (mut into, mut ports) = (Vec::new(), Vec::new());
             for (side, name) in SIDES.iter().enumerate() {
                 let (mut entrance, exit) = queue(QUEUE, 1);
                 let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
                 let mut task = Task::new(&format!("{name} share {index}"), Box::new(exit), inlet);
                 rooms.iter().for_each(|room| task.heed(room.clone()));
-                pipeline.add_task(task);
+                ports.push(pipeline.add_task(task));
                 into.extend(entrance.pop());
             }
+            self.divide(&mut pipeline, &ports, built.queued, &rooms);
             entering.push(into);
             workers.push(self.worker(&format!("worker {index}"), pipeline, index)?);
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
-        let mut inputs = Vec::new();
+        let (mut inputs, mut ports) = (Vec::new(), Vec::new());
         let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
         let mut entering: Vec<_> = entering.into_iter().map(Vec::into_iter).collect();
         for (side, source) in sources.into_iter().enumerate() {
@@ -140,8 +152,9 @@ impl Run<'_> {
             let mut task = Task::new(SIDES[side], source, Inlet { node: steer, gate: side as u16 });
             rooms.into_iter().for_each(|room| task.heed(room));
             inputs.push(task.counters().clone());
-            pipeline.add_task(task);
+            ports.push(pipeline.add_task(task));
         }
+        self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
         workers.insert(0, self.worker("worker 0", pipeline, 0)?);
         let mut writing = Pipeline::new(self.time);
         for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
@@ -150,6 +163,25 @@ impl Run<'_> {
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed).start()?);
         Ok(Running { workers, inputs })
+    }
+
+    /// Add the tasks that begin inside the pipeline, and set whose turn it is. Tasks that the plan does not know,
+    /// such as the one that reads side `out`, take turns with all others together.
+    fn divide(&self, pipeline: &mut Pipeline, ports: &[TaskId], queued: Vec<Queued>, rooms: &[Room]) {
+        let mut ids: Vec<TaskId> = ports.iter().take(1).copied().collect();
+        for Queued { name, queue, inlet } in queued {
+            let mut task = Task::inner(&name, Box::new(queue), inlet);
+            rooms.iter().for_each(|room| task.heed(room.clone()));
+            ids.push(pipeline.add_task(task));
+        }
+        if let Some(planned) = self.tree {
+            let others = ports.iter().skip(1).map(|port| Tree::Task(*port));
+            let planned = tasks::tree(planned, &ids);
+            pipeline.tree = Some(match ports.len() {
+                0 | 1 => planned,
+                _ => Tree::round_robin(std::iter::once(planned).chain(others)),
+            });
+        }
     }
 
     fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Result<WorkerHandle, Failure> {

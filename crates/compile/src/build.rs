@@ -3,6 +3,7 @@
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::branch::bpf::{Insn, Program};
 use catena_dataplane::branch::{self, Branch, Discard, Test};
+use catena_dataplane::queue::{QueueOut, queue};
 use catena_dataplane::{Graph, Inlet, Module, NodeId};
 use catena_functions::Build;
 use catena_functions::config::ArgError;
@@ -12,6 +13,7 @@ use catena_state::Share;
 use std::net::IpAddr;
 
 use crate::host::{Host, Lowered, When};
+use crate::tasks::Cut;
 
 /// A side of the pipeline, by which packets enter and leave: `in` or `out` of the chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,23 @@ pub struct Built {
     pub entries: [Option<Inlet>; 2],
     /// The node of every module of the [`Host`], by its index.
     pub nodes: Vec<NodeId>,
+    /// The tasks beside those of the ports: one for each of [`Host::cuts`], in that order.
+    pub queued: Vec<Queued>,
 }
+
+/// A task that begins at a queue inside the pipeline.
+pub struct Queued {
+    /// What it is called: that of its [`Cut`].
+    pub name: String,
+    /// Where its packets wait.
+    pub queue: QueueOut,
+    /// Where they go.
+    pub inlet: Inlet,
+}
+
+/// Packets that a queue between two tasks of a pipeline holds. What does not fit is dropped: with drop-tail the
+/// mix of classes stays what it was, which planned shares rely on.
+const QUEUE: usize = 1024;
 
 /// Why a module could not be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,11 +128,23 @@ pub fn build(
         };
         nodes.push(graph.add(&module.name, made));
     }
-    for link in &host.links {
+    let mut queued = Vec::new();
+    let mut cut = vec![false; host.links.len()];
+    for Cut { name, links, inlet: (module, gate) } in &host.cuts {
+        let (entrances, exit) = queue(QUEUE, links.len());
+        for (&link, entrance) in links.iter().zip(entrances) {
+            let node = graph.add(&format!("queue {name}"), Box::new(entrance));
+            graph.connect(nodes[host.links[link].from], host.links[link].gate, node);
+            cut[link] = true;
+        }
+        let inlet = Inlet { node: nodes[*module], gate: *gate };
+        queued.push(Queued { name: name.clone(), queue: exit, inlet });
+    }
+    for (link, _) in host.links.iter().zip(&cut).filter(|(_, cut)| !**cut) {
         graph.connect(nodes[link.from], link.gate, Inlet { node: nodes[link.to], gate: link.to_gate });
     }
     let entries = host.entries.map(|entry| entry.map(|(module, gate)| Inlet { node: nodes[module], gate }));
-    Ok(Built { graph, entries, nodes })
+    Ok(Built { graph, entries, nodes, queued })
 }
 
 fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, BuildError> {

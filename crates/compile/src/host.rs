@@ -13,6 +13,7 @@ use catena_functions::{Args, Descriptor, Method, registry};
 use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph};
 
 use crate::library;
+use crate::tasks::Cut;
 
 /// Index of a module in [`Host::modules`].
 pub type ModuleId = usize;
@@ -27,6 +28,8 @@ pub struct Host {
     /// Where packets enter: the module for side `in` (on the way out), and for side `out` (on the way back),
     /// if any chain has a way back.
     pub entries: [Option<(ModuleId, u16)>; 2],
+    /// The queues between its tasks; none: packets run to completion.
+    pub cuts: Vec<Cut>,
 }
 
 /// A module of a host pipeline.

@@ -1,13 +1,14 @@
 //! Lowers a policy graph to what each kind of device needs.
 //!
 //! [`library`] tells the chain language what functions there are; [`host`] lowers a checked policy graph to
-//! the modules and links of a host pipeline, as plain data that can be printed and drawn; [`build`] makes the
-//! pipeline itself.
+//! the modules and links of a host pipeline, as plain data that can be printed and drawn; [`tasks`] says where
+//! queues divide it; [`build`] makes the pipeline itself.
 
 pub mod build;
 pub mod host;
 pub mod library;
 mod print;
+pub mod tasks;
 
-pub use build::{BuildError, Built, Side, build};
+pub use build::{BuildError, Built, Queued, Side, build};
 pub use host::{Host, Lowered, lower};

@@ -77,9 +77,26 @@ impl Pipeline {
         (0u32..).map(TaskId).zip(&self.tasks).filter_map(|(id, task)| Some((id, task.as_ref()?)))
     }
 
-    /// Return whether every task has come to its end.
+    /// Return whether every task that packets come to from outside has come to its end.
     pub fn is_done(&self) -> bool {
-        self.tasks.iter().flatten().all(|task| task.state() == Pulled::Done)
+        self.tasks.iter().flatten().filter(|task| !task.is_inner()).all(|task| task.state() == Pulled::Done)
+    }
+
+    /// Bring through what waits in queues between the tasks, whatever the tree says.
+    pub fn drain(&mut self, cx: &mut Context) {
+        let Pipeline { graph, tasks, .. } = self;
+        loop {
+            let (mut ran, mut held_up) = (false, false);
+            for task in tasks.iter_mut().flatten().filter(|task| task.is_inner()) {
+                ran |= task.run(cx, graph).packets > 0;
+                held_up |= task.is_held_up();
+            }
+            match (ran, held_up) {
+                (true, _) => {}
+                (false, true) => std::thread::yield_now(),
+                (false, false) => break,
+            }
+        }
     }
 
     /// Run one task that has work; returns what it did.

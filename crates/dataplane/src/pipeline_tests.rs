@@ -8,6 +8,7 @@ use catena_packet::{BATCH, Batch, Depot, DepotHandle};
 use super::*;
 use crate::module::{Module, Pulled, Reason, Source, Verdict};
 use crate::queue::queue;
+use crate::schedule::{Tree, Unit};
 use crate::{Inlet, Worker};
 
 /// Gives `count` packets numbered by their clock, then is done.
@@ -256,4 +257,22 @@ fn a_removed_task_brings_through_what_its_queue_holds() {
     assert!(pipeline.remove_task(&mut cx, rest, usize::MAX).is_some());
     assert_eq!(packets.load(Relaxed), 200);
     assert_eq!(pipeline.tasks().count(), 1);
+}
+
+#[test]
+fn what_waits_between_tasks_is_brought_through_at_the_end() {
+    let (mut entrances, exit) = queue(4096, 1);
+    let tally = Tally::default();
+    let (packets, sum) = (tally.packets.clone(), tally.sum.clone());
+    let mut pipeline = Pipeline::new(Time::Wall);
+    let enter = pipeline.graph.add("queue", Box::new(entrances.remove(0)));
+    let end = pipeline.graph.add("end", Box::new(tally));
+    let outer = pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 2000 }), enter));
+    let inner = pipeline.add_task(Task::inner("behind", Box::new(exit), end));
+    // The inner task hardly ever has its turn: most packets still wait when the other one has ended.
+    let slow = Tree::limit(Tree::Task(inner), Unit::Packets, 1, 1);
+    pipeline.tree = Some(Tree::Priority(vec![Tree::Task(outer), slow]));
+    Worker::new("drain", pipeline, &depot(), 1).start().unwrap().join().unwrap();
+    assert_eq!(packets.load(Relaxed), 2000);
+    assert_eq!(sum.load(Relaxed), 2000 * 2001 / 2);
 }

@@ -34,6 +34,8 @@ pub struct Task {
     counters: Arc<TaskCounters>,
     /// Queues that this task fills and must not overfill.
     ahead: Vec<Room>,
+    /// Whether its packets come from another task of the same pipeline.
+    inner: bool,
     state: Pulled,
     batch: Batch,
 }
@@ -47,14 +49,31 @@ impl Task {
             inlet: inlet.into(),
             counters: Arc::default(),
             ahead: Vec::new(),
+            inner: false,
             state: Pulled::More,
             batch: Batch::new(),
         }
     }
 
+    /// Make a task whose packets come by a queue from another task of the same pipeline: it does not keep a
+    /// pipeline running, and when that ends, it brings through what waits.
+    pub fn inner(name: &str, source: Box<dyn Source>, inlet: impl Into<Inlet>) -> Self {
+        Task { inner: true, ..Task::new(name, source, inlet) }
+    }
+
+    /// Return whether its packets come from another task of the same pipeline.
+    pub fn is_inner(&self) -> bool {
+        self.inner
+    }
+
     /// Let the task rest while a queue ahead has no room for a batch, rather than lose packets there.
     pub fn heed(&mut self, room: Room) {
         self.ahead.push(room);
+    }
+
+    /// Return whether a queue ahead has no room for what it might bring.
+    pub fn is_held_up(&self) -> bool {
+        self.ahead.iter().any(|room| room.packets() < 2 * BATCH)
     }
 
     /// Return the name.
@@ -82,7 +101,7 @@ impl Task {
         if self.state == Pulled::Done {
             return Ran::default();
         }
-        if self.ahead.iter().any(|room| room.packets() < 2 * BATCH) {
+        if self.is_held_up() {
             self.state = Pulled::Idle;
             return Ran::default();
         }

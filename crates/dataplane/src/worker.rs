@@ -113,6 +113,7 @@ impl Worker {
         }
         // Edits that came too late still get their answer.
         edits.try_iter().for_each(|edit| edit(pipeline, cx));
+        pipeline.drain(cx);
         let failed = pipeline.graph.finish(cx);
         Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
     }

@@ -97,8 +97,6 @@ pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Ou
         Strategy::NoProfiling => baselines::without_profiling(problem, switch),
         Strategy::NoCores => baselines::without_cores(problem, switch),
         Strategy::Exact => exact::plan(problem, switch, None, &exact::Settings::default()).outcome,
-        Strategy::Brute => {
-            Outcome::Infeasible { proven: false, why: format!("{} is not here yet", strategy.name()) }
-        }
+        Strategy::Brute => Outcome::Infeasible { proven: false, why: format!("{} is not here yet", strategy.name()) },
     }
 }
