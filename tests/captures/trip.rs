@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::compare::{Between, Comparison, compare};
-use crate::notation::craft;
 use crate::packets::{Packet, read, write};
 use crate::parts::mirrored;
 use crate::wireshark::tshark;
@@ -45,9 +44,6 @@ impl Comparison {
         assert!(findings.is_empty(), "{worse} findings:\n  {}", first.join("\n  "));
     }
 }
-
-/// How many packets the answers lag behind.
-const AHEAD: usize = 64;
 
 /// What came of a trip: on the way out, and on the way back.
 pub struct Trip {
@@ -94,17 +90,14 @@ pub fn there_and_back(folder: &Path, chain: &Path, capture: &Path, input: &[Pack
     accounted(&run(&[&chain, "--in", &capture, "--out", &path("once.pcapng"), "--seed", "3"]));
     let once = read(&folder.join("once.pcapng"));
     let partners = compare(input, &once, Between::Translators).partners;
-    // An answer comes 1 ns after its packet. Between them stand ARP requests, one for every packet without an
-    // answer and some ahead: so the two captures keep step by count too, and no answer comes before its packet.
-    let silence = |packet: &Packet| Packet { time: packet.time + 1, frame: craft("arp"), missing: 0 };
-    let mut answers: Vec<Packet> = input.iter().map(silence).collect();
-    let mut count = 0;
-    for (packet, partner) in once.iter().zip(partners) {
-        let Some(changed) = partner.filter(|partner| input[*partner].frame != packet.frame) else { continue };
-        answers[changed] = Packet { time: packet.time + 1, frame: mirrored(&packet.frame), ..*packet };
-        count += 1;
-    }
-    answers.splice(0..0, vec![silence(&input[0]); AHEAD]);
+    // An answer comes 1 ns after its packet.
+    let answers: Vec<Packet> = once
+        .iter()
+        .zip(partners)
+        .filter(|(packet, partner)| partner.is_some_and(|partner| input[partner].frame != packet.frame))
+        .map(|(packet, _)| Packet { time: packet.time + 1, frame: mirrored(&packet.frame), ..*packet })
+        .collect();
+    let count = answers.len();
     write(&folder.join("answers.pcapng"), &answers);
 
     let (out, home) = (path("out.pcapng"), path("home.pcapng"));
