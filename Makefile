@@ -69,7 +69,7 @@ bench: build
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs: needs
-	$(CARGO) run --release --quiet -p catena -- functions --book docs/functions --check
+	$(CARGO) run --quiet -p catena -- functions --book docs/functions --check
 
 native: needs
 	$(MAKE) --no-print-directory -C examples/native
