@@ -4,11 +4,14 @@ mod bounds;
 mod cores;
 pub mod draw;
 mod loads;
+mod remedies;
 #[cfg(test)]
 mod tests;
 mod why;
 
 use std::collections::BTreeMap;
+
+pub use remedies::remedies;
 
 use crate::estimate::Layout;
 use crate::placement::{Link, Outcome, Placement, Site};
