@@ -202,6 +202,8 @@ pub enum StrategyName {
     NoCores,
     /// Every placement tried
     Brute,
+    /// E2's steps: instances, each on a core of its own, with the least traffic between servers
+    E2,
 }
 
 impl StrategyName {
@@ -217,6 +219,7 @@ impl StrategyName {
             StrategyName::NoProfiling => "no-profiling",
             StrategyName::NoCores => "no-cores",
             StrategyName::Brute => "brute",
+            StrategyName::E2 => "e2",
         }
     }
 }

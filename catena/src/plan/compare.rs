@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use catena_plan::plan::{Device, Plan, Verdict};
+use catena_plan::plan::{Device, Plan, Verdict, short};
 use serde::Serialize;
 
 use super::planner::Case;
-use super::table::{cores, count, gbit};
+use super::table::{count, gbit};
 use crate::arguments::StrategyName;
 use crate::table::Table;
 
@@ -95,7 +95,7 @@ impl fmt::Display for Comparison<'_> {
                         kept.to_owned(),
                         gbit(plan.rate_bps()),
                         gbit(*marginal_bps),
-                        cores(plan.cores_used()),
+                        short(plan.cores_used()),
                         stages.map_or_else(dash, |(used, _)| used.to_string()),
                         count(plan, Device::Switch).to_string(),
                         took,
@@ -123,12 +123,18 @@ impl fmt::Display for Comparison<'_> {
                 writeln!(f, "  {strategy}: {why}")?;
             }
         }
-        let available = |of: fn(&catena_plan::plan::Plan) -> Option<u64>| self.rows.iter().find_map(|row| of(&row.plan));
+        let available =
+            |of: fn(&catena_plan::plan::Plan) -> Option<u64>| self.rows.iter().find_map(|row| of(&row.plan));
         let stages = available(|plan| plan.switch.as_ref()?.stages.map(|(_, all)| all));
         let all = self.rows.first().map_or(0, |row| row.plan.cores());
-        writeln!(f, "\nGbit/s: what all chains carry; beyond: more than promised, the more the better; \"best\": no plan has more.")?;
+        writeln!(
+            f,
+            "\nGbit/s: what all chains carry; beyond: more than promised, the more the better; \"best\": no plan has more."
+        )?;
         match stages {
-            Some(stages) => writeln!(f, "There are {all} cores for functions and {stages} stages or tables in the switch.")?,
+            Some(stages) => {
+                writeln!(f, "There are {all} cores for functions and {stages} stages or tables in the switch.")?
+            }
             None => writeln!(f, "There are {all} cores for functions.")?,
         }
         match best(self.rows) {

@@ -83,7 +83,9 @@ fn profile(path: &Path) -> Result<Profile, Failure> {
     match value.get("version").and_then(serde_json::Value::as_u64) {
         Some(version) if version == u64::from(VERSION) => {}
         Some(version) => {
-            return Err(Failure(format!("{name}: this is a profile of version {version}; version {VERSION} is expected")));
+            return Err(Failure(format!(
+                "{name}: this is a profile of version {version}; version {VERSION} is expected"
+            )));
         }
         None => return Err(Failure(format!("{name}: this is no profile: it has no `version`"))),
     }

@@ -1,6 +1,7 @@
 //! `catena plan`: where every function runs, on how many cores, and why.
 
 mod compare;
+mod e2;
 mod functions;
 mod inputs;
 mod planner;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use catena_plan::explain::draw::draw;
 
 use crate::Failure;
-use crate::arguments::PlanOptions;
+use crate::arguments::{PlanOptions, StrategyName};
 
 /// Plan chains on a rack.
 ///
@@ -30,6 +31,14 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
             write(options, best)?;
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    if options.strategy == StrategyName::E2 {
+        let decided = e2::decide(&case)?;
+        match options.json {
+            true => println!("{}", decided.json()?),
+            false => print!("{decided}"),
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     let plan = case.explained(options.strategy);
     match options.json {

@@ -86,6 +86,11 @@ impl Case {
         plan
     }
 
+    /// Whether the switch holds the nodes for which `set[chain][node]` is true.
+    pub fn holds(&self, set: &[Vec<bool>]) -> bool {
+        self.switch.verdict(&self.problem, set).fits()
+    }
+
     fn settings(&self) -> exact::Settings {
         exact::Settings { time: self.time, ..exact::Settings::default() }
     }
@@ -101,6 +106,8 @@ impl Case {
             StrategyName::NoProfiling => place(lemur::Strategy::NoProfiling),
             StrategyName::NoCores => place(lemur::Strategy::NoCores),
             StrategyName::Brute => place(lemur::Strategy::Brute),
+            // Its plans are of another kind: `e2` makes and prints them.
+            StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
             StrategyName::Exact => {
                 let start = place(lemur::Strategy::Lemur);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catena_plan::plan::{ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges};
+use catena_plan::plan::{ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use crate::table::Table;
 
@@ -17,12 +17,6 @@ pub struct Text<'a> {
 /// Bits per second as Gbit/s with two digits behind the point.
 pub fn gbit(bps: f64) -> String {
     format!("{:.2}", bps / 1e9)
-}
-
-/// A number of cores: whole ones without a point.
-pub fn cores(cores: f64) -> String {
-    let text = format!("{cores:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// What is promised, in Gbit/s: `2 to 10`, `2 or more`, `2`, `up to 10`, `-`.
@@ -76,7 +70,9 @@ fn verdict(plan: &Plan) -> String {
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => " No plan carries more: that is proven.".to_owned(),
                 Some(_) if *marginal_bps <= 0.0 => " How much more another plan could carry is not known.".to_owned(),
-                Some(gap) => format!(" Another plan could carry at most {:.1}% more.", gap / (1.0 - gap).max(1e-9) * 100.0),
+                Some(gap) => {
+                    format!(" Another plan could carry at most {:.1}% more.", gap / (1.0 - gap).max(1e-9) * 100.0)
+                }
                 None => String::new(),
             };
             format!(
@@ -117,7 +113,8 @@ fn helped(remedies: &Remedies) -> String {
         ways.push(more(stages, "stage") + " in the switch");
     }
     if !remedies.links.is_empty() {
-        let parts: Vec<String> = remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
+        let parts: Vec<String> =
+            remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
         ways.push(parts.join(" and "));
     }
     if !remedies.smart_nics.is_empty() {
@@ -222,7 +219,7 @@ fn rack(plan: &Plan) -> Table {
         row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");
     }
     for server in plan.servers.iter().filter(|server| server.cores_used > 0.0) {
-        row(&server.name, cores(server.cores_used), server.cores.to_string(), "cores for functions");
+        row(&server.name, short(server.cores_used), server.cores.to_string(), "cores for functions");
     }
     let idle = plan.servers.iter().filter(|server| server.cores_used == 0.0).count();
     match idle {

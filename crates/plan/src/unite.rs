@@ -28,8 +28,7 @@ pub fn unite(graphs: Vec<(String, PolicyGraph)>) -> PolicyGraph {
             union.chains.push(Chain { name, classes: ids, ..chain });
         }
         for class in graph.classes {
-            let wanted =
-                if class_clashes(&class.name) { format!("{file}.{}", class.name) } else { class.name.clone() };
+            let wanted = if class_clashes(&class.name) { format!("{file}.{}", class.name) } else { class.name.clone() };
             let name = free(wanted, |name| union.classes.iter().any(|other| other.name == name));
             union.classes.push(Class { name, ..class });
         }
@@ -77,12 +76,17 @@ mod tests {
 
     #[test]
     fn names_that_clash_are_called_after_their_files() {
-        let a = graph("class web = \"tcp\"\nclass x = \"udp\"\nchain c for web { in -> A -> out }\nchain d for x { in -> A -> out }\nshare c : d = 1 : 2");
-        let b = graph("class web = \"udp\"\nchain c for web { in -> B -> out }\nchain e for web { in -> B -> out }\nshare c : e = 3 : 4");
+        let a = graph(
+            "class web = \"tcp\"\nclass x = \"udp\"\nchain c for web { in -> A -> out }\nchain d for x { in -> A -> out }\nshare c : d = 1 : 2",
+        );
+        let b = graph(
+            "class web = \"udp\"\nclass post = \"port 25\"\nchain c for web { in -> A -> out }\n\
+             chain e for post { in -> A -> out }\nshare c : e = 3 : 4",
+        );
         let both = unite(vec![("a".to_owned(), a), ("b".to_owned(), b)]);
         let chains: Vec<&str> = both.chains.iter().map(|c| c.name.as_str()).collect();
         let classes: Vec<&str> = both.classes.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!((chains, classes), (vec!["a.c", "d", "b.c", "e"], vec!["a.web", "x", "b.web"]));
+        assert_eq!((chains, classes), (vec!["a.c", "d", "b.c", "e"], vec!["a.web", "x", "b.web", "post"]));
         assert_eq!(both.chains[2].classes, [2]);
         let Some(Relation::Share(weights)) = both.relations.last() else { panic!("{:?}", both.relations) };
         assert_eq!(weights, &[(Subject::Chain(2), 3.0), (Subject::Chain(3), 4.0)]);

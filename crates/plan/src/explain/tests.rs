@@ -87,7 +87,10 @@ fn a_function_that_may_have_one_core_only_is_named() {
     let plan = planned(&alone, &rack, &outcome);
     let limits: Vec<&Bound> = plan.chains[0].bounds.iter().collect();
     let [Bound::Cores { limit, .. }] = limits[..] else { panic!("{limits:?}") };
-    assert!(matches!(limit, CoreLimit::Single(name) if name.contains("Limiter")) || *limit == CoreLimit::Spare, "{limit:?}");
+    assert!(
+        matches!(limit, CoreLimit::Single(name) if name.contains("Limiter")) || *limit == CoreLimit::Spare,
+        "{limit:?}"
+    );
 }
 
 #[test]
@@ -135,4 +138,23 @@ fn the_drawing_has_every_chain_server_and_function() {
 fn runs_of_numbers_are_put_together() {
     assert_eq!(ranges(&[]), "");
     assert_eq!(ranges(&[1, 2, 4, 5, 6, 9]), "1, 2, 4-6, 9");
+}
+
+#[test]
+fn cores_have_trees_that_hold_chains_to_what_they_may_have() {
+    use crate::alpine::tree::SchedulerTree;
+    let (mut problem, rack) = testbed(1, 2);
+    problem.chains[1].t_max_bps = 2e9;
+    let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));
+    let plan = planned(&problem, &rack, &outcome);
+    let mut limited = 0.0;
+    for worker in &plan.servers[0].workers {
+        assert_eq!(worker.tree.tasks(), (0..worker.parts.len()).collect::<Vec<_>>());
+        if let SchedulerTree::Limit { packets, .. } = &worker.tree {
+            limited += *packets as f64;
+        }
+    }
+    // Chain 2 enters its server once, by one subgroup.
+    let may = 2e9 / problem.chains[1].packet_bits();
+    assert!((limited - may).abs() <= 16.0, "{limited} packets a second instead of {may}");
 }
