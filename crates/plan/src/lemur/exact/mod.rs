@@ -18,7 +18,7 @@ pub mod symmetry;
 #[cfg(test)]
 mod exhaustive;
 #[cfg(test)]
-mod instances;
+pub(super) mod instances;
 #[cfg(test)]
 mod tests;
 
