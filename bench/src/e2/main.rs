@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let (mut samples, mut output) = (20_u64, PathBuf::from("bench/results/e2.jsonl"));
+    let (mut samples, mut output) = (8_u64, PathBuf::from("bench/results/e2.jsonl"));
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
