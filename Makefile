@@ -35,7 +35,7 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint bench docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint bench bench-e2 docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -66,6 +66,10 @@ bench: build
 	-@$(call install,$(BENCH_NEEDS))
 	$(TARGET)/release/bench-dataplane
 	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
+
+# E2's planning: Lan's dissertation, §3.6.2.
+bench-e2: needs
+	$(CARGO) run --release --quiet -p catena-bench --bin bench-e2
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs: needs

@@ -158,11 +158,8 @@ fn trees(count: std::ops::RangeInclusive<usize>, cost: BoxedStrategy<f64>) -> Bo
     let module = (any::<proptest::sample::Index>(), cost, 1e6..2e7);
     let drawn = proptest::collection::vec(module, count);
     let tree = |drawn: Vec<(proptest::sample::Index, f64, f64)>| {
-        let modules: Vec<(Option<usize>, f64)> = drawn
-            .iter()
-            .enumerate()
-            .map(|(m, (up, cost, _))| ((m > 0).then(|| up.index(m.max(1))), *cost))
-            .collect();
+        let modules: Vec<(Option<usize>, f64)> =
+            drawn.iter().enumerate().map(|(m, (up, cost, _))| ((m > 0).then(|| up.index(m.max(1))), *cost)).collect();
         let is_leaf = |m: &usize| !modules.iter().any(|(up, _)| *up == Some(*m));
         let classes: Vec<(usize, f64)> = (0..modules.len()).filter(is_leaf).map(|m| (m, drawn[m].2)).collect();
         graph(&modules, &classes)
