@@ -95,6 +95,8 @@ struct Model {
     /// Column of each module's `σ`, and of its `Q` if it is to be decided.
     sigma: Vec<Option<usize>>,
     start: Vec<Option<usize>>,
+    /// Column of `σ Q`: what crosses the queue in front of the module, if a queue may be put there.
+    crossing: Vec<Option<usize>>,
     /// Cost of each column in packets per second per unit.
     throughput: Vec<f64>,
     /// How well off the worst-off group is.
@@ -142,17 +144,23 @@ impl Program<'_> {
             Ask::Weights(starts, Queues::Charged) if starts[module] && has_queue(self.graph, module) => {
                 self.graph.queue_cycles
             }
+            Ask::Fewest if self.levels.cut[module] && has_queue(self.graph, module) => self.graph.queue_cycles,
             _ => 0.0,
         }
     }
 
-    /// What `parts`, of cycles or packets, a class takes: `Σ r_j σ_k parts(k)` over modules of its path.
-    fn sum(&self, model: &Model, class: ClassId, unit: f64, parts: impl Fn(usize) -> f64, into: &mut Linear) {
+    /// The cycles that count for a class: `Σ r_j σ_k c_k` over the modules of its path, and its queues'.
+    fn cycles(&self, model: &Model, class: ClassId, unit: f64, ask: Ask, into: &mut Linear) {
         for m in self.graph.path(class) {
-            let factor = self.graph.classes[class].packets * parts(m) / unit;
+            let cost = self.graph.modules[m].charged() + self.queue(m, ask);
+            let factor = self.graph.classes[class].packets * cost / unit;
             match model.sigma[m] {
                 Some(column) => *into.terms.entry(column).or_insert(0.0) += factor,
                 None => into.constant += factor * self.sigma[m] / model.scale,
+            }
+            if let Some(crossing) = model.crossing[m] {
+                let factor = self.graph.classes[class].packets * self.graph.queue_cycles / unit;
+                *into.terms.entry(crossing).or_insert(0.0) += factor;
             }
         }
     }
@@ -196,6 +204,7 @@ impl Program<'_> {
             columns: Vec::new(),
             sigma: vec![None; count],
             start: vec![None; count],
+            crossing: vec![None; count],
             throughput: Vec::new(),
             fair: 0,
             scale,
@@ -231,6 +240,11 @@ impl Program<'_> {
                     model.row(f64::NEG_INFINITY, 0.0, &step);
                     step.terms.insert(start, most);
                     model.row(0.0, f64::INFINITY, &step);
+                    if graph.queue_cycles > 0.0 {
+                        let crossing = self.crossing(&mut model, sigma, start, high[m]);
+                        model.crossing[m] = Some(crossing);
+                        load.terms.insert(crossing, packets[m] * graph.queue_cycles * scale / capacity);
+                    }
                 }
                 Ask::Weights(starts, _) if starts[m] => model.row(f64::NEG_INFINITY, 0.0, &step),
                 _ => model.row(0.0, 0.0, &step),
@@ -241,6 +255,19 @@ impl Program<'_> {
         model.fair = model.column(least, 1.0 / scale, false);
         self.promised(&mut model, ask);
         model
+    }
+
+    /// A column for the product of `sigma`, at most `most`, and the binary `start`.
+    fn crossing(&self, model: &mut Model, sigma: usize, start: usize, most: f64) -> usize {
+        let crossing = model.column(0.0, most, false);
+        let mut row = |terms: &[(usize, f64)], low: f64| {
+            let terms = terms.iter().copied().collect();
+            model.row(low, f64::INFINITY, &Linear { terms, constant: 0.0 });
+        };
+        row(&[(sigma, 1.0), (crossing, -1.0)], 0.0);
+        row(&[(start, most), (crossing, -1.0)], 0.0);
+        row(&[(crossing, 1.0), (sigma, -1.0), (start, -most)], -most);
+        crossing
     }
 
     fn promised(&self, model: &mut Model, ask: Ask) {
@@ -268,14 +295,14 @@ impl Program<'_> {
                     let class = *class;
                     related[class] = true;
                     match promise {
-                        Promise::Cpu(_) => {
-                            let charged = |m: usize| graph.modules[m].charged() + self.queue(m, ask);
-                            self.sum(model, class, unit, charged, &mut own);
-                        }
-                        _ => {
-                            let exit = graph.classes[class].exit;
-                            self.sum(model, class, unit, |m| if m == exit { 1.0 } else { 0.0 }, &mut own);
-                        }
+                        Promise::Cpu(_) => self.cycles(model, class, unit, ask, &mut own),
+                        _ => match model.sigma[graph.classes[class].exit] {
+                            Some(exit) => *own.terms.entry(exit).or_insert(0.0) += rate(&class) / unit,
+                            None => {
+                                own.constant +=
+                                    rate(&class) / unit * self.sigma[graph.classes[class].exit] / model.scale
+                            }
+                        },
                     }
                 }
                 own.terms.insert(together, -weight / weights);

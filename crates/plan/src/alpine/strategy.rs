@@ -298,10 +298,9 @@ impl Run<'_> {
         let levels = self.levels(graph)?;
         let downstream = graph.downstream();
         let branches = |up: usize| downstream[up].len() > 1;
-        let start =
-            |(m, module): (usize, &super::graph::Module)| {
-                module.always_starts() || levels.cut[m] || (module.cuttable && module.upstream.is_some_and(branches))
-            };
+        let start = |(m, module): (usize, &super::graph::Module)| {
+            module.always_starts() || levels.cut[m] || (module.cuttable && module.upstream.is_some_and(branches))
+        };
         let starts: Vec<bool> = graph.modules.iter().enumerate().map(start).collect();
         self.plan(graph, &levels, &starts, Proof::Prescribed, Vec::new())
     }

@@ -66,7 +66,7 @@ fn exhaustive(graph: &Graph, promises: &[Promise]) -> Option<usize> {
         let sigma = vec![0.0; graph.modules.len()];
         let program =
             Program { graph, promises, levels: &levels, level: 0, sigma: &sigma, left: graph.hz, seconds: 60.0 };
-        if program.solve(Ask::Weights(&starts, Queues::Free)).is_ok() {
+        if program.solve(Ask::Weights(&starts, Queues::Charged)).is_ok() {
             best = Some(count);
         }
     }
@@ -158,11 +158,8 @@ fn trees(count: std::ops::RangeInclusive<usize>, cost: BoxedStrategy<f64>) -> Bo
     let module = (any::<proptest::sample::Index>(), cost, 1e6..2e7);
     let drawn = proptest::collection::vec(module, count);
     let tree = |drawn: Vec<(proptest::sample::Index, f64, f64)>| {
-        let modules: Vec<(Option<usize>, f64)> = drawn
-            .iter()
-            .enumerate()
-            .map(|(m, (up, cost, _))| ((m > 0).then(|| up.index(m.max(1))), *cost))
-            .collect();
+        let modules: Vec<(Option<usize>, f64)> =
+            drawn.iter().enumerate().map(|(m, (up, cost, _))| ((m > 0).then(|| up.index(m.max(1))), *cost)).collect();
         let is_leaf = |m: &usize| !modules.iter().any(|(up, _)| *up == Some(*m));
         let classes: Vec<(usize, f64)> = (0..modules.len()).filter(is_leaf).map(|m| (m, drawn[m].2)).collect();
         graph(&modules, &classes)
@@ -247,7 +244,9 @@ proptest! {
         weights in proptest::collection::vec(0.5..2.0, 8),
         split in 1usize..7,
         kinds: (bool, bool),
+        queue in 0.0..30.0,
     ) {
+        let graph = Graph { queue_cycles: queue, ..graph };
         let count = graph.classes.len();
         let split = split.min(count);
         let members = |range: std::ops::Range<usize>| range.map(|j| (vec![j], weights[j])).collect::<Vec<_>>();
@@ -271,7 +270,9 @@ proptest! {
     fn a_classifier_in_front_always_helps(
         graph in trees(2..=12, (10.0..200.0).boxed()),
         weights in proptest::collection::vec(0.1..10.0, 12),
+        queue in 0.0..30.0,
     ) {
+        let graph = Graph { queue_cycles: queue, ..graph };
         let promises = [cpu(&weights[..graph.classes.len()])];
         let plan = solve(&graph, &promises, Options::default()).unwrap();
         prop_assert!(tasks(&plan) <= graph.classes.len());

@@ -123,7 +123,8 @@ fn balance(loads: &[f64], workers: usize) -> Vec<usize> {
     }
     if loads.len() <= EXACT {
         let best = full.iter().copied().fold(0.0, f64::max);
-        let mut search = Search { loads, order: &order, full: vec![0.0; workers], place: place.clone(), best, found: place };
+        let mut search =
+            Search { loads, order: &order, full: vec![0.0; workers], place: place.clone(), best, found: place };
         search.down(0);
         return search.found;
     }
