@@ -48,6 +48,8 @@ pub struct Program<'a> {
 pub enum Ask<'a> {
     /// The fewest tasks; among those with as few the most throughput.
     Fewest,
+    /// The fewest tasks, if that is less than so many.
+    Fewer(usize),
     /// The most throughput, with tasks that begin at these modules; `queue_cycles` charged or not.
     Weights(&'a [bool], Queues),
 }
@@ -128,6 +130,11 @@ impl Program<'_> {
         self.levels.module[module] == self.level
     }
 
+    /// Whether a task begins there whatever is decided.
+    fn given(&self, module: usize) -> bool {
+        self.graph.modules[module].always_starts() || self.levels.cut[module]
+    }
+
     fn capacity(&self) -> f64 {
         self.left.max(SPARE * self.graph.hz)
     }
@@ -144,7 +151,9 @@ impl Program<'_> {
             Ask::Weights(starts, Queues::Charged) if starts[module] && has_queue(self.graph, module) => {
                 self.graph.queue_cycles
             }
-            Ask::Fewest if self.levels.cut[module] && has_queue(self.graph, module) => self.graph.queue_cycles,
+            Ask::Fewest | Ask::Fewer(_) if self.levels.cut[module] && has_queue(self.graph, module) => {
+                self.graph.queue_cycles
+            }
             _ => 0.0,
         }
     }
@@ -174,6 +183,11 @@ impl Program<'_> {
         let scale = self.served(&packets);
         let model = self.model(ask, &packets, scale);
         match ask {
+            Ask::Fewer(_) => {
+                let cost = |model: &Model, c| if model.start.contains(&Some(c)) { 1.0 } else { 0.0 };
+                let solved = self.run(&model, cost)?;
+                self.found(&model, solved, scale, ask)
+            }
             Ask::Fewest => {
                 // Less than one task in sum, so that throughput only decides among equals.
                 let most: f64 = self.graph.classes.iter().map(|c| c.packets).sum::<f64>() / scale;
@@ -197,6 +211,34 @@ impl Program<'_> {
         }
     }
 
+    /// Modules where no task needs to begin, because it may as well begin right upstream: on the last stretch
+    /// before an exit, which is one class's alone. The same cycles can be made up with one part from further
+    /// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
+    /// where what follows may need the very part that a cut further down gives it.)
+    fn spared(&self) -> Vec<bool> {
+        let graph = self.graph;
+        let cpu = self.promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
+        let throughput = self.promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
+        let downstream = graph.downstream();
+        let mut ends = vec![false; graph.modules.len()];
+        graph.classes.iter().for_each(|class| ends[class.exit] = true);
+        let mut last = vec![false; graph.modules.len()];
+        for m in (0..last.len()).rev() {
+            last[m] = match downstream[m][..] {
+                [] => true,
+                [next] => !ends[m] && last[next],
+                _ => false,
+            };
+        }
+        let same = |up: usize| {
+            let upstream = &graph.modules[up];
+            let cut = upstream.cuttable || upstream.always_starts() || self.levels.cut[up];
+            cut && last[up]
+        };
+        let spared = |module: &super::graph::Module| !(cpu && throughput) && module.upstream.is_some_and(same);
+        graph.modules.iter().map(spared).collect()
+    }
+
     fn model(&self, ask: Ask, packets: &[f64], scale: f64) -> Model {
         let (graph, count) = (self.graph, self.graph.modules.len());
         let mut model = Model {
@@ -212,6 +254,7 @@ impl Program<'_> {
         let mut load = Linear::default();
         let mut high = vec![0.0; count];
         let capacity = self.capacity();
+        let spared = self.spared();
         for m in (0..count).filter(|m| self.active(*m)) {
             let module = &graph.modules[m];
             let cost = packets[m] * (module.cycles + self.queue(m, ask));
@@ -231,10 +274,10 @@ impl Program<'_> {
                 Some(column) => _ = step.terms.insert(column, -1.0),
                 None => step.constant = -most,
             }
-            let free = module.always_starts() || self.levels.cut[m];
+            let free = self.given(m);
             match ask {
                 _ if free => model.row(f64::NEG_INFINITY, 0.0, &step),
-                Ask::Fewest if module.cuttable => {
+                Ask::Fewest | Ask::Fewer(_) if module.cuttable && !spared[m] => {
                     let start = model.column(0.0, 1.0, true);
                     model.start[m] = Some(start);
                     model.row(f64::NEG_INFINITY, 0.0, &step);
@@ -251,7 +294,13 @@ impl Program<'_> {
             }
         }
         model.row(f64::NEG_INFINITY, 1.0, &load);
-        let least = if matches!(ask, Ask::Fewest) { FLOOR } else { 0.0 };
+        if let Ask::Fewer(limit) = ask {
+            let given = (0..count).filter(|m| self.active(*m) && self.given(*m)).count();
+            let terms = model.start.iter().flatten().map(|c| (*c, 1.0)).collect();
+            let most = limit as f64 - given as f64 - 1.0;
+            model.row(f64::NEG_INFINITY, most, &Linear { terms, constant: 0.0 });
+        }
+        let least = if matches!(ask, Ask::Weights(..)) { 0.0 } else { FLOOR };
         model.fair = model.column(least, 1.0 / scale, false);
         self.promised(&mut model, ask);
         model
@@ -359,20 +408,19 @@ impl Program<'_> {
         let (mut starts, mut sigma) = (vec![false; count], vec![0.0; count]);
         let mut given = 0;
         for m in (0..count).filter(|m| self.active(*m)) {
-            let module = &self.graph.modules[m];
             let value = |column: Option<usize>| column.and_then(|c| values.get(c)).copied();
             sigma[m] = (value(model.sigma[m]).ok_or(Nothing::Unsolved)? * scale).clamp(0.0, 1.0);
-            let always = module.always_starts() || self.levels.cut[m];
+            let always = self.given(m);
             given += usize::from(always);
             starts[m] = match ask {
                 _ if always => true,
-                Ask::Fewest => value(model.start[m]).is_some_and(|q| q > 0.5),
+                Ask::Fewest | Ask::Fewer(_) => value(model.start[m]).is_some_and(|q| q > 0.5),
                 Ask::Weights(starts, _) => starts[m],
             };
         }
         // Throughput takes at most half a task off the objective.
         let least_tasks = match ask {
-            Ask::Fewest => given + (bound - 1e-6).ceil().max(0.0) as usize,
+            Ask::Fewest | Ask::Fewer(_) => given + (bound - 1e-6).ceil().max(0.0) as usize,
             Ask::Weights(..) => given,
         };
         Ok(Found { starts, sigma, least_tasks })

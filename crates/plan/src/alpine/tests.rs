@@ -258,6 +258,8 @@ proptest! {
         let exact = solve(&graph, &promises, never());
         match exhaustive(&graph, &promises) {
             None => prop_assert!(matches!(exact, Err(Refusal::Starved(_)))),
+            // Only by burning cycles in more queues than there are classes.
+            Some(fewest) if fewest > count && exact.is_err() => prop_assert!(queue > 0.0),
             Some(fewest) => {
                 let plan = exact.unwrap();
                 prop_assert_eq!(tasks(&plan), fewest);
