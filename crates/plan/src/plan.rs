@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::alpine::tree::SchedulerTree;
 use crate::placement::Placement;
 use crate::problem::{Edge, Objective, Replication};
 
@@ -232,17 +233,29 @@ impl fmt::Display for Bound {
             Bound::TMax => f.write_str("its own upper limit"),
             Bound::Port { bps } => write!(f, "port: {} Gbit/s come in", gigabits(*bps)),
             Bound::Cores { server, functions, cores, limit } => {
-                let names = functions.join(" -> ");
+                let names = match &functions[..] {
+                    [first, .., last] if functions.len() > 3 => {
+                        format!("{first} … {last} ({} functions)", functions.len())
+                    }
+                    few => few.join(" -> "),
+                };
                 match limit {
                     CoreLimit::Single(function) => write!(f, "core: {names}: {function} may have one only"),
-                    CoreLimit::AllTaken => write!(f, "cores: {names} has {cores:.4}; {server} has no more"),
-                    CoreLimit::Spare => write!(f, "cores: {names} has {cores:.4}; {server} has spare ones"),
+                    CoreLimit::AllTaken => write!(f, "cores: {names} has {}; {server} has no more", short(*cores)),
+                    CoreLimit::Spare => write!(f, "cores: {names} has {}; {server} has spare ones", short(*cores)),
                 }
             }
             Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
             Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
         }
     }
+}
+
+/// A number with at most two digits behind the point.
+#[must_use]
+pub fn short(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Bits per second as a number of Gbit/s, with at most three digits behind the point.
@@ -342,8 +355,10 @@ pub struct WorkerPlan {
     pub core: u32,
     /// Its socket.
     pub socket: u32,
-    /// What runs on it.
+    /// What runs on it: a task each.
     pub parts: Vec<WorkerPart>,
+    /// Who of them runs when; its tasks are indices of `parts`.
+    pub tree: SchedulerTree,
 }
 
 /// A subgroup's part of a core.

@@ -4,11 +4,15 @@ mod bounds;
 mod cores;
 pub mod draw;
 mod loads;
+mod remedies;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod why;
 
 use std::collections::BTreeMap;
+
+pub use remedies::remedies;
 
 use crate::estimate::Layout;
 use crate::placement::{Link, Outcome, Placement, Site};
@@ -192,11 +196,16 @@ impl<'a> View<'a> {
                 cores_per_socket: rack.cores_per_socket,
                 cores_used: used,
                 steering: cores::steering(rack),
-                subgroups,
                 workers: workers
                     .into_iter()
-                    .map(|(core, parts)| WorkerPlan { core, socket: core / rack.cores_per_socket.max(1), parts })
+                    .map(|(core, parts)| WorkerPlan {
+                        core,
+                        socket: core / rack.cores_per_socket.max(1),
+                        tree: self.tree(&parts, &subgroups),
+                        parts,
+                    })
                     .collect(),
+                subgroups,
             });
         }
         plans

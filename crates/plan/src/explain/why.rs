@@ -3,6 +3,7 @@
 use super::View;
 use crate::estimate::Layout;
 use crate::placement::Site;
+use crate::plan::short;
 use crate::problem::{Chain, ChainId, Node, NodeId};
 use crate::rack::SwitchKind;
 
@@ -70,11 +71,14 @@ impl View<'_> {
         let bounces = |layout: &Layout| layout.stays.iter().map(|stay| stay.visits).sum::<f64>();
         let (before, after) = (bounces(now), bounces(&then));
         if after > before + NOTHING {
-            let beside = self.beside(id, node);
-            return format!("coalesced with {beside}: on the switch {after:.3} bounces for {before:.3}",);
+            let (before, after) = (short(before), short(after));
+            return format!(
+                "stays beside {}: {after} bounces instead of {before} with it on the switch",
+                self.beside(id, node)
+            );
         }
         if then.groups.len() > now.groups.len() {
-            return format!("coalesced with {}: apart they need another core", self.beside(id, node));
+            return format!("stays beside {}: apart they need another core", self.beside(id, node));
         }
         "no gain elsewhere: other limits bind first".to_owned()
     }

@@ -96,7 +96,10 @@ pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Ou
         Strategy::Greedy => baselines::greedy(problem, switch),
         Strategy::NoProfiling => baselines::without_profiling(problem, switch),
         Strategy::NoCores => baselines::without_cores(problem, switch),
-        Strategy::Exact => exact::plan(problem, switch, None, &exact::Settings::default()).outcome,
-        Strategy::Brute => Outcome::Infeasible { proven: false, why: format!("{} is not here yet", strategy.name()) },
+        Strategy::Exact => {
+            let start = baselines::lemur(problem, switch);
+            exact::plan(problem, switch, start.placement(), &exact::Settings::default()).outcome
+        }
+        Strategy::Brute => Outcome::Infeasible { proven: false, why: "brute force is not here yet".into() },
     }
 }

@@ -2,7 +2,7 @@
 
 use super::svg::{Paint, Svg, fitted};
 use super::{FAINT, INK, colour};
-use crate::plan::{LinkPlan, Plan, ServerPlan, SwitchPlan, gigabits};
+use crate::plan::{LinkPlan, Plan, ServerPlan, SwitchPlan, gigabits, short};
 
 /// A core's box and the space beside it.
 const CORE: f64 = 30.0;
@@ -166,8 +166,7 @@ fn draw_server(svg: &mut Svg, plan: &Plan, server: &ServerPlan, x: f64, y: f64) 
     let width = server_width(server);
     svg.rectangle(x, y, width, server_height(server), DEVICE, "");
     svg.text(x + PAD, y + 24.0, 14.0, INK, "600", &fitted(&server.name, 14.0, width - 110.0));
-    let used = format!("{:.4}", server.cores_used);
-    let used = used.trim_end_matches('0').trim_end_matches('.');
+    let used = short(server.cores_used);
     svg.right(x + width - PAD, y + 24.0, 12.0, FAINT, "400", &format!("{used} of {} cores", server.cores));
     for core in 0..cores(server) {
         let left = x + PAD + f64::from(core % ROW) * (CORE + GAP);

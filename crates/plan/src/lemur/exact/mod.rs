@@ -18,7 +18,7 @@ pub mod symmetry;
 #[cfg(test)]
 mod exhaustive;
 #[cfg(test)]
-mod instances;
+pub(super) mod instances;
 #[cfg(test)]
 mod tests;
 
@@ -196,9 +196,20 @@ impl<'a> Search<'a> {
         let mut master = Master::new(self.problem, self.resources, &self.options);
         let weights = || self.problem.chains.iter().map(|c| c.weight).collect::<Vec<f64>>();
         match self.problem.objective {
-            Objective::Marginal => self.fitting(&mut master, &Goal::Sum(vec![1.0; self.options.len()]), effort),
-            Objective::Weighted => self.fitting(&mut master, &Goal::Sum(weights()), effort),
+            Objective::Marginal => self.most(&mut master, vec![1.0; self.options.len()], effort),
+            Objective::Weighted => self.most(&mut master, weights(), effort),
             Objective::Fair => self.fairest(&mut master, weights(), effort),
+        }
+    }
+
+    /// The largest sum; of solutions with that sum the one that occupies the least, if there is time.
+    fn most(&self, master: &mut Master<'_>, factors: Vec<f64>, effort: &mut Effort) -> End {
+        let best = self.fitting(master, &Goal::Sum(factors.clone()), effort);
+        let End::Best { found, proven: true, bound } = best else { return best };
+        let goal = Goal::Occupied { factors, floor: found.value };
+        match self.fitting(master, &goal, effort) {
+            End::Best { found, .. } => End::Best { found, proven: true, bound },
+            _ => End::Best { found, proven: true, bound },
         }
     }
 
