@@ -9,6 +9,7 @@ use catena_plan::placement::Outcome;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::problem::{Objective, Problem, Replication};
 use catena_plan::switch::{Feasible, for_problem};
+use catena_plan::tasks;
 
 use super::inputs::Inputs;
 use crate::Failure;
@@ -123,6 +124,16 @@ impl Case {
             sources: &self.inputs.known.sources,
             strategy: strategy.title(),
         };
-        Plan::of(&case, outcome)
+        let mut plan = Plan::of(&case, outcome);
+        // Where whole chains run on one server, the plan goes on to the tasks of its workers.
+        if let ([server], None, Some(placement)) =
+            (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())
+        {
+            match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps) {
+                Ok(tasks) => server.tasks = Some(tasks),
+                Err(why) => plan.verdict = Verdict::Broken { proven: true, why, remedies: None },
+            }
+        }
+        plan
     }
 }

@@ -1,5 +1,6 @@
 //! `catena run`: a chain file on packets.
 
+mod planned;
 mod ports;
 mod progress;
 mod report;
@@ -24,7 +25,11 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    let host = trial::lower_and_build(&loaded)?;
+    let mut host = trial::lower_and_build(&loaded)?;
+    let planned = options.plan.as_deref().map(planned::Planned::read).transpose()?;
+    if let Some(planned) = &planned {
+        planned.divide(&mut host, &loaded.graph)?;
+    }
     let seed = options.seed.unwrap_or_else(fresh_seed);
     let ports = ports::Ports::parse(options)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -34,7 +39,12 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         signal_hook::flag::register(signal, interrupted.clone())?;
     }
     let started = Instant::now();
-    let running = workers::start(&host, None, &ports, options, seed)?;
+    let layout = workers::Layout {
+        count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
+        first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
+        tree: planned.as_ref().map(|p| &p.tasks().tree),
+    };
+    let running = workers::start(&host, &layout, &ports, seed)?;
     let progress = progress::Progress::new(options.quiet || options.json);
     let over = || options.duration.is_some_and(|most| started.elapsed() >= most);
     while !running.is_ended() {
@@ -46,7 +56,8 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     }
     progress.clear();
     let ended = running.join()?;
-    let report = report::Report::new(&host, &ended, started.elapsed());
+    let mut report = report::Report::new(&host, &ended, started.elapsed());
+    report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report));
     // When packets go to standard output, the table must not.
     let to_stderr = options.output == "-" || options.back_out.as_deref() == Some("-");
     let text = if options.json { report.json()? } else { report.to_string() };

@@ -11,6 +11,7 @@ use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::worker::Ended;
 use serde::Serialize;
 
+use super::planned::Comparison;
 use super::workers::{SIDES, modules};
 use crate::Failure;
 use crate::table::{Table, thousands, time};
@@ -25,7 +26,7 @@ pub struct Report {
     /// Packets dropped, for whatever reason.
     dropped: u64,
     /// How long the run took on the wall, in seconds.
-    seconds: f64,
+    pub seconds: f64,
     /// Cycles that the workers spent, by packet that came in.
     cycles_per_packet: f64,
     /// Cycles per second of the counter that `cycles` are counted by.
@@ -36,6 +37,9 @@ pub struct Report {
     modules: Vec<Row>,
     /// Figures of the ports.
     ports: Vec<Gauge>,
+    /// What was planned, and what came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Comparison>,
     /// What could not be written or read to the end.
     pub problems: Vec<String>,
 }
@@ -53,16 +57,20 @@ struct Percentiles {
     p999: Option<u64>,
 }
 
+/// A function, or a module between functions.
 #[derive(Debug, Serialize)]
-struct Row {
+pub struct Row {
     name: String,
     function: Option<&'static str>,
-    packets: u64,
-    bytes: u64,
+    /// That came in.
+    pub packets: u64,
+    /// Of these packets.
+    pub bytes: u64,
     drops: BTreeMap<&'static str, u64>,
     /// By output gate.
     gates: Vec<Totals>,
-    cycles_per_packet: f64,
+    /// Of its own, without those behind it.
+    pub cycles_per_packet: f64,
     /// ns that a batch spends in the module.
     residence_ns: Percentiles,
     gauges: Vec<Gauge>,
@@ -125,6 +133,7 @@ impl Report {
             latency_ns: Percentiles::default(),
             modules: rows,
             ports: Vec::new(),
+            planned: None,
             problems: Vec::new(),
         };
         let mut cycles = 0;
@@ -157,6 +166,11 @@ impl Report {
         let latencies: Vec<&Histogram> = exits.iter().map(|exit| &exit.counters.latency).collect();
         report.latency_ns = Percentiles::of(&latencies);
         report
+    }
+
+    /// Return what was counted at a module.
+    pub fn module(&self, name: &str) -> Option<&Row> {
+        self.modules.iter().find(|row| row.name == name)
     }
 
     /// Return the report as JSON.
@@ -253,6 +267,9 @@ impl fmt::Display for Report {
             let [p50, p99, p999] = [p50, p99, p999].map(time);
             writeln!(f, "latency of sampled packets: {p50} at the middle, {p99} at 99%, {p999} at 99.9%")?;
         }
-        Ok(())
+        match &self.planned {
+            Some(planned) => planned.fmt(f),
+            None => Ok(()),
+        }
     }
 }

@@ -24,7 +24,6 @@ use catena_state::Share;
 
 use super::ports::{self, Ports};
 use crate::Failure;
-use crate::arguments::RunOptions;
 
 /// Packets that a queue between workers holds.
 const QUEUE: usize = 4096;
@@ -41,18 +40,23 @@ pub struct Running {
     inputs: Vec<Arc<TaskCounters>>,
 }
 
+/// How many workers there are, where, and whose turn it is on each.
+pub struct Layout<'a> {
+    /// Workers.
+    pub count: usize,
+    /// The first one's core; the others take the next ones. None: not pinned.
+    pub first_core: Option<usize>,
+    /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts. None: tasks take
+    /// turns.
+    pub tree: Option<&'a SchedulerTree>,
+}
+
 /// Start the workers.
 ///
 /// # Errors
 /// When a port cannot be opened or a module cannot be made.
-pub fn start(
-    host: &Host,
-    tree: Option<&SchedulerTree>,
-    ports: &Ports,
-    options: &RunOptions,
-    seed: u64,
-) -> Result<Running, Failure> {
-    let count = options.workers as usize;
+pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64) -> Result<Running, Failure> {
+    let Layout { count, first_core, tree } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let inside = ports::open(&ports.inside, 0)?;
@@ -64,13 +68,12 @@ pub fn start(
         (inside, outside, _) => [inside, outside],
     };
     let exits = [inside.1, outside.1];
-    let run = Run { host, tree, depot, time, seed, first_core: options.core };
+    let run = Run { host, tree, depot, time, seed, first_core };
     if count == 1 { run.alone(sources, exits) } else { run.together(count, sources, exits) }
 }
 
 struct Run<'a> {
     host: &'a Host,
-    /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts.
     tree: Option<&'a SchedulerTree>,
     depot: DepotHandle,
     time: Time,

@@ -20,5 +20,6 @@ pub mod problem;
 pub mod profile;
 pub mod rack;
 pub mod switch;
+pub mod tasks;
 pub mod unite;
 pub mod what_if;

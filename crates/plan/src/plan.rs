@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::alpine::tree::SchedulerTree;
 use crate::placement::Placement;
 use crate::problem::{Edge, Objective, Replication};
+use crate::tasks::TaskPlan;
 
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 1;
@@ -323,6 +324,9 @@ pub struct ServerPlan {
     pub subgroups: Vec<SubgroupPlan>,
     /// One a core that functions run on, ascending.
     pub workers: Vec<WorkerPlan>,
+    /// The tasks of each worker, where whole chains run on this server alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskPlan>,
 }
 
 /// Functions of a chain that run to completion together.

@@ -206,6 +206,7 @@ impl<'a> View<'a> {
                     })
                     .collect(),
                 subgroups,
+                tasks: None,
             });
         }
         plans

@@ -1,0 +1,158 @@
+//! `catena run --plan`: a chain file as a plan divides it, and what came of the plan.
+
+use std::fmt;
+use std::path::Path;
+
+use catena_compile::Host;
+use catena_compile::tasks::{self, Start};
+use catena_plan::plan::{Plan, ServerPlan};
+use catena_plan::tasks as planned;
+use catena_policy::{Direction, End, PolicyGraph};
+use serde::Serialize;
+
+use super::report::Report;
+use crate::Failure;
+use crate::table::Table;
+
+/// A plan for a server that runs whole chains.
+pub struct Planned {
+    plan: Plan,
+    /// Index of the server.
+    server: usize,
+}
+
+impl Planned {
+    /// Read a plan.
+    ///
+    /// # Errors
+    /// When it cannot be read, breaks promises, or is not for one server that runs whole chains.
+    pub fn read(path: &Path) -> Result<Planned, Failure> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let plan = Plan::from_json(&text).map_err(|error| format!("{name}: {error}"))?;
+        if !plan.is_kept() {
+            return Err(format!("{name}: this plan does not keep the promises, so it is not run").into());
+        }
+        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
+            format!(
+                "{name}: rack {} has no server that runs whole chains: a plan for one server and no switch can be run",
+                plan.rack
+            )
+        })?;
+        Ok(Planned { plan, server })
+    }
+
+    fn server(&self) -> &ServerPlan {
+        &self.plan.servers[self.server]
+    }
+
+    /// The tasks of each worker.
+    pub fn tasks(&self) -> &planned::TaskPlan {
+        self.server().tasks.as_ref().expect("the server was chosen for having tasks")
+    }
+
+    /// The first worker's core; the others take the next ones.
+    pub fn first_core(&self) -> Option<usize> {
+        let steering = self.server().steering.iter().map(|core| *core as usize + 1).max();
+        Some(steering.unwrap_or(0))
+    }
+
+    /// Put the queues into `host` that the plan asks for.
+    ///
+    /// # Errors
+    /// When the chain file is not the one that was planned.
+    pub fn divide(&self, host: &mut Host, graph: &PolicyGraph) -> Result<(), Failure> {
+        let chains = self.plan.chains.iter().map(|chain| &chain.name);
+        if !chains.eq(graph.chains.iter().map(|chain| &chain.name)) {
+            return Err("the plan is for other chains than the file has".into());
+        }
+        let starts: Vec<Start<'_>> = self
+            .tasks()
+            .tasks
+            .iter()
+            .filter_map(|task| match &task.start {
+                planned::Start::Port => None,
+                planned::Start::Function { chain, node } => Some(Start::Function(chain, node)),
+                planned::Start::Class(class) => Some(Start::Class(class)),
+            })
+            .collect();
+        Ok(tasks::partition(host, graph, &starts)?)
+    }
+
+    /// Hold what a run measured against the plan.
+    pub fn compare(&self, graph: &PolicyGraph, report: &Report) -> Comparison {
+        let several = graph.chains.len() > 1;
+        let module = |chain: &str, node: &str| if several { format!("{chain}/{node}") } else { node.to_owned() };
+        let mut functions = Vec::new();
+        let mut chains = Vec::new();
+        for (chain, written) in self.plan.chains.iter().zip(&graph.chains) {
+            for function in &chain.functions {
+                let Some(row) = report.module(&module(&chain.name, &function.name)).filter(|row| row.packets > 0)
+                else {
+                    continue;
+                };
+                if let Some(cycles) = function.cycles {
+                    let name = module(&chain.name, &function.name);
+                    functions.push(Residual::new(name, cycles, row.cycles_per_packet));
+                }
+            }
+            // What is planned is what enters a chain: what its first functions take in, behind a queue.
+            let first = written.edges_from(End::In, Direction::Forward).filter_map(|edge| match edge.to {
+                End::Node(node) => written.nodes.get(node as usize),
+                _ => None,
+            });
+            let mut names: Vec<&str> = first.map(|node| node.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let bytes: u64 =
+                names.iter().filter_map(|name| report.module(&module(&chain.name, name))).map(|r| r.bytes).sum();
+            let tasks = self.tasks().classes.iter().filter(|class| class.name.split('/').next() == Some(&chain.name));
+            let packets: f64 = tasks.map(|class| class.packets).sum();
+            let planned = packets * self.plan.packet_bytes * 8.0;
+            chains.push(Residual::new(chain.name.clone(), planned, bytes as f64 * 8.0 / report.seconds.max(1e-9)));
+        }
+        Comparison { functions, chains }
+    }
+}
+
+/// Planned against measured.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// Cycles per packet of each function.
+    functions: Vec<Residual>,
+    /// Bits per second of each chain.
+    chains: Vec<Residual>,
+}
+
+#[derive(Debug, Serialize)]
+struct Residual {
+    name: String,
+    planned: f64,
+    measured: f64,
+    /// (measured − planned) / planned.
+    residual: f64,
+}
+
+impl Residual {
+    fn new(name: String, planned: f64, measured: f64) -> Residual {
+        let residual = if planned > 0.0 { (measured - planned) / planned } else { 0.0 };
+        Residual { name, planned, measured, residual }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = ["", "planned", "measured", "off by"];
+        let percent = |part: f64| format!("{:+.1}%", part * 100.0);
+        let mut table = Table::new(&columns, &[false, true, true, true]);
+        for row in &self.functions {
+            let cycles = |n: f64| format!("{n:.0} cycles");
+            table.row([row.name.clone(), cycles(row.planned), cycles(row.measured), percent(row.residual)]);
+        }
+        for row in &self.chains {
+            let rate = |bps: f64| format!("{:.1} Mbit/s", bps / 1e6);
+            table.row([format!("chain {}", row.name), rate(row.planned), rate(row.measured), percent(row.residual)]);
+        }
+        write!(f, "\n{table}")
+    }
+}

@@ -1,0 +1,232 @@
+//! The tasks of a server on which whole chains run: what Alpine makes of the planned rates or, where the file
+//! says how chains share, of that.
+//!
+//! Every worker runs all chains for its part of the flows, with the same tasks and the same tree, so that shares
+//! hold on each worker and in sum. What comes in is not known when a plan is made: each chain is taken to be
+//! offered as much as any, unless all edges at `in` have rate estimates, and more in all than the server carries.
+
+use catena_policy::{Direction, End, PolicyGraph};
+use serde::{Deserialize, Serialize};
+
+use crate::alpine::pipeline::{Figures, Origin, pipeline};
+use crate::alpine::{Alpine, Front, Kind, Options, Promise, Proof, SchedulerTree, solve};
+use crate::problem::{Problem, ServerId};
+
+/// A rate limit saves up packets of this many seconds.
+const BURST_SECONDS: f64 = 1e-3;
+
+/// The tasks of each worker of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskPlan {
+    /// How many workers have these tasks.
+    pub workers: u32,
+    /// The tasks; the first reads the port.
+    pub tasks: Vec<TaskFigures>,
+    /// Whose turn it is.
+    pub tree: SchedulerTree,
+    /// What each class of traffic gets of a saturated server.
+    pub classes: Vec<ClassFigures>,
+    /// Whether it is proven that no fewer tasks do.
+    pub minimal: bool,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskFigures {
+    /// Where it begins.
+    pub start: Start,
+    /// The modules that run to completion in it.
+    pub modules: Vec<String>,
+    /// Its part of the cycles of its level, 0 to 1.
+    pub weight: f64,
+    /// Packets per second that one worker's takes in.
+    pub packets: f64,
+}
+
+/// Where a task begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// At the port.
+    Port,
+    /// At a function.
+    Function {
+        /// Its chain.
+        chain: String,
+        /// Its name there.
+        node: String,
+    },
+    /// Where a class enters its chain.
+    Class(String),
+}
+
+/// What a class of traffic gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassFigures {
+    /// Its chain, and the class if it has a way of its own.
+    pub name: String,
+    /// Packets per second of all workers.
+    pub packets: f64,
+    /// Its part of the cycles that are spent for classes, 0 to 1.
+    pub cpu: f64,
+}
+
+/// Divide what runs on `server` into tasks, where chains carry `rates_bps`.
+///
+/// # Errors
+/// Why the file's relations between chains and classes cannot hold.
+pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: &[f64]) -> Result<TaskPlan, String> {
+    let about = problem.servers.get(server).ok_or("there is no such server")?;
+    let workers = about.cores.max(1);
+    let planned = |c: usize| match (rates_bps.get(c), problem.chains.get(c)) {
+        (Some(bps), Some(chain)) => bps / chain.packet_bits(),
+        _ => 0.0,
+    };
+    let offered = offered(policy, problem, about.clock_hz);
+    let several = policy.chains.len() > 1;
+    let figures = Figures {
+        cycles: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)?.server).unwrap_or(0.0),
+        replicable: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)).is_none_or(|n| n.replicable),
+        packets: &|c, group, direction| match direction {
+            Direction::Return => 0.0,
+            Direction::Forward => part_of(policy, c, group) * offered.get(c).copied().unwrap_or(0.0),
+        },
+        port_cycles: problem.overheads.visit,
+        classify_cycles: if several { problem.overheads.classify } else { 0.0 },
+        queue_cycles: problem.overheads.queue,
+        hz: about.clock_hz,
+    };
+    let mut seen = pipeline(policy, &figures).map_err(|error| error.to_string())?;
+    let chain_of = |module: usize| match seen.origins.get(module) {
+        Some(Origin::Node((chain, _), _)) => Some(*chain),
+        _ => None,
+    };
+    if seen.promises.is_empty() && several {
+        let owner: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| chain_of(class.exit)).collect();
+        let of_chain = |c: usize| (0..owner.len()).filter(|j| owner[*j] == Some(c)).collect::<Vec<_>>();
+        let members = (0..policy.chains.len()).map(|c| (of_chain(c), planned(c)));
+        let members: Vec<_> = members.filter(|(classes, rate)| !classes.is_empty() && *rate > 0.0).collect();
+        if members.len() > 1 {
+            seen.promises.push(Promise::Throughput(members));
+        }
+    }
+    let capped = |c: usize| problem.chains.get(c).filter(|chain| chain.t_max_bps < chain.ingress_bps);
+    for module in 0..seen.graph.modules.len() {
+        let first = seen.graph.modules[module].upstream.is_some_and(|up| seen.graph.modules[up].kind == Kind::Port);
+        let begins = first && seen.graph.modules[module].kind == Kind::Function;
+        if begins && chain_of(module).and_then(capped).is_some() {
+            // What may not have all that comes waits in a queue of its own (Lemur, §4.2: the scheduler enforces
+            // t_max).
+            seen.graph.modules[module].kind = Kind::Scheduled;
+        }
+    }
+    let options = Options { front: Front::Never, ..Options::default() };
+    let plan = solve(&seen.graph, &seen.promises, options).map_err(|refusal| refusal.to_string())?;
+    let limit = |task: usize| {
+        let module = plan.tasks.tasks.get(task)?.start;
+        let first = plan.graph.modules[module].upstream.is_some_and(|up| plan.graph.modules[up].kind == Kind::Port);
+        let chain = chain_of(module).filter(|_| first).and_then(capped)?;
+        Some(chain.t_max_bps / chain.packet_bits() / f64::from(workers))
+    };
+    let all: Vec<usize> = (0..plan.tasks.tasks.len()).collect();
+    let tree = limited(SchedulerTree::of(&plan.tasks, &all), &limit);
+    let tasks = plan.tasks.tasks.iter().map(|task| {
+        let start = start(policy, &seen.origins, &plan, task.start)?;
+        let modules = task.modules.iter().map(|m| plan.graph.modules[*m].name.clone()).collect();
+        Ok(TaskFigures { start, modules, weight: task.weight, packets: task.packets })
+    });
+    let spent: f64 = plan.tasks.classes.iter().map(|served| served.cycles).sum();
+    let classes = plan.graph.classes.iter().zip(&plan.tasks.classes).map(|(class, served)| ClassFigures {
+        name: class.name.clone(),
+        packets: served.packets * f64::from(workers),
+        cpu: if spent > 0.0 { served.cycles / spent } else { 0.0 },
+    });
+    Ok(TaskPlan {
+        workers,
+        tasks: tasks.collect::<Result<_, String>>()?,
+        tree,
+        classes: classes.collect(),
+        minimal: plan.proof != Proof::Prescribed,
+    })
+}
+
+/// Packets per second that one worker is offered of each chain.
+fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64) -> Vec<f64> {
+    let estimate = |c: usize| -> Option<f64> {
+        let edges = policy.chains[c].edges_from(End::In, Direction::Forward);
+        edges.map(|edge| edge.rate_bps).sum::<Option<f64>>().filter(|bps| *bps > 0.0)
+    };
+    let told: Option<Vec<f64>> = (0..policy.chains.len()).map(estimate).collect();
+    let relative = told.unwrap_or_else(|| vec![1.0; policy.chains.len()]);
+    // Enough of every chain to fill a worker with it alone.
+    let cost = |c: usize| -> f64 {
+        let nodes = problem.chains.get(c).map_or(&[][..], |chain| &chain.nodes);
+        problem.overheads.visit + nodes.iter().map(|n| n.share * n.server.unwrap_or(0.0)).sum::<f64>()
+    };
+    let least = (0..relative.len()).map(|c| relative[c] * cost(c).max(1.0)).fold(f64::INFINITY, f64::min);
+    relative.iter().map(|r| r * hz / least).collect()
+}
+
+/// The part of a chain's packets that belongs to one of its classes, or to those without a way of their own.
+fn part_of(policy: &PolicyGraph, chain: usize, group: Option<u32>) -> f64 {
+    let classes = policy.chains.get(chain).map_or(&[][..], |c| &c.classes);
+    let named = |class: &u32| {
+        policy.relations.iter().any(|relation| match relation {
+            catena_policy::Relation::Priority(subjects) => subjects.contains(&catena_policy::Subject::Class(*class)),
+            catena_policy::Relation::Cpu(members)
+            | catena_policy::Relation::Throughput(members)
+            | catena_policy::Relation::Share(members) => {
+                members.iter().any(|(subject, _)| *subject == catena_policy::Subject::Class(*class))
+            }
+        })
+    };
+    let own = classes.iter().filter(|class| named(class)).count() as f64;
+    let all = (classes.len() as f64).max(1.0);
+    if group.is_some() { 1.0 / all } else { (all - own) / all }
+}
+
+fn start(policy: &PolicyGraph, origins: &[Origin], plan: &Alpine, module: usize) -> Result<Start, String> {
+    let upstream = plan.graph.modules[module].upstream;
+    match origins.get(module) {
+        Some(Origin::Node((c, n), group)) => {
+            let first = upstream.is_some_and(|up| matches!(origins.get(up), Some(Origin::Classify(_))));
+            let chain = policy.chains.get(*c);
+            let class = group.and_then(|k| policy.classes.get(k as usize));
+            match (class, chain.and_then(|chain| chain.nodes.get(*n))) {
+                (Some(class), _) if first => Ok(Start::Class(class.name.clone())),
+                (None, Some(node)) => {
+                    let chain = chain.map_or_else(String::new, |chain| chain.name.clone());
+                    Ok(Start::Function { chain, node: node.name.clone() })
+                }
+                _ => Err("a class would need a queue of its own in the middle of a chain".to_owned()),
+            }
+        }
+        _ => Ok(Start::Port),
+    }
+}
+
+/// The tree with the tasks that `limit` names held to packets per second.
+fn limited(tree: SchedulerTree, limit: &impl Fn(usize) -> Option<f64>) -> SchedulerTree {
+    let all = |children: Vec<SchedulerTree>| children.into_iter().map(|child| limited(child, limit)).collect();
+    match tree {
+        SchedulerTree::Task(task) => match limit(task) {
+            Some(packets) => SchedulerTree::Limit {
+                packets: (packets.round() as u64).max(1),
+                burst: ((packets * BURST_SECONDS).ceil() as u64).max(1),
+                child: Box::new(tree),
+            },
+            None => tree,
+        },
+        SchedulerTree::Priority(children) => SchedulerTree::Priority(all(children)),
+        SchedulerTree::RoundRobin(children) => SchedulerTree::RoundRobin(all(children)),
+        SchedulerTree::Fair(children) => {
+            SchedulerTree::Fair(children.into_iter().map(|(w, child)| (w, limited(child, limit))).collect())
+        }
+        SchedulerTree::Limit { packets, burst, child } => {
+            SchedulerTree::Limit { packets, burst, child: Box::new(limited(*child, limit)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Task plans of small servers.
+
+use catena_policy::{Library, NoFiles};
+
+use super::*;
+use crate::problem::{Chain, Edge, Node, Objective, Replication, Server};
+use crate::profile::Overheads;
+
+fn policy(source: &str) -> PolicyGraph {
+    let outcome = catena_policy::load("t.catena", source, &Library::default(), &NoFiles);
+    outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics))
+}
+
+/// One server of two cores; every function costs 100 cycles.
+fn problem(policy: &PolicyGraph) -> Problem {
+    let chain = |chain: &catena_policy::Chain| {
+        let flow = crate::demand::shares::of(chain);
+        let node = |(n, node): (usize, &catena_policy::Node)| Node {
+            name: node.name.clone(),
+            function: node.function.clone(),
+            share: flow.nodes[n],
+            entry: flow.entries[n],
+            server: Some(100.0),
+            smart_nic: None,
+            pisa: None,
+            openflow: None,
+            replicable: true,
+        };
+        Chain {
+            name: chain.name.clone(),
+            t_min_bps: 0.0,
+            t_max_bps: chain.promise.t_max_bps.map_or(f64::INFINITY, |bps| bps as f64),
+            ingress_bps: 4e10,
+            d_max_ns: f64::INFINITY,
+            weight: 1.0,
+            packet_bytes: 125.0,
+            nodes: chain.nodes.iter().enumerate().map(node).collect(),
+            edges: flow.edges.iter().map(|&(from, to, share)| Edge { from, to, share }).collect(),
+        }
+    };
+    Problem {
+        chains: policy.chains.iter().map(chain).collect(),
+        servers: vec![Server { name: "s".into(), cores: 2, shared: true, clock_hz: 2e9, nics_bps: vec![4e10] }],
+        smart_nics: Vec::new(),
+        switch: None,
+        overheads: Overheads { visit: 50.0, spread: 0.0, queue: 10.0, classify: 10.0 },
+        bounce_ns: 0.0,
+        switch_ns: 0.0,
+        replication: Replication::ByState,
+        objective: Objective::Marginal,
+    }
+}
+
+const TWO: &str = "class w = \"tcp\"\nclass v = \"udp\"\n\
+    chain a for w { in -> A -> B -> out }\nchain b for v { in -> C -> out }\n";
+
+#[test]
+fn chains_that_are_planned_the_same_rate_need_one_task() {
+    let policy = policy(TWO);
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    assert_eq!((plan.tasks.len(), plan.workers), (1, 2));
+    assert_eq!((&plan.tasks[0].start, &plan.tree), (&Start::Port, &SchedulerTree::Task(0)));
+}
+
+#[test]
+fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
+    let policy = policy(TWO);
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 3e9]).unwrap();
+    assert_eq!(plan.tasks[1].start, Start::Function { chain: "a".into(), node: "A".into() });
+    assert!((plan.classes[1].packets / plan.classes[0].packets - 3.0).abs() < 1e-6);
+    // 2 cores of 2·10⁹ cycles: reading and classifying 60 cycles for each packet that comes, of both classes
+    // alike, 10 for a queue, 100 for a function.
+    let spent = plan.classes[0].packets * 210.0 + plan.classes[1].packets * (100.0 + 2.0 * 60.0);
+    assert!((spent / 4e9 - 1.0).abs() < 0.01, "{spent}");
+}
+
+#[test]
+fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
+    let policy = policy(&format!("{TWO}cpu a : b = 1 : 4\n"));
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
+}
+
+#[test]
+fn a_chain_with_an_upper_end_waits_in_a_queue_of_its_own_and_is_held_to_it() {
+    let policy = policy(&TWO.replace("in -> A", "promise 0..1Gbps in -> A"));
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    let held = plan.tasks.iter().position(|t| matches!(&t.start, Start::Function { chain, .. } if chain == "a"));
+    // 10⁹ bits are 10⁶ packets of 125 bytes, half of them on each worker.
+    let limit = |tree: &SchedulerTree| {
+        matches!(tree, SchedulerTree::Limit { packets: 500_000, child, .. }
+        if matches!(**child, SchedulerTree::Task(t) if Some(t) == held))
+    };
+    let SchedulerTree::Fair(children) = &plan.tree else { panic!("{:?}", plan.tree) };
+    assert!(children.iter().any(|(_, child)| limit(child)), "{:?}", plan.tree);
+}
