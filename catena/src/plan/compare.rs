@@ -123,8 +123,7 @@ impl fmt::Display for Comparison<'_> {
                 writeln!(f, "  {strategy}: {why}")?;
             }
         }
-        let available =
-            |of: fn(&catena_plan::plan::Plan) -> Option<u64>| self.rows.iter().find_map(|row| of(&row.plan));
+        let available = |of: fn(&Plan) -> Option<u64>| self.rows.iter().find_map(|row| of(&row.plan));
         let stages = available(|plan| plan.switch.as_ref()?.stages.map(|(_, all)| all));
         let all = self.rows.first().map_or(0, |row| row.plan.cores());
         writeln!(

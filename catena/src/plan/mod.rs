@@ -23,12 +23,12 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     let case = planner::Case::new(inputs, options)?;
     if options.compare {
         let rows = compare::rows(&case);
+        if let Some(best) = compare::best(&rows) {
+            write(options, best)?;
+        }
         match options.json {
             true => println!("{}", serde_json::to_string_pretty(&rows)?),
             false => print!("{}", compare::Comparison { case: &case, rows: &rows }),
-        }
-        if let Some(best) = compare::best(&rows) {
-            write(options, best)?;
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
@@ -41,15 +41,15 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let plan = case.explained(options.strategy);
+    write(options, &plan)?;
     match options.json {
         true => println!("{}", serde_json::to_string_pretty(&plan)?),
         false => print!("{}", table::Text { plan: &plan, edits: &options.what_if }),
     }
-    write(options, &plan)?;
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Write the files that were asked for.
+/// Write the files that were asked for: before anything is printed, whose reader may have gone away.
 fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Failure> {
     let named = |path: &std::path::Path, error: std::io::Error| format!("{}: {error}", path.display());
     if let Some(path) = &options.draw {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use catena_plan::demand::{self, Options};
 use catena_plan::explain;
-use catena_plan::lemur::{self, exact};
+use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::problem::{Objective, Problem, Replication};
@@ -106,7 +106,10 @@ impl Case {
             StrategyName::Greedy => place(lemur::Strategy::Greedy),
             StrategyName::NoProfiling => place(lemur::Strategy::NoProfiling),
             StrategyName::NoCores => place(lemur::Strategy::NoCores),
-            StrategyName::Brute => place(lemur::Strategy::Brute),
+            StrategyName::Brute => {
+                let started = Instant::now();
+                brute::plan(&self.problem, &*self.switch, &mut |_| started.elapsed() < self.time).0
+            }
             // Its plans are of another kind: `e2` makes and prints them.
             StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
             StrategyName::Exact => {

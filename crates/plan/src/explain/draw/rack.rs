@@ -41,7 +41,7 @@ fn server_width(server: &ServerPlan) -> f64 {
 
 fn server_height(server: &ServerPlan) -> f64 {
     let rows = f64::from(cores(server).div_ceil(ROW));
-    46.0 + rows * (CORE + GAP) + PAD - GAP
+    38.0 + rows * (CORE + GAP) + PAD - GAP
 }
 
 /// How wide the rack is.

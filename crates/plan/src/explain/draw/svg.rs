@@ -92,6 +92,12 @@ impl Svg {
         );
     }
 
+    /// A dot: packets come in or go out here.
+    pub(super) fn dot(&mut self, at: (f64, f64), fill: &str) {
+        let (x, y) = (n(at.0), n(at.1));
+        let _ = writeln!(self.body, "<circle cx=\"{x}\" cy=\"{y}\" r=\"4\" fill=\"{fill}\"/>");
+    }
+
     /// A curve that leaves and arrives level.
     pub(super) fn curve(&mut self, from: (f64, f64), to: (f64, f64), stroke: &str, width: f64) {
         let bend = ((to.0 - from.0) / 2.0).max(10.0);

@@ -139,8 +139,16 @@ fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, wi
     // Packets come in by the uppermost lane: from the switch, if there is one.
     for (id, _) in chain.functions.iter().enumerate().filter(|(id, _)| !chain.edges.iter().any(|e| e.to == *id)) {
         let (left, upper) = place(id);
-        let start = (x + NAMES, top + PAD + BOX.1 / 2.0);
+        let first = grid.lanes.first().map_or(0.0, |(.., rows)| Grid::lane_height(*rows));
+        let start = (x + NAMES - 6.0, top + first / 2.0);
+        svg.dot(start, colour);
         svg.curve(start, (left, upper + BOX.1 / 2.0), colour, thick(1.0));
+    }
+    for id in (0..chain.functions.len()).filter(|id| !chain.edges.iter().any(|e| e.from == *id)) {
+        let (left, upper) = place(id);
+        let (from, to) = ((left + BOX.0, upper + BOX.1 / 2.0), (left + BOX.0 + SPACE.0 / 2.0, upper + BOX.1 / 2.0));
+        svg.line(from, to, colour, thick(chain.functions.get(id).map_or(1.0, |f| f.share)));
+        svg.dot(to, colour);
     }
     for (id, function) in chain.functions.iter().enumerate() {
         draw_function(svg, function, colour, place(id));
@@ -168,7 +176,9 @@ fn draw_function(svg: &mut Svg, function: &FunctionPlan, colour: &str, (x, y): (
     let title = format!("{} ({}) on {}: {}", function.name, function.function, function.on, function.why);
     svg.rectangle(x, y, BOX.0, BOX.1, Paint { fill, stroke: colour, radius: 6.0 }, &title);
     let ink = if on_cores { "#ffffff" } else { INK };
-    let name = fitted(&function.name, 12.0, BOX.0 - 8.0);
+    // Of a function in a macro its own name is enough here; the title has the whole.
+    let own = function.name.rsplit('.').next().unwrap_or(&function.name);
+    let name = fitted(own, 12.0, BOX.0 - 8.0);
     if !on_cores {
         svg.middle(x + BOX.0 / 2.0, y + BOX.1 / 2.0 + 4.0, 12.0, ink, "500", &name);
         return;
