@@ -6,6 +6,7 @@ mod book;
 mod chain;
 mod functions;
 mod new;
+mod plan;
 mod profile;
 mod run;
 mod show;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Fmt(options) => chain::fmt(&options),
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
+        Command::Plan(options) => plan::plan(&options),
         Command::New(options) => new::new(&options),
         Command::Profile(options) => profile::profile(&options),
         Command::Bench(command) => bench::bench(&command),

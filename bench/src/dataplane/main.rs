@@ -6,8 +6,10 @@
 //! one sample run one after the other before the next sample, so that a slow spell hits all of them.
 
 mod cases;
+mod core_probe;
 mod measure;
 mod rules;
+mod second;
 mod testpmd;
 
 use std::path::PathBuf;
@@ -113,7 +115,7 @@ fn run(options: &Options) -> Result<(), String> {
     for case in cases::all().iter().filter(|case| case.scales) {
         if cores >= 2 && (options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c))) {
             eprintln!("two workers: {}", case.name);
-            scaling.push(measure::second_worker(case, options.samples)?);
+            scaling.extend(second::second_worker(case, options.samples)?);
         }
     }
     let after = testpmd::cycles(options.core);

@@ -1,9 +1,8 @@
 //! Measuring one case: a pipeline of its own, samples of on-CPU time.
 
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use catena_bench::record::{Record, median};
+use catena_bench::record::median;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::generator::{Generator, Spec};
 use catena_dataplane::pipeline::Time;
@@ -45,7 +44,11 @@ impl Prepared {
         Self::share(case, Share::WHOLE)
     }
 
-    fn share(case: &Case, share: Share) -> Result<Self, String> {
+    /// Build the pipeline of a case for one of several workers.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn share(case: &Case, share: Share) -> Result<Self, String> {
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
         let mut pipeline = Pipeline::new(Time::Packets);
         let mut attributes = Attributes::default();
@@ -88,7 +91,10 @@ impl Prepared {
     }
 
     /// Pin the calling thread to a core, and run until every flow is known, if that has not been done.
-    fn warm_up(&mut self, core: usize) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// When the thread cannot be pinned.
+    pub fn warm_up(&mut self, core: usize) -> Result<(), String> {
         if !pin_this_thread(core) {
             return Err(format!("cannot pin to core {core}"));
         }
@@ -102,7 +108,15 @@ impl Prepared {
         Ok(())
     }
 
-    fn run(&mut self, time: Duration) {
+    /// Run for a while; returns packets per ns of the time that passed.
+    pub fn rate(&mut self, time: Duration) -> f64 {
+        let (before, start) = (self.packets(), Instant::now());
+        self.run(time);
+        (self.packets() - before) as f64 / start.elapsed().as_nanos() as f64
+    }
+
+    /// Run for a while.
+    pub fn run(&mut self, time: Duration) {
         let start = Instant::now();
         while start.elapsed() < time {
             for _ in 0..STEPS {
@@ -113,7 +127,10 @@ impl Prepared {
     }
 
     /// A dropped packet costs less than one that passes; rules that deny are the exception, they are the case.
-    fn nothing_lost(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// When packets were dropped: which function dropped how many, and why.
+    pub fn nothing_lost(&self) -> Result<(), String> {
         let nodes = self.pipeline.graph.nodes();
         let mut others = nodes.iter().filter(|(_, node)| &*node.name != "ACL");
         let lost = others.find_map(|(_, node)| Some((node, node.counters.drops.iter().next()?)));
@@ -125,49 +142,4 @@ impl Prepared {
     fn packets(&self) -> u64 {
         self.pipeline.tasks().map(|(_, task)| task.counters().input.packets.get()).sum()
     }
-}
-
-/// Measure what a second worker on a second core adds, as a part of what the first does alone.
-///
-/// Both are built and warm before; then the first runs alone and with the second in turn, on the same memory, so
-/// that neither the luck of its placing nor the mapping of more of it gets into the ratio.
-///
-/// # Errors
-/// As [`Prepared::new`] and [`Prepared::sample`].
-pub fn second_worker(case: &Case, samples: usize) -> Result<Record, String> {
-    let together = Barrier::new(2);
-    let rate = |prepared: &mut Prepared, core| prepared.sample(core).map(|cycles| clock::hertz() as f64 / cycles);
-    let (first, second) = std::thread::scope(|scope| {
-        let together = &together;
-        let worker = |index: u32, core: usize| {
-            scope.spawn(move || {
-                let mut prepared = Prepared::share(case, Share { index, count: 2 })?;
-                let warm = prepared.warm_up(core);
-                let mut rates = Vec::new();
-                for _ in 0..samples {
-                    together.wait();
-                    let alone = if index == 0 { rate(&mut prepared, core) } else { Ok(0.0) };
-                    together.wait();
-                    rates.push((alone, rate(&mut prepared, core)));
-                }
-                together.wait();
-                warm?;
-                rates.into_iter().map(|(alone, both)| Ok((alone?, both?))).collect::<Result<Vec<(f64, f64)>, String>>()
-            })
-        };
-        let (first, second) = (worker(0, 1), worker(1, 0));
-        (first.join(), second.join())
-    });
-    let ended = || "a worker ended by a panic".to_owned();
-    let (first, second) = (first.map_err(|_| ended())??, second.map_err(|_| ended())??);
-    let added = first.iter().zip(&second).map(|((alone, both), (_, beside))| (both + beside - alone) / alone);
-    let (value, spread) = median(&mut added.collect::<Vec<f64>>());
-    Ok(Record {
-        bench: "dataplane".to_owned(),
-        case: format!("{}: a second worker adds", case.name),
-        unit: "of the first one's rate (at least 0.9)".to_owned(),
-        value,
-        spread,
-        ..Record::default()
-    })
 }

@@ -10,6 +10,7 @@ use catena_compile::{Host, Side, build};
 use catena_dataplane::branch::Branch;
 use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::pipeline::Time;
+use catena_dataplane::port::in_turn;
 use catena_dataplane::queue::{QueueIn, QueueOut, queue};
 use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
@@ -48,7 +49,12 @@ pub fn start(host: &Host, ports: &Ports, options: &RunOptions, seed: u64) -> Res
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let inside = ports::open(&ports.inside, 0)?;
     let outside = ports::open(&ports.outside, 1)?;
-    let sources = [inside.0, outside.0];
+    let sources = match (inside.0, outside.0, time) {
+        (Some(inside), Some(outside), Time::Packets) => {
+            in_turn([inside, outside]).map(|source| Some(Box::new(source) as Box<dyn Source>))
+        }
+        (inside, outside, _) => [inside, outside],
+    };
     let exits = [inside.1, outside.1];
     let run = Run { host, depot, time, seed, first_core: options.core };
     if count == 1 { run.alone(sources, exits) } else { run.together(count, sources, exits) }

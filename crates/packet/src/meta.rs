@@ -24,8 +24,8 @@ pub struct Meta {
     pub(crate) layers: Layers,
     /// The port that the packet came in by.
     pub port: u16,
-    /// Spare for alignment; always zero.
-    pub(crate) spare: u16,
+    /// How many bytes more the packet had on the wire than its capture kept, at most 65535.
+    pub cut: u16,
     /// Service path: identifier (24 bits) and index (8 bits), RFC 8300 §2.3.
     pub path: u32,
     /// Marks of functions for functions (like a firewall mark).

@@ -96,6 +96,7 @@ fn stay_key(problem: &Problem, chain: &Chain, sites: &[Site], node: NodeId) -> O
     match sites[node] {
         Site::Switch => None,
         Site::SmartNic(nic) => Some((problem.smart_nics[nic].server, Some(nic))),
+        Site::Server(server) if problem.smart_nics.is_empty() => Some((server, None)),
         Site::Server(server) => {
             let own = group_of(chain, sites, node);
             let beside =
@@ -186,7 +187,11 @@ fn group(problem: &Problem, chain: &Chain, sites: &[Site], nodes: Vec<NodeId>) -
 
 /// The longest path's nanoseconds.
 fn latency(problem: &Problem, chain: &Chain, sites: &[Site], stays: &[Stay]) -> f64 {
-    let stay = |node: NodeId| stays.iter().position(|s| s.nodes.contains(&node));
+    let mut stay_of = vec![None; chain.nodes.len()];
+    for (id, stay) in stays.iter().enumerate() {
+        stay.nodes.iter().for_each(|&node| stay_of[node] = Some(id));
+    }
+    let stay = |node: NodeId| stay_of[node];
     let enter = |node: NodeId| match stay(node) {
         Some(id) => problem.bounce_ns + problem.overheads.visit / problem.servers[stays[id].server].clock_hz * 1e9,
         None => problem.switch_ns,

@@ -16,7 +16,8 @@
 //!   positive number, and a subgroup that may not be replicated has at most 1.
 //! - A network card's link is full duplex and carries, each way, `rate × visits` of each subgroup that
 //!   uses it. A *stay* is a maximal set of nodes on one server and on one of its SmartNICs that edges
-//!   connect; its visits load the SmartNIC's link once, and subgroups in it use that link.
+//!   connect; its visits load the SmartNIC's link once, and subgroups in it use that link. A subgroup that
+//!   edges connect to several SmartNICs of its server stays with the first of them.
 //! - A SmartNIC's processor carries `Σ packets × share × cycles` of all nodes on it, up to its clock times
 //!   its cores.
 //! - A path's *latency* is the sum of `cycles / clock` of its nodes (nodes on switches take

@@ -22,7 +22,8 @@ const PATIENCE: u32 = 50_000;
 /// Gives the packets of a capture as fast as they are asked for; their times become the context's.
 ///
 /// Records of links that are not Ethernet get an Ethernet header with zero addresses in place of their
-/// own, if their protocol has an EtherType. Packets that the capture cut short are given as they are.
+/// own, if their protocol has an EtherType. Packets that the capture cut short are given as they are, and know by
+/// how much.
 /// A record that finds no packet buffer waits for the next pull.
 ///
 /// Gauges: `records` read, and of these `unknown link type`, `link header cut off`,
@@ -42,8 +43,8 @@ pub struct CaptureIn<R = File> {
 /// A record that found no buffer.
 #[derive(Default)]
 struct Waiting {
-    /// Link type and time, while there is one.
-    record: Option<(LinkType, u64)>,
+    /// Link type, time and bytes cut off, while there is one.
+    record: Option<(LinkType, u64, u16)>,
     bytes: Vec<u8>,
     pulls: u32,
 }
@@ -91,9 +92,9 @@ impl<R: Read> CaptureIn<R> {
     /// Try the record that waits; returns whether none waits any more.
     #[cold]
     fn retry(&mut self, cx: &mut Context, batch: &mut Batch) -> bool {
-        let Some((link, time_ns)) = self.waiting.record else { return true };
+        let Some((link, time_ns, cut)) = self.waiting.record else { return true };
         match packet_of(cx.pool(), link, &self.waiting.bytes) {
-            Ok(packet) => give(cx, batch, packet, time_ns, self.port),
+            Ok(packet) => give(cx, batch, packet, (time_ns, cut), self.port),
             Err(_) if self.waiting.pulls < PATIENCE => {
                 self.waiting.pulls += 1;
                 return false;
@@ -108,7 +109,7 @@ impl<R: Read> CaptureIn<R> {
 impl Waiting {
     #[cold]
     fn keep(&mut self, record: &Record<'_>) {
-        self.record = Some((record.link, record.time_ns));
+        self.record = Some((record.link, record.time_ns, cut(record)));
         self.bytes.clear();
         self.bytes.extend_from_slice(record.bytes);
         self.pulls = 0;
@@ -134,9 +135,9 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
                 }
             };
             self.counts.records += 1;
-            self.counts.cut += u64::from(record.original_len as usize > record.bytes.len());
+            self.counts.cut += u64::from(cut(&record) > 0);
             match packet_of(cx.pool(), record.link, record.bytes) {
-                Ok(packet) => give(cx, batch, packet, record.time_ns, self.port),
+                Ok(packet) => give(cx, batch, packet, (record.time_ns, cut(&record)), self.port),
                 Err(NoPacket::Unfit(Unfit::Unknown)) => self.counts.unknown_link += 1,
                 Err(NoPacket::Unfit(Unfit::CutOff)) => self.counts.cut_link += 1,
                 Err(NoPacket::TooLong) => self.counts.too_long += 1,
@@ -191,11 +192,19 @@ fn take(pool: &mut Pool, len: usize) -> Result<Packet, NoPacket> {
     pool.take(len).ok_or(if len > JUMBO_BYTES { NoPacket::TooLong } else { NoPacket::NoBuffer })
 }
 
+/// Return by how much the capture cut a packet short.
 #[inline]
-fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, time_ns: u64, port: u16) {
+fn cut(record: &Record<'_>) -> u16 {
+    let cut = (record.original_len as usize).saturating_sub(record.bytes.len());
+    u16::try_from(cut).unwrap_or(u16::MAX)
+}
+
+#[inline]
+fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, (time_ns, cut): (u64, u16), port: u16) {
     cx.set_now(time_ns.min(LATEST_NS));
     let meta = packet.meta_mut();
     meta.port = port;
+    meta.cut = cut;
     // A record without a time of its own arrives when the one before did.
     meta.arrival = if time_ns == 0 { cx.now() } else { time_ns.min(LATEST_NS) };
     batch.push(packet);

@@ -9,7 +9,8 @@ use catena_packet::pcap::{Error, Format, LinkType, Record, Writer};
 
 use crate::module::{Context, Module, Reason};
 
-/// Writes every packet with its arrival time, and ends its way.
+/// Writes every packet with its arrival time, and ends its way. One that a capture cut short stays marked as cut,
+/// so that nobody takes it for malformed.
 ///
 /// Once writing has failed the file gets no further packet: those that come are dropped and counted, and
 /// `finish` tells the error. Gauge: `records` written (of which, after a failure, the last 64 KiB did not
@@ -76,7 +77,9 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
                 0 => cx.now(),
                 time => time,
             };
-            match writer.write(&Record::new(arrival, LinkType::ETHERNET, packet.data())) {
+            let record = Record::new(arrival, LinkType::ETHERNET, packet.data());
+            let original_len = record.original_len + u32::from(packet.meta().cut);
+            match writer.write(&Record { original_len, ..record }) {
                 Ok(()) => {
                     self.records += 1;
                     Some(packet)

@@ -217,6 +217,23 @@ fn a_time_beyond_the_format_is_no_failure() {
 }
 
 #[test]
+fn what_was_cut_leaves_as_cut() {
+    let disk = Disk::new(usize::MAX);
+    let mut out = CaptureOut::new(Writer::new(disk.clone(), Format::PCAPNG, LinkType::ETHERNET).unwrap());
+    let (mut cx, mut batch) = (context(128, 0), Batch::new());
+    let whole = Record::new(1, LinkType::ETHERNET, &[9; 96]);
+    let lengths = [1500, 96, 40, u32::MAX];
+    let records = lengths.map(|original_len| Record { original_len, ..whole });
+    source(capture(Format::PCAPNG, &records)).pull(&mut cx, &mut batch);
+    out.process(&mut cx, &mut batch);
+    assert_eq!(out.finish(&mut cx), Ok(()));
+    let written = disk.bytes.lock().unwrap().clone();
+    let mut reader = Reader::new(&written[..]).unwrap();
+    let lengths = std::iter::from_fn(|| reader.next().unwrap().map(|record| record.original_len));
+    assert_eq!(lengths.collect::<Vec<_>>(), [1500, 96, 96, 96 + 65535]);
+}
+
+#[test]
 fn a_sink_gives_buffers_back() {
     let (mut cx, mut batch) = (context(128, 0), Batch::new());
     for _ in 0..100 {

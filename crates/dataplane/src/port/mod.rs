@@ -6,6 +6,7 @@
 mod capture_in;
 mod capture_out;
 mod framing;
+mod in_turn;
 mod offload;
 mod packet_socket;
 mod segment;
@@ -13,5 +14,6 @@ mod sink;
 
 pub use capture_in::CaptureIn;
 pub use capture_out::CaptureOut;
+pub use in_turn::{InTurn, in_turn};
 pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};
 pub use sink::Sink;

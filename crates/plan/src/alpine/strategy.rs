@@ -1,0 +1,338 @@
+//! The ways to partition that Lan's dissertation compares (§5.5.2), behind one door.
+
+use serde::{Deserialize, Serialize};
+
+use super::graph::{ClassId, Graph, Kind, Malformed};
+use super::greedy::{Starved, Whole};
+use super::program::{Ask, Nothing, Program, Queues};
+use super::promise::{Conflict, Levels, Promise};
+use super::tasks::{Partition, Tasks};
+
+/// Graphs up to this many modules are solved by the exact program even where the closed form applies.
+const SMALL: usize = 32;
+
+/// A way to partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// The fewest tasks that keep the promises.
+    Alpine,
+    /// A classifier in front and a queue for each class.
+    Manual,
+    /// A queue behind each branch; weights from the program.
+    SemiManual,
+    /// One task for each source, whatever was promised.
+    RunToCompletion,
+}
+
+/// When [`Strategy::Alpine`] may put a classifier in front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Front {
+    /// Never.
+    Never,
+    /// When no partition keeps the promises without.
+    #[default]
+    LastResort,
+    /// Also when it serves more packets with as few tasks.
+    WhenFaster,
+}
+
+/// How to solve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The way.
+    pub strategy: Strategy,
+    /// Whether a classifier may be put in front.
+    pub front: Front,
+    /// Seconds that the solver may take for each level of priority.
+    pub seconds: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0 }
+    }
+}
+
+/// How good the number of tasks is known to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// The strategy prescribes it.
+    Prescribed,
+    /// No partition into fewer exists: the exact program has seen to all of them.
+    Exact,
+    /// No partition into fewer exists unless the promises stand in a special relation to the costs that has
+    /// probability 0 (see [`super::greedy`]): as many tasks as classes.
+    GeneralPosition,
+    /// Not fewer than this many; the solver's time was over, or classes are tied.
+    AtLeast(usize),
+}
+
+/// A partition with its schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alpine {
+    /// How it was made.
+    pub strategy: Strategy,
+    /// The graph, with the classifier if one was put in front, and the copies behind it.
+    pub graph: Graph,
+    /// The tasks.
+    pub tasks: Tasks,
+    /// How good it is known to be.
+    pub proof: Proof,
+    /// The classes that the classifier in front takes apart; empty: there is none.
+    pub apart: Vec<ClassId>,
+    /// Whether weights reckon with the queues' own cost. If not, no weights did, and shares are off by
+    /// [`Tasks::error`].
+    pub queues_charged: bool,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The graph.
+    Malformed(Malformed),
+    /// The promises contradict each other.
+    Conflict(Conflict),
+    /// The promises cannot be kept: the modules these classes share with others take more than they were
+    /// promised. Empty if it is not known which.
+    Starved(Vec<ClassId>),
+    /// A class that a classifier in front cannot know.
+    NotInFront(ClassId),
+    /// The solver ran out of time or failed.
+    Unsolved,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::Malformed(malformed) => malformed.fmt(f),
+            Refusal::Conflict(conflict) => conflict.fmt(f),
+            Refusal::Starved(classes) if classes.is_empty() => f.write_str("no partition keeps the promises"),
+            Refusal::Starved(classes) => {
+                write!(f, "classes {classes:?} share modules that alone take more than they were promised")
+            }
+            Refusal::NotInFront(class) => write!(f, "class {class} cannot be told by its packets' headers"),
+            Refusal::Unsolved => f.write_str("the solver found nothing in time"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Nothing> for Refusal {
+    fn from(nothing: Nothing) -> Self {
+        match nothing {
+            Nothing::Impossible => Refusal::Starved(Vec::new()),
+            Nothing::Unsolved => Refusal::Unsolved,
+        }
+    }
+}
+
+/// Partition `graph` into tasks and schedule them so that `promises` are kept.
+///
+/// # Errors
+/// Why that cannot be.
+pub fn solve(graph: &Graph, promises: &[Promise], options: Options) -> Result<Alpine, Refusal> {
+    graph.check().map_err(Refusal::Malformed)?;
+    let graph = graph.pruned();
+    let run = Run { graph, promises, options };
+    match options.strategy {
+        Strategy::Alpine => run.alpine(),
+        Strategy::Manual => run.manual(),
+        Strategy::SemiManual => run.semi_manual(),
+        Strategy::RunToCompletion => run.run_to_completion(),
+    }
+}
+
+struct Run<'a> {
+    graph: Graph,
+    promises: &'a [Promise],
+    options: Options,
+}
+
+impl Run<'_> {
+    fn levels(&self, graph: &Graph) -> Result<Levels, Refusal> {
+        Levels::of(graph, self.promises).map_err(Refusal::Conflict)
+    }
+
+    fn alpine(&self) -> Result<Alpine, Refusal> {
+        let plain = self.fewest(&self.graph, Vec::new());
+        let starved = match &plain {
+            Ok(plan) if self.options.front != Front::WhenFaster => return Ok(plan.clone()),
+            Err(Refusal::Starved(classes)) if self.options.front != Front::Never => classes.clone(),
+            Ok(_) => Vec::new(),
+            Err(_) => return plain,
+        };
+        let known: Vec<ClassId> =
+            (0..self.graph.classes.len()).filter(|j| self.graph.classes[*j].known_in_front).collect();
+        // Only those that starve, if that is enough; then everybody that can be told.
+        let few: Vec<ClassId> = starved.iter().copied().filter(|j| known.contains(j)).collect();
+        let tries = [few, known].into_iter().filter(|apart| !apart.is_empty());
+        let fronted = tries.map(|apart| self.fewest(&self.graph.classified(&apart), apart));
+        let fewest = |best: Option<Alpine>, next: Alpine| match best {
+            Some(best) if rank(&best) >= rank(&next) => Some(best),
+            _ => Some(next),
+        };
+        match plain {
+            Ok(plain) => fronted.flatten().fold(Some(plain), fewest).ok_or(Refusal::Unsolved),
+            Err(refusal) => fronted.flatten().fold(None, fewest).ok_or(refusal),
+        }
+    }
+
+    /// The fewest tasks on a graph as it is.
+    fn fewest(&self, graph: &Graph, apart: Vec<ClassId>) -> Result<Alpine, Refusal> {
+        let levels = self.levels(graph)?;
+        let count = |starts: &[bool]| starts.iter().filter(|s| **s).count();
+        let quick = Whole::of(graph, self.promises, &levels).map(|whole| whole.cut(graph));
+        let small = graph.modules.len() <= SMALL;
+        let (starts, proof) = match quick {
+            Some(Ok(cuts)) => {
+                let tasks = count(&cuts.starts);
+                match small.then(|| self.exact(graph, &levels, Ask::Fewer(tasks))) {
+                    Some(Ok((starts, least))) => {
+                        let tasks = count(&starts);
+                        (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
+                    }
+                    Some(Err(Nothing::Impossible)) => (cuts.starts, Proof::Exact),
+                    _ if tasks == graph.classes.len() => (cuts.starts, Proof::GeneralPosition),
+                    _ => (cuts.starts, Proof::AtLeast(1)),
+                }
+            }
+            // Cycles burnt in queues may help where the closed form sees no way; but never more tasks than
+            // classes, which suffice with a classifier in front (as the dissertation bounds them, §5.3.1).
+            Some(Err(Starved(classes))) if !small || graph.queue_cycles <= 0.0 => {
+                return Err(Refusal::Starved(classes));
+            }
+            Some(Err(Starved(classes))) => {
+                let most = Ask::Fewer(graph.classes.len() + 1);
+                let (starts, least) = self.exact(graph, &levels, most).map_err(|_| Refusal::Starved(classes))?;
+                let tasks = count(&starts);
+                (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
+            }
+            None => match self.exact(graph, &levels, Ask::Fewest) {
+                Ok((starts, least)) => {
+                    let tasks = count(&starts);
+                    (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
+                }
+                Err(nothing) => return Err(nothing.into()),
+            },
+        };
+        self.plan(graph, &levels, &starts, proof, apart)
+    }
+
+    /// The exact program, one level of priority after the other; returns also a bound on the number of tasks.
+    fn exact(&self, graph: &Graph, levels: &Levels, ask: Ask) -> Result<(Vec<bool>, usize), Nothing> {
+        let mut starts = vec![false; graph.modules.len()];
+        let mut least = 0;
+        self.by_level(graph, levels, |program| {
+            let found = program.solve(ask)?;
+            starts.iter_mut().zip(&found.starts).for_each(|(all, own)| *all |= *own);
+            least += found.least_tasks;
+            Ok(found.sigma)
+        })?;
+        Ok((starts, least))
+    }
+
+    /// Solve each level with what the ones above leave; returns the part each module sees.
+    fn by_level(
+        &self,
+        graph: &Graph,
+        levels: &Levels,
+        mut solve: impl FnMut(&Program) -> Result<Vec<f64>, Nothing>,
+    ) -> Result<Vec<f64>, Nothing> {
+        let packets = graph.packets();
+        let mut sigma = vec![0.0; graph.modules.len()];
+        let mut left = graph.hz;
+        for level in 0..levels.count {
+            let seconds = self.options.seconds;
+            let program = Program { graph, promises: self.promises, levels, level, sigma: &sigma, left, seconds };
+            let own = solve(&program)?;
+            for m in (0..own.len()).filter(|m| levels.module[*m] == level) {
+                sigma[m] = own[m];
+                left -= own[m] * packets[m] * graph.modules[m].cycles;
+            }
+        }
+        Ok(sigma)
+    }
+
+    /// Weights for a partition, which maximise throughput.
+    fn weigh(&self, graph: &Graph, levels: &Levels, starts: &[bool]) -> Result<Partition, Nothing> {
+        let weigh = |queues| {
+            let solve = |program: &Program| program.solve(Ask::Weights(starts, queues)).map(|found| found.sigma);
+            let sigma = self.by_level(graph, levels, solve)?;
+            Ok(Partition { starts: starts.to_vec(), sigma, queues })
+        };
+        weigh(Queues::Charged).or_else(|nothing| match nothing {
+            // The queues' own cost may be what does not fit.
+            Nothing::Impossible => weigh(Queues::Free),
+            Nothing::Unsolved => Err(nothing),
+        })
+    }
+
+    fn plan(
+        &self,
+        graph: &Graph,
+        levels: &Levels,
+        starts: &[bool],
+        proof: Proof,
+        apart: Vec<ClassId>,
+    ) -> Result<Alpine, Refusal> {
+        let mut partition = self.weigh(graph, levels, starts)?;
+        let mut tasks = Tasks::of(graph, levels, &partition.starts, &partition.sigma);
+        let busy: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
+        if busy > graph.hz * (1.0 + 1e-9) && levels.count == 1 {
+            // Weights without the queues' cost: all of them shrink to make room for it.
+            partition.sigma.iter_mut().for_each(|s| *s *= graph.hz / busy);
+            tasks = Tasks::of(graph, levels, &partition.starts, &partition.sigma);
+        }
+        let queues_charged = partition.queues == Queues::Charged;
+        Ok(Alpine { strategy: self.options.strategy, graph: graph.clone(), tasks, proof, apart, queues_charged })
+    }
+
+    fn manual(&self) -> Result<Alpine, Refusal> {
+        if let Some(class) = self.graph.classes.iter().position(|class| !class.known_in_front) {
+            return Err(Refusal::NotInFront(class));
+        }
+        let apart: Vec<ClassId> = (0..self.graph.classes.len()).collect();
+        let graph = self.graph.classified(&apart);
+        let levels = self.levels(&graph)?;
+        let behind_port = |up: usize| graph.modules[up].kind == Kind::Port;
+        let start = |module: &super::graph::Module| {
+            module.always_starts() || (module.kind != Kind::Port && module.upstream.is_some_and(behind_port))
+        };
+        let starts: Vec<bool> = graph.modules.iter().map(start).collect();
+        self.plan(&graph, &levels, &starts, Proof::Prescribed, apart)
+    }
+
+    fn semi_manual(&self) -> Result<Alpine, Refusal> {
+        let graph = &self.graph;
+        let levels = self.levels(graph)?;
+        let downstream = graph.downstream();
+        let branches = |up: usize| downstream[up].len() > 1;
+        let start = |(m, module): (usize, &super::graph::Module)| {
+            module.always_starts() || levels.cut[m] || (module.cuttable && module.upstream.is_some_and(branches))
+        };
+        let starts: Vec<bool> = graph.modules.iter().enumerate().map(start).collect();
+        self.plan(graph, &levels, &starts, Proof::Prescribed, Vec::new())
+    }
+
+    fn run_to_completion(&self) -> Result<Alpine, Refusal> {
+        let graph = &self.graph;
+        let levels = Levels::of(graph, &[]).map_err(Refusal::Conflict)?;
+        let packets = graph.packets();
+        let load: f64 = packets.iter().zip(&graph.modules).map(|(p, module)| p * module.cycles).sum();
+        let sigma = vec![if load > 0.0 { (graph.hz / load).min(1.0) } else { 1.0 }; graph.modules.len()];
+        let starts: Vec<bool> = graph.modules.iter().map(super::graph::Module::always_starts).collect();
+        let tasks = Tasks::of(graph, &levels, &starts, &sigma);
+        let graph = graph.clone();
+        let strategy = self.options.strategy;
+        Ok(Alpine { strategy, graph, tasks, proof: Proof::Prescribed, apart: Vec::new(), queues_charged: true })
+    }
+}
+
+/// Fewer tasks first, then more throughput.
+fn rank(plan: &Alpine) -> (std::cmp::Reverse<usize>, u64) {
+    (std::cmp::Reverse(plan.tasks.tasks.len()), plan.tasks.throughput() as u64)
+}

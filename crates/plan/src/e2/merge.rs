@@ -1,0 +1,264 @@
+//! Step 1: the pipelines become one policy graph (E2's PGraph): "the union of the individual pipelines with
+//! one node for each NF and edges copied from the individual pipelines" (Lan's dissertation, §3.4.1).
+//!
+//! What is one NF? Two nodes of *different* chains are the same when name, function and arguments are the
+//! same. The name is what an operator has to tell instances apart; the function and its arguments must agree
+//! too, because a node runs one configuration. Two NATs with one name and one pool have to be one: apart,
+//! they would hand out the same addresses twice. Nodes of *one* chain are never merged, as the language makes
+//! another instance of each mention. [`Sharing::Apart`] keeps every chain's nodes to itself.
+
+use std::collections::HashMap;
+
+use catena_policy::{Chain, ChainId, Condition, Direction, End, NodeId, PolicyGraph, Value};
+use serde::{Deserialize, Serialize};
+
+/// Index of a node in [`PGraph::nodes`].
+pub type PNodeId = usize;
+
+/// The policy graph of all chains.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PGraph {
+    /// One node a function instance of the policy.
+    pub nodes: Vec<PNode>,
+    /// The edges of all chains, in the order of chains and of each chain's edges.
+    pub edges: Vec<PEdge>,
+}
+
+/// A function of the policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PNode {
+    /// As the chains call it.
+    pub name: String,
+    /// The function's name.
+    pub function: String,
+    /// What it was given.
+    pub args: Vec<(String, Value)>,
+    /// The nodes of chains that it stands for.
+    pub members: Vec<(ChainId, NodeId)>,
+}
+
+/// One of the two sides of the rack, each a set of the switch's external ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Where chains begin.
+    In,
+    /// Where chains end.
+    Out,
+}
+
+/// Where an edge begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PEnd {
+    /// A switch port to the outside.
+    Port(Side),
+    /// A function.
+    Node(PNodeId),
+    /// The packet ends here.
+    Drop,
+}
+
+/// Traffic from one function to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PEdge {
+    /// Where from.
+    pub from: PEnd,
+    /// Where to.
+    pub to: PEnd,
+    /// Which way.
+    pub direction: Direction,
+    /// Whose.
+    pub chain: ChainId,
+    /// Its position among the edges of the same chain, source and direction: the first that matches takes
+    /// the packet.
+    pub order: u32,
+    /// The filters: all must hold.
+    pub when: Vec<Condition>,
+    /// Bits per second expected.
+    pub bps: f64,
+}
+
+/// What is expected to enter a chain, bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Demand {
+    /// At `in`.
+    pub forward_bps: f64,
+    /// At `out`.
+    pub return_bps: f64,
+}
+
+/// Which nodes of different chains are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Those with the same name, function and arguments.
+    #[default]
+    Named,
+    /// None.
+    Apart,
+}
+
+/// Merge the chains of `graph`, of which `demands` says what enters each (missing ones: nothing).
+#[must_use]
+pub fn merge(graph: &PolicyGraph, demands: &[Demand], sharing: Sharing) -> PGraph {
+    let mut merged = PGraph::default();
+    let mut known: HashMap<(&str, &str), Vec<PNodeId>> = HashMap::new();
+    for (c, chain) in (0..).zip(&graph.chains) {
+        let mut ids = Vec::with_capacity(chain.nodes.len());
+        for node in &chain.nodes {
+            let same = known.entry((&node.name, &node.function)).or_default();
+            let own = |n: &PNode| n.args == node.args && n.members.iter().all(|m| m.0 != c);
+            let found = match sharing {
+                Sharing::Named => same.iter().copied().find(|&id| merged.nodes.get(id).is_some_and(own)),
+                Sharing::Apart => None,
+            };
+            let id = found.unwrap_or(merged.nodes.len());
+            if found.is_none() {
+                same.push(id);
+                merged.nodes.push(PNode {
+                    name: node.name.clone(),
+                    function: node.function.clone(),
+                    args: node.args.clone(),
+                    members: Vec::new(),
+                });
+            }
+            merged.nodes[id].members.push((c, node.id));
+            ids.push(id);
+        }
+        let rates = rates(chain, demands.get(c as usize).copied().unwrap_or_default());
+        let end = |end: End| match end {
+            End::In => PEnd::Port(Side::In),
+            End::Out => PEnd::Port(Side::Out),
+            End::Drop => PEnd::Drop,
+            End::Node(id) => ids.get(id as usize).map_or(PEnd::Drop, |&id| PEnd::Node(id)),
+        };
+        merged.edges.extend(chain.edges.iter().zip(rates).map(|(edge, bps)| PEdge {
+            from: end(edge.from),
+            to: end(edge.to),
+            direction: edge.direction,
+            chain: c,
+            order: edge.order,
+            when: edge.when.clone(),
+            bps,
+        }));
+    }
+    merged
+}
+
+/// What each edge of `chain` is expected to carry, bits per second: what was written at it; else its part of
+/// what reaches its source; edges without any estimate get equal parts of what the others leave.
+fn rates(chain: &Chain, demand: Demand) -> Vec<f64> {
+    let mut rates = vec![0.0; chain.edges.len()];
+    for (direction, entry, entering) in
+        [(Direction::Forward, End::In, demand.forward_bps), (Direction::Return, End::Out, demand.return_bps)]
+    {
+        let mut leaving: HashMap<End, Vec<usize>> = HashMap::new();
+        let mut waiting: HashMap<End, usize> = HashMap::new();
+        for (id, edge) in chain.edges.iter().enumerate().filter(|(_, e)| e.direction == direction) {
+            leaving.entry(edge.from).or_default().push(id);
+            *waiting.entry(edge.to).or_default() += 1;
+        }
+        let mut arrived: HashMap<End, f64> = HashMap::from([(entry, entering)]);
+        // Paths may begin at a function only (Lemur's spelling makes none of these, hand-made graphs do).
+        let mut ready: Vec<End> = leaving.keys().copied().filter(|end| !waiting.contains_key(end)).collect();
+        ready.sort_unstable();
+        while let Some(end) = ready.pop() {
+            let edges = leaving.get(&end).map_or(&[][..], Vec::as_slice);
+            let here = arrived.get(&end).copied().unwrap_or(0.0);
+            let stated = |id: usize| {
+                let edge = &chain.edges[id];
+                edge.rate_bps.or_else(|| edge.share.or_else(|| split_width(&edge.when)).map(|share| share * here))
+            };
+            let open = edges.iter().filter(|&&id| stated(id).is_none()).count();
+            let left = (here - edges.iter().filter_map(|&id| stated(id)).sum::<f64>()).max(0.0);
+            for &id in edges {
+                let bps = stated(id).unwrap_or(left / open as f64).max(0.0);
+                rates[id] = bps;
+                let to = chain.edges[id].to;
+                *arrived.entry(to).or_default() += bps;
+                if let Some(count) = waiting.get_mut(&to) {
+                    *count -= 1;
+                    if *count == 0 {
+                        ready.push(to);
+                    }
+                }
+            }
+        }
+    }
+    rates
+}
+
+/// The part of the flows that a hash split on an edge takes, if there is one.
+fn split_width(when: &[Condition]) -> Option<f64> {
+    let widths = when.iter().filter_map(|condition| match condition {
+        Condition::Split { from, to, .. } => Some(to - from),
+        _ => None,
+    });
+    widths.reduce(|a, b| a * b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_policy::{Edge, Node, Promise, Span};
+
+    fn edge(from: End, to: End, order: u32, share: Option<f64>) -> Edge {
+        let span = Span::default();
+        Edge { from, to, direction: Direction::Forward, when: vec![], order, share, rate_bps: None, span }
+    }
+
+    fn chain(name: &str, functions: &[(&str, &str)], edges: Vec<Edge>) -> Chain {
+        let node = |(id, (name, function)): (u32, &(&str, &str))| Node {
+            id,
+            name: (*name).into(),
+            function: (*function).into(),
+            args: vec![],
+            span: Span::default(),
+        };
+        let nodes = (0..).zip(functions).map(node).collect();
+        Chain { name: name.into(), classes: vec![], promise: Promise::default(), nodes, edges, span: Span::default() }
+    }
+
+    /// in -> a -> [60%: b, rest: out] ; b -> out
+    fn branching(name: &str) -> Chain {
+        let edges = vec![
+            edge(End::In, End::Node(0), 0, None),
+            edge(End::Node(0), End::Node(1), 0, Some(0.6)),
+            edge(End::Node(0), End::Out, 1, None),
+            edge(End::Node(1), End::Out, 0, None),
+        ];
+        chain(name, &[("fw", "ACL"), ("mon", "Monitor")], edges)
+    }
+
+    #[test]
+    fn rates_follow_shares_and_rates_written() {
+        let demand = Demand { forward_bps: 100.0, return_bps: 0.0 };
+        let mut chain = branching("a");
+        assert_eq!(rates(&chain, demand), [100.0, 60.0, 40.0, 60.0]);
+        chain.edges[1].rate_bps = Some(70.0);
+        assert_eq!(rates(&chain, demand), [100.0, 70.0, 30.0, 70.0]);
+    }
+
+    #[test]
+    fn nodes_are_one_by_name_function_and_arguments() {
+        let mut other = branching("b");
+        other.nodes[1].args.push(("max_flows".into(), Value::Integer(7)));
+        let graph = PolicyGraph { chains: vec![branching("a"), other], ..PolicyGraph::default() };
+        let demands = [Demand { forward_bps: 100.0, return_bps: 0.0 }; 2];
+        let merged = merge(&graph, &demands, Sharing::Named);
+        // The ACL is shared, the monitors differ in their arguments.
+        assert_eq!(merged.nodes.len(), 3);
+        assert_eq!(merged.nodes[0].members, [(0, 0), (1, 0)]);
+        assert_eq!(merged.edges.len(), 8);
+        assert_eq!(merged.edges[5].to, PEnd::Node(2));
+        assert_eq!(merge(&graph, &demands, Sharing::Apart).nodes.len(), 4);
+    }
+
+    #[test]
+    fn one_chain_keeps_its_nodes_apart() {
+        let two = chain("c", &[("m", "Monitor"), ("m", "Monitor")], vec![]);
+        let graph = PolicyGraph { chains: vec![two], ..PolicyGraph::default() };
+        assert_eq!(merge(&graph, &[], Sharing::Named).nodes.len(), 2);
+    }
+}

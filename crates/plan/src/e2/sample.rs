@@ -1,0 +1,29 @@
+//! Graphs for tests.
+
+use catena_policy::Direction;
+
+use super::merge::{PEdge, PEnd, PGraph, PNode, Side};
+
+/// A function called `name`.
+pub fn node(name: &str) -> PNode {
+    PNode { name: name.into(), function: name.into(), args: vec![], members: vec![(0, 0)] }
+}
+
+/// A forward edge without filters.
+pub fn edge(from: PEnd, to: PEnd, bps: f64) -> PEdge {
+    PEdge { from, to, direction: Direction::Forward, chain: 0, order: 0, when: vec![], bps }
+}
+
+/// in -> A -> B -> ... -> out, with `bps` on every edge.
+pub fn line(nodes: usize, bps: f64) -> PGraph {
+    let name = |n: usize| node(&char::from(b'A' + u8::try_from(n).unwrap()).to_string());
+    let end = |n: usize| match n {
+        0 => PEnd::Port(Side::In),
+        n if n > nodes => PEnd::Port(Side::Out),
+        n => PEnd::Node(n - 1),
+    };
+    PGraph {
+        nodes: (0..nodes).map(name).collect(),
+        edges: (0..=nodes).map(|n| edge(end(n), end(n + 1), bps)).collect(),
+    }
+}
