@@ -51,7 +51,7 @@ fn small_workspace(root: &Path) {
     for file in ["Cargo.toml", "Cargo.lock", "rustfmt.toml"] {
         fs::copy(repository.join(file), root.join(file)).expect("a file can be copied");
     }
-    let left_out = ["policy", "compile", "bench"].map(|name| format!("catena-{name} = "));
+    let left_out = ["policy", "plan", "compile", "bench"].map(|name| format!("catena-{name} = "));
     change(&root.join("Cargo.toml"), |text| {
         let text = lines(&text, |line| !left_out.iter().any(|start| line.starts_with(start)));
         let members = text.lines().find(|line| line.starts_with("members = ")).expect("the workspace has members");
@@ -119,8 +119,14 @@ fn a_new_function_builds_and_passes_its_tests() {
     let output = catena_new(root.path(), "PacketQuota");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    for said in ["packet_quota/mod.rs", "packet_quota/tests.rs", "benches/packet_quota.rs", "registry.rs", "cargo test"]
-    {
+    for said in [
+        "packet_quota/mod.rs",
+        "packet_quota/workload.rs",
+        "packet_quota/tests.rs",
+        "benches/packet_quota.rs",
+        "registry.rs",
+        "cargo test",
+    ] {
         assert!(printed.contains(said), "`{said}` is not in\n{printed}");
     }
     if has_rustfmt() {

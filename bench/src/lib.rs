@@ -1,8 +1,9 @@
 //! Benchmarks: one format for all of them, and the reports drawn from it.
 //!
 //! A result is a JSON line in `bench/results/NAME.jsonl`; [`Record`] is its shape. [`report`] draws tables
-//! and plots from such files and compares two of them.
+//! and plots from such files and compares two of them. [`profile`] measures what functions cost, for plans.
 
+pub mod profile;
 pub mod record;
 pub mod report;
 

@@ -30,6 +30,8 @@ pub enum Command {
     Plan(PlanOptions),
     /// Write the folder of a new function: code, manual, tests and benchmark, ready to build
     New(NewOptions),
+    /// Measure what functions cost on this machine, for plans
+    Profile(ProfileOptions),
     /// Draw tables and plots from benchmark results
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -287,6 +289,35 @@ pub struct NewOptions {
     /// Where Catena's source is
     #[arg(long, value_name = "PATH", default_value = ".")]
     pub dir: PathBuf,
+}
+
+/// Options of `profile`.
+#[derive(Args, Debug)]
+pub struct ProfileOptions {
+    /// The functions (default: all of the library)
+    #[arg(value_name = "FUNCTION")]
+    pub functions: Vec<String>,
+    /// Runs in each setting at each size
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: u32,
+    /// Sizes to measure, such as 100,1000 rules (default: each function's own)
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub sizes: Vec<u64>,
+    /// The core to measure on; packets from another core come from the one before (default: the last)
+    #[arg(long, value_name = "CORE")]
+    pub core: Option<usize>,
+    /// Give each function the core's caches to itself, as if no other were in its chain
+    #[arg(long)]
+    pub alone: bool,
+    /// A rough idea within a minute: three runs, at each function's usual size
+    #[arg(long, conflicts_with_all = ["runs", "sizes"])]
+    pub quick: bool,
+    /// The file to write; of one that is there, other functions measured on such a machine are kept
+    #[arg(long, value_name = "FILE", default_value = "profile.json")]
+    pub output: PathBuf,
+    /// Print the profile as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn duration(text: &str) -> Result<std::time::Duration, String> {

@@ -39,7 +39,11 @@ pub fn functions(options: &FunctionsOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn find(name: &str) -> Result<&'static Descriptor, Failure> {
+/// Return the function called so.
+///
+/// # Errors
+/// That there is none, with the likely one.
+pub fn find(name: &str) -> Result<&'static Descriptor, Failure> {
     if let Some(function) = registry::find(name) {
         return Ok(function);
     }

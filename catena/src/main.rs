@@ -7,6 +7,7 @@ mod chain;
 mod functions;
 mod new;
 mod plan;
+mod profile;
 mod run;
 mod show;
 mod table;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Functions(options) => functions::functions(&options),
         Command::Plan(options) => plan::plan(&options),
         Command::New(options) => new::new(&options),
+        Command::Profile(options) => profile::profile(&options),
         Command::Bench(command) => bench::bench(&command),
     };
     match done {

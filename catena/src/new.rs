@@ -14,6 +14,7 @@ use crate::Failure;
 use crate::arguments::NewOptions;
 
 const CODE: &str = include_str!("new/mod.rs.tmpl");
+const WORKLOAD: &str = include_str!("new/workload.rs.tmpl");
 const TESTS: &str = include_str!("new/tests.rs.tmpl");
 const BENCHMARK: &str = include_str!("new/bench.rs.tmpl");
 
@@ -22,7 +23,7 @@ const LONGEST: usize = 32;
 
 /// Modules of the library that are no functions, and words that Rust keeps for itself (of those that begin with
 /// a capital letter in a function's name).
-const TAKEN: [&str; 51] = [
+const TAKEN: [&str; 52] = [
     "abstract",
     "as",
     "async",
@@ -74,6 +75,7 @@ const TAKEN: [&str; 51] = [
     "unsafe",
     "use",
     "where",
+    "workload",
 ];
 
 /// Write a new function's folder and register it.
@@ -104,7 +106,12 @@ pub fn new(options: &NewOptions) -> Result<ExitCode, Failure> {
         changed(library.join("src/registry.rs"), |text| with_entry(text, &folder))?,
         changed(library.join("Cargo.toml"), |text| with_benchmark(text, &folder))?,
     ];
-    let made = [(home.join("mod.rs"), fill(CODE)), (home.join("tests.rs"), fill(TESTS)), (benchmark, fill(BENCHMARK))];
+    let made = [
+        (home.join("mod.rs"), fill(CODE)),
+        (home.join("tests.rs"), fill(TESTS)),
+        (home.join("workload.rs"), fill(WORKLOAD)),
+        (benchmark, fill(BENCHMARK)),
+    ];
     for (path, text) in made.iter().chain(&changed) {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
@@ -120,6 +127,7 @@ pub fn new(options: &NewOptions) -> Result<ExitCode, Failure> {
     cargo test -p catena-functions {folder}
     cargo bench -p catena-functions --bench {folder}
     cargo run -p catena -- functions {name}
+    cargo run --release -p catena -- profile {name} --quick
     cargo run -p catena -- functions --book docs/functions
 
 \"Your first function in an hour\" in CONTRIBUTING.md goes through it."

@@ -18,7 +18,9 @@ pub mod native;
 pub mod registry;
 #[cfg(test)]
 pub mod testing;
+pub mod workload;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
 pub use function::{At, Function, Runner, Step};
+pub use workload::Workload;

@@ -2,9 +2,11 @@
 //!
 //! [`library`] tells the chain language what functions there are; [`host`] lowers a checked policy graph to
 //! the modules and links of a host pipeline, as plain data that can be printed and drawn; [`tasks`] says where
-//! queues divide it; [`build`] makes the pipeline itself.
+//! queues divide it; [`build`] makes the pipeline itself. [`catalogue`] tells planners what the
+//! functions allow.
 
 pub mod build;
+pub mod catalogue;
 pub mod host;
 pub mod library;
 mod print;

@@ -1,8 +1,12 @@
 //! What functions cost: measured on a machine, or taken from a paper and marked so (Lemur, §3.2 and §5.2).
 
+mod text;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use text::Unreadable;
 
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 1;

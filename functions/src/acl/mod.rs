@@ -119,6 +119,7 @@ pub mod protocol;
 mod record;
 pub mod rule;
 pub mod synthetic;
+mod workload;
 
 pub use filter::Filter;
 pub use list::List;
@@ -173,6 +174,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    workload: Some(&workload::WORKLOAD),
     build,
 };
 

@@ -69,6 +69,7 @@ mod lpm;
 mod neighbour;
 pub mod routes;
 mod table;
+mod workload;
 
 pub use address::{Address, BadLength, Prefix};
 pub use forward::IPv4Fwd;
@@ -113,6 +114,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    workload: Some(&workload::WORKLOAD),
     build: |args, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?)),
 };
 

@@ -79,6 +79,7 @@ mod settings;
 mod side;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 pub use balancer::{BackendInfo, Balancer};
 
@@ -130,6 +131,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     returns,
     // The client's address tells: it is the inside one, both ways.
     owner: None,
+    workload: Some(&workload::WORKLOAD),
     build,
 };
 

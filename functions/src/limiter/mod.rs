@@ -70,6 +70,7 @@ pub mod bucket;
 mod key;
 mod limit;
 mod promise;
+mod workload;
 
 pub use bucket::{Bucket, Rate};
 pub use limit::Limiter;
@@ -133,6 +134,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,
+    workload: Some(&workload::WORKLOAD),
     build: |args, build| {
         let mut engine = Local::new(build.seed, build.share);
         let limiter = Limiter::new(&mut engine, args, build.taken)?;

@@ -70,6 +70,7 @@ mod json;
 mod key;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 pub use counting::Monitor;
 
@@ -130,6 +131,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,
+    workload: Some(&workload::WORKLOAD),
     build,
 };
 

@@ -73,6 +73,7 @@ mod rewrite;
 mod sessions;
 mod space;
 mod translate;
+mod workload;
 
 pub use both::Both;
 pub use translate::Napt;
@@ -137,6 +138,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: owner::returns,
     owner: Some(owner::owner),
+    workload: Some(&workload::WORKLOAD),
     build,
 };
 

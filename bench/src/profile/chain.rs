@@ -1,0 +1,140 @@
+//! Functions as a chain: the chain file, and the pipeline that `catena run` would make of it.
+//!
+//! Headers are parsed before the first function, as they are behind a classifier or a spreader: which function
+//! comes first does not matter then, and what functions cost adds up.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use catena_compile::library::signatures;
+use catena_compile::{Host, Lowered, build, lower};
+use catena_dataplane::graph::NodeCounters;
+use catena_dataplane::port::Sink;
+use catena_dataplane::{Context, Graph, Inlet, Module};
+use catena_functions::workload::{SERVERS_BITS, Setup};
+use catena_packet::Batch;
+use catena_packet::wire::Seed;
+use catena_policy::Files;
+use catena_state::Share;
+
+use super::companion::Companion;
+
+/// A chain of functions, as they are set up to be measured.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// The chain file.
+    pub text: String,
+    /// The files that it names.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Chain {
+    /// Put functions one behind the other.
+    pub fn of(setups: &[Setup]) -> Chain {
+        let mut text = String::from("chain profile { in -> ");
+        let mut files = BTreeMap::new();
+        for (i, setup) in setups.iter().enumerate() {
+            let mut call = setup.call.clone();
+            if let Some((name, content)) = &setup.file {
+                // The same function twice names two files.
+                let own = format!("{i}-{name}");
+                call = call.replace(&format!("\"{name}\""), &format!("\"{own}\""));
+                files.insert(own, content.clone());
+            }
+            text += &format!("{call} -> ");
+        }
+        Chain { text: text + "out }\n", files }
+    }
+
+    /// Make a chain without functions for each of so many classes, which the traffic falls into evenly. The last
+    /// network's bits tell the class: `classes` is a power of two, at most 256.
+    pub fn of_classes(classes: u32) -> Chain {
+        let mut text = String::new();
+        let bits = classes.trailing_zeros();
+        for class in 0..classes {
+            let network = std::net::Ipv4Addr::from_bits(SERVERS_BITS | class << (16 - bits));
+            _ = writeln!(text, "class c{class} = \"dst net {network}/{}\"", 16 + bits);
+            _ = writeln!(text, "chain k{class} for c{class} {{ in -> out }}");
+        }
+        Chain { text, files: BTreeMap::new() }
+    }
+
+    /// Lower the chain as `catena run` would.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn lower(&self) -> Result<Host, String> {
+        let outcome = catena_policy::load("profile.catena", &self.text, &signatures(), self);
+        let first = || outcome.diagnostics.first().map_or_else(String::new, |d| d.message.clone());
+        let graph = outcome.graph.as_ref().ok_or_else(|| format!("{}: {}", self.text.trim(), first()))?;
+        lower(graph).map_err(|error| error.to_string())
+    }
+}
+
+impl Files for Chain {
+    fn read(&self, path: &Path, _limit: usize) -> Result<String, String> {
+        let name = path.to_string_lossy();
+        self.files.get(&*name).cloned().ok_or_else(|| format!("{name} is no file of this chain"))
+    }
+}
+
+/// A built chain: its modules, where packets enter, and the functions' counters in the order of the chain file.
+pub struct Line {
+    /// The modules.
+    pub graph: Graph,
+    /// Where packets enter.
+    pub inlet: Inlet,
+    /// What the functions count.
+    pub functions: Vec<Arc<NodeCounters>>,
+}
+
+impl Line {
+    /// Build a chain that ends in a sink, with the companion before it.
+    ///
+    /// # Errors
+    /// What a function refuses.
+    pub fn new(chain: &Chain, seed: u64, companion: Option<Companion>) -> Result<Line, String> {
+        let host = chain.lower()?;
+        let mut companion = companion;
+        let exit = |_| -> Box<dyn Module> {
+            match companion.take() {
+                Some(companion) => Box::new(companion),
+                None => Box::new(Sink),
+            }
+        };
+        let mut built = build(&host, Seed::from_number(seed), Share::WHOLE, exit).map_err(|e| e.to_string())?;
+        let nodes = built.graph.nodes();
+        let counters = |i: usize| nodes.iter().find(|(id, _)| *id == built.nodes[i]).map(|(_, n)| n.counters.clone());
+        let is_function = |i: &usize| matches!(host.modules[*i].kind, Lowered::Function { .. });
+        let functions = (0..host.modules.len()).filter(is_function).filter_map(counters).collect();
+        let entry = built.entries[0].ok_or("the chain has no way in")?;
+        let inlet = built.graph.add("headers", Box::new(Headers)).into();
+        let Inlet { node, gate } = inlet;
+        built.graph.connect(node, gate, entry);
+        Ok(Line { graph: built.graph, inlet, functions })
+    }
+
+    /// Drops that are not the functions' office: a packet that is dropped costs those behind it nothing.
+    ///
+    /// # Errors
+    /// Who dropped how many, and why.
+    pub fn nothing_lost(graph: &Graph) -> Result<(), String> {
+        let nodes = graph.nodes();
+        let lost = nodes.iter().find_map(|(_, node)| Some((node, node.counters.drops.iter().next()?)));
+        lost.map_or(Ok(()), |(node, (reason, count))| {
+            Err(format!("{} dropped {count} packets: {}", node.name, reason.text(node.reasons)))
+        })
+    }
+}
+
+/// Parses headers, as a classifier would have.
+pub struct Headers;
+
+impl Module for Headers {
+    #[inline]
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        cx.parse(batch);
+    }
+}

@@ -1,0 +1,248 @@
+//! Measuring what functions cost on this machine (Chen et al., "Lemur", CoNEXT 2020, §3.2 and §5.2).
+//!
+//! A function is set up as its folder says (`workload.rs`), in a chain file, and runs as `catena run` would run it,
+//! on one core, on packets made a moment before. What counts is what the pipeline counts of it: the cycles from a
+//! batch's coming in to its leaving, which are also what `catena run` prints. A *run* is the median of a dozen
+//! stretches of 1.5 ms in which the machine was [calm]; every tenth run everything is built anew, so that the luck of
+//! where things lie in memory is among what the runs show.
+//!
+//! Traffic is of two kinds (Lemur, §5.2, footnote 6): few flows that live long, and 10,000 new flows a second; and a
+//! function whose cost grows with the flows has so many of them. A function is measured beside a [companion].
+
+pub mod across;
+pub mod bed;
+pub mod calm;
+pub mod chain;
+pub mod companion;
+pub mod figures;
+pub mod machine;
+pub mod overheads;
+
+use catena_dataplane::worker::pin_this_thread;
+use catena_functions::Descriptor;
+use catena_functions::workload::{LONG_LIVED, SHORT_LIVED, Told, Workload};
+use catena_plan::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
+
+use across::{Across, Far};
+use bed::{Bed, Traffic};
+use calm::{Calm, STRETCH};
+use chain::{Chain, Line};
+use companion::Companion;
+
+/// Runs after which everything is built anew, elsewhere in memory.
+const REBUILT: u32 = 10;
+/// Runs of an overhead, at most: there is no setting in which it could be worse.
+const OVERHEAD_RUNS: u32 = 30;
+/// New flows a second, where flows are short-lived.
+const NEW: u64 = 10_000;
+
+/// How to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Runs in each setting at each size.
+    pub runs: u32,
+    /// Sizes to measure instead of a function's own.
+    pub sizes: Vec<u64>,
+    /// Measure only each function's usual size, if it says one.
+    pub usual_only: bool,
+    /// The core.
+    pub core: usize,
+    /// Another core, from which packets come; none: that is not measured.
+    pub other: Option<usize>,
+    /// Whether other functions' state is beside a function's in the caches.
+    pub beside: bool,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The profile.
+    pub profile: Profile,
+    /// The part of all stretches that had to be taken although the machine was not calm, 0 to 1.
+    pub disturbed: f64,
+}
+
+/// A function in one setting at one size: what is measured next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its number, from 1; 1 are the overheads.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// The function, `None` for the overheads.
+    pub function: Option<&'static str>,
+    /// The size.
+    pub size: u64,
+    /// The setting.
+    pub setting: Setting,
+}
+
+struct Plan {
+    function: &'static str,
+    workload: &'static Workload,
+    size: u64,
+    setting: Setting,
+}
+
+/// Measure functions; those without a workload are left out. `tell` hears of every step before it begins.
+///
+/// # Errors
+/// When a core cannot be had, or a function's set-up loses packets.
+pub fn measure(
+    functions: &[&'static Descriptor],
+    options: &Options,
+    tell: &mut dyn FnMut(&Step),
+) -> Result<Measured, String> {
+    let machine = machine::this();
+    if !pin_this_thread(options.core) {
+        return Err(format!("cannot run on core {}; this process may use {}", options.core, machine.cores));
+    }
+    let plans: Vec<Plan> = functions
+        .iter()
+        .filter_map(|f| Some((f, f.workload?)))
+        .flat_map(|(f, workload)| {
+            settings(workload, options).into_iter().map(|(size, setting)| Plan {
+                function: f.name,
+                workload,
+                size,
+                setting,
+            })
+        })
+        .collect();
+    let of = plans.len() + 1;
+    let mut calm = Calm::new()?;
+    tell(&Step { number: 1, of, function: None, size: 0, setting: Setting::LongLived });
+    let overheads = overheads::measure(&mut calm, options.runs.min(OVERHEAD_RUNS), options.other)?;
+    let mut profile = Profile { version: VERSION, machine, overheads, functions: Default::default() };
+    let mut runs: Vec<(&Plan, Runs)> = Vec::new();
+    for (number, plan) in (2..).zip(&plans) {
+        let Plan { function, size, setting, .. } = *plan;
+        tell(&Step { number, of, function: Some(function), size, setting });
+        let samples = samples(plan, options, &mut calm).map_err(|error| format!("{function}: {error}"))?;
+        runs.push((plan, figures::runs(size as f64, setting, &samples)));
+    }
+    for plan in &plans {
+        if !profile.functions.contains_key(plan.function) {
+            let own = runs.iter().filter(|(of, _)| of.function == plan.function).map(|(_, runs)| runs.clone());
+            let unit = plan.workload.size.map_or("", |size| size.unit);
+            let server: Cycles = figures::cost(unit, own.collect());
+            profile.functions.insert(plan.function.to_owned(), Cost { server, smart_nic: None, source: None });
+        }
+    }
+    Ok(Measured { profile, disturbed: calm.missed() })
+}
+
+/// The sizes and settings that a function is measured in: across cores only at its usual size.
+fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting)> {
+    let (mut sizes, usual) = match workload.size {
+        None => (vec![0], 0),
+        Some(size) if options.usual_only => (vec![size.usual], size.usual),
+        Some(size) if options.sizes.is_empty() => (size.measured.to_vec(), size.usual),
+        Some(_) => (options.sizes.clone(), options.sizes.last().copied().unwrap_or(0)),
+    };
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut settings: Vec<(u64, Setting)> =
+        sizes.iter().flat_map(|&size| [(size, Setting::LongLived), (size, Setting::ShortLived)]).collect();
+    settings.extend(options.other.map(|_| (usual, Setting::AcrossCores)));
+    settings
+}
+
+/// The traffic of a setting.
+fn traffic(workload: &Workload, size: u64, setting: Setting) -> Traffic {
+    let new = (setting == Setting::ShortLived).then_some(NEW);
+    let flows = match (workload.size, setting) {
+        (Some(of), _) if of.told == Told::Traffic => size,
+        (_, Setting::ShortLived) => SHORT_LIVED,
+        _ => LONG_LIVED,
+    };
+    Traffic { flows, new }
+}
+
+fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, String> {
+    let traffic = traffic(plan.workload, plan.size, plan.setting);
+    let chain = Chain::of(&[(plan.workload.setup)(plan.size)]);
+    let mut samples = Vec::new();
+    for start in (0..options.runs).step_by(REBUILT as usize) {
+        let (seed, runs) = (u64::from(start / REBUILT) + 1, REBUILT.min(options.runs - start));
+        if let (Setting::AcrossCores, Some(other)) = (plan.setting, options.other) {
+            let companion = options.beside.then(|| Companion::of(traffic.flows));
+            let line = Line::new(&chain, seed, companion)?;
+            let mut across = Across::new(Far::Chain(line), traffic, other, seed)?;
+            for _ in 0..runs {
+                samples.extend(calm.run(|| Ok(across.stretch(STRETCH)?.functions))?);
+            }
+            across.end()?;
+        } else {
+            let mut bed = Bed::new(&chain, traffic, options.beside, seed)?;
+            bed.warm_up()?;
+            for _ in 0..runs {
+                samples.extend(calm.run(|| Ok(bed.stretch(STRETCH).functions))?);
+            }
+            bed.nothing_lost()?;
+        }
+    }
+    Ok(samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_functions::registry;
+
+    const OPTIONS: Options =
+        Options { runs: 2, sizes: Vec::new(), usual_only: false, core: 0, other: None, beside: true };
+
+    /// Every workload of the library sets up a chain that takes its traffic without a loss, at every size it names
+    /// but the largest, which take long.
+    #[test]
+    fn workloads_run_and_lose_nothing() {
+        for function in registry::FUNCTIONS {
+            let Some(workload) = function.workload else { continue };
+            let least = workload.size.and_then(|size| size.measured.first().copied()).unwrap_or(0);
+            let chain = Chain::of(&[(workload.setup)(least)]);
+            for setting in [Setting::LongLived, Setting::ShortLived] {
+                let traffic = traffic(workload, least, setting);
+                let mut bed = Bed::new(&chain, traffic, true, 1).unwrap_or_else(|e| panic!("{}: {e}", function.name));
+                bed.warm_up().unwrap_or_else(|e| panic!("{}: {e}", function.name));
+                let stretch = bed.stretch(STRETCH);
+                assert!(stretch.functions.len() == 1 && stretch.functions[0] > 0.0, "{}: {stretch:?}", function.name);
+                assert!(stretch.whole > 0.0);
+                bed.nothing_lost().unwrap_or_else(|e| panic!("{}: {e}", function.name));
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_in_order_and_usual_ones_among_them() {
+        for workload in registry::FUNCTIONS.iter().filter_map(|f| f.workload) {
+            let Some(size) = workload.size else { continue };
+            assert!(size.measured.is_sorted() && size.measured.contains(&size.usual), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn settings_are_those_of_the_paper() {
+        let acl = registry::find("ACL").and_then(|f| f.workload).unwrap();
+        let nat = registry::find("NAT").and_then(|f| f.workload).unwrap();
+        assert_eq!(traffic(acl, 1024, Setting::LongLived), Traffic { flows: 40, new: None });
+        assert_eq!(traffic(acl, 1024, Setting::ShortLived), Traffic { flows: 10_000, new: Some(10_000) });
+        assert_eq!(traffic(nat, 12_000, Setting::LongLived), Traffic { flows: 12_000, new: None });
+        let options = Options { sizes: vec![9, 3, 9], other: Some(1), ..OPTIONS };
+        let settings = settings(acl, &options);
+        assert_eq!(settings.len(), 5);
+        assert_eq!(settings[4], (9, Setting::AcrossCores));
+    }
+
+    #[test]
+    fn a_chain_of_functions_is_lowered_with_their_files() {
+        let setup = |name: &str| (registry::find(name).unwrap().workload.unwrap().setup)(10);
+        let chain = Chain::of(&[setup("ACL"), setup("ACL"), setup("NAT")]);
+        assert_eq!(chain.files.len(), 2);
+        let line = Line::new(&chain, 1, None).unwrap();
+        assert_eq!(line.functions.len(), 3);
+        assert!(
+            Line::new(&Chain { text: "chain c { in -> Acl() -> out }".into(), ..Chain::default() }, 1, None).is_err()
+        );
+    }
+}

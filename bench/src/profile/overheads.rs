@@ -1,0 +1,77 @@
+//! What the framework itself costs a packet, beside the functions.
+
+use std::sync::Arc;
+
+use catena_dataplane::graph::{Graph, NodeCounters};
+use catena_functions::workload::LONG_LIVED;
+use catena_plan::profile::Overheads;
+
+use super::across::{Across, Far, two_tasks};
+use super::bed::{Bed, Traffic};
+use super::calm::{Calm, STRETCH};
+use super::chain::{Chain, Line};
+use crate::record::median;
+
+/// Classes of the two chain files that are compared, powers of two.
+const CLASSES: [u32; 2] = [2, 16];
+const TRAFFIC: Traffic = Traffic { flows: LONG_LIVED, new: None };
+
+/// Measure the overheads, in cycles per packet, each as the median of so many runs; `other` is a second core.
+///
+/// # Errors
+/// What the system refuses.
+pub fn measure(calm: &mut Calm, runs: u32, other: Option<usize>) -> Result<Overheads, String> {
+    let visit = whole(calm, runs, || Bed::new(&Chain::of(&[]), TRAFFIC, false, 1))?;
+    let two = whole(calm, runs, || Bed::of(two_tasks(TRAFFIC, 1)?, Vec::new(), TRAFFIC, 1))?;
+    let few = classified(calm, runs, CLASSES[0])?;
+    let many = classified(calm, runs, CLASSES[1])?;
+    // Filters are tried in order, and the traffic is spread evenly: half of them are tried for a packet, and half of
+    // one more.
+    let tried = f64::from(CLASSES[1] - CLASSES[0]) / 2.0;
+    let spread = other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
+    Ok(Overheads { visit, spread, queue: (two - visit).max(0.0), classify: ((many - few) / tried).max(0.0) })
+}
+
+fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> Result<f64, String> {
+    let mut bed = bed()?;
+    bed.warm_up()?;
+    let whole = medians(calm, runs, || Ok(bed.stretch(STRETCH).whole))?;
+    bed.nothing_lost()?;
+    Ok(whole)
+}
+
+/// What finding the class costs, with so many classes.
+fn classified(calm: &mut Calm, runs: u32, classes: u32) -> Result<f64, String> {
+    let mut line = Line::new(&Chain::of_classes(classes), 1, None)?;
+    line.functions = branches(&line.graph);
+    let mut bed = Bed::of_line(line, TRAFFIC, 1)?;
+    bed.warm_up()?;
+    let found = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
+    bed.nothing_lost()?;
+    Ok(found)
+}
+
+fn branches(graph: &Graph) -> Vec<Arc<NodeCounters>> {
+    let nodes = graph.nodes();
+    nodes.iter().filter(|(_, node)| &*node.name == "classify").map(|(_, node)| node.counters.clone()).collect()
+}
+
+/// What it costs to spread packets over two cores: which one, and for the half that leaves the way there.
+fn spread(calm: &mut Calm, runs: u32, other: usize) -> Result<f64, String> {
+    let mut across = Across::new(Far::Looks, TRAFFIC, other, 1)?;
+    let spread = medians(calm, runs, || {
+        let handed = across.stretch(STRETCH)?;
+        Ok(handed.steer + handed.handover / 2.0)
+    })?;
+    across.end()?;
+    Ok(spread)
+}
+
+/// The median of runs of one figure.
+fn medians(calm: &mut Calm, runs: u32, mut stretch: impl FnMut() -> Result<f64, String>) -> Result<f64, String> {
+    let mut samples = Vec::new();
+    for _ in 0..runs {
+        samples.extend(calm.run(|| Ok(vec![stretch()?]))?);
+    }
+    Ok(median(&mut samples).0)
+}

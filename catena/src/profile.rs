@@ -1,0 +1,178 @@
+//! `catena profile`: what functions cost on this machine, as a table like Lemur's Table 4 and as `profile.json`.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use catena_bench::profile::machine::cores;
+use catena_bench::profile::{Measured, Options, Step, measure};
+use catena_functions::{Descriptor, registry};
+use catena_plan::profile::{Cycles, Profile, Setting};
+
+use crate::Failure;
+use crate::arguments::ProfileOptions;
+use crate::functions::find;
+use crate::table::{Table, thousands};
+
+const QUICK_RUNS: u32 = 3;
+/// The part of disturbed stretches from which on the user is told.
+const DISTURBED: f64 = 0.1;
+
+/// Measure functions, write the profile, print it.
+///
+/// # Errors
+/// When there is no such function, it cannot be measured, or the file cannot be read or written.
+pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
+    let chosen = chosen(&options.functions)?;
+    // Before minutes of measuring: what is there must be a profile, or it would be lost.
+    let before = read_if_there(&options.output)?;
+    let cores = cores() as usize;
+    let core = options.core.unwrap_or(cores.saturating_sub(1));
+    let how = Options {
+        runs: if options.quick { QUICK_RUNS } else { options.runs },
+        sizes: options.sizes.clone(),
+        usual_only: options.quick,
+        core,
+        other: (cores > 1).then(|| if core == 0 { 1 } else { core - 1 }),
+        beside: !options.alone,
+    };
+    let lines = std::io::stderr().is_terminal();
+    let Measured { mut profile, disturbed } = measure(&chosen, &how, &mut |step| tell(step, lines))?;
+    if lines {
+        eprint!("\r\x1b[K");
+    }
+    if disturbed > DISTURBED {
+        eprintln!(
+            "catena: for {:.0}% of the measuring the machine was busy with something else: expect figures too high",
+            disturbed * 100.0
+        );
+    }
+    let measured: Vec<&str> = chosen.iter().filter(|f| f.workload.is_some()).map(|f| f.name).collect();
+    let mut kept = Vec::new();
+    if let Some(before) = before.filter(|before| before.machine.processor == profile.machine.processor) {
+        kept = before.functions.keys().filter(|name| !profile.functions.contains_key(*name)).cloned().collect();
+        profile = profile.completed_by(&before);
+    }
+    let path = options.output.display();
+    let text = profile.to_text().map_err(|error| format!("{path}: {}", error.what))?;
+    std::fs::write(&options.output, &text).map_err(|error| format!("{path}: {error}"))?;
+    if options.json {
+        print!("{text}");
+    } else {
+        print!("{}", page(&profile, &measured));
+        println!(
+            "\nkept in {path}{}",
+            if kept.is_empty() { String::new() } else { format!(", where {} are from before", kept.join(", ")) }
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Return the functions named, or all that can be measured.
+fn chosen(names: &[String]) -> Result<Vec<&'static Descriptor>, Failure> {
+    if names.is_empty() {
+        return Ok(registry::FUNCTIONS.iter().copied().filter(|f| f.workload.is_some()).collect());
+    }
+    let mut chosen: Vec<&'static Descriptor> = Vec::new();
+    for name in names {
+        let function = find(name)?;
+        if function.workload.is_none() {
+            return Err(format!("{name} says nothing of how it is measured: its cost is that of what it runs").into());
+        }
+        if !chosen.iter().any(|f| f.name == function.name) {
+            chosen.push(function);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Read a profile, if the file is there.
+fn read_if_there(path: &Path) -> Result<Option<Profile>, Failure> {
+    let name = path.display();
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure(format!("{name}: {error}"))),
+        Ok(text) => match Profile::from_text(&text) {
+            Ok(profile) => Ok(Some(profile)),
+            Err(error) => Err(Failure(format!("{name}:{error}; it is not written over: say --output FILE"))),
+        },
+    }
+}
+
+fn tell(step: &Step, lines: bool) {
+    let what = match step.function {
+        None => "what the framework costs".to_owned(),
+        Some(name) if step.size == 0 => format!("{name}, {}", setting(step.setting)),
+        Some(name) => format!("{name}, size {}, {}", thousands(step.size), setting(step.setting)),
+    };
+    let line = format!("{} of {}: {what}", step.number, step.of);
+    if lines {
+        eprint!("\r\x1b[K{line}");
+    } else {
+        eprintln!("{line}");
+    }
+}
+
+/// Return a setting in words.
+fn setting(setting: Setting) -> &'static str {
+    match setting {
+        Setting::LongLived => "long-lived flows",
+        Setting::ShortLived => "short-lived flows",
+        Setting::AcrossCores => "from another core",
+        Setting::AcrossSockets => "from another socket",
+    }
+}
+
+/// Return the table of functions, the lines over their sizes, and the overheads.
+fn page(profile: &Profile, functions: &[&str]) -> String {
+    let heading = ["function", "size", "setting", "runs", "mean", "min", "median", "p95", "max", "max/mean"];
+    let mut table = Table::new(&heading, &[false, true, false, true, true, true, true, true, true, true]);
+    let measured = functions.iter().filter_map(|name| Some((*name, &profile.functions.get(*name)?.server)));
+    let measured: Vec<(&str, &Cycles)> = measured.collect();
+    for (name, cycles) in &measured {
+        for run in &cycles.runs {
+            let size =
+                if cycles.unit.is_empty() { String::new() } else { thousands(run.size as u64) + " " + &cycles.unit };
+            let figure = |cycles: f64| format!("{cycles:.1}");
+            table.row([
+                (*name).to_owned(),
+                size,
+                setting(run.setting).to_owned(),
+                run.count.to_string(),
+                figure(run.mean),
+                figure(run.min),
+                figure(run.median),
+                figure(run.p95),
+                figure(run.max),
+                format!("{:.3}", run.max / run.mean.max(f64::MIN_POSITIVE)),
+            ]);
+        }
+    }
+    let machine = &profile.machine;
+    let mut page =
+        format!("CPU cycles a packet on {}, {:.2} GHz\n\n{table}", machine.processor, machine.clock_hz / 1e9);
+    let mut table = Table::new(&["function", "cycles a packet", "off by", "worst run"], &[false, false, true, true]);
+    for (name, cycles) in &measured {
+        let line = match cycles.per_unit {
+            slope if slope > 0.0 => format!("{:.1} + {slope:.3e} x {}", cycles.base, cycles.unit),
+            _ => format!("{:.1}", cycles.base),
+        };
+        let percent = |part: f64| format!("{:.1}%", part * 100.0);
+        table.row([
+            (*name).to_owned(),
+            line,
+            percent(cycles.line_error),
+            format!("+{}", percent(cycles.worst_factor - 1.0)),
+        ]);
+    }
+    _ = write!(page, "\nas lines over the size, through the worse kind of flows:\n\n{table}");
+    let o = profile.overheads;
+    let spread = if o.spread > 0.0 { format!(", spread over two cores {:.0}", o.spread) } else { String::new() };
+    _ = writeln!(
+        page,
+        "\nthe framework: in and out {:.0}, a queue between tasks {:.0}, each class tried {:.1}{spread}",
+        o.visit, o.queue, o.classify
+    );
+    page
+}

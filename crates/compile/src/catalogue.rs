@@ -1,0 +1,127 @@
+//! The function library as planners see it: where each function can run, how it may be split, what its size is.
+
+use catena_functions::workload::Told;
+use catena_functions::{Affinity, Descriptor, registry};
+use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Platform, Traits};
+use catena_state::{Declaration, Object, Scope};
+
+/// Return what planners must know of every function of the library.
+#[must_use]
+pub fn catalogue() -> Catalogue {
+    Catalogue { functions: registry::FUNCTIONS.iter().map(|f| traits(f)).collect() }
+}
+
+fn traits(function: &Descriptor) -> Traits {
+    let affinity = affinity(function.affinity);
+    Traits {
+        name: function.name.to_owned(),
+        // A plan may use only what there is: no function of the library has an implementation for a switch or a
+        // network card, whatever the papers had for functions of the same name.
+        platforms: vec![Platform::Server],
+        affinity,
+        memory: memory(function.state, affinity),
+        tables: Vec::new(),
+        openflow: None,
+        size: function.workload.and_then(|workload| workload.size).map(|size| catalogue::Size {
+            unit: size.unit.to_owned(),
+            argument: match size.told {
+                Told::Argument(argument) => Some(argument.to_owned()),
+                Told::Traffic => None,
+            },
+            usual: size.usual as f64,
+        }),
+        source: None,
+    }
+}
+
+fn affinity(affinity: Affinity) -> catalogue::Affinity {
+    match affinity {
+        Affinity::None => catalogue::Affinity::Any,
+        Affinity::Single => catalogue::Affinity::Single,
+        Affinity::Scope(scope) => fields(scope).map_or(catalogue::Affinity::Single, catalogue::Affinity::Fields),
+    }
+}
+
+/// The header fields that key an object of this scope; `None` where no field does.
+fn fields(scope: Scope) -> Option<Fields> {
+    match scope {
+        Scope::Connection => Some(Fields::FIVE_TUPLE),
+        Scope::SourceEndpoint => Some(Fields::SOURCE.and(Fields::SOURCE_PORT).and(Fields::PROTOCOL)),
+        Scope::Source => Some(Fields::SOURCE),
+        Scope::Destination => Some(Fields::DESTINATION),
+        Scope::Configured | Scope::Global => None,
+    }
+}
+
+/// What a function with these state objects remembers, when packets are split over instances by `affinity`.
+///
+/// Entries of a map lie with the instance that their packets meet if the map's key has all fields of the affinity:
+/// then packets of one entry are of one group. Other objects are shared out whatever their scope, as every instance
+/// is built with its share of the work: a pool's things are divided, counters of all instances are added up, and an
+/// instance ranks the load that it has itself given out.
+fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
+    let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
+        (Object::Pool | Object::Counters | Object::Ranking, _) => true,
+        (Object::FlowMap, None) => false,
+        (Object::FlowMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
+    };
+    match state {
+        [] => Memory::None,
+        objects if objects.iter().all(apart) => Memory::PerGroup,
+        _ => Memory::Shared,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_state::Access;
+
+    #[test]
+    fn every_function_of_the_library_is_there() {
+        let catalogue = catalogue();
+        assert_eq!(catalogue.functions.len(), registry::FUNCTIONS.len());
+        for function in registry::FUNCTIONS {
+            let traits = catalogue.find(function.name).expect("every function has traits");
+            assert_eq!(traits.platforms, [Platform::Server], "there is no other implementation");
+            assert!(traits.tables.is_empty() && traits.openflow.is_none() && traits.source.is_none());
+            if let Some(argument) = traits.size.as_ref().and_then(|size| size.argument.as_ref()) {
+                assert!(function.params.iter().any(|p| p.name == argument), "{}: {argument}", function.name);
+            }
+        }
+    }
+
+    #[test]
+    fn known_functions_have_known_traits() {
+        let catalogue = catalogue();
+        let of = |name: &str| {
+            let traits = catalogue.find(name).expect("the library has it");
+            (traits.affinity, traits.memory)
+        };
+        let by = |fields| catalogue::Affinity::Fields(fields);
+        assert_eq!(of("ACL"), (catalogue::Affinity::Any, Memory::None));
+        assert_eq!(of("IPv4Fwd"), (catalogue::Affinity::Any, Memory::None));
+        assert_eq!(of("NAT"), (by(Fields::SOURCE), Memory::PerGroup));
+        assert_eq!(of("Limiter"), (by(Fields::SOURCE), Memory::PerGroup));
+        assert_eq!(of("LB"), (by(Fields::FIVE_TUPLE), Memory::PerGroup));
+        assert_eq!(of("Monitor"), (by(Fields::FIVE_TUPLE), Memory::PerGroup));
+        assert_eq!(catalogue.find("ACL").and_then(|f| f.size.clone()).map(|s| s.unit), Some("rules".to_owned()));
+    }
+
+    #[test]
+    fn memory_follows_from_the_keys() {
+        let object = |object, scope| Declaration { name: "x", summary: "x", object, scope, access: Access::ReadWrite };
+        let by_source = catalogue::Affinity::Fields(Fields::SOURCE);
+        let by_connection = catalogue::Affinity::Fields(Fields::FIVE_TUPLE);
+        let map = |scope| [object(Object::FlowMap, scope)];
+        assert_eq!(memory(&[], by_source), Memory::None);
+        assert_eq!(memory(&map(Scope::Connection), by_source), Memory::PerGroup);
+        assert_eq!(memory(&map(Scope::Source), by_source), Memory::PerGroup);
+        // Two connections of a source may meet different instances: its entry is then in both.
+        assert_eq!(memory(&map(Scope::Source), by_connection), Memory::Shared);
+        assert_eq!(memory(&map(Scope::Destination), by_source), Memory::Shared);
+        assert_eq!(memory(&map(Scope::Global), by_source), Memory::Shared);
+        assert_eq!(memory(&map(Scope::Source), catalogue::Affinity::Any), Memory::Shared);
+        assert_eq!(memory(&[object(Object::Pool, Scope::Global)], by_source), Memory::PerGroup);
+    }
+}

@@ -1,0 +1,178 @@
+//! A profile as text: what stands in `profile.json`, and what can be wrong with it.
+
+use serde::Deserialize;
+
+use super::{Cycles, Profile, VERSION};
+
+/// Why a text is no profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what to do about it.
+    pub what: String,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// What is read first: the rest of another version may look like anything.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+impl Profile {
+    /// Read what stands in a `profile.json`.
+    ///
+    /// # Errors
+    /// That it is of another version, no JSON, lacks something, or holds a figure that is no cost, with the line.
+    pub fn from_text(text: &str) -> Result<Profile, Unreadable> {
+        let broken = |error: serde_json::Error| {
+            // serde_json says the place at the end of its message too.
+            let message = error.to_string();
+            let what = message.rsplit_once(" at line ").map_or(&*message, |(what, _)| what);
+            let what = format!("{what}; `catena profile` writes such files");
+            Unreadable { line: error.line().max(1), what }
+        };
+        let Version { version } = serde_json::from_str(text).map_err(broken)?;
+        if version != VERSION {
+            return Err(Unreadable {
+                line: line_of(text, "\"version\""),
+                what: format!(
+                    "version {version} of the format, expected {VERSION}; measure anew with `catena profile`"
+                ),
+            });
+        }
+        let profile: Profile = serde_json::from_str(text).map_err(broken)?;
+        profile.check(text)?;
+        Ok(profile)
+    }
+
+    /// Return the text of a `profile.json`.
+    ///
+    /// # Errors
+    /// A figure that JSON cannot say: one that is not finite.
+    pub fn to_text(&self) -> Result<String, Unreadable> {
+        self.check("")?;
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|error| Unreadable { line: 1, what: error.to_string() })
+    }
+
+    /// A cost is a number of at least 0 at every size of at least 0, and its worst run at least its mean.
+    fn check(&self, text: &str) -> Result<(), Unreadable> {
+        let cost = |number: f64| number.is_finite() && number >= 0.0;
+        let wrong = |line: usize, what: String| Err(Unreadable { line, what });
+        let o = &self.overheads;
+        for (name, figure) in [("visit", o.visit), ("spread", o.spread), ("queue", o.queue), ("classify", o.classify)] {
+            if !cost(figure) {
+                let line = line_of(text, &format!("\"{name}\""));
+                return wrong(line, format!("overheads: {name} is {figure}, expected cycles of at least 0"));
+            }
+        }
+        for (name, function) in &self.functions {
+            for cycles in [Some(&function.server), function.smart_nic.as_ref()].into_iter().flatten() {
+                if let Err(what) = sound(cycles) {
+                    return wrong(line_of(text, &format!("\"{name}\"")), format!("{name}: {what}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sound(cycles: &Cycles) -> Result<(), String> {
+    let Cycles { base, per_unit, worst_factor, .. } = *cycles;
+    // A line may begin below 0, if it is above at the sizes that were measured.
+    if !base.is_finite() || !per_unit.is_finite() || !cycles.line_error.is_finite() {
+        return Err("base, per_unit and line_error are numbers".to_owned());
+    }
+    if !worst_factor.is_finite() || worst_factor < 1.0 {
+        return Err(format!("worst_factor is {worst_factor}, expected at least 1"));
+    }
+    let least = cycles.runs.iter().map(|run| run.size).reduce(f64::min).unwrap_or(0.0);
+    if cycles.mean(least) < 0.0 || per_unit < 0.0 {
+        return Err(format!("costs {base} + {per_unit} x size: less than nothing, or less the larger it is"));
+    }
+    Ok(())
+}
+
+/// Return the first line with `word`, from 1; 1 if there is none.
+fn line_of(text: &str, word: &str) -> usize {
+    1 + text.lines().position(|line| line.contains(word)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Cost, Machine, Overheads, Runs, Setting};
+    use proptest::prelude::*;
+
+    fn profile(base: f64, per_unit: f64, worst_factor: f64) -> Profile {
+        let run = Runs {
+            size: 10.0,
+            setting: Setting::ShortLived,
+            count: 3,
+            mean: base,
+            min: base,
+            median: base,
+            p95: base,
+            max: base,
+        };
+        let server = Cycles { unit: "rules".into(), base, per_unit, line_error: 0.01, worst_factor, runs: vec![run] };
+        Profile {
+            version: VERSION,
+            machine: Machine { processor: "x".into(), clock_hz: 2e9, cores: 2, date: "2026-01-01T00:00:00Z".into() },
+            overheads: Overheads { visit: 30.0, spread: 50.0, queue: 9.0, classify: 3.0 },
+            functions: [("ACL".to_owned(), Cost { server, smart_nic: None, source: None })].into(),
+        }
+    }
+
+    proptest! {
+        /// What is written is read again; sixteenths, as a decimal's last bit may differ.
+        #[test]
+        fn profiles_come_back(base in 0..1_000_000u32, per_unit in 0..1_000u32, worst in 16..48u32) {
+            let sixteenths = |n: u32| f64::from(n) / 16.0;
+            let profile = profile(sixteenths(base), sixteenths(per_unit), sixteenths(worst));
+            prop_assert_eq!(Profile::from_text(&profile.to_text().unwrap()).unwrap(), profile);
+        }
+
+        /// No text panics.
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,200}", at in 0..700usize) {
+            let _ = Profile::from_text(&text);
+            let whole = profile(1.0, 2.0, 1.0).to_text().unwrap();
+            let cut: String = whole.chars().take(at).collect();
+            let error = Profile::from_text(&cut).map(drop);
+            prop_assert!(error.is_err() || at >= whole.trim_end().chars().count());
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_whatever_else_it_holds() {
+        let error = Profile::from_text("{\n  \"functions\": [],\n  \"version\": 7\n}\n").unwrap_err();
+        assert_eq!(error.line, 3);
+        assert!(error.what.contains("version 7") && error.what.contains("catena profile"), "{error}");
+    }
+
+    #[test]
+    fn broken_text_is_said_with_its_line() {
+        let text = profile(1.0, 2.0, 1.5).to_text().unwrap();
+        let error = Profile::from_text("{\n  \"version\": 1,\n  oops\n}\n").unwrap_err();
+        assert_eq!(error.line, 3, "{error}");
+        assert!(!error.what.contains("at line"), "{error}");
+        assert!(Profile::from_text("").unwrap_err().line == 1);
+        let lacking = Profile::from_text(&text.replace("\"visit\"", "\"visits\"")).unwrap_err();
+        assert!(lacking.what.contains("`visit`"), "{lacking}");
+        let low = Profile::from_text(&text.replace("\"worst_factor\": 1.5", "\"worst_factor\": 0.5")).unwrap_err();
+        assert!(low.what.contains("ACL") && low.what.contains("0.5") && low.line > 1, "{low}");
+        let negative = Profile::from_text(&text.replace("\"queue\": 9.0", "\"queue\": -9.0")).unwrap_err();
+        assert!(negative.what.contains("queue is -9"), "{negative}");
+        assert!(profile(f64::NAN, 0.0, 1.0).to_text().is_err());
+    }
+}
