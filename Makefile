@@ -24,7 +24,7 @@ install = $(if $(strip $(call missing,$(1))),\
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(call missing,$(1)) >/dev/null,\
 	true)
 
-.PHONY: run build test lint bench docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint bench bench-lemur docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -54,6 +54,10 @@ bench: build
 	-@$(call install,$(BENCH_NEEDS))
 	$(TARGET)/release/bench-dataplane
 	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
+
+# Lemur's experiments with Catena's planners: bench/results/lemur.jsonl.
+bench-lemur: needs
+	$(CARGO) run --release --quiet -p catena-bench --bin bench-lemur
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs:
