@@ -13,6 +13,7 @@ use super::lifting::Conflict;
 use super::options::{Choice, Options};
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::symmetry::{Swap, images};
+use crate::placement::Site;
 use crate::problem::{ChainId, Problem};
 
 /// Slack in constraints that say "as good as before", in units of rate.
@@ -25,7 +26,7 @@ pub struct Cut {
     pub choices: Vec<(ChainId, Vec<usize>)>,
 }
 
-/// What the solver is asked to maximise (or, for `Shortage`, to minimise).
+/// What the solver is asked to maximise (or, for `Occupied` and `Shortage`, to minimise).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     /// Any solution will do.
@@ -40,6 +41,14 @@ pub enum Goal {
         divisors: Vec<f64>,
         /// The best sums of the least one, the least two, and so on.
         floors: Vec<f64>,
+    },
+    /// What the chains occupy, among solutions whose sum of marginal rates by these factors is at least `floor`:
+    /// a core or a visit a packet counts 1, a node on the switch a hundredth.
+    Occupied {
+        /// By chain.
+        factors: Vec<f64>,
+        /// The least sum.
+        floor: f64,
     },
     /// What is missing of these resources, in cores, units of rate, or thousands of millions of cycles.
     Shortage(Vec<usize>),
@@ -70,7 +79,7 @@ pub struct Found {
 /// How solving ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Solved {
-    /// With the best solution there is.
+    /// With a solution as good as was asked for.
     Best(Found),
     /// Out of time, with a solution.
     Some(Found),
@@ -114,9 +123,9 @@ impl<'a> Master<'a> {
         self.cuts.push(cut);
     }
 
-    /// Solve for `goal` in at most `time`.
+    /// Solve for `goal` in at most `time`; a solution within `gap` of the best one, relative, is good enough.
     #[must_use]
-    pub fn solve(&self, goal: &Goal, time: Duration) -> Solved {
+    pub fn solve(&self, goal: &Goal, gap: f64, time: Duration) -> Solved {
         if self.chains.iter().any(|&c| self.options[c].choices.is_empty()) {
             return Solved::Infeasible;
         }
@@ -131,9 +140,14 @@ impl<'a> Master<'a> {
         if let Goal::Least { divisors, floors } = goal {
             self.least_rows(&mut lp, &columns, divisors, floors);
         }
-        let sense = if matches!(goal, Goal::Shortage(_)) { Sense::Minimise } else { Sense::Maximise };
+        if let Goal::Occupied { factors, floor } = goal {
+            let marginals = columns.iter().flat_map(|(c, _, m)| m.iter().map(|m| (m.col, factors[*c])));
+            lp.add_row((floor - AS_BEFORE * floor.abs())..=f64::INFINITY, marginals.collect::<Vec<_>>());
+        }
+        let sense =
+            if matches!(goal, Goal::Shortage(_) | Goal::Occupied { .. }) { Sense::Minimise } else { Sense::Maximise };
         let Ok(mut model) = lp.try_optimise(sense) else { return Solved::Nothing(f64::INFINITY) };
-        configure(&mut model, time);
+        configure(&mut model, gap, time);
         let Ok(solved) = model.try_solve() else { return Solved::Nothing(f64::INFINITY) };
         let best = match solved.status() {
             HighsModelStatus::Infeasible => return Solved::Infeasible,
@@ -169,8 +183,12 @@ impl<'a> Master<'a> {
                 _ => 0.0,
             };
             let low = self.problem.chains[chain].t_min_bps / UNIT;
-            let chosen: Vec<Col> =
-                self.options[chain].choices.iter().map(|_| lp.add_integer_column(0.0, 0..=1)).collect();
+            let cost = |choice: &Choice| match goal {
+                Goal::Occupied { .. } => self.occupied(choice),
+                _ => 0.0,
+            };
+            let choices = self.options[chain].choices.iter();
+            let chosen: Vec<Col> = choices.map(|choice| lp.add_integer_column(cost(choice), 0..=1)).collect();
             lp.add_row(1..=1, chosen.iter().map(|&col| (col, 1.0)));
             let mut marginals: Vec<Marginal<'a>> = Vec::new();
             for (id, choice) in self.options[chain].choices.iter().enumerate() {
@@ -193,6 +211,14 @@ impl<'a> Master<'a> {
             columns.push((chain, chosen, marginals));
         }
         columns
+    }
+
+    fn occupied(&self, choice: &Choice) -> f64 {
+        let visits = choice.per_rate.iter().enumerate().filter(|(resource, _)| {
+            matches!(self.resources.kind(*resource), Resource::Nic(..) | Resource::SmartLink(_))
+        });
+        let on_switch = choice.sites.iter().filter(|site| **site == Site::Switch).count();
+        choice.fixed.iter().sum::<f64>() + visits.map(|(_, v)| v).sum::<f64>() + on_switch as f64 / 100.0
     }
 
     fn resource_rows(
@@ -281,12 +307,12 @@ struct Marginal<'a> {
     choices: Vec<usize>,
 }
 
-fn configure(model: &mut Model, time: Duration) {
+fn configure(model: &mut Model, gap: f64, time: Duration) {
     // Options that a solver lacks would only make it slower or less exact: their errors are not errors.
     // One thread: the same answer every time.
     let _ = model.try_set_option("threads", 1);
     let _ = model.try_set_option("time_limit", time.as_secs_f64().max(0.001));
-    let _ = model.try_set_option("mip_rel_gap", 1e-9);
+    let _ = model.try_set_option("mip_rel_gap", gap);
     let _ = model.try_set_option("mip_abs_gap", 1e-9);
     let _ = model.try_set_option("mip_feasibility_tolerance", 1e-9);
     let _ = model.try_set_option("primal_feasibility_tolerance", 1e-9);

@@ -18,7 +18,7 @@ pub mod symmetry;
 #[cfg(test)]
 mod exhaustive;
 #[cfg(test)]
-mod instances;
+pub(super) mod instances;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +35,11 @@ use symmetry::{Swap, server_classes, swaps};
 use crate::placement::{Outcome, Placement};
 use crate::problem::{Objective, Problem};
 use crate::switch::Feasible;
+
+/// How near to the best a solution must be in the end, relative.
+const EXACT: f64 = 1e-9;
+/// How near it must be while it is only asked whether it fits the switch.
+const ROUGH: f64 = 0.03;
 
 /// How far the planner may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -191,9 +196,20 @@ impl<'a> Search<'a> {
         let mut master = Master::new(self.problem, self.resources, &self.options);
         let weights = || self.problem.chains.iter().map(|c| c.weight).collect::<Vec<f64>>();
         match self.problem.objective {
-            Objective::Marginal => self.fitting(&mut master, &Goal::Sum(vec![1.0; self.options.len()]), effort),
-            Objective::Weighted => self.fitting(&mut master, &Goal::Sum(weights()), effort),
+            Objective::Marginal => self.most(&mut master, vec![1.0; self.options.len()], effort),
+            Objective::Weighted => self.most(&mut master, weights(), effort),
             Objective::Fair => self.fairest(&mut master, weights(), effort),
+        }
+    }
+
+    /// The largest sum; of solutions with that sum the one that occupies the least, if there is time.
+    fn most(&self, master: &mut Master<'_>, factors: Vec<f64>, effort: &mut Effort) -> End {
+        let best = self.fitting(master, &Goal::Sum(factors.clone()), effort);
+        let End::Best { found, proven: true, bound } = best else { return best };
+        let goal = Goal::Occupied { factors, floor: found.value };
+        match self.fitting(master, &goal, effort) {
+            End::Best { found, .. } => End::Best { found, proven: true, bound },
+            _ => End::Best { found, proven: true, bound },
         }
     }
 
@@ -233,20 +249,23 @@ impl<'a> Search<'a> {
     fn fitting(&self, master: &mut Master<'_>, goal: &Goal, effort: &mut Effort) -> End {
         let mut certain = true;
         let mut bound = None;
+        let mut fit: Option<Found> = None;
+        let mut gap = EXACT;
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return End::Time { bound };
-            }
             effort.solves += 1;
-            let (found, best) = match master.solve(goal, left) {
+            let solved = if left.is_zero() { Solved::Nothing(f64::NAN) } else { master.solve(goal, gap, left) };
+            let (found, in_time) = match solved {
                 Solved::Best(found) => (found, true),
                 Solved::Some(found) => (found, false),
                 Solved::Nothing(value) => {
                     if certain && value.is_finite() {
                         bound = Some(value);
                     }
-                    return End::Time { bound };
+                    return match fit {
+                        Some(found) => End::Best { found, proven: false, bound },
+                        None => End::Time { bound },
+                    };
                 }
                 Solved::Infeasible => return End::Infeasible { proven: certain },
             };
@@ -254,11 +273,20 @@ impl<'a> Search<'a> {
                 bound = Some(found.bound);
             }
             match self.conflict(&found) {
-                None => return End::Best { found, proven: best && certain, bound },
+                None if gap == EXACT || !in_time => {
+                    return End::Best { found, proven: in_time && certain, bound };
+                }
+                // Good enough to fall back on; now for the best.
+                None => {
+                    fit = Some(found);
+                    gap = EXACT;
+                }
                 Some(conflict) => {
                     certain &= conflict.proven;
                     effort.cuts += 1;
                     master.forbid(&conflict, &self.swaps);
+                    // While solutions do not fit, proving that they are the best is a waste.
+                    gap = if fit.is_none() { ROUGH } else { EXACT };
                 }
             }
         }

@@ -74,9 +74,9 @@ impl Options {
             options.least_ns = options.least_ns.min(layout.latency_ns);
             if layout.latency_ns <= chain.d_max_ns * (1.0 + ROUNDING) {
                 options.in_time += 1;
-                let pattern = Pattern { problem, resources, chain, sites, layout: &layout };
+                let pattern = Pattern { problem, resources, chain, layout: &layout };
                 let same = by_switch.entry(sites.iter().map(|s| *s == Site::Switch).collect()).or_default();
-                pattern.choices(&mut |choice| keep(same, choice));
+                pattern.segments(&mut |segment| pattern.staircase(sites, &segment, &mut |choice| keep(same, choice)));
             }
         });
         // Fewer nodes on the switch first: what covers comes before what it covers.
@@ -141,17 +141,32 @@ pub fn share_for(problem: &Problem, chain: &Chain, group: &Group, rate: f64) -> 
     group.replicable.then(|| rate / (carried(problem, chain, group, 2.0) / 2.0))
 }
 
-/// A pattern whose choices are wanted.
-struct Pattern<'a> {
-    problem: &'a Problem,
-    resources: &'a Resources,
-    chain: &'a Chain,
-    sites: &'a [Site],
-    layout: &'a Layout,
+/// A pattern of a chain, laid out.
+pub struct Pattern<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// What there is.
+    pub resources: &'a Resources,
+    /// The chain.
+    pub chain: &'a Chain,
+    /// What its sites mean.
+    pub layout: &'a Layout,
+}
+
+/// Rates of a pattern between which everything but whole cores is used in proportion to the rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// The ordinary card of each subgroup.
+    pub nics: Vec<usize>,
+    /// What a [`UNIT`] of rate takes of each resource.
+    pub per_rate: Vec<f64>,
+    /// The most that can be carried, whole cores aside.
+    pub top: f64,
 }
 
 impl Pattern<'_> {
-    fn choices(&self, emit: &mut impl FnMut(Choice)) {
+    /// The segments, for all choices of cards that differ in what links carry.
+    pub fn segments(&self, emit: &mut impl FnMut(Segment)) {
         let mut seen: Vec<Vec<f64>> = Vec::new();
         let mut nics = vec![0; self.layout.groups.len()];
         let cards = |group: &Group| match group.smart_nic {
@@ -194,8 +209,8 @@ impl Pattern<'_> {
         load
     }
 
-    fn with_links(&self, nics: &[usize], links: &[f64], emit: &mut impl FnMut(Choice)) {
-        let low = self.chain.t_min_bps / UNIT;
+    fn with_links(&self, nics: &[usize], links: &[f64], emit: &mut impl FnMut(Segment)) {
+        let low = self.low();
         let mut top = limit(self.chain);
         for (load, capacity) in links.iter().zip(&self.resources.capacity) {
             if *load > 0.0 {
@@ -206,64 +221,77 @@ impl Pattern<'_> {
         // go there, spreading adds to it. Each such corner divides the rates.
         let mut corners = Vec::new();
         for group in &self.layout.groups {
-            let one = carried(self.problem, self.chain, group, 1.0);
+            let one = self.carried(group, 1.0);
             if !group.replicable {
                 top = top.min(one);
             } else if self.shared(group) && group.spread > 0.0 {
                 corners.push(one);
             }
         }
-        if top < low * (1.0 - ROUNDING) {
-            return;
-        }
         corners.retain(|&corner| corner < top && corner >= low * (1.0 - ROUNDING));
         corners.push(top);
         corners.sort_by(f64::total_cmp);
         corners.dedup();
         for corner in corners {
-            self.up_to(corner.max(low), nics, links, emit);
+            let per_rate = self.with_shared_cores(links, corner);
+            let server_tops = (0..self.problem.servers.len()).filter(|&server| per_rate[server] > 0.0);
+            let top = server_tops.map(|s| self.resources.capacity[s] / per_rate[s]).fold(corner, f64::min);
+            if top >= low * (1.0 - ROUNDING) {
+                emit(Segment { nics: nics.to_vec(), per_rate, top: top.max(low) });
+            }
         }
+    }
+
+    /// `links` and what each subgroup on shared cores takes of them at rates up to `top`.
+    fn with_shared_cores(&self, links: &[f64], top: f64) -> Vec<f64> {
+        let mut per_rate = links.to_vec();
+        for group in self.layout.groups.iter().filter(|g| self.shared(g)) {
+            let spread = top > self.carried(group, 1.0) * (1.0 + ROUNDING);
+            let cost = if spread { group.cost + group.spread } else { group.cost };
+            let clock = self.problem.servers[group.server].clock_hz;
+            per_rate[group.server] += cost * UNIT / (self.chain.packet_bits() * clock);
+        }
+        per_rate
+    }
+
+    /// The promised rate, in [`UNIT`]s.
+    fn low(&self) -> f64 {
+        self.chain.t_min_bps / UNIT
     }
 
     fn shared(&self, group: &Group) -> bool {
         self.problem.servers[group.server].shared
     }
 
-    /// The staircase up to `top`, where each subgroup on shared cores takes what it takes per packet there.
-    fn up_to(&self, mut top: f64, nics: &[usize], links: &[f64], emit: &mut impl FnMut(Choice)) {
-        let low = self.chain.t_min_bps / UNIT;
-        let mut per_rate = links.to_vec();
-        for group in self.layout.groups.iter().filter(|g| self.shared(g)) {
-            let spread = top > carried(self.problem, self.chain, group, 1.0) * (1.0 + ROUNDING);
-            let cost = if spread { group.cost + group.spread } else { group.cost };
-            let clock = self.problem.servers[group.server].clock_hz;
-            per_rate[group.server] += cost * UNIT / (self.chain.packet_bits() * clock);
-        }
-        for server in 0..self.problem.servers.len() {
-            if per_rate[server] > 0.0 {
-                top = top.min(self.resources.capacity[server] / per_rate[server]);
-            }
-        }
-        if top < low * (1.0 - ROUNDING) {
-            return;
-        }
-        let top = top.max(low);
-        let dedicated: Vec<&Group> = self.layout.groups.iter().filter(|g| !self.shared(g)).collect();
-        let mut rate = low;
+    /// [`UNIT`]s of rate that `cores` cores of `group` carry.
+    #[must_use]
+    pub fn carried(&self, group: &Group, cores: f64) -> f64 {
+        carried(self.problem, self.chain, group, cores)
+    }
+
+    /// The subgroups with whole cores, by the layout's order.
+    pub fn dedicated(&self) -> impl Iterator<Item = &Group> {
+        self.layout.groups.iter().filter(|g| !self.shared(g))
+    }
+
+    /// The choices of a segment: more and more whole cores, as long as they make the chain faster.
+    fn staircase(&self, sites: &[Site], segment: &Segment, emit: &mut impl FnMut(Choice)) {
+        let mut rate = self.low();
         loop {
             let mut fixed = vec![0.0; self.resources.len()];
-            let mut cap = top;
-            for group in &dedicated {
+            let mut cap = segment.top;
+            for group in self.dedicated() {
                 let Some(cores) = cores_for(self.problem, self.chain, group, rate) else { return };
                 fixed[group.server] += f64::from(cores);
-                cap = cap.min(carried(self.problem, self.chain, group, f64::from(cores)));
+                cap = cap.min(self.carried(group, f64::from(cores)));
             }
             if (0..self.problem.servers.len()).any(|s| fixed[s] > self.resources.capacity[s]) {
                 return;
             }
             let cap = cap.max(rate);
-            emit(Choice { sites: self.sites.to_vec(), nics: nics.to_vec(), cap, fixed, per_rate: per_rate.clone() });
-            if cap >= top * (1.0 - ROUNDING) {
+            let (nics, per_rate) = (segment.nics.clone(), segment.per_rate.clone());
+            emit(Choice { sites: sites.to_vec(), nics, cap, fixed, per_rate });
+            if cap >= segment.top * (1.0 - ROUNDING) {
                 return;
             }
             rate = cap * (1.0 + 4.0 * ROUNDING);

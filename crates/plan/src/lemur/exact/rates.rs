@@ -4,7 +4,7 @@
 use highs::{HighsModelStatus, RowProblem, Sense};
 
 use super::options::{Choice, cores_for, share_for};
-use super::resources::{Resources, UNIT};
+use super::resources::{ROUNDING, Resources, UNIT};
 use crate::estimate::{Layout, link};
 use crate::placement::{Placement, Subgroup};
 use crate::problem::{Objective, Problem};
@@ -54,6 +54,19 @@ impl Settled<'_> {
         }
         spare.iter_mut().for_each(|s| *s = s.max(0.0));
         spare
+    }
+
+    /// Whether all promises can be kept together.
+    #[must_use]
+    pub fn keeps_promises(&self) -> bool {
+        let mut taken = vec![0.0; self.resources.len()];
+        for (chain, choice) in self.choices.iter().enumerate() {
+            for (resource, taken) in taken.iter_mut().enumerate() {
+                *taken += choice.fixed[resource] + choice.per_rate[resource] * self.low(chain);
+            }
+        }
+        let fast = self.choices.iter().enumerate().all(|(id, c)| c.cap >= self.low(id) * (1.0 - ROUNDING));
+        fast && taken.iter().zip(&self.resources.capacity).all(|(t, there)| *t <= there * (1.0 + ROUNDING))
     }
 
     /// The best rates, bits per second. The choices must be able to keep all promises together.

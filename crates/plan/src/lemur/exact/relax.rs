@@ -39,7 +39,7 @@ pub struct Obstacles {
     pub links: Option<Vec<(ServerId, Link, f64)>>,
     /// Cycles per second more, by SmartNIC, that would do: the fewest in total.
     pub smart_nics: Option<Vec<(usize, f64)>>,
-    /// Stages more of the switch that would do.
+    /// Stages more of the switch that would do, as far as the built-in packer can tell.
     pub stages: Option<u32>,
     /// Whether the time allowed was enough for all of this.
     pub complete: bool,
@@ -180,11 +180,13 @@ impl Asker<'_> {
                 _ => return false,
             }
             let resources = Resources::of(&taller);
-            let search = Search::new(&taller, &resources, self.switch, self.settings, self.deadline);
+            let packer = crate::switch::for_problem(&taller);
+            let search = Search::new(&taller, &resources, packer.as_ref(), self.settings, self.deadline);
             let mut master = Master::new(&taller, &resources, &search.options);
             matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Best { .. })
         };
-        if !fits(MOST_STAGES) {
+        // Another judge than the packer may have found that nothing fits: then stages are not the question.
+        if fits(0) || !fits(MOST_STAGES) {
             return None;
         }
         // What fits in some stages fits in more.
