@@ -35,7 +35,7 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint bench bench-e2 docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint bench bench-e2 bench-lemur docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -70,6 +70,10 @@ bench: build
 # E2's planning: Lan's dissertation, §3.6.2.
 bench-e2: needs
 	$(CARGO) run --release --quiet -p catena-bench --bin bench-e2
+
+# Lemur's experiments, planned: Lemur, §5.
+bench-lemur: needs
+	$(CARGO) run --release --quiet -p catena-bench --bin bench-lemur
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs: needs

@@ -100,6 +100,6 @@ pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Ou
             let start = baselines::lemur(problem, switch);
             exact::plan(problem, switch, start.placement(), &exact::Settings::default()).outcome
         }
-        Strategy::Brute => Outcome::Infeasible { proven: false, why: "brute force is not here yet".into() },
+        Strategy::Brute => brute::plan(problem, switch, &mut |_| true).0,
     }
 }
