@@ -26,6 +26,8 @@ pub enum Command {
     Show(ShowOptions),
     /// List the functions of the library, or show one's manual page
     Functions(FunctionsOptions),
+    /// Decide where every function runs, on how many cores, and say why
+    Plan(PlanOptions),
     /// Write the folder of a new function: code, manual, tests and benchmark, ready to build
     New(NewOptions),
     /// Draw tables and plots from benchmark results
@@ -176,6 +178,102 @@ pub struct FunctionsOptions {
     /// With --book: write nothing; fail if the pages there are not those that would be written
     #[arg(long, requires = "book")]
     pub check: bool,
+}
+
+/// Who decides a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum StrategyName {
+    /// The best plan there is, with proof, by a mixed-integer program
+    Exact,
+    /// Lemur's heuristic: few bounces, spare cores where they carry most
+    Lemur,
+    /// As much as possible on the switch
+    Hw,
+    /// As much as possible on the servers
+    Sw,
+    /// The fewest ways between switch and servers
+    MinBounce,
+    /// As much as possible on the switch, then spare cores chain by chain
+    Greedy,
+    /// Lemur's heuristic without knowing what functions cost
+    NoProfiling,
+    /// Lemur's heuristic with one core for each group of functions
+    NoCores,
+    /// Every placement tried
+    Brute,
+    /// E2's steps: instances, each on a core of its own, with the least traffic between servers
+    E2,
+}
+
+impl StrategyName {
+    /// What it is called in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            StrategyName::Exact => "exact",
+            StrategyName::Lemur => "lemur",
+            StrategyName::Hw => "hw",
+            StrategyName::Sw => "sw",
+            StrategyName::MinBounce => "min-bounce",
+            StrategyName::Greedy => "greedy",
+            StrategyName::NoProfiling => "no-profiling",
+            StrategyName::NoCores => "no-cores",
+            StrategyName::Brute => "brute",
+            StrategyName::E2 => "e2",
+        }
+    }
+}
+
+/// What a plan makes as large as possible once all promises are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ObjectiveName {
+    /// What all chains carry beyond their promises
+    Marginal,
+    /// The same, each chain weighted by the `share` relations of the chain files
+    Weighted,
+    /// What the chain that gets least beyond its promise gets, relative to its weight
+    Fair,
+}
+
+/// Options of `plan`.
+#[derive(Args, Debug)]
+pub struct PlanOptions {
+    /// The chain files; their chains are planned together
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The rack: servers, network cards, switch
+    #[arg(long, value_name = "RACK.toml")]
+    pub rack: PathBuf,
+    /// What functions cost, as `catena profile` measured it; what it lacks is taken from papers, and marked
+    #[arg(long, value_name = "PROFILE.json")]
+    pub profile: Option<PathBuf>,
+    /// Who decides
+    #[arg(long, value_enum, default_value = "exact")]
+    pub strategy: StrategyName,
+    /// What is made as large as possible once all promises are kept
+    #[arg(long, value_enum, default_value = "marginal")]
+    pub objective: ObjectiveName,
+    /// Replicate only what Lemur does: no branches and merges, nothing that keeps state
+    #[arg(long)]
+    pub paper_replication: bool,
+    /// Put all strategies side by side
+    #[arg(long, conflicts_with = "strategy")]
+    pub compare: bool,
+    /// Plan as if: cores=8, stages=20, nic=100Gbps, servers=2, chain3.t_min=5Gbps, … (may be repeated)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub what_if: Vec<String>,
+    /// How long the exact planner may look for proof
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    pub time_limit: std::time::Duration,
+    /// Draw the rack with the chains on it; with --compare the best plan's
+    #[arg(long, value_name = "FILE.svg")]
+    pub draw: Option<PathBuf>,
+    /// Print the whole plan as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the whole plan as JSON, for `catena run --plan`; with --compare the best one
+    #[arg(long, short, value_name = "PLAN.json")]
+    pub output: Option<PathBuf>,
 }
 
 /// Options of `new`.

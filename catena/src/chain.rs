@@ -96,7 +96,11 @@ fn size(graph: &PolicyGraph) -> String {
     format!("{chains}, {}, {classes}", count(functions, "function"))
 }
 
-fn read(path: &Path) -> Result<(String, String), Failure> {
+/// Read a file; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
     let mut source = String::new();
     if path == Path::new("-") {
@@ -107,18 +111,21 @@ fn read(path: &Path) -> Result<(String, String), Failure> {
     Ok((name, source))
 }
 
-fn print(diagnostics: &[Diagnostic], name: &str, source: &str) {
+/// Print findings to standard error.
+pub fn print(diagnostics: &[Diagnostic], name: &str, source: &str) {
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for diagnostic in diagnostics {
         eprintln!("{}\n", diagnostic.render(name, source, color));
     }
 }
 
-fn errors(diagnostics: &[Diagnostic]) -> usize {
+/// Return how many of them are errors.
+pub fn errors(diagnostics: &[Diagnostic]) -> usize {
     diagnostics.iter().filter(|d| d.severity == Severity::Error).count()
 }
 
-fn summary(diagnostics: &[Diagnostic]) -> String {
+/// Return how many there are, in words.
+pub fn summary(diagnostics: &[Diagnostic]) -> String {
     let errors = errors(diagnostics);
     let warnings = diagnostics.len() - errors;
     let mut text = count(errors, "error");

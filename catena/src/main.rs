@@ -6,6 +6,7 @@ mod book;
 mod chain;
 mod functions;
 mod new;
+mod plan;
 mod run;
 mod show;
 mod table;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Fmt(options) => chain::fmt(&options),
         Command::Show(options) => show::show(&options),
         Command::Functions(options) => functions::functions(&options),
+        Command::Plan(options) => plan::plan(&options),
         Command::New(options) => new::new(&options),
         Command::Bench(command) => bench::bench(&command),
     };

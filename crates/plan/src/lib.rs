@@ -20,3 +20,5 @@ pub mod problem;
 pub mod profile;
 pub mod rack;
 pub mod switch;
+pub mod unite;
+pub mod what_if;

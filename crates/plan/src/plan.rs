@@ -1,1 +1,445 @@
-//! plan
+//! A whole plan as data: what `catena plan --json` prints, `-o` writes and `catena run --plan` reads.
+//!
+//! Times are nanoseconds, rates bits per second, costs cycles per packet. What has no limit is absent.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::alpine::tree::SchedulerTree;
+use crate::placement::Placement;
+use crate::problem::{Edge, Objective, Replication};
+
+/// The format's version; files of another one are refused.
+pub const VERSION: u32 = 1;
+
+/// Where everything runs, at which rates, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The rack's name.
+    pub rack: String,
+    /// Who decided.
+    pub strategy: String,
+    /// What was maximised.
+    pub objective: Objective,
+    /// What might be replicated.
+    pub replication: Replication,
+    /// Bytes of a packet, on average.
+    pub packet_bytes: f64,
+    /// Whether the promises are kept, and how well that is known.
+    pub verdict: Verdict,
+    /// The chains, in the order of the files.
+    pub chains: Vec<ChainPlan>,
+    /// The servers, in the order of the rack.
+    pub servers: Vec<ServerPlan>,
+    /// The links between switch and servers.
+    pub links: Vec<LinkPlan>,
+    /// The SmartNICs.
+    pub smart_nics: Vec<SmartNicPlan>,
+    /// The switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchPlan>,
+    /// Functions whose figures nobody measured here, with where they come from.
+    pub borrowed: Vec<Borrowed>,
+    /// The decision in the planners' own form; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+}
+
+impl Plan {
+    /// Read a plan.
+    ///
+    /// # Errors
+    /// When the text is none, or of another version.
+    pub fn from_json(text: &str) -> Result<Plan, String> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let version = serde_json::from_str::<Versioned>(text).map_err(|error| error.to_string())?.version;
+        if version != VERSION {
+            return Err(format!("this is a plan of version {version}; version {VERSION} is expected"));
+        }
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Whether all promises are kept.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        matches!(self.verdict, Verdict::Kept { .. })
+    }
+
+    /// Cores that functions take, on all servers.
+    #[must_use]
+    pub fn cores_used(&self) -> f64 {
+        self.servers.iter().map(|server| server.cores_used).sum()
+    }
+
+    /// Cores for functions there are.
+    #[must_use]
+    pub fn cores(&self) -> u32 {
+        self.servers.iter().map(|server| server.cores).sum()
+    }
+
+    /// Bits per second of all chains.
+    #[must_use]
+    pub fn rate_bps(&self) -> f64 {
+        self.chains.iter().map(|chain| chain.rate_bps).sum()
+    }
+}
+
+/// Whether the promises are kept, and how well that is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// They are.
+    Kept {
+        /// Bits per second beyond the promises, of all chains.
+        marginal_bps: f64,
+        /// No plan has more; absent: nothing is proven.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bound_bps: Option<f64>,
+    },
+    /// They are not.
+    Broken {
+        /// Whether it is proven that none can; otherwise this strategy found none.
+        proven: bool,
+        /// What is in the way.
+        why: String,
+        /// What would help, and which promises conflict; absent if nobody asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedies: Option<Remedies>,
+    },
+}
+
+impl Verdict {
+    /// The part that a better plan might have more, 0 if this is proven to be the best; None: nothing is proven.
+    #[must_use]
+    pub fn gap(&self) -> Option<f64> {
+        match self {
+            Verdict::Kept { marginal_bps, bound_bps: Some(bound) } if *bound > 0.0 => {
+                Some(((bound - marginal_bps) / bound).max(0.0))
+            }
+            Verdict::Kept { bound_bps: Some(_), .. } => Some(0.0),
+            _ => None,
+        }
+    }
+}
+
+/// What would help: each remedy would do alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remedies {
+    /// Chains whose promises cannot all be kept, though they could without any one of them.
+    pub conflict: Vec<String>,
+    /// Cores more, by server.
+    pub cores: Vec<(String, u32)>,
+    /// Bits per second more, by link.
+    pub links: Vec<(String, f64)>,
+    /// Cycles per second more, by SmartNIC.
+    pub smart_nics: Vec<(String, f64)>,
+    /// Stages more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+    /// Chains that no placement makes quick enough, with the least nanoseconds that a packet takes.
+    pub late: Vec<(String, f64)>,
+    /// Chains that are promised more than can enter them.
+    pub choked: Vec<String>,
+    /// Whether all questions could be answered in the time allowed.
+    pub complete: bool,
+}
+
+/// A chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainPlan {
+    /// Its name.
+    pub name: String,
+    /// Guaranteed.
+    pub t_min_bps: f64,
+    /// Allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_max_bps: Option<f64>,
+    /// The longest delay allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub d_max_ns: Option<f64>,
+    /// What it will carry.
+    pub rate_bps: f64,
+    /// Beyond what is guaranteed.
+    pub slack_bps: f64,
+    /// Of the longest path.
+    pub latency_ns: f64,
+    /// Visits to servers and SmartNICs per packet.
+    pub bounces: f64,
+    /// What keeps it from carrying more, most telling first; empty: nothing but the other chains' shares.
+    pub bounds: Vec<Bound>,
+    /// Its functions, in the order of the policy graph.
+    pub functions: Vec<FunctionPlan>,
+    /// Which function hands packets to which: indices, and the part of the chain's packets.
+    pub edges: Vec<Edge>,
+}
+
+/// What keeps a chain from carrying more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Bound {
+    /// The most it is allowed.
+    TMax,
+    /// The port that it comes in by.
+    Port {
+        /// What the port carries.
+        bps: f64,
+    },
+    /// The cores of a subgroup.
+    Cores {
+        /// The server.
+        server: String,
+        /// The subgroup's functions.
+        functions: Vec<String>,
+        /// Its cores.
+        cores: f64,
+        /// Why it has no more.
+        limit: CoreLimit,
+    },
+    /// A link.
+    Link {
+        /// Which.
+        link: String,
+        /// What it carries.
+        bps: f64,
+    },
+    /// A SmartNIC's cores.
+    SmartNic {
+        /// Which.
+        smart_nic: String,
+    },
+}
+
+/// Why a subgroup has no more cores.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoreLimit {
+    /// It may run on one only, because of this function.
+    Single(String),
+    /// The server has no more.
+    AllTaken,
+    /// The server has more; the strategy did not use them.
+    Spare,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bound::TMax => f.write_str("its own upper limit"),
+            Bound::Port { bps } => write!(f, "port: {} Gbit/s come in", gigabits(*bps)),
+            Bound::Cores { server, functions, cores, limit } => {
+                let names = match &functions[..] {
+                    [first, .., last] if functions.len() > 3 => {
+                        format!("{first} … {last} ({} functions)", functions.len())
+                    }
+                    few => few.join(" -> "),
+                };
+                match limit {
+                    CoreLimit::Single(function) => write!(f, "core: {names}: {function} may have one only"),
+                    CoreLimit::AllTaken => write!(f, "cores: {names} has {}; {server} has no more", short(*cores)),
+                    CoreLimit::Spare => write!(f, "cores: {names} has {}; {server} has spare ones", short(*cores)),
+                }
+            }
+            Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
+            Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
+        }
+    }
+}
+
+/// A number with at most two digits behind the point.
+#[must_use]
+pub fn short(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Bits per second as a number of Gbit/s, with at most three digits behind the point.
+#[must_use]
+pub fn gigabits(bps: f64) -> String {
+    let text = format!("{:.3}", bps / 1e9);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// The switch.
+    Switch,
+    /// A server's cores.
+    Server,
+    /// A SmartNIC.
+    SmartNic,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionPlan {
+    /// Unique in the chain.
+    pub name: String,
+    /// The function's name.
+    pub function: String,
+    /// What it runs on.
+    pub device: Device,
+    /// Which of these.
+    pub on: String,
+    /// The part of the chain's packets that reaches it.
+    pub share: f64,
+    /// Cycles per packet that were reckoned with; absent on the switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<f64>,
+    /// Index of its subgroup in the server's list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subgroup: Option<usize>,
+    /// Numbers of its cores.
+    pub cores: Vec<u32>,
+    /// Why it runs there.
+    pub why: String,
+    /// Whether its figures are a paper's.
+    pub borrowed: bool,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerPlan {
+    /// Its name.
+    pub name: String,
+    /// Cycles per second of a core.
+    pub clock_hz: f64,
+    /// Cores for functions.
+    pub cores: u32,
+    /// Cores of each socket, for steering too.
+    pub cores_per_socket: u32,
+    /// How many of its cores functions take.
+    pub cores_used: f64,
+    /// Numbers of the cores that read packets and steer them.
+    pub steering: Vec<u32>,
+    /// What runs to completion together.
+    pub subgroups: Vec<SubgroupPlan>,
+    /// One a core that functions run on, ascending.
+    pub workers: Vec<WorkerPlan>,
+}
+
+/// Functions of a chain that run to completion together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SubgroupPlan {
+    /// Whose.
+    pub chain: String,
+    /// Its functions.
+    pub functions: Vec<String>,
+    /// Cores: on a server with shared cores a part.
+    pub cores: f64,
+    /// Numbers of its cores.
+    pub on: Vec<u32>,
+    /// By which link its packets come and go.
+    pub link: String,
+    /// Cycles per packet of the chain, the framework's included.
+    pub cycles: f64,
+    /// What its cores could carry of the chain.
+    pub capacity_bps: f64,
+    /// The part of its cores' cycles that the planned rate takes.
+    pub load: f64,
+    /// Whether it may have several cores.
+    pub replicable: bool,
+}
+
+/// A core that functions run on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerPlan {
+    /// Its number.
+    pub core: u32,
+    /// Its socket.
+    pub socket: u32,
+    /// What runs on it: a task each.
+    pub parts: Vec<WorkerPart>,
+    /// Who of them runs when; its tasks are indices of `parts`.
+    pub tree: SchedulerTree,
+}
+
+/// A subgroup's part of a core.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerPart {
+    /// Index in the server's subgroups.
+    pub subgroup: usize,
+    /// The part of the core, 0 to 1.
+    pub share: f64,
+}
+
+/// A link between the switch and a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkPlan {
+    /// The server and its card: `nf1.eth0`.
+    pub name: String,
+    /// The server.
+    pub server: String,
+    /// Whether the card is a SmartNIC.
+    pub smart: bool,
+    /// What it can carry each way.
+    pub bps: f64,
+    /// What it will carry each way.
+    pub used_bps: f64,
+}
+
+/// A SmartNIC.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SmartNicPlan {
+    /// Its name.
+    pub name: String,
+    /// Cycles per second there are.
+    pub cycles_hz: f64,
+    /// Cycles per second that functions will take.
+    pub used_hz: f64,
+}
+
+/// The switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SwitchPlan {
+    /// Its name.
+    pub name: String,
+    /// What it is, in words.
+    pub kind: String,
+    /// Stages (or tables) that functions and steering take, and there are; absent if it runs no functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<(u64, u64)>,
+    /// SRAM blocks taken and there; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sram: Option<(u64, u64)>,
+    /// TCAM blocks taken and there; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcam: Option<(u64, u64)>,
+    /// Flow entries taken and there; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<(u64, u64)>,
+}
+
+/// A function whose figures come from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Borrowed {
+    /// The function.
+    pub function: String,
+    /// The paper and its table.
+    pub source: String,
+}
+
+/// Numbers, ascending, with runs put together: `2-5, 9`.
+#[must_use]
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let run = |(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    };
+    runs.iter().map(run).collect::<Vec<_>>().join(", ")
+}

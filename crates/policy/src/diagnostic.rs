@@ -1,4 +1,4 @@
-//! What is wrong in a chain file: typed, placed, and rendered with the line it stands on.
+//! What is wrong in a chain file (or one beside it, such as a rack's): typed, placed, and rendered with the line it stands on.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -63,6 +63,12 @@ pub enum Code {
     Share,
     /// Defined and never used.
     Unused,
+    /// A key that a description of hardware does not have.
+    UnknownKey,
+    /// A key that it needs.
+    MissingKey,
+    /// Numbers that cannot both be true.
+    Contradiction,
 }
 
 impl Code {
@@ -93,6 +99,9 @@ impl Code {
             Self::Relation => "relation",
             Self::Share => "share",
             Self::Unused => "unused",
+            Self::UnknownKey => "unknown-key",
+            Self::MissingKey => "missing-key",
+            Self::Contradiction => "contradiction",
         }
     }
 }
@@ -170,7 +179,7 @@ impl Diagnostic {
 
     /// The same with "did you mean" advice, if there is a likely name.
     #[must_use]
-    pub(crate) fn suggest(mut self, likely: Option<&str>) -> Self {
+    pub fn suggest(mut self, likely: Option<&str>) -> Self {
         if let Some(name) = likely {
             self.help = Some(format!("did you mean `{name}`?"));
         }
@@ -259,7 +268,8 @@ impl Findings {
 }
 
 /// The candidate most like `word`, if one is like enough to be a slip of the pen.
-pub(crate) fn likely<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn likely<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A very long word is no slip, and the distance is quadratic.
     if word.len() > 64 {
         return None;

@@ -26,7 +26,7 @@ mod resolve;
 mod span;
 mod value;
 
-pub use diagnostic::{Code, Diagnostic, Severity};
+pub use diagnostic::{Code, Diagnostic, Severity, likely};
 pub use files::{Disk, Files, NoFiles};
 pub use filter::{Compiler, Filter, Insn, Libpcap, mirror};
 pub use fuzz::fuzz_one;

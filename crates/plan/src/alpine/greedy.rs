@@ -23,11 +23,16 @@
 //! `τ = U + s·(1, 2, 3)` need two tasks (cut once, so that upstream costs `U`), where the rule takes three. So
 //! small graphs are handed to the exact program as well ([`super::program`]).
 //!
+//! A queue costs cycles of its own. The rule adds them to `C_j` where it cuts, so shares hold with the queues
+//! reckoned in. "Feasible if any is" and "most throughput" are then no longer exact: a class that has too
+//! little to do could burn cycles in queues. The bound by general position holds as before.
+//!
 //! For a throughput promise the exits' `σ` themselves are given: the same rule with `σ_v = max ρ_j` below
 //! `v`. It is minimal always: if a solution has a larger `σ_v`, every way down from `v` has a task more,
 //! and one of them is spared by lowering `σ_v` to the maximum, at the price of at most one at `v`.
 
 use super::graph::{ClassId, Graph, Kind};
+use super::program::has_queue;
 use super::promise::{Levels, Promise};
 
 /// Relative distance below which two shares are the same: what double precision leaves after sums.
@@ -74,7 +79,10 @@ impl Whole {
         graph.classes.iter().for_each(|class| classes_at[class.exit] += 1);
         let downstream = graph.downstream();
         let fits = |(m, module): (usize, &super::graph::Module)| {
-            let free = module.upstream.is_none() || (module.cuttable && (!cpu || module.kind != Kind::Scheduled));
+            let alone = module.upstream.is_some_and(|up| downstream[up].len() == 1);
+            let idle = alone && module.kind == Kind::Port;
+            let free =
+                module.upstream.is_none() || idle || (module.cuttable && (!cpu || module.kind != Kind::Scheduled));
             let leaf = downstream[m].is_empty();
             free && classes_at[m] == usize::from(leaf) && !(cpu && leaf && module.charged() <= 0.0)
         };
@@ -108,16 +116,18 @@ impl Whole {
         for (m, module) in graph.modules.iter().enumerate() {
             let before = module.upstream.map_or(0.0, |up| from_source[up]);
             let used = module.upstream.map_or(0.0, |up| spent[up]);
-            let need = |j: &ClassId| match self {
-                Whole::Cpu(_) => (target[*j] - used) / (from_source[graph.classes[*j].exit] - before),
+            let need = |j: &ClassId, queue: f64| match self {
+                Whole::Cpu(_) => (target[*j] - used) / (from_source[graph.classes[*j].exit] - before + queue),
                 Whole::Throughput(_) => target[*j],
             };
-            let least = below[m].iter().map(need).fold(0.0, f64::max);
+            let most = |queue: f64| below[m].iter().map(|j| need(j, queue)).fold(0.0, f64::max);
+            let least = most(0.0);
             let upstream = module.upstream.map(|up| cuts.sigma[up]);
             let joined = upstream.filter(|up| least >= up * (1.0 - SAME) && !module.always_starts());
             cuts.starts[m] = joined.is_none();
-            cuts.sigma[m] = joined.unwrap_or(upstream.map_or(least, |up| least.min(up)));
-            spent[m] = used + cuts.sigma[m] * module.charged();
+            let queue = if joined.is_none() && has_queue(graph, m) { graph.queue_cycles } else { 0.0 };
+            cuts.sigma[m] = joined.unwrap_or_else(|| most(queue).min(upstream.unwrap_or(f64::INFINITY)));
+            spent[m] = used + cuts.sigma[m] * (module.charged() + queue);
             if let Whole::Cpu(_) = self {
                 let short = |j: &&ClassId| graph.classes[**j].exit == m && target[**j] - used <= LEAST * target[**j];
                 starved.extend(below[m].iter().filter(short).copied());

@@ -50,6 +50,7 @@
 
 pub mod graph;
 pub mod greedy;
+pub mod pipeline;
 pub mod program;
 pub mod promise;
 pub mod strategy;

@@ -48,6 +48,8 @@ pub struct Program<'a> {
 pub enum Ask<'a> {
     /// The fewest tasks; among those with as few the most throughput.
     Fewest,
+    /// The fewest tasks, if that is less than so many.
+    Fewer(usize),
     /// The most throughput, with tasks that begin at these modules; `queue_cycles` charged or not.
     Weights(&'a [bool], Queues),
 }
@@ -95,6 +97,8 @@ struct Model {
     /// Column of each module's `σ`, and of its `Q` if it is to be decided.
     sigma: Vec<Option<usize>>,
     start: Vec<Option<usize>>,
+    /// Column of `σ Q`: what crosses the queue in front of the module, if a queue may be put there.
+    crossing: Vec<Option<usize>>,
     /// Cost of each column in packets per second per unit.
     throughput: Vec<f64>,
     /// How well off the worst-off group is.
@@ -126,6 +130,11 @@ impl Program<'_> {
         self.levels.module[module] == self.level
     }
 
+    /// Whether a task begins there whatever is decided.
+    fn given(&self, module: usize) -> bool {
+        self.graph.modules[module].always_starts() || self.levels.cut[module]
+    }
+
     fn capacity(&self) -> f64 {
         self.left.max(SPARE * self.graph.hz)
     }
@@ -142,17 +151,25 @@ impl Program<'_> {
             Ask::Weights(starts, Queues::Charged) if starts[module] && has_queue(self.graph, module) => {
                 self.graph.queue_cycles
             }
+            Ask::Fewest | Ask::Fewer(_) if self.levels.cut[module] && has_queue(self.graph, module) => {
+                self.graph.queue_cycles
+            }
             _ => 0.0,
         }
     }
 
-    /// What `parts`, of cycles or packets, a class takes: `Σ r_j σ_k parts(k)` over modules of its path.
-    fn sum(&self, model: &Model, class: ClassId, unit: f64, parts: impl Fn(usize) -> f64, into: &mut Linear) {
+    /// The cycles that count for a class: `Σ r_j σ_k c_k` over the modules of its path, and its queues'.
+    fn cycles(&self, model: &Model, class: ClassId, unit: f64, ask: Ask, into: &mut Linear) {
         for m in self.graph.path(class) {
-            let factor = self.graph.classes[class].packets * parts(m) / unit;
+            let cost = self.graph.modules[m].charged() + self.queue(m, ask);
+            let factor = self.graph.classes[class].packets * cost / unit;
             match model.sigma[m] {
                 Some(column) => *into.terms.entry(column).or_insert(0.0) += factor,
                 None => into.constant += factor * self.sigma[m] / model.scale,
+            }
+            if let Some(crossing) = model.crossing[m] {
+                let factor = self.graph.classes[class].packets * self.graph.queue_cycles / unit;
+                *into.terms.entry(crossing).or_insert(0.0) += factor;
             }
         }
     }
@@ -166,6 +183,11 @@ impl Program<'_> {
         let scale = self.served(&packets);
         let model = self.model(ask, &packets, scale);
         match ask {
+            Ask::Fewer(_) => {
+                let cost = |model: &Model, c| if model.start.contains(&Some(c)) { 1.0 } else { 0.0 };
+                let solved = self.run(&model, cost)?;
+                self.found(&model, solved, scale, ask)
+            }
             Ask::Fewest => {
                 // Less than one task in sum, so that throughput only decides among equals.
                 let most: f64 = self.graph.classes.iter().map(|c| c.packets).sum::<f64>() / scale;
@@ -189,6 +211,34 @@ impl Program<'_> {
         }
     }
 
+    /// Modules where no task needs to begin, because it may as well begin right upstream: on the last stretch
+    /// before an exit, which is one class's alone. The same cycles can be made up with one part from further
+    /// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
+    /// where what follows may need the very part that a cut further down gives it.)
+    fn spared(&self) -> Vec<bool> {
+        let graph = self.graph;
+        let cpu = self.promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
+        let throughput = self.promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
+        let downstream = graph.downstream();
+        let mut ends = vec![false; graph.modules.len()];
+        graph.classes.iter().for_each(|class| ends[class.exit] = true);
+        let mut last = vec![false; graph.modules.len()];
+        for m in (0..last.len()).rev() {
+            last[m] = match downstream[m][..] {
+                [] => true,
+                [next] => !ends[m] && last[next],
+                _ => false,
+            };
+        }
+        let same = |up: usize| {
+            let upstream = &graph.modules[up];
+            let cut = upstream.cuttable || upstream.always_starts() || self.levels.cut[up];
+            cut && last[up]
+        };
+        let spared = |module: &super::graph::Module| !(cpu && throughput) && module.upstream.is_some_and(same);
+        graph.modules.iter().map(spared).collect()
+    }
+
     fn model(&self, ask: Ask, packets: &[f64], scale: f64) -> Model {
         let (graph, count) = (self.graph, self.graph.modules.len());
         let mut model = Model {
@@ -196,6 +246,7 @@ impl Program<'_> {
             columns: Vec::new(),
             sigma: vec![None; count],
             start: vec![None; count],
+            crossing: vec![None; count],
             throughput: Vec::new(),
             fair: 0,
             scale,
@@ -203,6 +254,7 @@ impl Program<'_> {
         let mut load = Linear::default();
         let mut high = vec![0.0; count];
         let capacity = self.capacity();
+        let spared = self.spared();
         for m in (0..count).filter(|m| self.active(*m)) {
             let module = &graph.modules[m];
             let cost = packets[m] * (module.cycles + self.queue(m, ask));
@@ -222,25 +274,49 @@ impl Program<'_> {
                 Some(column) => _ = step.terms.insert(column, -1.0),
                 None => step.constant = -most,
             }
-            let free = module.always_starts() || self.levels.cut[m];
+            let free = self.given(m);
             match ask {
                 _ if free => model.row(f64::NEG_INFINITY, 0.0, &step),
-                Ask::Fewest if module.cuttable => {
+                Ask::Fewest | Ask::Fewer(_) if module.cuttable && !spared[m] => {
                     let start = model.column(0.0, 1.0, true);
                     model.start[m] = Some(start);
                     model.row(f64::NEG_INFINITY, 0.0, &step);
                     step.terms.insert(start, most);
                     model.row(0.0, f64::INFINITY, &step);
+                    if graph.queue_cycles > 0.0 {
+                        let crossing = self.crossing(&mut model, sigma, start, high[m]);
+                        model.crossing[m] = Some(crossing);
+                        load.terms.insert(crossing, packets[m] * graph.queue_cycles * scale / capacity);
+                    }
                 }
                 Ask::Weights(starts, _) if starts[m] => model.row(f64::NEG_INFINITY, 0.0, &step),
                 _ => model.row(0.0, 0.0, &step),
             }
         }
         model.row(f64::NEG_INFINITY, 1.0, &load);
-        let least = if matches!(ask, Ask::Fewest) { FLOOR } else { 0.0 };
+        if let Ask::Fewer(limit) = ask {
+            let given = (0..count).filter(|m| self.active(*m) && self.given(*m)).count();
+            let terms = model.start.iter().flatten().map(|c| (*c, 1.0)).collect();
+            let most = limit as f64 - given as f64 - 1.0;
+            model.row(f64::NEG_INFINITY, most, &Linear { terms, constant: 0.0 });
+        }
+        let least = if matches!(ask, Ask::Weights(..)) { 0.0 } else { FLOOR };
         model.fair = model.column(least, 1.0 / scale, false);
         self.promised(&mut model, ask);
         model
+    }
+
+    /// A column for the product of `sigma`, at most `most`, and the binary `start`.
+    fn crossing(&self, model: &mut Model, sigma: usize, start: usize, most: f64) -> usize {
+        let crossing = model.column(0.0, most, false);
+        let mut row = |terms: &[(usize, f64)], low: f64| {
+            let terms = terms.iter().copied().collect();
+            model.row(low, f64::INFINITY, &Linear { terms, constant: 0.0 });
+        };
+        row(&[(sigma, 1.0), (crossing, -1.0)], 0.0);
+        row(&[(start, most), (crossing, -1.0)], 0.0);
+        row(&[(crossing, 1.0), (sigma, -1.0), (start, -most)], -most);
+        crossing
     }
 
     fn promised(&self, model: &mut Model, ask: Ask) {
@@ -268,14 +344,14 @@ impl Program<'_> {
                     let class = *class;
                     related[class] = true;
                     match promise {
-                        Promise::Cpu(_) => {
-                            let charged = |m: usize| graph.modules[m].charged() + self.queue(m, ask);
-                            self.sum(model, class, unit, charged, &mut own);
-                        }
-                        _ => {
-                            let exit = graph.classes[class].exit;
-                            self.sum(model, class, unit, |m| if m == exit { 1.0 } else { 0.0 }, &mut own);
-                        }
+                        Promise::Cpu(_) => self.cycles(model, class, unit, ask, &mut own),
+                        _ => match model.sigma[graph.classes[class].exit] {
+                            Some(exit) => *own.terms.entry(exit).or_insert(0.0) += rate(&class) / unit,
+                            None => {
+                                own.constant +=
+                                    rate(&class) / unit * self.sigma[graph.classes[class].exit] / model.scale
+                            }
+                        },
                     }
                 }
                 own.terms.insert(together, -weight / weights);
@@ -332,20 +408,19 @@ impl Program<'_> {
         let (mut starts, mut sigma) = (vec![false; count], vec![0.0; count]);
         let mut given = 0;
         for m in (0..count).filter(|m| self.active(*m)) {
-            let module = &self.graph.modules[m];
             let value = |column: Option<usize>| column.and_then(|c| values.get(c)).copied();
             sigma[m] = (value(model.sigma[m]).ok_or(Nothing::Unsolved)? * scale).clamp(0.0, 1.0);
-            let always = module.always_starts() || self.levels.cut[m];
+            let always = self.given(m);
             given += usize::from(always);
             starts[m] = match ask {
                 _ if always => true,
-                Ask::Fewest => value(model.start[m]).is_some_and(|q| q > 0.5),
+                Ask::Fewest | Ask::Fewer(_) => value(model.start[m]).is_some_and(|q| q > 0.5),
                 Ask::Weights(starts, _) => starts[m],
             };
         }
         // Throughput takes at most half a task off the objective.
         let least_tasks = match ask {
-            Ask::Fewest => given + (bound - 1e-6).ceil().max(0.0) as usize,
+            Ask::Fewest | Ask::Fewer(_) => given + (bound - 1e-6).ceil().max(0.0) as usize,
             Ask::Weights(..) => given,
         };
         Ok(Found { starts, sigma, least_tasks })

@@ -185,36 +185,49 @@ impl Run<'_> {
     fn fewest(&self, graph: &Graph, apart: Vec<ClassId>) -> Result<Alpine, Refusal> {
         let levels = self.levels(graph)?;
         let count = |starts: &[bool]| starts.iter().filter(|s| **s).count();
-        let whole = Whole::of(graph, self.promises, &levels);
-        let quick = whole.map(|whole| whole.cut(graph)).transpose().map_err(|Starved(j)| Refusal::Starved(j))?;
+        let quick = Whole::of(graph, self.promises, &levels).map(|whole| whole.cut(graph));
+        let small = graph.modules.len() <= SMALL;
         let (starts, proof) = match quick {
-            Some(cuts) if graph.modules.len() > SMALL => {
+            Some(Ok(cuts)) => {
                 let tasks = count(&cuts.starts);
-                let general = tasks == graph.classes.len();
-                (cuts.starts, if general { Proof::GeneralPosition } else { Proof::AtLeast(1) })
+                match small.then(|| self.exact(graph, &levels, Ask::Fewer(tasks))) {
+                    Some(Ok((starts, least))) => {
+                        let tasks = count(&starts);
+                        (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
+                    }
+                    Some(Err(Nothing::Impossible)) => (cuts.starts, Proof::Exact),
+                    _ if tasks == graph.classes.len() => (cuts.starts, Proof::GeneralPosition),
+                    _ => (cuts.starts, Proof::AtLeast(1)),
+                }
             }
-            quick => match (self.exact(graph, &levels), quick) {
-                (Ok((starts, least)), quick) => {
-                    let starts = match quick {
-                        Some(quick) if count(&quick.starts) <= count(&starts) => quick.starts,
-                        _ => starts,
-                    };
+            // Cycles burnt in queues may help where the closed form sees no way; but never more tasks than
+            // classes, which suffice with a classifier in front (as the dissertation bounds them, §5.3.1).
+            Some(Err(Starved(classes))) if !small || graph.queue_cycles <= 0.0 => {
+                return Err(Refusal::Starved(classes));
+            }
+            Some(Err(Starved(classes))) => {
+                let most = Ask::Fewer(graph.classes.len() + 1);
+                let (starts, least) = self.exact(graph, &levels, most).map_err(|_| Refusal::Starved(classes))?;
+                let tasks = count(&starts);
+                (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
+            }
+            None => match self.exact(graph, &levels, Ask::Fewest) {
+                Ok((starts, least)) => {
                     let tasks = count(&starts);
                     (starts, if tasks <= least { Proof::Exact } else { Proof::AtLeast(least) })
                 }
-                (Err(_), Some(quick)) => (quick.starts, Proof::AtLeast(1)),
-                (Err(nothing), None) => return Err(nothing.into()),
+                Err(nothing) => return Err(nothing.into()),
             },
         };
         self.plan(graph, &levels, &starts, proof, apart)
     }
 
     /// The exact program, one level of priority after the other; returns also a bound on the number of tasks.
-    fn exact(&self, graph: &Graph, levels: &Levels) -> Result<(Vec<bool>, usize), Nothing> {
+    fn exact(&self, graph: &Graph, levels: &Levels, ask: Ask) -> Result<(Vec<bool>, usize), Nothing> {
         let mut starts = vec![false; graph.modules.len()];
         let mut least = 0;
         self.by_level(graph, levels, |program| {
-            let found = program.solve(Ask::Fewest)?;
+            let found = program.solve(ask)?;
             starts.iter_mut().zip(&found.starts).for_each(|(all, own)| *all |= *own);
             least += found.least_tasks;
             Ok(found.sigma)

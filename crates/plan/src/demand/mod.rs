@@ -1,7 +1,7 @@
 //! From what an operator wrote to what has to be decided: policy graph, rack, catalogue and profile become
 //! a [`Problem`].
 
-mod shares;
+pub(crate) mod shares;
 
 use catena_policy::{PolicyGraph, Relation, Subject, Value};
 

@@ -63,7 +63,7 @@ fn one_way(chain: &Chain, direction: Direction) -> Flow {
 }
 
 /// The ends that packets of `from` go to, with the part of them that does.
-fn divide(chain: &Chain, from: End, direction: Direction) -> Vec<(End, f64)> {
+pub(crate) fn divide(chain: &Chain, from: End, direction: Direction) -> Vec<(End, f64)> {
     let edges: Vec<&Edge> = chain.edges_from(from, direction).collect();
     let known: Vec<Option<f64>> = parts(&edges);
     let told: f64 = known.iter().flatten().sum();

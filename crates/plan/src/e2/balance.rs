@@ -2,8 +2,7 @@
 //! §3.1.1), beyond the paper's algorithm, which looks at the sum of what crosses and not at single links.
 //!
 //! Least traffic between servers comes first. If that overbooks a link, several beginnings are improved by
-//! taking load from the fullest link: the swap or move that leaves the fuller of its two servers least full,
-//! again and again. The paper's own placement is among them, so that no rack sustains less than with it.
+//! taking load from full links: the swap or move that eases its two servers most, again and again. The paper's own placement is among them, so that no rack sustains less than with it.
 
 use super::instances::{IEnd, IGraph, InstanceId};
 use super::traffic::{NoRoom, Places, Traffic};
@@ -13,6 +12,8 @@ use crate::problem::ServerId;
 /// In larger racks, the fullest server exchanges instances only with so many of the least full servers, and
 /// with those it has traffic with.
 const OTHERS: usize = 32;
+/// The power of what a link carries, relative to its capacity, by which placements are compared.
+const POWER: i32 = 8;
 /// At most so many exchanges for each server of the rack.
 const EXCHANGES: usize = 16;
 
@@ -32,34 +33,44 @@ pub fn place(graph: &IGraph, cores: &[u32], link_bps: &[f64]) -> Result<Places, 
     let ranges = pack::by_range(graph, cores)?;
     let mut swapped = ranges.clone();
     swap::improve(&traffic, &mut swapped, true);
-    for mut places in [paper, least, swapped, ranges] {
-        let before = fullness(&places);
+    let mut beginnings = [paper, least, swapped, ranges].map(|places| (fullness(&places), places));
+    beginnings.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (before, mut places) in beginnings {
         if before < best.0 {
             best = (before, places.clone());
+        }
+        if best.0 <= 1.0 {
+            break;
         }
         let after = relieve(graph, &traffic, &mut places, link_bps);
         if after < best.0 {
             best = (after, places);
         }
-        if best.0 <= 1.0 {
-            break;
-        }
     }
     Ok(best.1)
 }
 
-/// Take load from the fullest link until none is overbooked or nothing helps. Return how full the fullest
-/// is: 1 is its capacity.
+/// Take load from full links until none is overbooked or nothing helps, and leave the best that was met.
+/// Return how full the fullest link is: 1 is its capacity.
 pub fn relieve(graph: &IGraph, traffic: &Traffic, places: &mut Places, link_bps: &[f64]) -> f64 {
     let mut links = Links::new(graph, places, link_bps);
+    let mut best = (links.fullest().0, places.clone());
     for _ in 0..places.free.len() * EXCHANGES {
-        let (fullness, server) = links.fullest();
-        if fullness <= 1.0 {
+        if best.0 <= 1.0 {
             break;
         }
-        let Some(step) = links.best(graph, traffic, places, server, fullness) else { break };
-        links.take(places, server, step);
+        let mut fullest: Vec<ServerId> = (0..links.loads.len()).collect();
+        fullest.sort_by(|&a, &b| links.fullness(b).total_cmp(&links.fullness(a)).then(a.cmp(&b)));
+        // When the fullest cannot be relieved, others may make room for it.
+        let step = fullest.into_iter().take(OTHERS).find_map(|server| links.best(graph, traffic, places, server));
+        let Some(step) = step else { break };
+        links.take(places, step);
+        let now = links.fullest().0;
+        if now < best.0 {
+            best = (now, places.clone());
+        }
     }
+    *places = best.1;
     // Sums that were changed a thousand times are no longer exact.
     Links::new(graph, places, link_bps).fullest().0
 }
@@ -84,10 +95,11 @@ impl Both {
 /// An instance goes to another server, and another may come back.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// How full the fuller of both servers is then.
-    fullness: f64,
+    /// How much less the strain is then.
+    eased: f64,
     goes: Option<InstanceId>,
     comes: Option<InstanceId>,
+    server: ServerId,
     other: ServerId,
     /// What the two servers' links carry then.
     here: Both,
@@ -116,73 +128,67 @@ impl<'a> Links<'a> {
         Links { link_bps, loads, members }
     }
 
-    fn fullness(&self, server: ServerId, load: Both) -> f64 {
-        // What carries nothing is not full, however thin it is.
-        if load.most() > 0.0 { load.most() / self.link_bps.get(server).copied().unwrap_or(0.0) } else { 0.0 }
+    fn link(&self, server: ServerId) -> f64 {
+        // A link without any capacity is as bad as can be, but not infinitely so.
+        self.link_bps.get(server).copied().unwrap_or(0.0).max(1.0)
+    }
+
+    fn fullness(&self, server: ServerId) -> f64 {
+        self.loads[server].most() / self.link(server)
     }
 
     fn fullest(&self) -> (f64, ServerId) {
-        let all = self.loads.iter().enumerate().map(|(s, &load)| (self.fullness(s, load), s));
+        let all = (0..self.loads.len()).map(|s| (self.fullness(s), s));
         all.fold((0.0, 0), |best, next| if next.0 > best.0 { next } else { best })
     }
 
-    /// The step that leaves `server` and the other one least full, if both are less full than `fullness`.
-    fn best(
-        &self,
-        graph: &IGraph,
-        traffic: &Traffic,
-        places: &Places,
-        server: ServerId,
-        fullness: f64,
-    ) -> Option<Step> {
+    /// Large powers of what links carry: their sum falls when the fullest is relieved, and still tells apart
+    /// placements in which it is not.
+    fn strain(&self, server: ServerId, load: Both) -> f64 {
+        let link = self.link(server);
+        (load.into / link).powi(POWER) + (load.out_of / link).powi(POWER)
+    }
+
+    /// The step between `server` and another one that eases both most.
+    fn best(&self, graph: &IGraph, traffic: &Traffic, places: &Places, server: ServerId) -> Option<Step> {
         let mut best: Option<Step> = None;
-        let mut limit = fullness * (1.0 - 1e-9);
         for other in self.others(traffic, places, server) {
-            let change = |id: InstanceId, to: ServerId| (id, shift(graph, places, id, to));
-            let mut going: Vec<_> = self.members[server].iter().map(|&id| change(id, other)).collect();
-            let mut coming: Vec<_> = self.members[other].iter().map(|&id| change(id, server)).collect();
-            let (mut going_none, mut coming_none) = (None, None);
-            if places.free[other] > 0 {
-                coming_none = Some((Both::default(), Both::default()));
-            }
-            if places.free[server] > 0 {
-                going_none = Some((Both::default(), Both::default()));
-            }
-            let going = going.drain(..).map(|(id, c)| (Some(id), c)).chain(going_none.map(|c| (None, c)));
-            let coming: Vec<_> =
-                coming.drain(..).map(|(id, c)| (Some(id), c)).chain(coming_none.map(|c| (None, c))).collect();
-            for (goes, (left, arrived)) in going {
+            let moves = |from: ServerId, to: ServerId| {
+                let each = self.members[from].iter().map(move |&id| (Some(id), shift(graph, places, id, to)));
+                // A free core is an instance without traffic.
+                let nobody = (places.free[from] > 0).then(|| (None, (Both::default(), Both::default())));
+                each.chain(nobody)
+            };
+            let coming: Vec<_> = moves(other, server).collect();
+            let now = self.strain(server, self.loads[server]) + self.strain(other, self.loads[other]);
+            for (goes, (left, arrived)) in moves(server, other) {
+                let (here, there) = (self.loads[server].plus(left), self.loads[other].plus(arrived));
                 for &(comes, (gone, taken)) in &coming {
-                    let mut here = self.loads[server].plus(left).plus(taken);
-                    let mut there = self.loads[other].plus(arrived).plus(gone);
-                    let full = |here, there| self.fullness(server, here).max(self.fullness(other, there));
-                    if full(here, there) >= limit {
+                    let (mut here, mut there) = (here.plus(taken), there.plus(gone));
+                    let least = best.map_or(now * 1e-9, |b| b.eased);
+                    if now - self.strain(server, here) - self.strain(other, there) <= least {
                         continue;
                     }
                     if let (Some(a), Some(b)) = (goes, comes) {
                         // What they exchange crosses as before; each alone counted it as gone.
-                        let (to, from) = between(graph, a, b);
-                        let both = Both { into: to + from, out_of: to + from };
-                        here = here.plus(both);
-                        there = there.plus(both);
+                        let exchanged = between(graph, a, b);
+                        let both = Both { into: exchanged, out_of: exchanged };
+                        (here, there) = (here.plus(both), there.plus(both));
                     }
-                    let fullness = full(here, there);
-                    if fullness < limit {
-                        limit = fullness;
-                        best = Some(Step { fullness, goes, comes, other, here, there });
+                    let eased = now - self.strain(server, here) - self.strain(other, there);
+                    if eased > least {
+                        best = Some(Step { eased, goes, comes, server, other, here, there });
                     }
                 }
             }
         }
-        debug_assert!(best.is_none_or(|b| b.fullness < fullness));
         best
     }
 
     fn others(&self, traffic: &Traffic, places: &Places, server: ServerId) -> Vec<ServerId> {
         let mut others: Vec<ServerId> = (0..self.loads.len()).filter(|&s| s != server).collect();
         if others.len() > 2 * OTHERS {
-            let key = |&s: &ServerId| (self.fullness(s, self.loads[s]), s);
-            others.sort_by(|a, b| key(a).0.total_cmp(&key(b).0).then(a.cmp(b)));
+            others.sort_by(|&a, &b| self.fullness(a).total_cmp(&self.fullness(b)).then(a.cmp(&b)));
             others.truncate(OTHERS);
             let near = self.members[server].iter().flat_map(|&id| traffic.of_instance(id));
             others.extend(near.map(|(n, _)| places.server[n]).filter(|&s| s != server).take(OTHERS * 4));
@@ -192,7 +198,8 @@ impl<'a> Links<'a> {
         others
     }
 
-    fn take(&mut self, places: &mut Places, server: ServerId, step: Step) {
+    fn take(&mut self, places: &mut Places, step: Step) {
+        let server = step.server;
         for (id, from, to) in [(step.goes, server, step.other), (step.comes, step.other, server)] {
             let Some(id) = id else { continue };
             places.server[id] = to;
@@ -236,16 +243,10 @@ fn shift(graph: &IGraph, places: &Places, id: InstanceId, to: ServerId) -> (Both
     (left, arrived)
 }
 
-/// Bits per second from `a` to `b`, and back.
-fn between(graph: &IGraph, a: InstanceId, b: InstanceId) -> (f64, f64) {
-    let (a, b) = (IEnd::Instance(a), IEnd::Instance(b));
-    let at = if let IEnd::Instance(id) = a { &graph.at[id] } else { return (0.0, 0.0) };
-    let edges = at.iter().map(|&e| &graph.edges[e]);
-    edges.fold((0.0, 0.0), |(to, back), e| match (e.from, e.to) {
-        (from, target) if from == a && target == b => (to + e.bps, back),
-        (from, target) if from == b && target == a => (to, back + e.bps),
-        _ => (to, back),
-    })
+/// Bits per second from `a` to `b` and back, together.
+fn between(graph: &IGraph, a: InstanceId, b: InstanceId) -> f64 {
+    let b = IEnd::Instance(b);
+    graph.at[a].iter().map(|&e| &graph.edges[e]).filter(|e| e.from == b || e.to == b).map(|e| e.bps).sum()
 }
 
 #[cfg(test)]

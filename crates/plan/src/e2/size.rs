@@ -54,6 +54,18 @@ pub fn sizes(graph: &PGraph, capacities_bps: &[f64], affinities: &[Affinity]) ->
     loads.into_iter().enumerate().map(size).collect()
 }
 
+/// As many instances as `sizes` asks for, or a few more, so that each of `slices` equal slices of the hashes has
+/// instances of its own of every function. Beyond the paper: one instance more here and there, but no traffic
+/// between slices where functions split alike, so that a slice can be a server or a few.
+#[must_use]
+pub fn in_slices(sizes: &[Size], affinities: &[Affinity], slices: u32) -> Vec<u32> {
+    let count = |(node, size): (usize, &Size)| match affinities.get(node) {
+        Some(Affinity::Single) => 1,
+        _ => size.instances.div_ceil(slices.max(1)).saturating_mul(slices.max(1)).min(MAX_INSTANCES),
+    };
+    sizes.iter().enumerate().map(count).collect()
+}
+
 /// What each node carries on a core of `clock_hz`, bits per second, with packets of `packet_bytes`.
 #[must_use]
 pub fn capacities(descriptions: &[Description], clock_hz: f64, packet_bytes: f64) -> Vec<f64> {
@@ -73,6 +85,7 @@ mod tests {
         let sizes = sizes(&graph, &[3e9, 4e9], &affinities);
         assert_eq!((sizes[0].instances, sizes[0].carries()), (4, true));
         assert_eq!((sizes[1].instances, sizes[1].carries()), (1, false));
+        assert_eq!(in_slices(&sizes, &affinities, 3), [6, 1]);
         assert_eq!(super::sizes(&graph, &[5e9, 11e9], &[])[0].instances, 2);
         assert_eq!(super::sizes(&graph, &[0.0, f64::NAN], &[]).iter().map(|s| s.instances).max(), Some(MAX_INSTANCES));
     }

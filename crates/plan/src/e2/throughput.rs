@@ -8,7 +8,7 @@ use super::instances::{IEnd, IGraph, TooLarge};
 use super::keys::Splitting;
 use super::merge::{PEnd, PGraph, Side};
 use super::size;
-use super::traffic::{NoRoom, Places, Traffic};
+use super::traffic::{NoRoom, Places};
 use crate::catalogue::Affinity;
 
 /// A rack of equal servers around one switch.
@@ -115,41 +115,59 @@ pub struct Sustained {
     pub instances: usize,
 }
 
-/// The most that `policy` can carry on `cluster` when `place` puts its instances on servers with so many
-/// cores. The rates of `policy` say how the traffic divides; they are raised together in `steps` even steps up
-/// to what all ports take in, and tried from the top. Each time the functions are sized for the traffic and placed; what a placement
-/// then sustains counts, also if that is less than it was sized for.
-#[must_use]
+/// What is placed, and how much of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// The functions; the rates say how the traffic divides.
+    pub policy: &'a PGraph,
+    /// How each function's traffic may be split.
+    pub splitting: &'a [Splitting],
+    /// Bits per second of a core with each function.
+    pub capacities_bps: &'a [f64],
+    /// Even steps of traffic that are tried, up to what all ports take in.
+    pub steps: u32,
+    /// Numbers of slices in which functions may be sized as well ([`size::in_slices`]); none: as the paper does.
+    pub slices: &'a [u32],
+}
+
+/// The most that `cluster` can carry when `place` puts instances on servers with so many cores. For each
+/// step of traffic, from the top, the functions are sized and placed; what a placement then sustains counts,
+/// also if that is less than it was sized for. None: not even the least step has cores enough.
 pub fn maximum(
-    policy: &PGraph,
-    splitting: &[Splitting],
-    capacities_bps: &[f64],
+    work: &Work,
     cluster: &Cluster,
-    steps: u32,
     mut place: impl FnMut(&IGraph, &[u32]) -> Result<Places, NoRoom>,
 ) -> Option<Sustained> {
-    let entering = policy.edges.iter().filter(|e| matches!(e.from, PEnd::Port(Side::In | Side::Out)));
+    let entering = work.policy.edges.iter().filter(|e| matches!(e.from, PEnd::Port(Side::In | Side::Out)));
     let entering: f64 = entering.map(|e| e.bps).sum();
-    let affinities: Vec<Affinity> = splitting.iter().map(|s| s.affinity).collect();
+    let affinities: Vec<Affinity> = work.splitting.iter().map(|s| s.affinity).collect();
     let cores = vec![cluster.cores; cluster.servers];
+    let all_cores = u64::from(cluster.cores) * cluster.servers as u64;
     let most = f64::from(cluster.ports) * cluster.port_bps;
     let mut best: Option<Sustained> = None;
-    for step in (1..=steps).rev() {
-        let target = most * f64::from(step) / f64::from(steps);
-        // Less than this can no longer be found.
-        if best.is_some_and(|best| best.bps >= target) {
-            break;
-        }
-        let mut scaled = policy.clone();
+    for step in (1..=work.steps).rev() {
+        let target = most * f64::from(step) / f64::from(work.steps);
+        let mut scaled = work.policy.clone();
         scaled.edges.iter_mut().for_each(|edge| edge.bps *= target / entering);
-        let counts: Vec<u32> = size::sizes(&scaled, capacities_bps, &affinities).iter().map(|s| s.instances).collect();
-        let Ok(graph): Result<IGraph, TooLarge> = IGraph::build(&scaled, splitting, &counts) else { continue };
-        let Ok(places) = place(&graph, &cores) else { continue };
-        let (factor, component) = headroom(&graph, &places, capacities_bps, cluster);
-        // What it might carry beyond is for the next step, which is sized for it.
-        let bps = target * factor.min(1.0);
-        if best.is_none_or(|best| bps > best.bps) {
-            best = Some(Sustained { bps, component, instances: graph.instances.len() });
+        let sizes = size::sizes(&scaled, work.capacities_bps, &affinities);
+        let plain = sizes.iter().map(|s| s.instances).collect();
+        let sliced = work.slices.iter().map(|&slices| size::in_slices(&sizes, &affinities, slices));
+        for counts in std::iter::once(plain).chain(sliced) {
+            // Less than this can no longer be found.
+            if best.is_some_and(|best| best.bps >= target) {
+                return best;
+            }
+            if counts.iter().map(|&c| u64::from(c)).sum::<u64>() > all_cores {
+                continue;
+            }
+            let Ok(graph): Result<IGraph, TooLarge> = IGraph::build(&scaled, work.splitting, &counts) else { continue };
+            let Ok(places) = place(&graph, &cores) else { continue };
+            let (factor, component) = headroom(&graph, &places, work.capacities_bps, cluster);
+            // What it might carry beyond is for the next step, which is sized for it.
+            let bps = target * factor.min(1.0);
+            if best.is_none_or(|best| bps > best.bps) {
+                best = Some(Sustained { bps, component, instances: graph.instances.len() });
+            }
         }
     }
     best
@@ -157,6 +175,7 @@ pub fn maximum(
 
 #[cfg(test)]
 mod tests {
+    use super::super::traffic::Traffic;
     use super::super::{pack, sample};
     use super::*;
     use crate::catalogue::Fields;
@@ -192,9 +211,9 @@ mod tests {
     #[test]
     fn whole_lines_on_servers_are_bound_by_cores_alone() {
         let cluster = Cluster { servers: 3, cores: 4, link_bps: 10.0, ports: 3, port_bps: 10.0, switch_bps: 60.0 };
-        let found = maximum(&sample::line(4, 1.0), &flow(4), &[4.0; 4], &cluster, 30, |graph, cores| {
-            pack::depth_first(&Traffic::of(graph), cores)
-        });
+        let (policy, splitting, capacities_bps) = (&sample::line(4, 1.0), &flow(4)[..], &[4.0; 4][..]);
+        let work = Work { policy, splitting, capacities_bps, steps: 30, slices: &[] };
+        let found = maximum(&work, &cluster, |graph, cores| pack::depth_first(&Traffic::of(graph), cores));
         let found = found.unwrap();
         assert_eq!((found.bps.round(), found.instances), (12.0, 12));
     }

@@ -11,8 +11,8 @@ use super::pattern::{Pattern, sites};
 use crate::placement::Site;
 use crate::problem::{ChainId, NodeId};
 
-/// Patterns evaluated at most: a bound on time, far above what racks of the paper's size need.
-const MOST_EVALUATIONS: usize = 20_000;
+/// Nodes evaluated at most, over all patterns: a bound on time, far above what racks of the paper's size need.
+const MOST_NODES: usize = 2_000_000;
 
 /// The best that moves lead to from `pattern`. `stops` are other sites for each chain, from coalescing.
 pub fn improve(
@@ -21,7 +21,8 @@ pub fn improve(
     allocation: Allocation,
     stops: &[Vec<Vec<Site>>],
 ) -> (Pattern, Allocation) {
-    let mut climb = Climb { pattern, allocation, left: MOST_EVALUATIONS };
+    let nodes: usize = pattern.iter().map(Vec::len).sum();
+    let mut climb = Climb { pattern, allocation, left: MOST_NODES / nodes.max(1) };
     loop {
         let before = climb.left;
         let mut moved = false;
@@ -29,7 +30,7 @@ pub fn improve(
             moved |= climb.chain(evaluator, chain, stops.get(chain).map(Vec::as_slice).unwrap_or_default());
         }
         if !moved {
-            moved = climb.exchange(evaluator);
+            moved = climb.pairs(evaluator);
         }
         if !moved || climb.left == 0 || climb.left == before {
             return (climb.pattern, climb.allocation);
@@ -106,36 +107,34 @@ impl Climb {
         other
     }
 
-    /// Two moves at once, one of them to the switch and one away from it: where the switch is full, or an
-    /// OpenFlow switch's order allows one function or the other.
-    fn exchange(&mut self, evaluator: &mut Evaluator<'_>) -> bool {
+    /// Two moves at once: one function's place on a full switch for another's, or two that only together join
+    /// subgroups.
+    fn pairs(&mut self, evaluator: &mut Evaluator<'_>) -> bool {
         let problem = evaluator.problem;
-        let mut up = Vec::new();
-        let mut down = Vec::new();
+        let mut moves: Vec<(ChainId, NodeId, Site)> = Vec::new();
         for (chain, row) in self.pattern.iter().enumerate() {
             for (node, now) in row.iter().enumerate() {
-                let all = sites(problem, &problem.chains[chain].nodes[node]);
-                if *now == Site::Switch {
-                    down.extend(all.into_iter().filter(|s| *s != Site::Switch).map(|s| (chain, node, s)));
-                } else if all.contains(&Site::Switch) {
-                    up.push((chain, node));
-                }
+                let others = sites(problem, &problem.chains[chain].nodes[node]).into_iter().filter(|s| s != now);
+                moves.extend(others.map(|site| (chain, node, site)));
             }
         }
-        for (chain, node) in up {
-            let before = std::mem::replace(&mut self.pattern[chain][node], Site::Switch);
-            for &(other, away, site) in &down {
+        for (id, &(chain, node, site)) in moves.iter().enumerate() {
+            let before = std::mem::replace(&mut self.pattern[chain][node], site);
+            for &(other, second, there) in &moves[id + 1..] {
                 if self.left == 0 {
                     break;
                 }
+                if (other, second) == (chain, node) {
+                    continue;
+                }
                 self.left -= 1;
-                self.pattern[other][away] = site;
+                let kept = std::mem::replace(&mut self.pattern[other][second], there);
                 let allocation = evaluator.allocate(&self.pattern);
                 if allocation.score.better(&self.allocation.score) && evaluator.fits(&self.pattern) {
                     self.allocation = allocation;
                     return true;
                 }
-                self.pattern[other][away] = Site::Switch;
+                self.pattern[other][second] = kept;
             }
             self.pattern[chain][node] = before;
         }

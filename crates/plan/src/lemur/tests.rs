@@ -7,82 +7,11 @@ use super::ladder::whole;
 use super::pattern::{on_switch, sites};
 use super::sample::{Holds, problems};
 use super::{Strategy as Way, experiment, place};
+use crate::check::check;
 use crate::estimate::Layout;
-use crate::placement::{Link, Outcome, Placement, Site};
+use crate::placement::{Outcome, Site};
 use crate::problem::{Objective, Problem};
-use crate::switch::Feasible;
-
-/// What is wrong with a placement, by the definitions of `problem.rs`.
-fn wrong(problem: &Problem, placement: &Placement, switch: &dyn Feasible) -> Option<String> {
-    let room = 1.0 + 1e-6;
-    if !switch.verdict(problem, &on_switch(&placement.sites)).fits() {
-        return Some("switch".into());
-    }
-    let mut cores = vec![0.0; problem.servers.len()];
-    let mut links: std::collections::BTreeMap<(usize, Link), f64> = Default::default();
-    let mut smart = vec![0.0; problem.smart_nics.len()];
-    for (id, chain) in problem.chains.iter().enumerate() {
-        let rate = placement.rates_bps[id];
-        if rate * room < chain.t_min_bps || rate > chain.limit_bps() * room {
-            return Some(format!("rate {rate} of {id}"));
-        }
-        let layout = Layout::of(problem, chain, &placement.sites[id]);
-        for (node, site) in chain.nodes.iter().zip(&placement.sites[id]) {
-            if !sites(problem, node).contains(site) {
-                return Some(format!("{} on {site:?}", node.name));
-            }
-        }
-        if layout.latency_ns > chain.d_max_ns * room {
-            return Some("latency".into());
-        }
-        let mine: Vec<_> = placement.subgroups.iter().filter(|s| s.chain == id).collect();
-        if mine.len() != layout.groups.len() {
-            return Some("subgroups".into());
-        }
-        for group in &layout.groups {
-            let Some(given) = mine.iter().find(|s| s.nodes == group.nodes) else { return Some("nodes".into()) };
-            let server = &problem.servers[group.server];
-            let k = given.cores;
-            if given.server != group.server || k <= 0.0 || (!server.shared && k.fract() != 0.0) {
-                return Some(format!("cores {k}"));
-            }
-            if k > 1.0 && !group.replicable {
-                return Some("replicated".into());
-            }
-            if rate > group.packets(k, server.clock_hz) * chain.packet_bits() * room && rate > 1e-3 {
-                return Some(format!("group {group:?} with {k} cores carries less than {rate}"));
-            }
-            cores[group.server] += k;
-            match group.smart_nic {
-                Some(nic) if given.link == Link::SmartNic(nic) => {}
-                Some(_) => return Some("link".into()),
-                None => *links.entry((group.server, given.link)).or_default() += rate * group.visits,
-            }
-        }
-        for stay in &layout.stays {
-            if let Some(nic) = stay.smart_nic {
-                *links.entry((stay.server, Link::SmartNic(nic))).or_default() += rate * stay.visits;
-            }
-        }
-        for (nic, cycles) in &layout.smart_nic_cycles {
-            smart[*nic] += rate / chain.packet_bits() * cycles;
-        }
-    }
-    let core = |(server, used): (&crate::problem::Server, &f64)| *used > f64::from(server.cores) * room;
-    if problem.servers.iter().zip(&cores).any(core) {
-        return Some(format!("cores {cores:?}"));
-    }
-    for ((server, link), load) in links {
-        let capacity = match link {
-            Link::Nic(nic) => problem.servers[server].nics_bps[nic],
-            Link::SmartNic(nic) => problem.smart_nics[nic].bps,
-        };
-        if load > capacity * room {
-            return Some(format!("link {link:?}: {load}"));
-        }
-    }
-    problem.smart_nics.iter().zip(&smart).any(|(nic, used)| *used > nic.cycles_hz * room).then(|| "card".into())
-}
+use crate::switch::{self, Feasible};
 
 /// All patterns with all cores.
 fn exhaustive(problem: &Problem, switch: &dyn Feasible) -> Option<Allocation> {
@@ -141,7 +70,8 @@ proptest! {
         let problem = Problem { objective, ..problem };
         for way in Way::PLACED_HERE {
             if let Outcome::Placed { placement, .. } = place(&problem, way, &Holds(holds)) {
-                prop_assert_eq!(wrong(&problem, &placement, &Holds(holds)), None, "{:?}", way);
+                let checked = check(&problem, &placement, &Holds(holds));
+                prop_assert!(checked.is_ok(), "{:?}: {:?}", way, checked);
             }
         }
     }
@@ -184,62 +114,85 @@ fn how_far_from_exhaustive_search() {
     println!("{feasible} feasible: {missed} missed, {worse} worse (down to {worst:.3})");
 }
 
-/// The chains of Table 2; chain 1 as the published placer has it, with one subchain 8 behind all branches.
-pub const CHAINS: [(&str, &str); 4] = [
-    (
-        "chain1",
-        "BPF -> [ \"udp\": ACL -> Limiter -> BPF -> [ \"tcp\": UrlFilter, else: ], else: ] -> Detunnel -> Encrypt -> IPv4Fwd",
-    ),
-    ("chain2", "Encrypt -> LB -> [ NAT, NAT, NAT ] -> IPv4Fwd"),
-    ("chain3", "Dedup -> ACL -> Limiter -> LB -> IPv4Fwd"),
-    (
-        "chain4",
-        "Dedup -> ACL -> Monitor -> Tunnel -> BPF -> [ LB -> Limiter -> ACL, LB -> Limiter -> ACL, LB -> Limiter -> ACL ] \
-         -> IPv4Fwd",
-    ),
-];
-
-#[test]
-fn the_four_chains_have_34_functions() {
-    let problem = experiment::problem(&CHAINS, &experiment::testbed(1, 2, experiment::pisa())).expect("known");
-    assert_eq!(problem.chains.iter().map(|c| c.nodes.len()).sum::<usize>(), 34);
+/// The four chains on the testbed.
+fn four_chains() -> Problem {
+    experiment::problem(&experiment::CHAINS[..4], &experiment::testbed(1, 2, experiment::pisa())).expect("known")
 }
 
 #[test]
-#[ignore = "a table to look at"]
-fn figure_2() {
-    let problem = experiment::problem(&CHAINS, &experiment::testbed(1, 2, experiment::pisa())).expect("known");
-    for overheads in [true, false] {
-        let mut problem = problem.clone();
-        if !overheads {
-            problem.overheads = crate::profile::Overheads::default();
-        }
-        let mut found = [0; 7];
-        for (figure, set) in experiment::SETS {
-            for delta in experiment::DELTAS {
-                let problem = experiment::promised(&problem, set, delta);
-                let t_min: f64 = problem.chains.iter().map(|c| c.t_min_bps).sum();
-                print!("{figure} {delta} {:6.2}:", t_min / 1e9);
-                for (id, way) in Way::PLACED_HERE.into_iter().enumerate() {
-                    let start = std::time::Instant::now();
-                    let outcome = place(&problem, way, &Holds(100));
-                    let time = start.elapsed().as_secs_f64() * 1e3;
-                    if let Some(m) = outcome.marginal_bps() {
-                        found[id] += 1;
-                        print!(" {:7.2}", (m + t_min) / 1e9);
-                    } else {
-                        print!("       -");
-                    }
-                    if id == 0 {
-                        print!(" ({time:.1} ms)");
-                        if let Outcome::Infeasible { why, .. } = &outcome {
-                            print!(" {why}");
-                        }
-                    }
-                }
-                println!();
+fn the_four_chains_have_34_functions() {
+    assert_eq!(four_chains().chains.iter().map(|c| c.nodes.len()).sum::<usize>(), 34);
+}
+
+/// Half the base rates is what the published placer takes for guarantees: 1.1 Gbit/s for the chains that
+/// encrypt and 0.3 for the others.
+#[test]
+fn base_rates_are_those_of_the_published_placer() {
+    let problem = experiment::promised(&four_chains(), &[0, 1, 2, 3], 0.5);
+    let tenths: Vec<f64> = problem.chains.iter().map(|c| (c.t_min_bps / 1e8).round()).collect();
+    assert_eq!(tenths, [11.0, 11.0, 3.0, 3.0]);
+}
+
+/// Lemur, §5.2 and §5.3, the four-chain set: all find a solution at 0.5; at 1.0 those that are not
+/// for hardware first have failed; without cores only 0.5 is feasible. Everything passes the checker.
+#[test]
+fn the_four_chain_experiment_comes_out_as_in_the_paper() {
+    let all = four_chains();
+    for (delta, feasible) in [
+        (0.5, [true; 7]),
+        (1.0, [true, true, false, false, true, false, false]),
+        (2.0, [true, false, false, false, false, false, false]),
+    ] {
+        let problem = experiment::promised(&all, &[0, 1, 2, 3], delta);
+        let switch = switch::for_problem(&problem);
+        let mut most = f64::INFINITY;
+        for (way, feasible) in Way::PLACED_HERE.into_iter().zip(feasible) {
+            let outcome = place(&problem, way, switch.as_ref());
+            assert_eq!(outcome.placement().is_some(), feasible, "{} at {delta}: {outcome:?}", way.name());
+            if let Outcome::Placed { placement, marginal_bps, .. } = outcome {
+                assert!(check(&problem, &placement, switch.as_ref()).is_ok());
+                most = if way == Way::Lemur { marginal_bps } else { most };
+                assert!(marginal_bps <= most * (1.0 + 1e-9), "{} beats Lemur at {delta}", way.name());
             }
         }
-        println!("{found:?}");
+    }
+}
+
+/// Lemur, §5.2, the extreme configuration: ten of eleven translators on the switch, one on the server, where
+/// software alone and hardware alone fail.
+#[test]
+fn ten_of_eleven_translators_fit_the_switch() {
+    let nats = vec!["NAT"; 11].join(", ");
+    let text = format!("BPF -> [ {nats} ] -> IPv4Fwd");
+    let rack = experiment::testbed(1, 2, experiment::pisa());
+    let mut problem = experiment::problem(&[("nats", &text)], &rack).expect("known");
+    problem.chains[0].t_min_bps = experiment::ELEVEN_NATS_BPS;
+    problem.chains[0].t_max_bps = experiment::T_MAX_BPS;
+    let switch = switch::for_problem(&problem);
+    for way in [Way::HwPreferred, Way::SwPreferred, Way::MinBounce, Way::Greedy] {
+        assert!(place(&problem, way, switch.as_ref()).placement().is_none(), "{}", way.name());
+    }
+    let outcome = place(&problem, Way::Lemur, switch.as_ref());
+    let placement = outcome.placement().expect("a placement");
+    assert!(check(&problem, placement, switch.as_ref()).is_ok());
+    let on_switch = problem.chains[0].nodes.iter().zip(&placement.sites[0]);
+    assert_eq!(on_switch.filter(|(n, s)| n.function == "NAT" && **s == Site::Switch).count(), 10);
+}
+
+/// The heuristic keeps every promise of the experiment design that can be kept; the exact planner proves the rest
+/// impossible.
+#[test]
+#[ignore = "takes a minute: all sets and promises, with proof"]
+fn nothing_is_infeasible_that_the_exact_planner_places() {
+    let all = four_chains();
+    for (figure, set) in experiment::SETS {
+        for delta in experiment::DELTAS {
+            let problem = experiment::promised(&all, set, delta);
+            let switch = switch::for_problem(&problem);
+            let ours = place(&problem, Way::Lemur, switch.as_ref());
+            let exact = place(&problem, Way::Exact, switch.as_ref());
+            assert_eq!(ours.placement().is_some(), exact.placement().is_some(), "{figure} at {delta}");
+            println!("{figure} {delta}: {:?} {:?}", ours.marginal_bps(), exact.marginal_bps());
+        }
     }
 }

@@ -1,6 +1,15 @@
 //! The rack: servers, cards, links, and the switch between them, as `rack.toml` describes them.
 
+mod parse;
+mod read_server;
+mod read_switch;
+mod section;
+pub mod units;
+
 use serde::{Deserialize, Serialize};
+
+pub use parse::{MAX_SERVERS, MAX_SOURCE, PACKET_BYTES, Parsed, parse};
+pub use read_switch::{BOUNCE_NS, ENTRIES, PASS_NS, TOFINO};
 
 /// A rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

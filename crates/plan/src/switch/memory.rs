@@ -60,7 +60,7 @@ pub(super) fn parts(table: &Table, stage: &Demand, limit: usize) -> Option<Vec<D
         return None;
     }
     let mut parts = vec![demand(table, most); full];
-    if entries % most > 0 {
+    if !entries.is_multiple_of(most) {
         parts.push(demand(table, entries % most));
     }
     Some(parts)

@@ -1,0 +1,45 @@
+//! Measures E2's planning (Lan's dissertation, §3.6.2): how long placing takes, and how good it is.
+//!
+//!     bench-e2 [--samples N] [--output FILE]
+//!
+//! Graphs and random placements come from fixed seeds; only times differ from run to run.
+
+mod graphs;
+mod throughput;
+mod time;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use catena_bench::{record, report};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("bench-e2: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (mut samples, mut output) = (8_u64, PathBuf::from("bench/results/e2.jsonl"));
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
+        match name.as_str() {
+            "--samples" => {
+                samples = value.parse().map_err(|_| format!("--samples: expected a number, found `{value}`"))?
+            }
+            "--output" => output = PathBuf::from(value),
+            _ => return Err(format!("unknown option {name}; expected --samples or --output")),
+        }
+    }
+    let mut records = time::records();
+    for core_bps in [1e9, 2e9, 3e9] {
+        records.extend(throughput::records(core_bps, samples.max(1)));
+    }
+    print!("{}", report::table(&records));
+    record::write(&output, &records).map_err(|error| format!("{}: {error}", output.display()))
+}

@@ -1,0 +1,105 @@
+//! Lan's dissertation, Figure 3.8: the most that a rack of 24 servers and 24 external ports carries, with
+//! instances placed by E2's algorithm (ours, and the paper's alone), packed depth-first, and at random.
+
+use catena_bench::record::{Record, median};
+use catena_plan::e2::random::{self, Random};
+use catena_plan::e2::throughput::{Cluster, Component, Sustained, Work, maximum};
+use catena_plan::e2::traffic::Traffic;
+use catena_plan::e2::{balance, pack, swap};
+
+use crate::graphs::{self, Graph};
+
+/// Figures of the prototype (§3.6): one 10 Gbps link a server, 16 cores of which E2D has one, and a switch with
+/// 48 ports.
+const CLUSTER: Cluster =
+    Cluster { servers: 24, cores: 15, link_bps: 10e9, ports: 24, port_bps: 10e9, switch_bps: 480e9 };
+/// Steps of traffic tried.
+const STEPS: u32 = 24;
+
+/// What each way of placing sustains.
+struct Found {
+    sliced: Sustained,
+    ours: Sustained,
+    paper: Sustained,
+    packing: Sustained,
+    random: Sustained,
+}
+
+fn find(graph: &Graph, cluster: &Cluster, seed: u64) -> Option<Found> {
+    let work = Work {
+        policy: &graph.policy,
+        splitting: &graph.splitting,
+        capacities_bps: &graph.capacities,
+        steps: STEPS,
+        slices: &[],
+    };
+    let links = vec![cluster.link_bps; cluster.servers];
+    let mut numbers = Random::new(seed);
+    Some(Found {
+        sliced: maximum(&Work { slices: &[24, 12, 8, 6, 4], ..work }, cluster, |graph, cores| {
+            balance::place(graph, cores, &links)
+        })?,
+        ours: maximum(&work, cluster, |graph, cores| balance::place(graph, cores, &links))?,
+        paper: maximum(&work, cluster, |graph, cores| swap::paper(&Traffic::of(graph), cores))?,
+        packing: maximum(&work, cluster, |graph, cores| pack::depth_first(&Traffic::of(graph), cores))?,
+        random: maximum(&work, cluster, |graph, cores| random::place(graph.instances.len(), cores, &mut numbers))?,
+    })
+}
+
+/// Measure `samples` graphs of each of the two kinds, with functions that carry so many bits per second a core.
+pub fn records(core_bps: f64, samples: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    type Make = fn(f64, &mut Random) -> Graph;
+    let kinds: [(&str, Make, f64, f64); 2] = [
+        ("line of 5", |bps, random| graphs::line(5, bps, random), 1.0 / 2.25, 1.0),
+        ("random graph of 10", |bps, random| graphs::random_graph(10, 2.0, bps, random), 1.0 / 2.59, 0.78),
+    ];
+    // Which of the two graphs has 2.25 and which 2.59 the text does not say.
+    for (kind, make, paper_random, paper_packing) in kinds {
+        let found: Vec<Found> =
+            (0..samples).filter_map(|seed| find(&make(core_bps, &mut Random::new(seed)), &CLUSTER, seed)).collect();
+        let core = core_bps / 1e9;
+        let record = |what: &str, unit: &str, value: fn(&Found) -> f64| {
+            let (value, spread) = median(&mut found.iter().map(value).collect::<Vec<f64>>());
+            let case = format!("{kind}, {core} Gbps a core: {what}");
+            Record { bench: "e2".into(), case, unit: unit.into(), value, spread, ..Record::default() }
+        };
+        let gbps = |what: &str, value: fn(&Found) -> Sustained| {
+            let count = |component| found.iter().filter(|f| value(f).component == component).count();
+            let limit = format!(
+                "cores {}, links {}, switch {}, ports {} of {}",
+                count(Component::Core),
+                count(Component::Link),
+                count(Component::Switch),
+                count(Component::Ports),
+                found.len()
+            );
+            let (bps, spread) = median(&mut found.iter().map(|f| value(f).bps / 1e9).collect::<Vec<f64>>());
+            Record { limit: Some(limit), value: bps, spread, ..record(what, "Gbps", |_| 0.0) }
+        };
+        records.extend([
+            gbps("ours, sized in slices", |f| f.sliced),
+            gbps("ours, sized as the paper", |f| f.ours),
+            gbps("the paper's algorithm", |f| f.paper),
+            gbps("packing", |f| f.packing),
+            gbps("random", |f| f.random),
+        ]);
+        // Where cores alone bind, no placement carries more than ours, and the bar cannot be kept.
+        let cores_bind = found.iter().all(|f| f.sliced.component == Component::Core);
+        let bar = Some(1.0 / 2.25);
+        let ratios: [(&str, fn(&Found) -> f64, Option<f64>, Option<f64>); 5] = [
+            ("random/ours in slices", |f| f.random.bps / f.sliced.bps, bar, Some(paper_random)),
+            ("random/ours", |f| f.random.bps / f.ours.bps, None, Some(paper_random)),
+            ("random/the paper's algorithm", |f| f.random.bps / f.paper.bps, None, Some(paper_random)),
+            ("packing/ours", |f| f.packing.bps / f.ours.bps, Some(1.0), Some(paper_packing)),
+            ("the paper's algorithm/ours", |f| f.paper.bps / f.ours.bps, Some(1.0), None),
+        ];
+        for (what, value, bar, paper) in ratios {
+            let worst = found.iter().map(value).fold(0.0, f64::max);
+            let cores = if cores_bind { "; cores alone bind ours" } else { "" };
+            let limit = Some(format!("worst of {}: {worst:.2}{cores}", found.len()));
+            records.push(Record { bar, paper, limit, ..record(what, "ratio", value) });
+        }
+    }
+    records
+}

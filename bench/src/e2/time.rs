@@ -1,0 +1,180 @@
+//! How long placing takes, from the instance graph to the server of each instance; how long splits take; and
+//! how both grow with the rack.
+
+use std::time::Instant;
+
+use catena_bench::record::{Record, median};
+use catena_plan::catalogue::Affinity;
+use catena_plan::e2::incremental::Growing;
+use catena_plan::e2::instances::IGraph;
+use catena_plan::e2::random::Random;
+use catena_plan::e2::size;
+use catena_plan::e2::traffic::{Places, Traffic};
+use catena_plan::e2::{pack, split, swap};
+
+use crate::graphs::{self, Graph};
+
+/// Rounds of each graph, of which the quickest counts: what else the machine does only adds.
+const ROUNDS: usize = 5;
+
+fn milliseconds(mut work: impl FnMut()) -> f64 {
+    let once = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    (0..ROUNDS).map(once).fold(f64::INFINITY, f64::min)
+}
+
+fn record(case: &str, unit: &str, mut samples: Vec<f64>) -> Record {
+    let (value, spread) = median(&mut samples);
+    Record { bench: "e2".into(), case: case.into(), unit: unit.into(), value, spread, ..Record::default() }
+}
+
+/// Instances of `graph`, its traffic such that they number `wanted` or a few less.
+fn sized(mut graph: Graph, wanted: usize) -> (Graph, IGraph) {
+    let affinities: Vec<Affinity> = graph.splitting.iter().map(|s| s.affinity).collect();
+    let counts = |graph: &Graph| -> Vec<u32> {
+        let sizes = size::sizes(&graph.policy, &graph.capacities, &affinities);
+        sizes.iter().map(|s| s.instances).collect()
+    };
+    let instances = |graph: &Graph| counts(graph).iter().map(|&c| c as usize).sum::<usize>();
+    graph.scale(1e-6);
+    let mut factor = 2.0;
+    while factor > 1.0001 {
+        graph.scale(factor);
+        if instances(&graph) > wanted {
+            graph.scale(1.0 / factor);
+            factor = factor.sqrt();
+        }
+    }
+    let built = IGraph::build(&graph.policy, &graph.splitting, &counts(&graph));
+    (graph, built.unwrap_or_else(|error| unreachable!("{error}")))
+}
+
+fn place(graph: &IGraph, cores: &[u32]) -> (Traffic, Places) {
+    let traffic = Traffic::of(graph);
+    let places = swap::place(&traffic, cores).unwrap_or_else(|error| unreachable!("{error}"));
+    (traffic, places)
+}
+
+/// All of them.
+pub fn records() -> Vec<Record> {
+    let mut records = hundred();
+    records.push(splits());
+    for servers in [10, 100, 1000] {
+        records.extend(rack(servers));
+    }
+    records
+}
+
+/// A hundred instances of a random graph of ten functions, on eight servers of the prototype's kind.
+fn hundred() -> Vec<Record> {
+    let cores = [15_u32; 8];
+    let mut ours = [Vec::new(), Vec::new()];
+    let mut pairs = Vec::new();
+    for seed in 0..50 {
+        for (mixed, times) in ours.iter_mut().enumerate() {
+            let mut random = Random::new(seed);
+            let graph = graphs::random_graph(10, 2.0, 1e9, &mut random).regroup(mixed as f64 * 0.5, &mut random);
+            let (_, graph) = sized(graph, 100);
+            times.push(milliseconds(|| drop(std::hint::black_box(place(&graph, &cores)))));
+            if mixed == 1 {
+                let traffic = Traffic::of(&graph);
+                pairs.push(milliseconds(|| drop(std::hint::black_box(all_pairs(&traffic, &cores)))));
+            }
+        }
+    }
+    let [joined, mixed] = ours;
+    let (all, _) = median(&mut pairs);
+    let bar = |record| Record { bar: Some(1.0), paper: Some(14.6), ..record };
+    let mixed = record("place 100 instances, half of the functions regrouped", "ms", mixed);
+    vec![
+        bar(record("place 100 instances, joined by ranges", "ms", joined)),
+        Record { peer: vec![("all pairs each time".into(), all)], ..bar(mixed) },
+    ]
+}
+
+/// The paper's swapping as it is written: all pairs each time. Only to compare its time with ours.
+fn all_pairs(traffic: &Traffic, cores: &[u32]) -> Vec<usize> {
+    let mut server = pack::depth_first(traffic, cores).map_or_else(|_| Vec::new(), |places| places.server);
+    loop {
+        let gain = |a: usize, to: usize| -> i64 {
+            let each = traffic.of_instance(a).map(|(n, bps)| match server[n] {
+                s if s == to => bps,
+                s if s == server[a] => -bps,
+                _ => 0,
+            });
+            each.sum()
+        };
+        let mut best = (0, 0, 0);
+        for a in 0..server.len() {
+            for b in (a + 1..server.len()).filter(|&b| server[a] != server[b]) {
+                let gain = gain(a, server[b]) + gain(b, server[a]) - 2 * traffic.pair(a, b);
+                if gain > best.0 {
+                    best = (gain, a, b);
+                }
+            }
+        }
+        if best.0 == 0 {
+            return server;
+        }
+        server.swap(best.1, best.2);
+    }
+}
+
+/// 68 overloads one after the other: the range divided, edges joined anew, the new instance placed.
+fn splits() -> Record {
+    let cores = [17_u32; 8];
+    let times = (0..50).map(|seed| {
+        let mut random = Random::new(seed);
+        let graph = graphs::random_graph(10, 2.0, 1e9, &mut random).regroup(0.2, &mut random);
+        let (_, graph) = sized(graph, 68);
+        let (_, places) = place(&graph, &cores);
+        let once = |_| {
+            let (mut graph, mut growing) = (graph.clone(), Growing::new(places.clone()));
+            let mut random = Random::new(seed);
+            let start = Instant::now();
+            for _ in 0..68 {
+                let overloaded = random.below(graph.instances.len());
+                let done = split::halve(&mut graph, &mut growing, overloaded);
+                debug_assert!(done.is_ok());
+            }
+            start.elapsed().as_secs_f64() * 1e3
+        };
+        (0..ROUNDS).map(once).fold(f64::INFINITY, f64::min)
+    });
+    let measured = record("68 splits, each with its placement", "ms", times.collect());
+    Record { bar: Some(0.2), paper: Some(1.76), ..measured }
+}
+
+/// A rack with 1,000 chains that share two functions a server, filled to four fifths.
+fn rack(servers: usize) -> Vec<Record> {
+    let cores = vec![15_u32; servers];
+    let mut random = Random::new(1);
+    let graph = graphs::shared_chains(1000, servers * 2, 1e9, &mut random);
+    let (graph, instances) = sized(graph, servers * 12);
+    let counts: Vec<u32> = instances.of_node.iter().map(|ids| ids.len() as u32).collect();
+    let (traffic, places) = place(&instances, &cores);
+    let paper = swap::paper(&traffic, &cores).map_or(0, |p| traffic.cross(&p.server));
+    let packed = pack::depth_first(&traffic, &cores).map_or(0, |p| traffic.cross(&p.server));
+    let build = milliseconds(|| drop(std::hint::black_box(IGraph::build(&graph.policy, &graph.splitting, &counts))));
+    let swapping = milliseconds(|| drop(std::hint::black_box(swap::paper(&traffic, &cores))));
+    let whole = milliseconds(|| drop(std::hint::black_box(place(&instances, &cores))));
+    let name = format!(
+        "{servers} servers, 1,000 chains, {} instances, {} edges",
+        instances.instances.len(),
+        instances.edges.len()
+    );
+    let ratio = |than: i64| traffic.cross(&places.server) as f64 / than.max(1) as f64;
+    vec![
+        record(&format!("{name}: split into instances"), "ms", vec![build]),
+        record(&format!("{name}: the paper's swaps"), "ms", vec![swapping]),
+        record(&format!("{name}: place"), "ms", vec![whole]),
+        record(&format!("{name}: traffic across/packing's"), "ratio", vec![ratio(packed)]),
+        Record {
+            bar: Some(1.0),
+            ..record(&format!("{name}: traffic across/the paper's"), "ratio", vec![ratio(paper)])
+        },
+    ]
+}

@@ -1,0 +1,76 @@
+//! What is known of functions: those of the library, completed by what the papers tell.
+
+use std::collections::BTreeMap;
+
+use catena_plan::catalogue::{Catalogue, Platform, Traits};
+use catena_plan::paper::{self, Forwarding};
+use catena_plan::profile::Profile;
+
+/// What is known of functions.
+pub struct Known {
+    /// Where they run, and how they may be split.
+    pub catalogue: Catalogue,
+    /// What they cost.
+    pub profile: Profile,
+    /// Where figures come from that nobody measured, by function.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Other names of the paper's functions: those of its examples in section 2, and BESS's.
+const ALIASES: [(&str, &str); 3] = [("Encryption", "Encrypt"), ("Forward", "IPv4Fwd"), ("Match", "BPF")];
+
+/// All that is known, with the costs that were `measured`, if any were.
+pub fn known(measured: Option<Profile>) -> Known {
+    let mut papers = paper::profile();
+    let mut catalogue = paper::catalogue(Forwarding::SwitchOnly);
+    for (alias, name) in ALIASES {
+        if let Some(traits) = catalogue.find(name).cloned() {
+            catalogue.functions.push(Traits { name: alias.to_owned(), ..traits });
+        }
+        if let Some(cost) = papers.functions.get(name).cloned() {
+            papers.functions.insert(alias.to_owned(), cost);
+        }
+    }
+    let profile = match measured {
+        Some(measured) => measured.completed_by(&papers),
+        None => papers,
+    };
+    // What nobody measured on a server can be planned for other devices all the same.
+    for traits in &mut catalogue.functions {
+        if !profile.functions.contains_key(&traits.name) && traits.platforms.len() > 1 {
+            traits.platforms.retain(|platform| *platform != Platform::Server);
+        }
+    }
+    let source = |traits: &Traits| match profile.functions.get(&traits.name) {
+        Some(cost) => cost.source.clone(),
+        None => traits.source.clone(),
+    };
+    let sources = catalogue.functions.iter().filter_map(|t| Some((t.name.clone(), source(t)?))).collect();
+    Known { catalogue, profile, sources }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_not_marked() {
+        let mut measured = paper::profile();
+        measured.functions.retain(|name, _| name == "ACL");
+        if let Some(cost) = measured.functions.get_mut("ACL") {
+            cost.source = None;
+        }
+        let known = known(Some(measured));
+        assert!(!known.sources.contains_key("ACL") && known.sources.contains_key("NAT"));
+    }
+
+    #[test]
+    fn other_names_mean_the_same() {
+        let known = known(None);
+        for (alias, name) in ALIASES {
+            let (a, b) = (known.catalogue.find(alias), known.catalogue.find(name));
+            assert_eq!(a.map(|t| &t.platforms), b.map(|t| &t.platforms), "{alias}");
+            assert!(known.sources.contains_key(alias));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a plan is made of: chain files as one policy graph, the rack, the profile, and the changes of `--what-if`.
+
+use std::path::Path;
+
+use catena_plan::catalogue::Catalogue;
+use catena_plan::profile::{Profile, VERSION};
+use catena_plan::rack::{Rack, parse};
+use catena_plan::unite::unite;
+use catena_plan::what_if::Edit;
+use catena_policy::{Code, Diagnostic, Disk, PolicyGraph, Severity};
+
+use super::functions::{self, Known};
+use crate::Failure;
+use crate::arguments::PlanOptions;
+use crate::chain;
+
+/// What a plan is made of.
+pub struct Inputs {
+    /// All chains.
+    pub graph: PolicyGraph,
+    /// The rack, changed as `--what-if` says.
+    pub rack: Rack,
+    /// What is known of the functions.
+    pub known: Known,
+}
+
+impl Inputs {
+    /// Read all files; what is wrong with one is printed.
+    ///
+    /// # Errors
+    /// When one cannot be read or used.
+    pub fn read(options: &PlanOptions) -> Result<Inputs, Failure> {
+        let edits = options.what_if.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let measured = options.profile.as_deref().map(profile).transpose()?;
+        let known = functions::known(measured);
+        let mut rack = rack(&options.rack, &known.catalogue)?;
+        let mut graphs = Vec::new();
+        for path in &options.files {
+            let stem = path.file_stem().map_or_else(|| "chain".to_owned(), |stem| stem.to_string_lossy().into_owned());
+            graphs.push((stem, policy(path, &known.catalogue)?));
+        }
+        let mut graph = if graphs.len() == 1 { graphs.remove(0).1 } else { unite(graphs) };
+        for edit in &edits {
+            edit.apply(&mut rack, &mut graph)?;
+        }
+        Ok(Inputs { graph, rack, known })
+    }
+}
+
+/// Read a chain file. A plan needs no function to be there, only to be known, and no arguments.
+fn policy(path: &Path, catalogue: &Catalogue) -> Result<PolicyGraph, Failure> {
+    let (name, source) = chain::read(path)?;
+    let mut library = catena_compile::library::signatures();
+    library.functions.iter_mut().flat_map(|f| &mut f.params).for_each(|param| param.required = false);
+    let outcome = catena_policy::load(&name, &source, &library, &Disk);
+    let planned = |finding: &Diagnostic| {
+        let word = source.get(finding.span.within(&source)).unwrap_or_default();
+        finding.code == Code::UnknownFunction && catalogue.find(word).is_some()
+    };
+    let findings: Vec<Diagnostic> = outcome.diagnostics.into_iter().filter(|finding| !planned(finding)).collect();
+    chain::print(&findings, &name, &source);
+    match outcome.graph {
+        Some(graph) if chain::errors(&findings) == 0 => Ok(graph),
+        _ => Err(Failure(format!("{name}: {}", chain::summary(&findings)))),
+    }
+}
+
+/// Read a rack's file.
+fn rack(path: &Path, catalogue: &Catalogue) -> Result<Rack, Failure> {
+    let (name, source) = chain::read(path)?;
+    let functions: Vec<&str> = catalogue.functions.iter().map(|f| f.name.as_str()).collect();
+    let parsed = parse(&source, &functions);
+    chain::print(&parsed.diagnostics, &name, &source);
+    debug_assert!(parsed.rack.is_some() || parsed.diagnostics.iter().any(|d| d.severity == Severity::Error));
+    parsed.rack.ok_or_else(|| Failure(format!("{name}: {}", chain::summary(&parsed.diagnostics))))
+}
+
+/// Read a profile.
+fn profile(path: &Path) -> Result<Profile, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
+    match value.get("version").and_then(serde_json::Value::as_u64) {
+        Some(version) if version == u64::from(VERSION) => {}
+        Some(version) => {
+            return Err(Failure(format!(
+                "{name}: this is a profile of version {version}; version {VERSION} is expected"
+            )));
+        }
+        None => return Err(Failure(format!("{name}: this is no profile: it has no `version`"))),
+    }
+    serde_json::from_str(&text).map_err(|error| Failure(format!("{name}: {error}")))
+}

@@ -1,0 +1,128 @@
+//! Runs planners on a case, and has their decisions explained.
+
+use std::time::{Duration, Instant};
+
+use catena_plan::demand::{self, Options};
+use catena_plan::explain;
+use catena_plan::lemur::{self, exact};
+use catena_plan::placement::Outcome;
+use catena_plan::plan::{Plan, Verdict};
+use catena_plan::problem::{Objective, Problem, Replication};
+use catena_plan::switch::{Feasible, for_problem};
+
+use super::inputs::Inputs;
+use crate::Failure;
+use crate::arguments::{ObjectiveName, PlanOptions, StrategyName};
+
+/// What has to be decided, ready for any planner.
+pub struct Case {
+    /// Chains, rack and functions.
+    pub inputs: Inputs,
+    /// The same in numbers.
+    pub problem: Problem,
+    switch: Box<dyn Feasible>,
+    time: Duration,
+}
+
+/// A planner's decision, and how long it took.
+pub struct Decision {
+    /// The plan.
+    pub plan: Plan,
+    /// On the wall.
+    pub took: Duration,
+}
+
+impl Case {
+    /// Make the problem.
+    ///
+    /// # Errors
+    /// When there are functions that cannot be planned: all are named.
+    pub fn new(inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+        let objective = match options.objective {
+            ObjectiveName::Marginal => Objective::Marginal,
+            ObjectiveName::Weighted => Objective::Weighted,
+            ObjectiveName::Fair => Objective::Fair,
+        };
+        let replication = if options.paper_replication { Replication::Paper } else { Replication::ByState };
+        let known = &inputs.known;
+        let problem = demand::problem(
+            &inputs.graph,
+            &inputs.rack,
+            &known.catalogue,
+            &known.profile,
+            Options { replication, objective },
+        );
+        let problem = problem.map_err(|unknown| {
+            let lines: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+            Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
+        })?;
+        let switch = for_problem(&problem);
+        Ok(Case { inputs, problem, switch, time: options.time_limit })
+    }
+
+    /// Let a planner decide.
+    pub fn decide(&self, strategy: StrategyName) -> Decision {
+        let started = Instant::now();
+        let outcome = self.outcome(strategy);
+        let took = started.elapsed();
+        Decision { plan: self.plan(strategy, &outcome), took }
+    }
+
+    /// Let a planner decide; if it keeps not all promises, say what would help.
+    pub fn explained(&self, strategy: StrategyName) -> Plan {
+        let mut plan = self.decide(strategy).plan;
+        let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return plan };
+        if strategy != StrategyName::Exact {
+            match self.decide(StrategyName::Exact).plan.verdict {
+                Verdict::Kept { .. } => {
+                    *why += "; another placement keeps them: --strategy exact";
+                    return plan;
+                }
+                Verdict::Broken { proven: sure, .. } => *proven |= sure,
+            }
+        }
+        let obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
+        *remedies = Some(explain::remedies(&self.problem, &obstacles));
+        plan
+    }
+
+    /// Whether the switch holds the nodes for which `set[chain][node]` is true.
+    pub fn holds(&self, set: &[Vec<bool>]) -> bool {
+        self.switch.verdict(&self.problem, set).fits()
+    }
+
+    fn settings(&self) -> exact::Settings {
+        exact::Settings { time: self.time, ..exact::Settings::default() }
+    }
+
+    fn outcome(&self, strategy: StrategyName) -> Outcome {
+        let place = |strategy| lemur::place(&self.problem, strategy, &*self.switch);
+        match strategy {
+            StrategyName::Lemur => place(lemur::Strategy::Lemur),
+            StrategyName::Hw => place(lemur::Strategy::HwPreferred),
+            StrategyName::Sw => place(lemur::Strategy::SwPreferred),
+            StrategyName::MinBounce => place(lemur::Strategy::MinBounce),
+            StrategyName::Greedy => place(lemur::Strategy::Greedy),
+            StrategyName::NoProfiling => place(lemur::Strategy::NoProfiling),
+            StrategyName::NoCores => place(lemur::Strategy::NoCores),
+            StrategyName::Brute => place(lemur::Strategy::Brute),
+            // Its plans are of another kind: `e2` makes and prints them.
+            StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
+            StrategyName::Exact => {
+                let start = place(lemur::Strategy::Lemur);
+                exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
+            }
+        }
+    }
+
+    fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {
+        let case = explain::Case {
+            problem: &self.problem,
+            rack: &self.inputs.rack,
+            switch: &*self.switch,
+            sources: &self.inputs.known.sources,
+            strategy: strategy.title(),
+        };
+        Plan::of(&case, outcome)
+    }
+}

@@ -1,0 +1,258 @@
+//! A plan as text: for somebody who wants to know what will run where, and why.
+
+use std::fmt;
+
+use catena_plan::plan::{ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
+
+use crate::table::Table;
+
+/// A plan as text.
+pub struct Text<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The changes it was made with, as written.
+    pub edits: &'a [String],
+}
+
+/// Bits per second as Gbit/s with two digits behind the point.
+pub fn gbit(bps: f64) -> String {
+    format!("{:.2}", bps / 1e9)
+}
+
+/// What is promised, in Gbit/s: `2 to 10`, `2 or more`, `2`, `up to 10`, `-`.
+pub fn promised(chain: &ChainPlan) -> String {
+    let (least, most) = (gigabits(chain.t_min_bps), chain.t_max_bps.map(gigabits));
+    match (chain.t_min_bps > 0.0, most) {
+        (false, None) => "-".to_owned(),
+        (false, Some(most)) => format!("up to {most}"),
+        (true, None) => format!("{least} or more"),
+        (true, Some(most)) if most == least => least,
+        (true, Some(most)) => format!("{least} to {most}"),
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        if !self.edits.is_empty() {
+            writeln!(f, "What if: {}", self.edits.join(", "))?;
+        }
+        writeln!(f, "{}\n", verdict(plan))?;
+        if let Verdict::Broken { remedies: Some(remedies), .. } = &plan.verdict {
+            return write!(f, "{}", helped(remedies));
+        }
+        if plan.chains.is_empty() {
+            return Ok(());
+        }
+        write!(f, "{}\n{}\n{}", chains(plan), functions(plan), rack(plan))?;
+        if !plan.borrowed.is_empty() {
+            writeln!(f, "\n* not measured on this machine, taken from:")?;
+            let mut sources: Vec<&str> = plan.borrowed.iter().map(|b| b.source.as_str()).collect();
+            sources.sort_unstable();
+            sources.dedup();
+            for source in sources {
+                let own = plan.borrowed.iter().filter(|b| b.source == source).map(|b| b.function.as_str());
+                writeln!(f, "  {}: {source}", own.collect::<Vec<_>>().join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One sentence: whether the promises are kept, how good the plan is.
+fn verdict(plan: &Plan) -> String {
+    match &plan.verdict {
+        Verdict::Broken { proven: true, why, .. } => format!("No plan keeps all promises: {why}."),
+        Verdict::Broken { proven: false, why, .. } => {
+            format!("The strategy `{}` finds no plan that keeps all promises: {why}.", plan.strategy)
+        }
+        Verdict::Kept { marginal_bps, .. } => {
+            let proof = match plan.verdict.gap() {
+                Some(gap) if gap < 1e-6 => " No plan carries more: that is proven.".to_owned(),
+                Some(_) if *marginal_bps <= 0.0 => " How much more another plan could carry is not known.".to_owned(),
+                Some(gap) => {
+                    format!(" Another plan could carry at most {:.1}% more.", gap / (1.0 - gap).max(1e-9) * 100.0)
+                }
+                None => String::new(),
+            };
+            format!(
+                "All promises are kept on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises.{proof}",
+                plan.rack,
+                gbit(plan.rate_bps()),
+                gbit(*marginal_bps),
+            )
+        }
+    }
+}
+
+/// What would help.
+fn helped(remedies: &Remedies) -> String {
+    let mut text = String::new();
+    let mut line = |said: String| text += &(said + "\n");
+    for (chain, ns) in &remedies.late {
+        line(format!("{chain}: a packet takes at least {:.1} us, wherever its functions run.", ns / 1e3));
+    }
+    for chain in &remedies.choked {
+        line(format!("{chain}: more is promised than can come in by a port."));
+    }
+    match &remedies.conflict[..] {
+        [] => {}
+        [one] => line(format!("The promise of {one} cannot be kept even if there were no other chain.")),
+        several => line(format!(
+            "These promises conflict: {}. Without any one of them the others could be kept.",
+            several.join(", ")
+        )),
+    }
+    let mut ways = Vec::new();
+    let more = |n: u32, what: &str| format!("{n} more {what}{}", if n == 1 { "" } else { "s" });
+    if !remedies.cores.is_empty() {
+        let parts: Vec<String> = remedies.cores.iter().map(|(s, n)| format!("{} on {s}", more(*n, "core"))).collect();
+        ways.push(parts.join(" and "));
+    }
+    if let Some(stages) = remedies.stages {
+        ways.push(more(stages, "stage") + " in the switch");
+    }
+    if !remedies.links.is_empty() {
+        let parts: Vec<String> =
+            remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
+        ways.push(parts.join(" and "));
+    }
+    if !remedies.smart_nics.is_empty() {
+        let parts: Vec<String> =
+            remedies.smart_nics.iter().map(|(n, hz)| format!("{:.2} GHz more on {n}", hz / 1e9)).collect();
+        ways.push(parts.join(" and "));
+    }
+    match &ways[..] {
+        [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
+            line("More cores, faster links or more stages alone would not help.".to_owned());
+        }
+        [] => {}
+        [one] => line(format!("This would do: {one}.")),
+        several => {
+            line("Any one of these would do:".to_owned());
+            several.iter().for_each(|way| line(format!("  {way}")));
+        }
+    }
+    if !remedies.complete {
+        line("Not every question could be answered in the time allowed (--time-limit).".to_owned());
+    }
+    text
+}
+
+/// A row a chain.
+fn chains(plan: &Plan) -> Table {
+    let mut table = Table::new(
+        &["chain", "promised", "planned", "beyond", "delay us", "at most", "what keeps it from carrying more"],
+        &[false, true, true, true, true, true, false],
+    );
+    for chain in &plan.chains {
+        let mut bounds = chain.bounds.iter().map(ToString::to_string);
+        table.row([
+            chain.name.clone(),
+            promised(chain),
+            gbit(chain.rate_bps),
+            gbit(chain.slack_bps),
+            format!("{:.1}", chain.latency_ns / 1e3),
+            chain.d_max_ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3)),
+            bounds.next().unwrap_or_else(|| "what other chains take".to_owned()),
+        ]);
+        for more in bounds {
+            let blank = String::new;
+            table.row([blank(), blank(), blank(), blank(), blank(), blank(), more]);
+        }
+    }
+    table
+}
+
+/// A row a function.
+fn functions(plan: &Plan) -> Table {
+    let mut table = Table::new(
+        &["chain", "function", "runs on", "cores", "cycles", "packets", "why there"],
+        &[false, false, false, false, true, true, false],
+    );
+    for chain in &plan.chains {
+        for (i, function) in chain.functions.iter().enumerate() {
+            table.row([
+                if i == 0 { chain.name.clone() } else { String::new() },
+                format!("{}{}", function.name, if function.borrowed { "*" } else { "" }),
+                function.on.clone(),
+                ranges(&function.cores),
+                function.cycles.map_or(String::new(), |cycles| format!("{cycles:.0}")),
+                part(function),
+                function.why.clone(),
+            ]);
+        }
+    }
+    table
+}
+
+/// The part of the chain's packets that reach a function.
+fn part(function: &FunctionPlan) -> String {
+    match function.share {
+        share if share >= 0.9995 => "all".to_owned(),
+        share if share < 0.0005 => "hardly any".to_owned(),
+        share => format!("{:.1}%", share * 100.0),
+    }
+}
+
+/// A row a device: how much of what it has is taken.
+fn rack(plan: &Plan) -> Table {
+    let mut table = Table::new(&["device", "taken", "of", "what"], &[false, true, true, false]);
+    let mut row = |device: &str, taken: String, of: String, what: &str| {
+        table.row([device.to_owned(), taken, of, what.to_owned()]);
+    };
+    if let Some(switch) = &plan.switch {
+        let kinds = [
+            (switch.stages, "stages or tables, steering included"),
+            (switch.sram, "SRAM blocks"),
+            (switch.tcam, "TCAM blocks"),
+            (switch.entries, "flow entries"),
+        ];
+        for (used, all, what) in kinds.into_iter().filter_map(|(of, what)| of.map(|(used, all)| (used, all, what))) {
+            row(&switch.name, used.to_string(), all.to_string(), what);
+        }
+    }
+    for nic in &plan.smart_nics {
+        row(&nic.name, format!("{:.2}", nic.used_hz / 1e9), format!("{:.2}", nic.cycles_hz / 1e9), "GHz of its cores");
+    }
+    for link in plan.links.iter().filter(|link| link.used_bps > 0.0) {
+        row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");
+    }
+    for server in plan.servers.iter().filter(|server| server.cores_used > 0.0) {
+        row(&server.name, short(server.cores_used), server.cores.to_string(), "cores for functions");
+    }
+    let idle = plan.servers.iter().filter(|server| server.cores_used == 0.0).count();
+    match idle {
+        0 => {}
+        1 => row("(1 server)", "0".to_owned(), String::new(), "nothing runs there"),
+        n => row(&format!("({n} servers)"), "0".to_owned(), String::new(), "nothing runs there"),
+    }
+    table
+}
+
+/// How many functions run on a kind of device.
+pub fn count(plan: &Plan, device: Device) -> usize {
+    plan.chains.iter().flat_map(|chain| &chain.functions).filter(|f| f.device == device).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_are_sentences() {
+        let remedies = Remedies {
+            conflict: vec!["a".to_owned(), "b".to_owned()],
+            cores: vec![("nf1".to_owned(), 1), ("nf2".to_owned(), 2)],
+            stages: Some(1),
+            complete: true,
+            ..Remedies::default()
+        };
+        let expected = "These promises conflict: a, b. Without any one of them the others could be kept.\n\
+                        Any one of these would do:\n  1 more core on nf1 and 2 more cores on nf2\n  1 more stage in the switch\n";
+        assert_eq!(helped(&remedies), expected);
+        let alone = Remedies { conflict: vec!["a".to_owned()], complete: true, ..Remedies::default() };
+        assert!(helped(&alone).contains("even if there were no other chain"));
+        assert!(helped(&alone).contains("alone would not help"));
+    }
+}

@@ -1,0 +1,58 @@
+//! What keeps a chain from carrying more: every limit that its planned rate reaches.
+
+use super::View;
+use crate::placement::Subgroup;
+use crate::plan::{Bound, CoreLimit};
+use crate::problem::ChainId;
+
+/// A limit is reached from this part of it on: solvers stop a little short.
+const REACHED: f64 = 1.0 - 1e-6;
+
+impl View<'_> {
+    pub(super) fn bounds(&self, id: ChainId) -> Vec<Bound> {
+        let Some(chain) = self.problem.chains.get(id) else { return Vec::new() };
+        let rate = self.rate(id);
+        let mut bounds = Vec::new();
+        if rate >= chain.t_max_bps * REACHED {
+            bounds.push(Bound::TMax);
+        }
+        if rate >= chain.ingress_bps * REACHED {
+            bounds.push(Bound::Port { bps: chain.ingress_bps });
+        }
+        for subgroup in self.placement.subgroups.iter().filter(|subgroup| subgroup.chain == id) {
+            let Some(plan) = self.subgroup(subgroup, Vec::new()) else { continue };
+            if plan.load >= REACHED {
+                let limit = self.core_limit(subgroup, plan.replicable);
+                let server = self.server_name(subgroup.server);
+                bounds.push(Bound::Cores { server, functions: plan.functions, cores: subgroup.cores, limit });
+            }
+        }
+        for (server, link, bps) in self.all_links() {
+            if self.visits(id, server, link) > 0.0 && self.carried(server, link) >= bps * REACHED {
+                bounds.push(Bound::Link { link: self.link_name(server, link), bps });
+            }
+        }
+        for (nic, about) in self.problem.smart_nics.iter().enumerate() {
+            if self.smart_nic_cycles(id, nic) > 0.0 && self.smart_nic_load(nic) >= about.cycles_hz * REACHED {
+                bounds.push(Bound::SmartNic { smart_nic: about.name.clone() });
+            }
+        }
+        bounds
+    }
+
+    /// Why a subgroup has no more cores.
+    fn core_limit(&self, subgroup: &Subgroup, replicable: bool) -> CoreLimit {
+        if !replicable && subgroup.cores >= REACHED {
+            let nodes = self.problem.chains.get(subgroup.chain).map_or(&[][..], |chain| &chain.nodes);
+            let single = subgroup.nodes.iter().filter_map(|&n| nodes.get(n)).find(|node| !node.replicable);
+            // Without one it is a branch or merge, which the paper's rules keep to one core.
+            return CoreLimit::Single(single.map_or("a branch or merge", |node| &node.name).to_owned());
+        }
+        let here = self.placement.subgroups.iter().filter(|other| other.server == subgroup.server);
+        let taken: f64 = here.map(|other| other.cores).sum();
+        let (there, shared) =
+            self.problem.servers.get(subgroup.server).map_or((0.0, false), |s| (f64::from(s.cores), s.shared));
+        let step = if shared { 1e-6 } else { 1.0 };
+        if taken + step > there { CoreLimit::AllTaken } else { CoreLimit::Spare }
+    }
+}

@@ -1,0 +1,161 @@
+//! Which core runs what: numbers of cores for subgroups.
+//!
+//! A server's cores are numbered socket by socket. Those for steering come first, on the socket of the first
+//! network card. Subgroups that move the most packets get the cores nearest to their card: what crosses
+//! sockets costs more (Lemur, Table 4). On a server with shared cores, parts of cores are put together as
+//! they fit, the largest first; what fits nowhere whole is spread over several.
+
+use super::View;
+use crate::placement::Link;
+use crate::problem::ServerId;
+use crate::rack::Server;
+
+/// A part of a core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    /// The core's number.
+    pub core: u32,
+    /// How much of it, 0 to 1.
+    pub share: f64,
+}
+
+/// Less than this part of a core is none.
+const NOTHING: f64 = 1e-9;
+
+/// The cores of a server, those on `socket` first.
+fn from_socket(server: &Server, socket: u32) -> Vec<u32> {
+    let mut cores: Vec<u32> = (0..server.sockets * server.cores_per_socket).collect();
+    cores.sort_by_key(|core| (core / server.cores_per_socket.max(1) != socket, *core));
+    cores
+}
+
+/// The cores of a server that read packets and steer them.
+pub(super) fn steering(server: &Server) -> Vec<u32> {
+    let socket = server.nics.first().map_or_else(|| server.smart_nics.first().map_or(0, |n| n.socket), |n| n.socket);
+    from_socket(server, socket).into_iter().take(server.steering_cores as usize).collect()
+}
+
+/// The cores of every subgroup of the placement.
+pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
+    let mut numbers = vec![Vec::new(); view.placement.subgroups.len()];
+    for server in 0..view.problem.servers.len() {
+        let Some(about) = view.case.rack.servers.get(server) else { continue };
+        let taken = steering(about);
+        let mut rooms: Vec<Part> = (0..about.sockets * about.cores_per_socket)
+            .filter(|core| !taken.contains(core))
+            .map(|core| Part { core, share: 1.0 })
+            .collect();
+        for subgroup in by_packets(view, server) {
+            let Some(placed) = view.placement.subgroups.get(subgroup) else { continue };
+            let near = from_socket(about, socket(view, about, placed.link));
+            let distance = |core: u32| near.iter().position(|n| *n == core).unwrap_or(usize::MAX);
+            rooms.sort_by_key(|room| distance(room.core));
+            if let Some(parts) = numbers.get_mut(subgroup) {
+                *parts = take(&mut rooms, placed.cores);
+            }
+        }
+    }
+    numbers
+}
+
+/// The subgroups on a server: those with whole cores first, then by packets, most first.
+fn by_packets(view: &View<'_>, server: ServerId) -> Vec<usize> {
+    let placed = &view.placement.subgroups;
+    let packets = |i: &usize| {
+        placed.get(*i).map_or(0.0, |s| {
+            let bits = view.problem.chains.get(s.chain).map_or(1.0, |chain| chain.packet_bits());
+            view.rate(s.chain) / bits
+        })
+    };
+    let whole = |i: &usize| placed.get(*i).map_or(0.0, |s| (s.cores + NOTHING).floor());
+    let part = |i: &usize| placed.get(*i).map_or(0.0, |s| s.cores.fract());
+    let mut here: Vec<usize> =
+        (0..placed.len()).filter(|&i| placed.get(i).is_some_and(|s| s.server == server)).collect();
+    let shared = view.problem.servers.get(server).is_some_and(|s| s.shared);
+    here.sort_by(|a, b| {
+        let order = if shared {
+            whole(b).total_cmp(&whole(a)).then(part(b).total_cmp(&part(a)))
+        } else {
+            packets(b).total_cmp(&packets(a))
+        };
+        order.then(a.cmp(b))
+    });
+    here
+}
+
+/// The socket of the card that a link is.
+fn socket(view: &View<'_>, server: &Server, link: Link) -> u32 {
+    match link {
+        Link::Nic(nic) => server.nics.get(nic).map_or(0, |card| card.socket),
+        Link::SmartNic(nic) => {
+            let name = view.problem.smart_nics.get(nic).map_or("", |card| &card.name);
+            let own = |card: &&crate::rack::SmartNic| name.ends_with(&format!(".{}", card.name));
+            server.smart_nics.iter().find(own).map_or(0, |card| card.socket)
+        }
+    }
+}
+
+/// Take `cores` of what is free: whole ones, then the fullest core that has room for the rest, then whatever
+/// is left.
+fn take(rooms: &mut [Part], cores: f64) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut left = cores;
+    for room in rooms.iter_mut() {
+        if left < 1.0 - NOTHING {
+            break;
+        }
+        if room.share >= 1.0 - NOTHING {
+            parts.push(Part { core: room.core, share: 1.0 });
+            room.share = 0.0;
+            left -= 1.0;
+        }
+    }
+    if left > NOTHING {
+        let fitting = rooms.iter_mut().filter(|room| room.share >= left - NOTHING);
+        if let Some(room) = fitting.min_by(|a, b| a.share.total_cmp(&b.share)) {
+            parts.push(Part { core: room.core, share: left });
+            room.share = (room.share - left).max(0.0);
+            left = 0.0;
+        }
+    }
+    for room in rooms.iter_mut() {
+        if left <= NOTHING {
+            break;
+        }
+        let share = room.share.min(left);
+        if share > NOTHING {
+            parts.push(Part { core: room.core, share });
+            room.share -= share;
+            left -= share;
+        }
+    }
+    parts.sort_by_key(|part| part.core);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(free: &[f64], cores: &[f64]) -> Vec<Vec<(u32, f64)>> {
+        let mut rooms: Vec<Part> = free.iter().zip(0..).map(|(share, core)| Part { core, share: *share }).collect();
+        let round = |parts: Vec<Part>| parts.iter().map(|p| (p.core, (p.share * 1e6).round() / 1e6)).collect();
+        cores.iter().map(|cores| round(take(&mut rooms, *cores))).collect()
+    }
+
+    #[test]
+    fn whole_cores_are_taken_whole() {
+        assert_eq!(taken(&[1.0, 1.0, 1.0], &[2.0, 1.0]), [vec![(0, 1.0), (1, 1.0)], vec![(2, 1.0)]]);
+    }
+
+    #[test]
+    fn parts_are_put_together_as_they_fit() {
+        assert_eq!(taken(&[1.0, 1.0], &[0.7, 0.6, 0.3]), [[(0, 0.7)], [(1, 0.6)], [(0, 0.3)]]);
+        assert_eq!(taken(&[1.0, 1.0], &[1.5, 0.5]), [vec![(0, 1.0), (1, 0.5)], vec![(1, 0.5)]]);
+    }
+
+    #[test]
+    fn what_fits_nowhere_whole_is_spread() {
+        assert_eq!(taken(&[1.0, 1.0], &[0.7, 0.7, 0.6])[2], [(0, 0.3), (1, 0.3)]);
+    }
+}

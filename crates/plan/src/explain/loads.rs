@@ -1,0 +1,77 @@
+//! What links and SmartNICs will carry, by the definitions of [`crate::problem`].
+
+use super::View;
+use crate::placement::Link;
+use crate::plan::{LinkPlan, SmartNicPlan};
+use crate::problem::{ChainId, ServerId};
+
+impl View<'_> {
+    /// What chain `id` puts on a link each way, for each bit per second of its rate.
+    pub(super) fn visits(&self, id: ChainId, server: ServerId, link: Link) -> f64 {
+        let Some(layout) = self.layouts.get(id) else { return 0.0 };
+        match link {
+            // A stay loads a SmartNIC's link once, however many subgroups belong to it.
+            Link::SmartNic(nic) => {
+                layout.stays.iter().filter(|stay| stay.smart_nic == Some(nic)).map(|stay| stay.visits).sum()
+            }
+            Link::Nic(_) => {
+                let here = self
+                    .placement
+                    .subgroups
+                    .iter()
+                    .filter(|subgroup| subgroup.chain == id && subgroup.server == server && subgroup.link == link);
+                here.filter_map(|subgroup| layout.groups.iter().find(|group| group.nodes == subgroup.nodes))
+                    .map(|group| group.visits)
+                    .sum()
+            }
+        }
+    }
+
+    /// Bits per second that a link will carry each way.
+    pub(super) fn carried(&self, server: ServerId, link: Link) -> f64 {
+        (0..self.layouts.len()).map(|id| self.visits(id, server, link) * self.rate(id)).sum()
+    }
+
+    /// Cycles that a packet of chain `id` takes of a SmartNIC.
+    pub(super) fn smart_nic_cycles(&self, id: ChainId, nic: usize) -> f64 {
+        let cycles = self.layouts.get(id).map_or(&[][..], |layout| &layout.smart_nic_cycles);
+        cycles.iter().filter(|(n, _)| *n == nic).map(|(_, cycles)| cycles).sum()
+    }
+
+    /// Cycles per second that functions will take of a SmartNIC.
+    pub(super) fn smart_nic_load(&self, nic: usize) -> f64 {
+        let chains = self.problem.chains.iter().enumerate();
+        chains.map(|(id, chain)| self.rate(id) / chain.packet_bits() * self.smart_nic_cycles(id, nic)).sum()
+    }
+
+    /// All links, with what they can carry: server, link, bits per second.
+    pub(super) fn all_links(&self) -> Vec<(ServerId, Link, f64)> {
+        let mut links = Vec::new();
+        for (id, server) in self.problem.servers.iter().enumerate() {
+            links.extend(server.nics_bps.iter().enumerate().map(|(nic, bps)| (id, Link::Nic(nic), *bps)));
+            let smart = self.problem.smart_nics.iter().enumerate().filter(|(_, nic)| nic.server == id);
+            links.extend(smart.map(|(nic, about)| (id, Link::SmartNic(nic), about.bps)));
+        }
+        links
+    }
+
+    pub(super) fn links(&self) -> Vec<LinkPlan> {
+        let plan = |(server, link, bps)| LinkPlan {
+            name: self.link_name(server, link),
+            server: self.server_name(server),
+            smart: matches!(link, Link::SmartNic(_)),
+            bps,
+            used_bps: self.carried(server, link),
+        };
+        self.all_links().into_iter().map(plan).collect()
+    }
+
+    pub(super) fn smart_nics(&self) -> Vec<SmartNicPlan> {
+        let plan = |(id, nic): (usize, &crate::problem::SmartNic)| SmartNicPlan {
+            name: nic.name.clone(),
+            cycles_hz: nic.cycles_hz,
+            used_hz: self.smart_nic_load(id),
+        };
+        self.problem.smart_nics.iter().enumerate().map(plan).collect()
+    }
+}

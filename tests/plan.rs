@@ -1,0 +1,191 @@
+//! `catena plan` as its user meets it: tables, comparisons, drawings and messages, each held against
+//! `tests/plan/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena --test plan` writes them anew; read the
+//! difference before committing it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use catena_plan::plan::Plan;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn plan(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    command.arg("plan").args(args).current_dir(root()).output().expect("catena starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The text with times, which differ from run to run, taken out.
+fn timeless(text: &str) -> String {
+    let words = |line: &str| {
+        let mut kept: Vec<&str> = Vec::new();
+        for word in line.split_whitespace() {
+            let number = kept.last().is_some_and(|last| last.parse::<f64>().is_ok());
+            if number && (word == "ms" || word == "s") {
+                kept.pop();
+                kept.push("TIME");
+            } else {
+                kept.push(word);
+            }
+        }
+        kept.join(" ")
+    };
+    text.lines().map(|line| words(line) + "\n").collect()
+}
+
+#[track_caller]
+fn expect(name: &str, text: &str) {
+    let path = root().join("tests/plan").join(name).with_extension("expected");
+    if std::env::var_os("CATENA_BLESS").is_some() {
+        std::fs::write(&path, text).expect("it can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(expected, text, "{name} has changed");
+}
+
+/// Standard output and error, as a terminal shows them.
+fn both(output: &Output) -> String {
+    out(output) + &err(output)
+}
+
+const LEMUR: &str = "examples/racks/lemur.toml";
+const CHAINS: [&str; 4] = [
+    "examples/lemur/chain1.catena",
+    "examples/lemur/chain2.catena",
+    "examples/lemur/chain3.catena",
+    "examples/lemur/chain4.catena",
+];
+
+fn with<'a>(files: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    files.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn one_chain_is_planned_and_explained() {
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR]);
+    assert!(output.status.success(), "{}", err(&output));
+    expect("one_chain", &both(&output));
+}
+
+#[test]
+fn what_cannot_be_kept_names_what_would_help() {
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR, "--what-if", "cores=2"]);
+    assert_eq!(output.status.code(), Some(1));
+    expect("broken", &both(&output));
+}
+
+#[test]
+fn a_smart_nic_takes_what_it_can() {
+    let output = plan(&["examples/lemur/chain5.catena", "--rack", "examples/racks/lemur-smartnic.toml"]);
+    assert!(output.status.success(), "{}", err(&output));
+    expect("smart_nic", &both(&output));
+}
+
+#[test]
+fn an_openflow_switch_has_its_own_order() {
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", "examples/racks/lemur-openflow.toml"]);
+    assert!(output.status.success(), "{}", err(&output));
+    expect("openflow", &both(&output));
+}
+
+#[test]
+fn strategies_stand_side_by_side() {
+    let output = plan(&with(&CHAINS[1..3], &["--rack", LEMUR, "--compare"]));
+    assert!(output.status.success(), "{}", err(&output));
+    expect("compare", &timeless(&both(&output)));
+}
+
+#[test]
+fn every_example_of_lemur_is_compared() {
+    let folder = root().join("examples/lemur");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| format!("examples/lemur/{}", entry.expect("an entry").file_name().to_string_lossy()))
+        .collect();
+    files.sort();
+    let mut args: Vec<&str> = files.iter().map(String::as_str).collect();
+    args.extend(["--rack", LEMUR, "--compare", "--time-limit", "5s"]);
+    let output = plan(&args);
+    let text = out(&output);
+    assert!(err(&output).lines().all(|line| !line.starts_with("error")), "{}", err(&output));
+    for strategy in ["exact", "lemur", "hw", "sw", "min-bounce", "greedy", "no-profiling", "no-cores"] {
+        assert!(text.lines().any(|line| line.split_whitespace().next() == Some(strategy)), "{strategy}: {text}");
+    }
+}
+
+#[test]
+fn the_whole_plan_is_json_and_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (json, svg) = (folder.path().join("plan.json"), folder.path().join("plan.svg"));
+    let (json_name, svg_name) = (json.display().to_string(), svg.display().to_string());
+    let args = ["--rack", LEMUR, "--strategy", "lemur", "--json", "-o", &json_name, "--draw", &svg_name];
+    let output = plan(&with(&CHAINS[2..3], &args));
+    assert!(output.status.success(), "{}", err(&output));
+    let printed = Plan::from_json(&out(&output)).expect("a plan");
+    let written = Plan::from_json(&std::fs::read_to_string(&json).expect("it is there")).expect("a plan");
+    assert_eq!(printed, written);
+    assert!(printed.is_kept() && printed.chains.len() == 1);
+    let cores: usize = printed.servers.iter().map(|server| server.workers.len()).sum();
+    assert_eq!(cores as f64, printed.cores_used(), "every core has a number");
+    let drawing = std::fs::read_to_string(&svg).expect("it is there");
+    assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>") && drawing.contains("chain3"));
+}
+
+#[test]
+fn plans_of_another_version_are_refused() {
+    assert!(Plan::from_json("{\"version\": 99}").expect_err("refused").contains("version 99"));
+    assert!(Plan::from_json("[]").is_err() && Plan::from_json("").is_err());
+}
+
+#[test]
+fn wrong_inputs_are_shown_with_their_places() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (rack, chain) = (folder.path().join("rack.toml"), folder.path().join("c.catena"));
+    let good = std::fs::read_to_string(root().join(LEMUR)).expect("the example");
+    std::fs::write(&rack, good.replace("socket = 0", "socket = 2")).expect("a rack");
+    let rack_name = rack.display().to_string();
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", &rack_name]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("rack.toml:22:") && err(&output).contains("socket 2"), "{}", err(&output));
+
+    std::fs::write(&chain, "chain c { in -> Dedupp -> ACL -> out }\n").expect("a chain");
+    let chain_name = chain.display().to_string();
+    let output = plan(&[&chain_name, "--rack", LEMUR]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("c.catena:1:17") && err(&output).contains("Dedupp"), "{}", err(&output));
+
+    for (edit, word) in [("corse=8", "did you mean `cores`?"), ("chain9.t_min=1Gbps", "did you mean `chain3`?")] {
+        let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR, "--what-if", edit]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(err(&output).contains(word), "{}", err(&output));
+    }
+}
+
+#[test]
+fn several_files_may_use_the_same_names() {
+    let output = plan(&["examples/lemur/acl.catena", "examples/lemur/branch.catena", "--rack", LEMUR, "--json"]);
+    let planned = Plan::from_json(&out(&output)).unwrap_or_else(|wrong| panic!("{wrong}: {}", err(&output)));
+    let names: Vec<&str> = planned.chains.iter().map(|chain| chain.name.as_str()).collect();
+    assert_eq!(names, ["acl", "branch"]);
+}
+
+#[test]
+fn the_examples_racks_are_good() {
+    for entry in std::fs::read_dir(root().join("examples/racks")).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        let source = std::fs::read_to_string(&path).expect("the file can be read");
+        let functions = ["ACL", "Detunnel", "Forward", "IPv4Fwd", "Monitor", "Tunnel"];
+        let parsed = catena_plan::rack::parse(&source, &functions);
+        assert!(parsed.diagnostics.is_empty(), "{}: {:?}", path.display(), parsed.diagnostics);
+    }
+}
