@@ -153,11 +153,10 @@ fn corner(rows: &[Row], weights: &[f64], low: &[f64]) -> f64 {
     each(&vec![rows.len(); count], &mut |which| {
         if which.windows(2).all(|w| w[0] < w[1]) {
             let matrix = which.iter().map(|&r| rows[r].factors.clone()).collect();
-            if let Some(rates) = solve(matrix, which.iter().map(|&r| rows[r].limit).collect()) {
-                if holds(rows, &rates) {
-                    let value = rates.iter().zip(low).zip(weights).map(|((r, l), w)| w * (r - l)).sum();
-                    best = best.max(value);
-                }
+            let rates = solve(matrix, which.iter().map(|&r| rows[r].limit).collect());
+            if let Some(rates) = rates.filter(|rates| holds(rows, rates)) {
+                let value = rates.iter().zip(low).zip(weights).map(|((r, l), w)| w * (r - l)).sum();
+                best = best.max(value);
             }
         }
     });

@@ -4,6 +4,8 @@
 //! well as the one that happened to be asked about: any three NATs as well as these three. A cut that counts
 //! all such parts spares asking about each of them (lifting, as for cover inequalities of knapsacks).
 
+use std::time::Instant;
+
 use super::options::Options;
 use crate::problem::{ChainId, NodeId, Problem};
 use crate::switch::Feasible;
@@ -27,6 +29,8 @@ pub struct Lifting<'a> {
     pub options: &'a [Options],
     /// How many questions remain.
     pub questions: usize,
+    /// When to stop asking.
+    pub until: Instant,
 }
 
 impl Lifting<'_> {
@@ -98,7 +102,7 @@ impl Lifting<'_> {
                 on[*chain].clone_from(part);
             }
             // The conflict itself is always worth the question; beyond, the budget decides.
-            if instead.is_some() && self.questions == 0 {
+            if instead.is_some() && (self.questions == 0 || Instant::now() >= self.until) {
                 return None;
             }
             self.questions = self.questions.saturating_sub(1);

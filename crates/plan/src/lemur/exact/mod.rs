@@ -55,7 +55,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { time: Duration::from_secs(60), patterns: 2e6, questions: 1_000 }
+        Settings { time: Duration::from_secs(60), patterns: 2e6, questions: 300 }
     }
 }
 
@@ -83,7 +83,8 @@ pub struct Answer {
     pub obstacles: Option<relax::Obstacles>,
 }
 
-/// Plan `problem`, where `switch` says what the switch holds. A placement `start` that keeps all promises is
+/// Plan `problem`, where `switch` says what the switch holds: monotonely, and with no regard to which of equal
+/// branches of a chain are on it. A placement `start` that keeps all promises is
 /// what comes back when time runs out before a better one is found.
 #[must_use]
 pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>, settings: &Settings) -> Answer {
@@ -302,6 +303,6 @@ impl<'a> Search<'a> {
         }
         let nodes = self.switch.conflict(self.problem, &on_switch)?;
         let (problem, switch, options) = (self.problem, self.switch, &self.options);
-        Some(Lifting { problem, switch, options, questions: self.questions }.lift(&nodes))
+        Some(Lifting { problem, switch, options, questions: self.questions, until: self.deadline }.lift(&nodes))
     }
 }

@@ -122,7 +122,7 @@ pub fn cores_for(problem: &Problem, chain: &Chain, group: &Group, rate: f64) -> 
     // A second core brings the cost of spreading with it and may be worth nothing.
     let each = carried(problem, chain, group, 2.0) / 2.0;
     let guess = (rate / each).ceil();
-    if !(guess < f64::from(u32::MAX)) {
+    if guess.is_nan() || guess >= f64::from(u32::MAX) {
         return None;
     }
     let guess = (guess as u32).max(2);

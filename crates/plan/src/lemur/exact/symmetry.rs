@@ -75,12 +75,15 @@ fn keeps_edges(chain: &Chain, to: &Swap) -> bool {
     })
 }
 
-/// The sets of nodes that `set` may become by applying `swaps` again and again, itself first.
+/// More images of a set than this are not looked for.
+const MOST_IMAGES: usize = 500;
+
+/// The sets of nodes that `set` may become by applying `swaps` again and again, itself first; of very many some.
 #[must_use]
 pub fn images(set: &[bool], swaps: &[Swap]) -> Vec<Vec<bool>> {
     let mut found = vec![set.to_vec()];
     let mut next = 0;
-    while next < found.len() {
+    while next < found.len() && found.len() < MOST_IMAGES {
         for swap in swaps {
             let mut image = vec![false; set.len()];
             for (node, &on) in found[next].iter().enumerate() {

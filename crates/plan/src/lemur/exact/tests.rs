@@ -221,7 +221,6 @@ fn proven(problem: &Problem) -> Outcome {
         }
         Outcome::Infeasible { proven, .. } => assert!(proven),
     }
-    eprintln!("{:?} {:?} {:?}", answer.outcome.marginal_bps(), answer.effort, answer.obstacles);
     answer.outcome
 }
 
@@ -250,7 +249,6 @@ fn says_what_would_make_the_four_chains_fit() {
     let switch = for_problem(&problem);
     let answer = plan(&problem, switch.as_ref(), None, &Settings::default());
     let obstacles = answer.obstacles.unwrap();
-    eprintln!("{obstacles:?} {}", obstacles.describe(&problem));
     let placed =
         |problem: &Problem| plan(problem, switch.as_ref(), None, &Settings::default()).outcome.placement().is_some();
     // As many cores as are asked for do, one less does not.
@@ -314,18 +312,16 @@ const CHAINS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn proves_all_sets_of_the_papers_experiment_and_the_heuristic_is_never_better() {
+fn proves_all_sets_of_the_papers_experiment_and_the_heuristic_finds_a_placement_wherever_there_is_one() {
     let all = experiment::problem(&CHAINS, &experiment::testbed(1, 2, experiment::pisa())).unwrap();
     for (figure, set) in experiment::SETS {
         for delta in experiment::DELTAS {
             let problem = experiment::promised(&all, set, delta);
-            let t = Instant::now();
             let exact = proven(&problem).marginal_bps();
-            let took = t.elapsed();
             let switch = for_problem(&problem);
             let heuristic = place(&problem, Strategy::Lemur, switch.as_ref()).marginal_bps();
-            eprintln!("TABLE {figure} {delta} exact {exact:?} heuristic {heuristic:?} {took:?}");
-            assert!(heuristic.unwrap_or(0.0) <= exact.unwrap_or(0.0) * (1.0 + 1e-6) + 1.0, "{figure} {delta}");
+            assert_eq!(heuristic.is_some(), exact.is_some(), "Figure 2{figure}, {delta}");
+            assert!(heuristic.unwrap_or(0.0) <= exact.unwrap_or(0.0) + 1.0, "Figure 2{figure}, {delta}");
         }
     }
 }
