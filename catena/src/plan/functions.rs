@@ -32,7 +32,17 @@ pub fn known(measured: Option<Profile>) -> Known {
         }
     }
     let profile = match measured {
-        Some(measured) => measured.completed_by(&papers),
+        Some(measured) => {
+            // What was measured is the library's own function, which runs where the library can run it, whatever the
+            // papers had under its name.
+            for traits in catena_compile::catalogue::catalogue().functions {
+                if measured.functions.get(&traits.name).is_some_and(|cost| cost.source.is_none()) {
+                    catalogue.functions.retain(|other| other.name != traits.name);
+                    catalogue.functions.push(traits);
+                }
+            }
+            measured.completed_by(&papers)
+        }
         None => papers,
     };
     // What nobody measured on a server can be planned for other devices all the same.
