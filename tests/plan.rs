@@ -161,7 +161,7 @@ fn what_was_measured_counts_and_bears_no_mark() {
     let profile_name = profile.display().to_string();
     let args =
         ["examples/lemur/chain2.catena", "--rack", "examples/racks/this-machine.toml", "--profile", &profile_name];
-    let output = plan(&with(&args, &["--what-if", "chain2.t_min=1Gbps"]));
+    let output = plan(&with(&args, &["--what-if", "chain2.t_min=500Mbps"]));
     assert!(output.status.success(), "{}", both(&output));
     expect("measured", &both(&output));
     assert!(out(&output).contains("ipv4fwd ") && out(&output).contains("encrypt*"), "{}", out(&output));
