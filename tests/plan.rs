@@ -141,6 +141,48 @@ fn the_whole_plan_is_json_and_written() {
     assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>") && drawing.contains("chain3"));
 }
 
+/// A profile in which forwarding was measured.
+const PROFILE: &str = r#"{
+    "version": 1,
+    "machine": { "processor": "test", "clock_hz": 2.5e9, "cores": 2, "date": "2026-01-01T00:00:00Z" },
+    "overheads": { "visit": 100.0, "spread": 50.0, "queue": 20.0, "classify": 10.0 },
+    "functions": {
+        "IPv4Fwd": {
+            "server": { "unit": "", "base": 100.0, "per_unit": 0.0, "line_error": 0.0, "worst_factor": 1.1 }
+        }
+    }
+}"#;
+
+#[test]
+fn what_was_measured_counts_and_bears_no_mark() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("profile.json");
+    std::fs::write(&profile, PROFILE).expect("a profile");
+    let profile_name = profile.display().to_string();
+    let args =
+        ["examples/lemur/chain2.catena", "--rack", "examples/racks/this-machine.toml", "--profile", &profile_name];
+    let output = plan(&with(&args, &["--what-if", "chain2.t_min=500Mbps"]));
+    assert!(output.status.success(), "{}", both(&output));
+    expect("measured", &both(&output));
+    assert!(out(&output).contains("ipv4fwd ") && out(&output).contains("encrypt*"), "{}", out(&output));
+
+    std::fs::write(&profile, PROFILE.replace("\"version\": 1", "\"version\": 7")).expect("a profile");
+    assert!(err(&plan(&args)).contains("a profile of version 7; version 1 is expected"));
+}
+
+#[test]
+fn e2_has_plans_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("profile.json");
+    std::fs::write(&profile, PROFILE).expect("a profile");
+    let profile_name = profile.display().to_string();
+    let rack = "examples/racks/central-office.toml";
+    let output =
+        plan(&["examples/lemur/chain3.catena", "--rack", rack, "--profile", &profile_name, "--strategy", "e2"]);
+    assert!(output.status.success(), "{}", both(&output));
+    expect("e2", &both(&output));
+}
+
 #[test]
 fn plans_of_another_version_are_refused() {
     assert!(Plan::from_json("{\"version\": 99}").expect_err("refused").contains("version 99"));

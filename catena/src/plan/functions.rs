@@ -45,8 +45,13 @@ pub fn known(measured: Option<Profile>) -> Known {
         }
         None => papers,
     };
-    // What nobody measured on a server can be planned for other devices all the same.
     for traits in &mut catalogue.functions {
+        // What was measured here runs on servers, also where the paper's evaluation did without.
+        let measured = profile.functions.get(&traits.name).is_some_and(|cost| cost.source.is_none());
+        if measured && !traits.runs_on(Platform::Server) {
+            traits.platforms.push(Platform::Server);
+        }
+        // What nobody measured on a server can be planned for other devices all the same.
         if !profile.functions.contains_key(&traits.name) && traits.platforms.len() > 1 {
             traits.platforms.retain(|platform| *platform != Platform::Server);
         }

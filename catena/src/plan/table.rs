@@ -62,6 +62,10 @@ impl fmt::Display for Text<'_> {
 /// One sentence: whether the promises are kept, how good the plan is.
 fn verdict(plan: &Plan) -> String {
     match &plan.verdict {
+        // The remedies tell the rest.
+        Verdict::Broken { proven: true, remedies: Some(_), .. } => {
+            format!("No plan keeps all promises on the rack `{}`: that is proven.", plan.rack)
+        }
         Verdict::Broken { proven: true, why, .. } => format!("No plan keeps all promises: {why}."),
         Verdict::Broken { proven: false, why, .. } => {
             format!("The strategy `{}` finds no plan that keeps all promises: {why}.", plan.strategy)
@@ -124,7 +128,11 @@ fn helped(remedies: &Remedies) -> String {
     }
     match &ways[..] {
         [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
-            line("More cores, faster links or more stages alone would not help.".to_owned());
+            line("More cores, faster links or more stages, each alone, would not help.".to_owned());
+            line(
+                "Functions that must stay on one core carry no more than it: try --what-if CHAIN.t_min=… with less."
+                    .to_owned(),
+            );
         }
         [] => {}
         [one] => line(format!("This would do: {one}.")),
@@ -253,6 +261,6 @@ mod tests {
         assert_eq!(helped(&remedies), expected);
         let alone = Remedies { conflict: vec!["a".to_owned()], complete: true, ..Remedies::default() };
         assert!(helped(&alone).contains("even if there were no other chain"));
-        assert!(helped(&alone).contains("alone would not help"));
+        assert!(helped(&alone).contains("each alone, would not help"));
     }
 }

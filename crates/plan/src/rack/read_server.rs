@@ -203,12 +203,11 @@ fn card<'a>(
     }
 }
 
-/// What all cards have: name, rate and socket.
-fn face(
-    section: &mut Section<'_>,
-    usual: String,
-    findings: &mut Vec<Diagnostic>,
-) -> (Option<Given<String>>, Option<Given<f64>>, Option<Given<u32>>) {
+/// What all cards have: name, rate and socket, as far as they are good.
+type Face = (Option<Given<String>>, Option<Given<f64>>, Option<Given<u32>>);
+
+/// Read what all cards have.
+fn face(section: &mut Section<'_>, usual: String, findings: &mut Vec<Diagnostic>) -> Face {
     let name = section.text("name", Some(usual), "a name in quotes", findings);
     let rate = section.amount("rate", Measure::Rate, false, None, findings);
     let socket = section.count("socket", 0..16, Some(0), findings);
