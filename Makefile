@@ -6,22 +6,33 @@
 # and beside them: make bench, make lint, make docs, make native, make fuzz, make sanitize.
 
 CARGO ?= cargo
-SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CATENA := $(TARGET)/release/catena
 
-# What the build needs: package and a file that shows it is there.
-BUILD_NEEDS := libpcap-dev:/usr/include/pcap/pcap.h build-essential:/usr/bin/cc
-# What the tests talk to.
-TEST_NEEDS := tshark:/usr/bin/tshark iproute2:/sbin/ip iputils-ping:/bin/ping curl:/usr/bin/curl \
-	iperf3:/usr/bin/iperf3 python3-minimal:/usr/bin/python3 iptables:/usr/sbin/iptables ethtool:/sbin/ethtool \
-	graphviz:/usr/bin/dot
-BENCH_NEEDS := dpdk:/usr/bin/dpdk-testpmd
+# What the build needs: a Debian package, and the program or the file that shows it is there. CMake and libclang
+# are for the solver HiGHS, which is built from source, and its bindings; netbase names ports for filters.
+BUILD_NEEDS := build-essential:g++ libpcap-dev:/usr/include/pcap/pcap.h cmake:cmake \
+	libclang-dev:/usr/lib/llvm-*/lib/libclang.so netbase:/etc/services
+# What the tests talk to. Python is there for its web server, which python3-minimal does not have.
+TEST_NEEDS := tshark:tshark iproute2:ip iputils-ping:ping curl:curl iperf3:iperf3 graphviz:dot clang:clang++ \
+	python3:/usr/lib/python3*/http/server.py
+BENCH_NEEDS := dpdk-dev:dpdk-testpmd
 
-missing = $(foreach need,$(1),$(if $(wildcard $(word 2,$(subst :, ,$(need)))),,$(word 1,$(subst :, ,$(need)))))
-install = $(if $(strip $(call missing,$(1))),\
-	$(SUDO) apt-get update -qq && \
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(call missing,$(1)) >/dev/null,\
+# The folders of the system's programs are not in everybody's PATH.
+there = $(if $(filter /%,$(1)),$(wildcard $(1)),$(shell PATH="$$PATH:/usr/sbin:/sbin" command -v $(1)))
+missing = $(foreach need,$(1),$(if $(call there,$(word 2,$(subst :, ,$(need)))),,$(word 1,$(subst :, ,$(need)))))
+install = $(call fetch,$(strip $(call missing,$(1))))
+# Lists of packages that cannot all be read stop nothing. A new machine may be updating itself: wait for its lock.
+fetch = $(if $(1),\
+	fail() { printf '%s\n' "$$1 What is missing (on Ubuntu partly in universe):" \
+		"    apt-get install $(1)" >&2; exit 1; }; \
+	command -v apt-get >/dev/null || fail "There is no apt-get here: these are Debian's names."; \
+	as=; if [ "$$(id -u)" != 0 ]; then as=sudo; \
+		command -v sudo >/dev/null || fail "You are not root and there is no sudo."; fi; \
+	echo "Installing $(1)"; \
+	$$as apt-get update -qq || true; \
+	$$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
 .PHONY: run build test lint bench bench-e2 docs native fuzz sanitize deny clean needs
@@ -41,12 +52,13 @@ test: needs
 	$(CARGO) test --workspace --quiet
 	$(MAKE) --no-print-directory docs
 
-lint:
+lint: needs
+	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 
 # Licences and sources of all dependencies, and none twice.
-deny:
+deny: needs
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --debug --quiet cargo-deny
 	$(CARGO) deny --log-level error check licenses bans sources
 
@@ -60,16 +72,16 @@ bench-e2: needs
 	$(CARGO) run --release --quiet -p catena-bench --bin bench-e2
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
-docs:
-	$(CARGO) run --release --quiet -p catena -- functions --book docs/functions --check
+docs: needs
+	$(CARGO) run --quiet -p catena -- functions --book docs/functions --check
 
-native:
+native: needs
 	$(MAKE) --no-print-directory -C examples/native
 
 # Every fuzz target for a minute, from its seeds; what fails is kept in fuzz/artifacts.
 FUZZ_SECONDS ?= 60
 NIGHTLY_FLAGS := $(if $(filter x86_64,$(shell uname -m)),-C target-cpu=x86-64-v3)
-fuzz:
+fuzz: needs
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { \
 		echo "Fuzzing needs the nightly toolchain: rustup toolchain install nightly"; exit 1; }
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked --quiet cargo-fuzz
