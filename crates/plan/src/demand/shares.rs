@@ -22,7 +22,7 @@ const HARDLY: f64 = 1e-6;
 /// Divide the packets of `chain` that go forward. Nodes that only the way back passes get their part from it.
 pub fn of(chain: &Chain) -> Flow {
     let mut flow = one_way(chain, Direction::Forward);
-    if flow.nodes.iter().any(|&share| share == 0.0) {
+    if flow.nodes.contains(&0.0) {
         let back = one_way(chain, Direction::Return);
         let only_back: Vec<bool> = flow.nodes.iter().map(|&share| share == 0.0).collect();
         for node in (0..only_back.len()).filter(|&n| only_back[n]) {

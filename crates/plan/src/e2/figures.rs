@@ -12,14 +12,14 @@ const FLOW: Affinity = Affinity::Fields(Fields::FIVE_TUPLE);
 /// One line an edge: ends, gigabits per second, and the hash filter in 1/12 of the hashes.
 fn picture(policy: &PGraph, affinities: [Affinity; 2], counts: [u32; 2]) -> Vec<String> {
     let splitting = affinities.map(|affinity| Splitting { affinity, rewrites: Fields(0) });
-    let graph = IGraph::build(policy, &splitting, &counts).unwrap();
+    let graph = IGraph::build(policy, &splitting, &counts).expect("what the test made is well formed");
     let name = |end: IEnd| match end {
         IEnd::Port(Side::In) => "in".into(),
         IEnd::Port(Side::Out) => "out".into(),
         IEnd::Drop => "drop".into(),
         IEnd::Instance(id) => {
             let node = graph.instances[id].node;
-            let place = graph.of_node[node].iter().position(|&i| i == id).unwrap();
+            let place = graph.of_node[node].iter().position(|&i| i == id).expect("what the test made is well formed");
             let number = if graph.of_node[node].len() > 1 { (place + 1).to_string() } else { String::new() };
             format!("{}{number}", policy.nodes[node].name)
         }

@@ -95,7 +95,7 @@ fn groups_meet_one_instance(policy: &PGraph, splitting: &[Splitting], graph: &IG
         let PEnd::Node(to) = edge.to else { continue };
         let owner = |node: usize, hash: u64| {
             let holds = |&&i: &&usize| graph.instances[i].range.from <= hash && hash < graph.instances[i].range.to;
-            IEnd::Instance(*graph.of_node[node].iter().find(holds).unwrap())
+            IEnd::Instance(*graph.of_node[node].iter().find(holds).expect("what the test made is well formed"))
         };
         let Some(key) = graph.keys[to] else {
             assert_eq!(graph.of_node[to].len(), 1);
@@ -127,12 +127,12 @@ proptest! {
     fn instance_graphs_conserve_rates_and_keep_groups_together(
         (policy, splitting, counts) in policy(), hash in 0..HASHES, splits in prop::collection::vec(0_usize..30, 0..12)
     ) {
-        let mut graph = IGraph::build(&policy, &splitting, &counts).unwrap();
+        let mut graph = IGraph::build(&policy, &splitting, &counts).expect("what the test made is well formed");
         conserves(&policy, &graph);
         groups_meet_one_instance(&policy, &splitting, &graph, hash);
         // And also after splits, which move nothing.
         let cores = [11_u32; 4];
-        let mut places = Growing::new(pack::depth_first(&Traffic::of(&graph), &cores).unwrap());
+        let mut places = Growing::new(pack::depth_first(&Traffic::of(&graph), &cores).expect("what the test made is well formed"));
         for instance in splits {
             let before = (graph.clone(), places.places().clone());
             let free: u32 = before.1.free.iter().sum();
@@ -166,8 +166,8 @@ proptest! {
 
         // Swap by swap as the plain transcription, from either beginning.
         for beginning in [
-            pack::depth_first(&traffic, &cores).unwrap(),
-            random::place(n, &cores, &mut random::Random::new(seed)).unwrap(),
+            pack::depth_first(&traffic, &cores).expect("what the test made is well formed"),
+            random::place(n, &cores, &mut random::Random::new(seed)).expect("what the test made is well formed"),
         ] {
             let plain = swap_all_pairs(&edges, beginning.server.clone());
             let mut ours = beginning.clone();
@@ -184,19 +184,19 @@ proptest! {
         }
 
         let plain = swap_all_pairs(&edges, pack_plainly(n, &edges, &cores));
-        let ours = swap::place(&traffic, &cores).unwrap();
+        let ours = swap::place(&traffic, &cores).expect("what the test made is well formed");
         within(&ours, &cores);
         prop_assert!(traffic.cross(&ours.server) <= cross(&edges, &plain));
         prop_assert_eq!(traffic.cross(&ours.server), cross(&edges, &ours.server));
-        within(&pack::grow(&traffic, &cores).unwrap(), &cores);
+        within(&pack::grow(&traffic, &cores).expect("what the test made is well formed"), &cores);
     }
 
     #[test]
     fn links_carry_what_crosses_and_are_relieved(
         (policy, splitting, counts) in policy(), seed in any::<u64>(), link in 1e3..3e6
     ) {
-        let graph = IGraph::build(&policy, &splitting, &counts).unwrap();
-        let places = random::place(graph.instances.len(), &[12; 3], &mut random::Random::new(seed)).unwrap();
+        let graph = IGraph::build(&policy, &splitting, &counts).expect("what the test made is well formed");
+        let places = random::place(graph.instances.len(), &[12; 3], &mut random::Random::new(seed)).expect("what the test made is well formed");
         let load = throughput::load(&graph, &places);
         let out: f64 = load.out_of.iter().sum::<f64>() + load.entering;
         let into: f64 = load.into.iter().sum::<f64>() + load.leaving;
@@ -214,11 +214,11 @@ proptest! {
         prop_assert!((said * link - fullest(&relieved)).abs() < 1e-3);
         prop_assert!(fullest(&relieved) <= fullest(&places) + 1e-3);
         within(&relieved, &[12; 3]);
-        let paper = swap::paper(&traffic, &[12; 3]).unwrap();
-        let ours = balance::place(&graph, &[12; 3], &links).unwrap();
+        let paper = swap::paper(&traffic, &[12; 3]).expect("what the test made is well formed");
+        let ours = balance::place(&graph, &[12; 3], &links).expect("what the test made is well formed");
         within(&ours, &[12; 3]);
         prop_assert!(fullest(&ours) <= fullest(&paper).max(link) + 1e-3);
-        within(&pack::by_range(&graph, &[12; 3]).unwrap(), &[12; 3]);
+        within(&pack::by_range(&graph, &[12; 3]).expect("what the test made is well formed"), &[12; 3]);
     }
 }
 

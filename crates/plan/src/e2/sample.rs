@@ -16,7 +16,8 @@ pub fn edge(from: PEnd, to: PEnd, bps: f64) -> PEdge {
 
 /// in -> A -> B -> ... -> out, with `bps` on every edge.
 pub fn line(nodes: usize, bps: f64) -> PGraph {
-    let name = |n: usize| node(&char::from(b'A' + u8::try_from(n).unwrap()).to_string());
+    let name =
+        |n: usize| node(&char::from(b'A' + u8::try_from(n).expect("what the test made is well formed")).to_string());
     let end = |n: usize| match n {
         0 => PEnd::Port(Side::In),
         n if n > nodes => PEnd::Port(Side::Out),

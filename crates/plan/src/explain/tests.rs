@@ -71,7 +71,7 @@ fn nothing_carries_more_than_it_can_and_someone_is_at_the_limit() {
         assert!(chain.slack_bps >= -1.0, "{}: its promise is kept", chain.name);
         assert!(!chain.functions.is_empty() && chain.functions.iter().all(|f| !f.why.is_empty()));
         let on_server = |f: &crate::plan::FunctionPlan| f.device == Device::Server;
-        assert!(chain.functions.iter().all(|f| on_server(f) == !f.cores.is_empty()), "{}", chain.name);
+        assert!(chain.functions.iter().all(|f| on_server(f) != f.cores.is_empty()), "{}", chain.name);
     }
     assert!(plan.chains.iter().any(|chain| !chain.bounds.is_empty()), "all chains could carry more");
     let (used, all) = plan.switch.as_ref().and_then(|switch| switch.stages).expect("stages");

@@ -39,15 +39,14 @@ pub fn fewest_bounces(chain: &Chain, sides: &[Side], most_on_switch: bool) -> Ve
     }
     saturate(&mut capacity, source, sink);
     let open = |from: usize, to: usize| capacity[from][to] > 1e-12;
-    let on_switch = if most_on_switch {
+    if most_on_switch {
         // All but what can still reach the sink.
         let reaches = search(count + 2, sink, |from, to| open(to, from));
         (0..count).map(|n| reaches[n].is_none() && n != sink).collect::<Vec<bool>>()
     } else {
         let reached = search(count + 2, source, open);
         (0..count).map(|n| reached[n].is_some()).collect()
-    };
-    on_switch
+    }
 }
 
 /// Breadth first from `start`: for each that is reached, from where (`start` from itself).
@@ -56,9 +55,9 @@ fn search(count: usize, start: usize, open: impl Fn(usize, usize) -> bool) -> Ve
     from[start] = Some(start);
     let mut queue = VecDeque::from([start]);
     while let Some(here) = queue.pop_front() {
-        for next in 0..count {
-            if from[next].is_none() && open(here, next) {
-                from[next] = Some(here);
+        for (next, before) in from.iter_mut().enumerate() {
+            if before.is_none() && open(here, next) {
+                *before = Some(here);
                 queue.push_back(next);
             }
         }

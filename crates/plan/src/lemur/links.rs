@@ -85,7 +85,7 @@ pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<
     let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
     for (id, nic) in problem.smart_nics.iter().enumerate() {
         let cycles = |layout: &&Layout| layout.smart_nic_cycles.iter().find(|(n, _)| *n == id).map_or(0.0, |c| c.1);
-        let per_bit = |(chain, layout)| cycles(layout) / problem.chains[chain as usize].packet_bits();
+        let per_bit = |(chain, layout): (usize, _)| cycles(layout) / problem.chains[chain].packet_bits();
         let coefficients: Vec<f64> = layouts.iter().enumerate().map(per_bit).collect();
         if coefficients.iter().any(|c| *c > 0.0) {
             rows.push(Row { coefficients, capacity: nic.cycles_hz });

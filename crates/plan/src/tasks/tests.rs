@@ -66,7 +66,7 @@ fn chains_that_are_planned_the_same_rate_need_one_task() {
 fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
     let policy = policy(TWO);
     let plan = of(&policy, &problem(&policy), 0, &[1e9, 3e9]).unwrap();
-    assert_eq!(plan.tasks[1].start, Start::Function { chain: "a".into(), node: "A".into() });
+    assert_eq!(plan.tasks[1].start, Start::Function { chain: "a".into(), node: "a".into() });
     assert!((plan.classes[1].packets / plan.classes[0].packets - 3.0).abs() < 1e-6);
     // 2 cores of 2·10⁹ cycles: reading and classifying 60 cycles for each packet that comes, of both classes
     // alike, 10 for a queue, 100 for a function.

@@ -43,7 +43,7 @@ impl Feasible for Scales {
         let mut count = vec![0; self.weights.len()];
         for (chain, on) in problem.chains.iter().zip(on_switch) {
             for (node, _) in chain.nodes.iter().zip(on).filter(|(_, on)| **on) {
-                count[node.function[1..].parse::<usize>().unwrap()] += 1;
+                count[node.function[1..].parse::<usize>().expect("what the test made is well formed")] += 1;
             }
         }
         let weight: u32 = count.iter().zip(&self.weights).map(|(n, w)| n * w).sum();
