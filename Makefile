@@ -65,6 +65,7 @@ deny: needs
 bench: build
 	-@$(call install,$(BENCH_NEEDS))
 	$(TARGET)/release/bench-dataplane
+	$(TARGET)/release/bench-additivity
 	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
 
 # E2's planning: Lan's dissertation, §3.6.2.
