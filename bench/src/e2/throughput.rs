@@ -16,6 +16,9 @@ const CLUSTER: Cluster =
 /// Steps of traffic tried.
 const STEPS: u32 = 24;
 
+/// One figure relative to another.
+type Ratio = fn(&Found) -> f64;
+
 /// What each way of placing sustains.
 struct Found {
     sliced: Sustained,
@@ -87,7 +90,7 @@ pub fn records(core_bps: f64, samples: u64) -> Vec<Record> {
         // Where cores alone bind, no placement carries more than ours, and the bar cannot be kept.
         let cores_bind = found.iter().all(|f| f.sliced.component == Component::Core);
         let bar = Some(1.0 / 2.25);
-        let ratios: [(&str, fn(&Found) -> f64, Option<f64>, Option<f64>); 5] = [
+        let ratios: [(&str, Ratio, Option<f64>, Option<f64>); 5] = [
             ("random/ours in slices", |f| f.random.bps / f.sliced.bps, bar, Some(paper_random)),
             ("random/ours", |f| f.random.bps / f.ours.bps, None, Some(paper_random)),
             ("random/the paper's algorithm", |f| f.random.bps / f.paper.bps, None, Some(paper_random)),
