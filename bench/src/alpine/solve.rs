@@ -39,7 +39,13 @@ fn main() {
         case(&mut records, &format!("binary tree of depth {depth}"), &tree(&upstream, &exits), paper, bar);
     }
     for record in &records {
-        println!("{}: {} {} (limit: {})", record.case, record.value, record.unit, record.limit.as_deref().unwrap_or(""));
+        println!(
+            "{}: {} {} (limit: {})",
+            record.case,
+            record.value,
+            record.unit,
+            record.limit.as_deref().unwrap_or("")
+        );
     }
     if let Some(file) = std::env::args_os().nth(1)
         && let Err(error) = write(file.as_ref(), &records)
