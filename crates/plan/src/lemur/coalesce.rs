@@ -22,7 +22,8 @@ pub enum Rule {
 }
 
 /// Sets of nodes that join two subgroups of a chain when they move to the server: for each two subgroups of one
-/// server the shortest way between them, and all ways from the one to the other together.
+/// server the shortest way between them, and all ways from the one to the other together; for each one all ways
+/// to all others, or from them.
 #[must_use]
 pub fn bridges(chain: &Chain, sites: &[Site], layout: &Layout) -> Vec<(Site, Vec<NodeId>)> {
     let mut found: Vec<(Site, Vec<NodeId>)> = Vec::new();
@@ -48,18 +49,27 @@ pub fn bridges(chain: &Chain, sites: &[Site], layout: &Layout) -> Vec<(Site, Vec
                 add(from.server, way);
             }
             for (a, b) in [(from, to), (to, from)] {
-                let after = directed(chain, &a.nodes, |e| (e.0, e.1));
-                let before = directed(chain, &b.nodes, |e| (e.1, e.0));
-                let between: Vec<NodeId> = (0..chain.nodes.len())
-                    .filter(|n| after.contains(n) && before.contains(n) && !matches!(sites[*n], Site::Server(_)))
-                    .collect();
-                if between.iter().all(|n| free(*n)) {
-                    add(from.server, between);
+                if let Some(ways) = between(chain, sites, &a.nodes, &b.nodes) {
+                    add(from.server, ways);
                 }
             }
         }
+        // Of parallel branches one join alone may make the others' packets later: all at once.
+        let others = layout.groups.iter().filter(|g| g.server == from.server && g.nodes != from.nodes);
+        let others: Vec<NodeId> = others.flat_map(|g| g.nodes.iter().copied()).collect();
+        let ways = [between(chain, sites, &from.nodes, &others), between(chain, sites, &others, &from.nodes)];
+        ways.into_iter().flatten().for_each(|ways| add(from.server, ways));
     }
     found
+}
+
+/// What lies on the ways from `a` to `b` and is not on a server; None if some of it cannot be.
+fn between(chain: &Chain, sites: &[Site], a: &[NodeId], b: &[NodeId]) -> Option<Vec<NodeId>> {
+    let after = directed(chain, a, |e| (e.0, e.1));
+    let before = directed(chain, b, |e| (e.1, e.0));
+    let off = |n: &NodeId| !matches!(sites[*n], Site::Server(_));
+    let nodes: Vec<NodeId> = after.into_iter().filter(|n| before.contains(n)).filter(off).collect();
+    nodes.iter().all(|n| chain.nodes[*n].server.is_some()).then_some(nodes)
 }
 
 /// The nodes that edges lead to from `start`; `turn` gives an edge's direction.
@@ -124,8 +134,9 @@ fn judge(
     let chain = &problem.chains[chain];
     let joined = after.groups.iter().find(|g| g.nodes.contains(&node))?;
     let parts: Vec<&Group> = before.groups.iter().filter(|g| joined.nodes.contains(&g.nodes[0])).collect();
-    // A promise of latency that holds must go on holding; one that does not must come nearer.
-    if after.latency_ns > chain.d_max_ns && after.latency_ns >= before.latency_ns {
+    // A promise of latency that holds must go on holding; one that does not must not get further away. It need
+    // not come nearer: of parallel branches that bounce one is joined at a time, and the last one counts.
+    if after.latency_ns > chain.d_max_ns && after.latency_ns > before.latency_ns * (1.0 + ROUNDING) {
         return None;
     }
     let late = before.latency_ns > chain.d_max_ns;

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::cores::{Allocation, Policy, allocate, finish};
-use super::links;
 use super::pattern::{Pattern, on_switch};
 use crate::estimate::Layout;
 use crate::placement::{Placement, Site, Subgroup};
@@ -100,11 +99,5 @@ impl<'a> Evaluator<'a> {
         };
         let missed = layouts.iter().enumerate().map(late).sum();
         finish(self.problem, &layouts, cores, missed)
-    }
-
-    /// Whether there is a server with more than one ordinary card, or more than one server.
-    #[must_use]
-    pub fn has_choice_of_links(&self) -> bool {
-        (0..self.problem.servers.len()).map(|s| links::cards(self.problem, s).len()).sum::<usize>() > 1
     }
 }

@@ -137,16 +137,12 @@ fn base_rates_are_those_of_the_published_placer() {
     assert_eq!(tenths, [11.0, 11.0, 3.0, 3.0]);
 }
 
-/// Lemur, §5.2 and §5.3, the four-chain set: all find a solution at 0.5; at 1.0 those that are not
-/// for hardware first have failed; without cores only 0.5 is feasible. Everything passes the checker.
+/// Lemur, §5.2 and §5.3, the four-chain set: all find a solution at 0.5, at 1.5 Lemur alone, and without
+/// cores for replicas nothing above 0.5 is feasible. Everything passes the checker.
 #[test]
 fn the_four_chain_experiment_comes_out_as_in_the_paper() {
     let all = four_chains();
-    for (delta, feasible) in [
-        (0.5, [true; 7]),
-        (1.0, [true, true, false, false, true, false, false]),
-        (2.0, [true, false, false, false, false, false, false]),
-    ] {
+    for (delta, feasible) in [(0.5, [true; 7]), (1.5, [true, false, false, false, false, false, false])] {
         let problem = experiment::promised(&all, &[0, 1, 2, 3], delta);
         let switch = switch::for_problem(&problem);
         let mut most = f64::INFINITY;
@@ -160,6 +156,42 @@ fn the_four_chain_experiment_comes_out_as_in_the_paper() {
             }
         }
     }
+}
+
+/// "Lemur's heuristic is able to find an SLO-satisfied solution for all 29 sets, matching the brute-force placement",
+/// and others "only do 17-76% of the time" (Lemur, §5.2): the least is 5 of 29 here, too.
+#[test]
+fn the_heuristic_plans_29_sets() {
+    let all = four_chains();
+    let planned = |way: Way| {
+        let sets = experiment::SETS.iter().flat_map(|(_, set)| experiment::DELTAS.map(|delta| (set, delta)));
+        sets.filter(|(set, delta)| {
+            let problem = experiment::promised(&all, set, *delta);
+            place(&problem, way, switch::for_problem(&problem).as_ref()).placement().is_some()
+        })
+        .count()
+    };
+    assert_eq!(planned(Way::Lemur), 29);
+    assert_eq!(planned(Way::SwPreferred), 5);
+    assert_eq!(planned(Way::MinBounce), 5);
+}
+
+/// Lemur, §5.3, "adding latency constraints": chains 1 and 4 within 45 and within 25 us, the latter with fewer
+/// bounces. All branches of chain 4 have to be joined before its latency falls.
+#[test]
+fn tight_latencies_are_kept_with_fewer_bounces() {
+    let mut stays = Vec::new();
+    for d_max_us in [45.0, 25.0] {
+        let mut problem = experiment::promised(&four_chains(), &[0, 3], 0.5);
+        problem.chains.iter_mut().for_each(|chain| chain.d_max_ns = d_max_us * 1e3);
+        let switch = switch::for_problem(&problem);
+        let outcome = place(&problem, Way::Lemur, switch.as_ref());
+        let placement = outcome.placement().expect("a placement");
+        assert!(check(&problem, placement, switch.as_ref()).is_ok());
+        let chains = problem.chains.iter().zip(&placement.sites);
+        stays.push(chains.map(|(c, s)| Layout::of(&problem, c, s).stays.len()).sum::<usize>());
+    }
+    assert!(stays[1] <= stays[0], "{stays:?}");
 }
 
 /// Lemur, §5.2, the extreme configuration: ten of eleven translators on the switch, one on the server, where
