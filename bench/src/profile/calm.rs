@@ -21,7 +21,7 @@ const STRETCHES: usize = 12;
 /// How long a stretch is: long beside a batch, short beside a time slice of the system's.
 pub const STRETCH: Duration = Duration::from_micros(1500);
 /// Stretches tried for each that is wanted, before those that are not calm count as well.
-const PATIENCE: usize = 6;
+const PATIENCE: usize = 20;
 
 /// The yardstick, and its best time so far.
 pub struct Calm {
