@@ -1,0 +1,78 @@
+//! A plan that was made is run: tasks with queues between them, and the plan held against what was measured.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const CHAINS: &str = "class web = \"tcp\"\nclass rest = \"udp\"\n\
+    chain a for web { in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
+    chain b for rest { in -> Monitor() -> out }\n\
+    cpu a : b = 1 : 3\n";
+
+const RACK: &str = "name = \"one\"\npacket_bytes = 512\n\n[[server]]\nname = \"here\"\ncores = 1\nsteering_cores = 0\n\
+    shared = true\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+
+fn catena(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_catena")).args(args).current_dir(folder).output().expect("catena starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A folder with chains, a rack and the plan for them.
+fn planned() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_owned();
+    std::fs::write(path.join("two.catena"), CHAINS).expect("a chain file");
+    std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
+    let output = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "-o", "plan.json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    (folder, path)
+}
+
+#[test]
+fn a_plan_divides_a_run_and_every_packet_is_accounted_for() {
+    let (_folder, path) = planned();
+    // Packets come by the time that they carry, all at once: the port is never idle, so the queue overflows.
+    let traffic = "gen:flows=200,size=512,proto=udp:1+tcp:1,count=200000";
+    let output = catena(&path, &["run", "two.catena", "--in", traffic, "--plan", "plan.json", "--json", "--seed", "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).expect(pointer);
+    assert_eq!(number("/input/packets"), 200_000);
+    assert_eq!(number("/output/packets") + number("/dropped"), 200_000);
+    let modules = report["modules"].as_array().expect("modules");
+    let module = |name: &str| modules.iter().find(|m| m["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
+    let packets = |name: &str| module(name)["packets"].as_u64().expect("a count");
+    // Chain a waits for its turn in a queue, and gets less than comes; chain b runs to completion.
+    let lost = module("queue a/acl")["drops"]["queue full"].as_u64().unwrap_or(0);
+    assert_eq!(packets("queue a/acl"), packets("a/acl") + lost);
+    assert!(lost > 0 && packets("a/acl") > 0, "{lost} lost, {} served", packets("a/acl"));
+    assert_eq!(packets("b/monitor") + packets("queue a/acl"), 200_000);
+    let functions = report["planned"]["functions"].as_array().expect("what was planned");
+    let names: Vec<&str> = functions.iter().filter_map(|f| f["name"].as_str()).collect();
+    assert_eq!(names, ["a/acl", "a/monitor", "b/monitor"]);
+    for row in functions.iter().chain(report["planned"]["chains"].as_array().expect("chains")) {
+        let [planned, measured, residual] = ["planned", "measured", "residual"].map(|k| row[k].as_f64().expect(k));
+        assert!((planned * (1.0 + residual) - measured).abs() <= 1e-6 * measured, "{row}");
+    }
+}
+
+#[test]
+fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
+    let (_folder, path) = planned();
+    std::fs::write(path.join("one.catena"), "chain c { in -> Monitor() -> out }\n").expect("a chain file");
+    let run = |file: &str, plan: &str| {
+        let output = catena(&path, &["run", file, "--in", "gen:count=10", "--plan", plan]);
+        assert_eq!(output.status.code(), Some(1));
+        text(&output.stderr)
+    };
+    assert!(run("one.catena", "plan.json").contains("for other chains"));
+    assert!(run("two.catena", "rack.toml").contains("rack.toml: "));
+    assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
+    let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
+    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 1", "\"version\": 0", 1)).expect("a file");
+    assert!(run("two.catena", "old.json").contains("version 1 is expected"));
+}
