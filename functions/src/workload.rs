@@ -13,7 +13,7 @@ pub const SERVERS_BITS: u32 = 0xcb00_0000;
 /// The first 10 bits of [`CLIENTS`].
 pub const CLIENTS_BITS: u32 = 0x6440_0000;
 
-/// Flows that live long (Chen et al., "Lemur", §5.2, footnote 6: "30-50 uniformly distributed").
+/// Flows that live long (Yen et al., "Lemur", §5.2, footnote 6: "30-50 uniformly distributed").
 pub const LONG_LIVED: u64 = 40;
 /// Flows that live at once, where they are short-lived (the same: 10,000 new ones a second of a second each).
 pub const SHORT_LIVED: u64 = 10_000;

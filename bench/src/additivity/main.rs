@@ -2,7 +2,7 @@
 //!
 //!     bench-additivity [--core N] [--runs N] [--output FILE]
 //!
-//! Plans reckon that they do (Chen et al., "Lemur", §3.2). ACL -> NAT -> LB -> Monitor is measured function by
+//! Plans reckon that they do (Yen et al., "Lemur", §3.2). ACL -> NAT -> LB -> Monitor is measured function by
 //! function, each alone and each beside a companion (see `catena_bench::profile`), and as a chain, in the same run.
 
 use std::path::PathBuf;

@@ -24,7 +24,7 @@ pub fn runs(size: f64, setting: Setting, samples: &[f64]) -> Runs {
 }
 
 /// Make a function's cost of all its runs: the least-squares line through the larger of the means with long-lived
-/// and with short-lived flows at each size (Chen et al., "Lemur", §3.2 and §5.2: "worst-case NF behavior"). Runs
+/// and with short-lived flows at each size (Yen et al., "Lemur", §3.2 and §5.2: "worst-case NF behavior"). Runs
 /// across cores do not count: what packets from another core cost is among the overheads.
 pub fn cost(unit: &str, runs: Vec<Runs>) -> Cycles {
     let mut points: Vec<(f64, f64)> = Vec::new();

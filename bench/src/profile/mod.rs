@@ -1,4 +1,4 @@
-//! Measuring what functions cost on this machine (Chen et al., "Lemur", CoNEXT 2020, §3.2 and §5.2).
+//! Measuring what functions cost on this machine (Yen et al., "Lemur", CoNEXT 2020, §3.2 and §5.2).
 //!
 //! A function is set up as its folder says (`workload.rs`), in a chain file, and runs as `catena run` would run it,
 //! on one core, on packets made a moment before. What counts is what the pipeline counts of it: the cycles from a
