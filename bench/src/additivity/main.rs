@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use catena_bench::profile::bed::{Bed, Traffic};
-use catena_bench::profile::calm::{Calm, STRETCH};
+use catena_bench::profile::calm::{Calm, PATIENT, STRETCH};
 use catena_bench::profile::chain::Chain;
 use catena_bench::record::{self, Record, median};
 use catena_bench::report;
@@ -54,7 +54,7 @@ fn run() -> Result<(), String> {
         return Err(format!("cannot pin to core {core}"));
     }
     let setups: Vec<Setup> = CHAIN.iter().filter_map(|(name, size)| setup(name, *size)).collect();
-    let mut calm = Calm::new()?;
+    let mut calm = Calm::new(PATIENT)?;
     let mut records = Vec::new();
     for (what, traffic) in TRAFFIC {
         eprintln!("{what}");

@@ -25,7 +25,7 @@ use catena_plan::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
 
 use across::{Across, Far};
 use bed::{Bed, Traffic};
-use calm::{Calm, STRETCH};
+use calm::{Calm, PATIENT, STRETCH};
 use chain::{Chain, Line};
 use companion::Companion;
 
@@ -33,6 +33,8 @@ use companion::Companion;
 const REBUILT: u32 = 10;
 /// Runs of an overhead, at most: there is no setting in which it could be worse.
 const OVERHEAD_RUNS: u32 = 30;
+/// Patience with a busy machine where only a rough idea is wanted.
+const HASTY: usize = 3;
 /// New flows a second, where flows are short-lived.
 const NEW: u64 = 10_000;
 
@@ -110,7 +112,7 @@ pub fn measure(
         })
         .collect();
     let of = plans.len() + 1;
-    let mut calm = Calm::new()?;
+    let mut calm = Calm::new(if options.usual_only { HASTY } else { PATIENT })?;
     tell(&Step { number: 1, of, function: None, size: 0, setting: Setting::LongLived });
     let overheads = overheads::measure(&mut calm, options.runs.min(OVERHEAD_RUNS), options.other)?;
     let mut profile = Profile { version: VERSION, machine, overheads, functions: Default::default() };
