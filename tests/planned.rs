@@ -76,3 +76,26 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     std::fs::write(path.join("old.json"), plan.replacen("\"version\": 1", "\"version\": 0", 1)).expect("a file");
     assert!(run("two.catena", "old.json").contains("version 1 is expected"));
 }
+
+#[test]
+fn a_plan_that_somebody_broke_is_refused() {
+    let (_folder, path) = planned();
+    let plan: Value = serde_json::from_slice(&std::fs::read(path.join("plan.json")).expect("a plan")).expect("JSON");
+    let refused = |at: &str, value: Value, why: &str| {
+        let mut broken = plan.clone();
+        *broken.pointer_mut(at).expect(at) = value;
+        std::fs::write(path.join("broken.json"), broken.to_string()).expect("a file");
+        let output = catena(&path, &["run", "two.catena", "--in", "gen:count=10", "--plan", "broken.json"]);
+        assert_eq!(output.status.code(), Some(1), "{at}");
+        assert!(text(&output.stderr).contains(why), "{at}: {}", text(&output.stderr));
+    };
+    for workers in [0, 65, u32::MAX] {
+        refused("/servers/0/tasks/workers", workers.into(), "workers are planned");
+    }
+    refused("/servers/0/tasks/tasks", Value::Array(Vec::new()), "begins at the port");
+    refused("/servers/0/tasks/tasks/1/start", "port".into(), "begins at the port");
+    refused("/servers/0/tasks/tree", serde_json::json!({"task": 1}), "every task once");
+    refused("/servers/0/tasks/tree", serde_json::json!({"priority": [{"task": 0}, {"task": 7}]}), "every task once");
+    let nowhere = serde_json::json!({"function": {"chain": "a", "node": "nobody"}});
+    refused("/servers/0/tasks/tasks/1/start", nowhere, "nothing of the kind");
+}

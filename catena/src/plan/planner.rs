@@ -134,7 +134,7 @@ impl Case {
         {
             match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps) {
                 Ok(tasks) => server.tasks = Some(tasks),
-                Err(why) => plan.verdict = Verdict::Broken { proven: true, why, remedies: None },
+                Err(why) => plan.verdict = Verdict::Broken { proven: false, why, remedies: None },
             }
         }
         plan

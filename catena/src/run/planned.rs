@@ -14,6 +14,9 @@ use super::report::Report;
 use crate::Failure;
 use crate::table::Table;
 
+/// As many workers as `--workers` allows.
+const MOST_WORKERS: u32 = 64;
+
 /// A plan for a server that runs whole chains.
 pub struct Planned {
     plan: Plan,
@@ -39,7 +42,32 @@ impl Planned {
                 plan.rack
             )
         })?;
-        Ok(Planned { plan, server })
+        let planned = Planned { plan, server };
+        planned.check().map_err(|what| format!("{name}: {what}"))?;
+        Ok(planned)
+    }
+
+    /// A plan is a file that anybody may have written: what a run relies on is checked here, once.
+    fn check(&self) -> Result<(), String> {
+        let planned::TaskPlan { workers, tasks, tree, .. } = self.tasks();
+        if !(1..=MOST_WORKERS).contains(workers) {
+            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST_WORKERS}"));
+        }
+        let at_port = tasks.iter().map(|task| task.start == planned::Start::Port);
+        if !at_port.eq((0..tasks.len()).map(|task| task == 0)) || tasks.is_empty() {
+            return Err("the first task, and no other one, begins at the port".to_owned());
+        }
+        let again =
+            tasks.iter().enumerate().find(|(n, task)| tasks[..*n].iter().any(|other| other.start == task.start));
+        if let Some((n, _)) = again {
+            return Err(format!("task {n} begins where another one does"));
+        }
+        let mut scheduled = tree.tasks();
+        scheduled.sort_unstable();
+        if !scheduled.into_iter().eq(0..tasks.len()) {
+            return Err("the scheduler tree does not have every task once".to_owned());
+        }
+        Ok(())
     }
 
     fn server(&self) -> &ServerPlan {

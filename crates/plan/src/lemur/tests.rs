@@ -93,7 +93,7 @@ proptest! {
 
 /// How often the heuristic misses what exhaustive search finds: with CATENA_LEMUR_FAR set, and `--nocapture`.
 #[test]
-fn how_far_from_exhaustive_search() {
+fn the_heuristic_rarely_misses_what_exhaustive_search_places() {
     use proptest::strategy::ValueTree;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut feasible, mut missed, mut worse, mut worst) = (0, 0, 0, 1.0_f64);
@@ -176,10 +176,10 @@ fn the_heuristic_plans_29_sets() {
     assert_eq!(planned(Way::MinBounce), 5);
 }
 
-/// Lemur, §5.3, "adding latency constraints": chains 1 and 4 within 45 and within 25 us, the latter with fewer
-/// bounces. All branches of chain 4 have to be joined before its latency falls.
+/// Lemur, §5.3, "adding latency constraints": chains 1 and 4 within 45 and within 25 us, the latter without
+/// more bounces. All branches of chain 4 have to be joined before its latency falls.
 #[test]
-fn tight_latencies_are_kept_with_fewer_bounces() {
+fn tight_latencies_are_kept_without_more_bounces() {
     let mut stays = Vec::new();
     for d_max_us in [45.0, 25.0] {
         let mut problem = experiment::promised(&four_chains(), &[0, 3], 0.5);
