@@ -35,7 +35,7 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint bench bench-e2 bench-lemur docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint bench bench-alpine bench-e2 bench-lemur docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -75,6 +75,10 @@ bench-e2: needs
 # Lemur's experiments, planned: Lemur, §5.
 bench-lemur: needs
 	$(CARGO) run --release --quiet -p catena-bench --bin bench-lemur
+
+# How long Alpine's partition takes: Lan's dissertation, §5.5.3.
+bench-alpine: needs
+	$(CARGO) run --release --quiet -p catena-bench --bin bench-alpine-solve bench/results/alpine.jsonl
 
 # The manual pages in docs/functions are made from the code; this fails when they are not up to date.
 docs: needs
