@@ -18,7 +18,7 @@ use super::promise::{Levels, Promise};
 
 /// Every group of classes that nobody related to another gets at least this part of what running to
 /// completion would serve of it, so that "promise kept" never means "all got nothing".
-const FLOOR: f64 = 0.02;
+pub(super) const FLOOR: f64 = 0.02;
 /// The exit of a class sees at least this part of what running to completion would serve.
 const LEAST: f64 = 1e-5;
 /// Part of a worker that a level is planned with when higher ones leave less.
@@ -72,6 +72,9 @@ pub struct Found {
     pub sigma: Vec<f64>,
     /// A proven lower bound of the number of tasks that begin at this level.
     pub least_tasks: usize,
+    /// What the worst-off group gets, as a part of what running to completion would serve of it; for weights
+    /// the most that any give.
+    pub worst_off: f64,
 }
 
 /// Why nothing was found.
@@ -200,13 +203,14 @@ impl Program<'_> {
             Ask::Weights(..) => {
                 // First what nobody related shares as evenly as can be, then throughput.
                 let (values, _) = self.run(&model, |model, c| if c == model.fair { -1.0 } else { 0.0 })?;
-                let floor = 0.999 * values[model.fair];
+                let most_fair = values[model.fair];
+                let floor = 0.999 * most_fair;
                 let mut model = model;
                 let fair = model.columns[model.fair];
                 model.problem.change_column_bounds(fair, floor..=f64::INFINITY);
                 let most: f64 = self.graph.classes.iter().map(|c| c.packets).sum::<f64>();
                 let solved = self.run(&model, |model, c| -model.throughput[c] / most)?;
-                self.found(&model, solved, scale, ask)
+                Ok(Found { worst_off: most_fair, ..self.found(&model, solved, scale, ask)? })
             }
         }
     }
@@ -423,7 +427,7 @@ impl Program<'_> {
             Ask::Fewest | Ask::Fewer(_) => given + (bound - 1e-6).ceil().max(0.0) as usize,
             Ask::Weights(..) => given,
         };
-        Ok(Found { starts, sigma, least_tasks })
+        Ok(Found { starts, sigma, least_tasks, worst_off: values[model.fair] })
     }
 }
 
