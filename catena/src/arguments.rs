@@ -309,6 +309,10 @@ pub struct ProfileOptions {
     /// Give each function the core's caches to itself, as if no other were in its chain
     #[arg(long)]
     pub alone: bool,
+    /// The port that packets will come from, a capture or `gen:`: what bringing them in costs depends on it
+    /// (default: few flows, from memory)
+    #[arg(long = "in", value_name = "PORT")]
+    pub input: Option<String>,
     /// A rough idea within a minute: three runs, at each function's usual size
     #[arg(long, conflicts_with_all = ["runs", "sizes"])]
     pub quick: bool,

@@ -4,8 +4,10 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use catena_bench::profile::machine::cores;
+use catena_bench::profile::port::Port;
 use catena_bench::profile::{Measured, Options, Step, measure};
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
@@ -13,6 +15,7 @@ use catena_plan::profile::{Cycles, Profile, Setting};
 use crate::Failure;
 use crate::arguments::ProfileOptions;
 use crate::functions::find;
+use crate::run::ports;
 use crate::table::{Table, thousands};
 
 const QUICK_RUNS: u32 = 3;
@@ -36,6 +39,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
         core,
         other: (cores > 1).then(|| if core == 0 { 1 } else { core - 1 }),
         beside: !options.alone,
+        port: options.input.as_deref().map(port).transpose()?,
     };
     let lines = std::io::stderr().is_terminal();
     let Measured { mut profile, disturbed } = measure(&chosen, &how, &mut |step| tell(step, lines))?;
@@ -67,6 +71,14 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Return the port that packets will come from.
+fn port(text: &str) -> Result<Port, Failure> {
+    ports::source(text, "--in")?.can_be_profiled()?;
+    let name = text.to_owned();
+    let open = move || ports::open_source(&name);
+    Ok(Port { name: text.to_owned(), open: Arc::new(open) })
 }
 
 /// Return the functions named, or all that can be measured.
@@ -119,6 +131,7 @@ fn setting(setting: Setting) -> &'static str {
     match setting {
         Setting::LongLived => "long-lived flows",
         Setting::ShortLived => "short-lived flows",
+        Setting::SmallBatches => "in small batches",
         Setting::AcrossCores => "from another core",
         Setting::AcrossSockets => "from another socket",
     }
@@ -152,7 +165,8 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
     let machine = &profile.machine;
     let mut page =
         format!("CPU cycles a packet on {}, {:.2} GHz\n\n{table}", machine.processor, machine.clock_hz / 1e9);
-    let mut table = Table::new(&["function", "cycles a packet", "off by", "worst run"], &[false, false, true, true]);
+    let heading = ["function", "cycles a packet", "off by", "worst run", "a batch"];
+    let mut table = Table::new(&heading, &[false, false, true, true, true]);
     for (name, cycles) in &measured {
         let line = match cycles.per_unit {
             slope if slope > 0.0 => format!("{:.1} + {slope:.3e} x {}", cycles.base, cycles.unit),
@@ -164,14 +178,16 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
             line,
             percent(cycles.line_error),
             format!("+{}", percent(cycles.worst_factor - 1.0)),
+            format!("{:.0}", cycles.per_batch),
         ]);
     }
     _ = write!(page, "\nas lines over the size, through the worse kind of flows:\n\n{table}");
     let o = profile.overheads;
     let spread = if o.spread > 0.0 { format!(", spread over two cores {:.0}", o.spread) } else { String::new() };
+    let from = profile.port.as_ref().map_or(String::new(), |port| format!(" (from {port})"));
     _ = writeln!(
         page,
-        "\nthe framework: in and out {:.0}, a queue between tasks {:.0}, each class tried {:.1}{spread}",
+        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, each class tried {:.1}{spread}",
         o.visit, o.queue, o.classify
     );
     page

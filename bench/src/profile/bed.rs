@@ -8,9 +8,9 @@ use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::thread_cpu_ns;
-use catena_dataplane::{Context, Pipeline, Source, clock};
+use catena_dataplane::{Context, Pipeline, Pulled, Source, clock};
 use catena_functions::workload;
-use catena_packet::{Depot, DepotHandle};
+use catena_packet::{Batch, Depot, DepotHandle};
 
 use super::chain::{Chain, Line};
 use super::companion::Companion;
@@ -24,6 +24,13 @@ const WARM_UP: Duration = Duration::from_millis(100);
 /// The least time of the packets themselves that warming up takes where flows end: by then as many have been
 /// forgotten as have begun.
 const SETTLE_NS: u64 = 3_500_000_000;
+
+/// Packets in a small batch, on average: a quarter of a full one.
+pub const SMALL_BATCH: usize = 8;
+/// How many more or less there are: as a branch leaves them, that a quarter of the packets passes.
+const VARIES: u32 = 3;
+/// How long to wait for a first packet.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Traffic to measure with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +90,16 @@ impl Bed {
     /// # Errors
     /// What is wrong with the traffic.
     pub fn of_line(line: Line, traffic: Traffic, seed: u64) -> Result<Bed, String> {
+        Self::of_source(line, traffic.source(seed)?, traffic, seed)
+    }
+
+    /// Bring a source's packets, which are traffic of the kind given, to a line.
+    ///
+    /// # Errors
+    /// When the system has no memory for packets.
+    pub fn of_source(line: Line, source: Box<dyn Source>, traffic: Traffic, seed: u64) -> Result<Bed, String> {
         let mut pipeline = Pipeline::with(line.graph, Time::Packets);
-        pipeline.add_task(Task::new("source", traffic.source(seed)?, line.inlet));
+        pipeline.add_task(Task::new("source", source, line.inlet));
         Self::of(pipeline, line.functions, traffic, seed)
     }
 
@@ -117,6 +132,9 @@ impl Bed {
             || self.context.now() < begun + settled
         {
             self.steps(STEPS);
+            if start.elapsed() > SILENCE && self.input.input.packets.get() == 0 {
+                return Err("no packets come".to_owned());
+            }
         }
         Line::nothing_lost(&self.pipeline.graph)
     }
@@ -152,5 +170,35 @@ impl Bed {
             self.ticked = self.context.now();
             self.pipeline.graph.tick(&mut self.context);
         }
+    }
+}
+
+/// A source's packets in small batches of varying size.
+pub struct Small {
+    from: Box<dyn Source>,
+    waiting: Batch,
+    pulled: Pulled,
+}
+
+impl Small {
+    /// Make small batches of a source's full ones.
+    pub fn of(from: Box<dyn Source>) -> Small {
+        Small { from, waiting: Batch::new(), pulled: Pulled::More }
+    }
+}
+
+impl Source for Small {
+    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
+        let size = SMALL_BATCH - VARIES as usize + cx.random().below(2 * VARIES + 1) as usize;
+        while batch.len() < size {
+            if self.waiting.is_empty() {
+                self.pulled = self.from.pull(cx, &mut self.waiting);
+                // Packets are taken from the end.
+                self.waiting.as_mut_slice().reverse();
+            }
+            let Some(packet) = self.waiting.pop() else { break };
+            batch.push(packet);
+        }
+        if self.waiting.is_empty() { self.pulled } else { Pulled::More }
     }
 }

@@ -1,6 +1,8 @@
 //! From runs to what a profile says of them: how they spread, and the line over the sizes.
 
-use catena_plan::profile::{Cycles, Runs, Setting};
+use catena_plan::profile::{Cycles, FULL_BATCH, Runs, Setting};
+
+use super::bed::SMALL_BATCH;
 
 /// Describe the runs of one setting at one size.
 pub fn runs(size: f64, setting: Setting, samples: &[f64]) -> Runs {
@@ -25,7 +27,8 @@ pub fn runs(size: f64, setting: Setting, samples: &[f64]) -> Runs {
 
 /// Make a function's cost of all its runs: the least-squares line through the larger of the means with long-lived
 /// and with short-lived flows at each size (Yen et al., "Lemur", §3.2 and §5.2: "worst-case NF behavior"). Runs
-/// across cores do not count: what packets from another core cost is among the overheads.
+/// across cores do not count: what packets from another core cost is among the overheads. What small batches
+/// cost more than full ones, at the same size and with the same flows, is what a batch costs.
 pub fn cost(unit: &str, runs: Vec<Runs>) -> Cycles {
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut worst_factor = 1.0_f64;
@@ -38,10 +41,16 @@ pub fn cost(unit: &str, runs: Vec<Runs>) -> Cycles {
             worst_factor = worst_factor.max(run.max / run.mean);
         }
     }
+    let small = runs.iter().find(|run| run.setting == Setting::SmallBatches);
+    let full =
+        small.and_then(|small| runs.iter().find(|run| run.setting == Setting::ShortLived && run.size == small.size));
+    let per_batch = small.zip(full).map_or(0.0, |(small, full)| {
+        (small.median - full.median).max(0.0) / (1.0 / SMALL_BATCH as f64 - 1.0 / FULL_BATCH)
+    });
     let (base, per_unit) = line(&points);
     let distance = |(size, mean): &(f64, f64)| ((base + per_unit * size) / mean - 1.0).abs();
     let line_error = points.iter().filter(|(_, mean)| *mean > 0.0).map(distance).fold(0.0, f64::max);
-    Cycles { unit: unit.to_owned(), base, per_unit, line_error, worst_factor, runs }
+    Cycles { unit: unit.to_owned(), base, per_unit, line_error, worst_factor, per_batch, runs }
 }
 
 /// Return the least-squares line through points: its height at 0, and its slope. A cost does not fall with the
@@ -84,6 +93,16 @@ mod tests {
         );
         assert!((cost.mean(10.0) / 80.8 - 1.0).abs() < 1e-9 && cost.per_unit == 0.0);
         assert!(cost.worst_factor > 1.005 && cost.worst_factor < 1.02);
+    }
+
+    #[test]
+    fn what_a_batch_costs_comes_from_small_ones() {
+        // 40 cycles a packet and 320 a batch.
+        let row = |setting, batch: f64| runs(10.0, setting, &[40.0 + 320.0 / batch]);
+        let cost = cost("rules", vec![row(Setting::ShortLived, 32.0), row(Setting::SmallBatches, 8.0)]);
+        assert!((cost.per_batch - 320.0).abs() < 1e-9 && (cost.base - 50.0).abs() < 1e-9);
+        assert!((cost.worst_in_batches(10.0, 16.0) - 60.0).abs() < 1e-9);
+        assert!((cost.worst_in_batches(10.0, 64.0) - 50.0).abs() < 1e-9);
     }
 
     #[test]

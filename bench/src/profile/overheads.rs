@@ -6,6 +6,7 @@ use catena_dataplane::graph::{Graph, NodeCounters};
 use catena_functions::workload::LONG_LIVED;
 use catena_plan::profile::Overheads;
 
+use super::Options;
 use super::across::{Across, Far, two_tasks};
 use super::bed::{Bed, Traffic};
 use super::calm::{Calm, STRETCH};
@@ -16,20 +17,25 @@ use crate::record::median;
 const CLASSES: [u32; 2] = [2, 16];
 const TRAFFIC: Traffic = Traffic { flows: LONG_LIVED, new: None };
 
-/// Measure the overheads, in cycles per packet, each as the median of so many runs; `other` is a second core.
+/// Measure the overheads, in cycles per packet, each as the median of so many runs.
 ///
 /// # Errors
 /// What the system refuses.
-pub fn measure(calm: &mut Calm, runs: u32, other: Option<usize>) -> Result<Overheads, String> {
+pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overheads, String> {
     let visit = whole(calm, runs, || Bed::new(&Chain::of(&[]), TRAFFIC, false, 1))?;
+    let from_port = options.port.as_ref().map(|port| {
+        let bed = || Bed::of_source(Line::new(&Chain::of(&[]), 1, None)?, port.source()?, TRAFFIC, 1);
+        whole(calm, runs, bed).map_err(|error| format!("{}: {error}", port.name))
+    });
     let two = whole(calm, runs, || Bed::of(two_tasks(TRAFFIC, 1)?, Vec::new(), TRAFFIC, 1))?;
     let few = classified(calm, runs, CLASSES[0])?;
     let many = classified(calm, runs, CLASSES[1])?;
     // Filters are tried in order, and the traffic is spread evenly: half of them are tried for a packet, and half of
     // one more.
     let tried = f64::from(CLASSES[1] - CLASSES[0]) / 2.0;
-    let spread = other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
-    Ok(Overheads { visit, spread, queue: (two - visit).max(0.0), classify: ((many - few) / tried).max(0.0) })
+    let spread = options.other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
+    let from_port = from_port.transpose()?.unwrap_or(visit);
+    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify: ((many - few) / tried).max(0.0) })
 }
 
 fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> Result<f64, String> {

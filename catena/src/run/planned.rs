@@ -139,7 +139,13 @@ impl Planned {
             let planned = packets * self.plan.packet_bytes * 8.0;
             chains.push(Residual::new(chain.name.clone(), planned, bytes as f64 * 8.0 / report.seconds.max(1e-9)));
         }
-        Comparison { functions, chains }
+        let tasks = self.tasks();
+        let mut framework = vec![Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out())];
+        if let Some(row) = report.module("classify").filter(|_| tasks.classify_cycles > 0.0) {
+            let name = "finding the chain".to_owned();
+            framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
+        }
+        Comparison { functions, framework, chains }
     }
 }
 
@@ -148,6 +154,8 @@ impl Planned {
 pub struct Comparison {
     /// Cycles per packet of each function.
     functions: Vec<Residual>,
+    /// Cycles per packet that comes in of what the framework does.
+    framework: Vec<Residual>,
     /// Bits per second of each chain.
     chains: Vec<Residual>,
 }
@@ -173,7 +181,7 @@ impl fmt::Display for Comparison {
         let columns = ["", "planned", "measured", "off by"];
         let percent = |part: f64| format!("{:+.1}%", part * 100.0);
         let mut table = Table::new(&columns, &[false, true, true, true]);
-        for row in &self.functions {
+        for row in self.functions.iter().chain(&self.framework) {
             let cycles = |n: f64| format!("{n:.0} cycles");
             table.row([row.name.clone(), cycles(row.planned), cycles(row.measured), percent(row.residual)]);
         }

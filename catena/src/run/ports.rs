@@ -83,7 +83,37 @@ fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-fn source(text: &str, option: &str) -> Result<Port, Failure> {
+impl Port {
+    /// Check that packets come whenever they are asked for, as often as they are asked for.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn can_be_profiled(&self) -> Result<(), Failure> {
+        match self {
+            Port::Interface(name) => {
+                Err(format!("--in {name}: packets of an interface come when they come; try a capture, or gen:").into())
+            }
+            Port::Capture(path) if path == "-" => Err("--in -: standard input comes once; try a file".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Open a source by its name.
+///
+/// # Errors
+/// What cannot be opened.
+pub fn open_source(text: &str) -> Result<Box<dyn Source>, String> {
+    let (source, _) =
+        source(text, "--in").and_then(|port| open(&[port, Port::Null], 0)).map_err(|Failure(text)| text)?;
+    source.ok_or_else(|| format!("{text}: nothing comes from there"))
+}
+
+/// Read the name of a source.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn source(text: &str, option: &str) -> Result<Port, Failure> {
     if let Some(spec) = text.strip_prefix("gen:").or((text == "gen").then_some("")) {
         let spec = spec.parse::<Spec>().map_err(|error| format!("{option}: {error}"))?;
         return Ok(Port::Generator(Box::new(spec)));

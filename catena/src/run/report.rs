@@ -173,6 +173,14 @@ impl Report {
         self.modules.iter().find(|row| row.name == name)
     }
 
+    /// Return what it took to bring packets in and out, in cycles by packet that came in: what was spent neither in
+    /// functions nor between them.
+    pub fn in_and_out(&self) -> f64 {
+        let between = self.modules.iter().filter(|row| !SIDES.contains(&row.name.as_str()));
+        let spent: f64 = between.map(|row| row.cycles_per_packet * row.packets as f64).sum();
+        self.cycles_per_packet - spent / self.input.packets.max(1) as f64
+    }
+
     /// Return the report as JSON.
     ///
     /// # Errors

@@ -11,6 +11,9 @@ pub use text::Unreadable;
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 1;
 
+/// Packets in a full batch: as the dataplane has them.
+pub const FULL_BATCH: f64 = 32.0;
+
 /// The contents of `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -18,6 +21,9 @@ pub struct Profile {
     pub version: u32,
     /// Where it was measured.
     pub machine: Machine,
+    /// The port whose packets `overheads.visit` is about, if one was named: its costs are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
     /// What the framework itself costs.
     pub overheads: Overheads,
     /// One entry a function, by name.
@@ -57,7 +63,7 @@ pub struct Overheads {
     pub spread: f64,
     /// A queue between two tasks of one core.
     pub queue: f64,
-    /// Finding the class among several.
+    /// Finding a packet's class: each that is tried.
     pub classify: f64,
 }
 
@@ -87,6 +93,10 @@ pub struct Cycles {
     pub line_error: f64,
     /// The worst run relative to the mean, 1 or more.
     pub worst_factor: f64,
+    /// Cycles that a batch takes beside those of its packets. The line is through full batches
+    /// ([`FULL_BATCH`]), which have them too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub per_batch: f64,
     /// What was measured, one row a setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Runs>,
@@ -110,6 +120,19 @@ impl Cycles {
     pub fn worst(&self, size: f64) -> f64 {
         self.mean(size) * self.worst_factor.max(1.0)
     }
+
+    /// Worst-case cycles per packet at `size`, where batches come with so many packets: a branch before the
+    /// function leaves it with a part of each, which has a whole batch's costs.
+    #[must_use]
+    pub fn worst_in_batches(&self, size: f64, packets: f64) -> f64 {
+        let packets = packets.clamp(1.0, FULL_BATCH);
+        self.worst(size) + self.per_batch * (1.0 / packets - 1.0 / FULL_BATCH)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero(cycles: &f64) -> bool {
+    *cycles == 0.0
 }
 
 /// Runs in one setting: a row like Lemur's Table 4.
@@ -141,6 +164,8 @@ pub enum Setting {
     LongLived,
     /// Ten thousand new flows a second.
     ShortLived,
+    /// As short-lived, in batches of a quarter of the usual packets.
+    SmallBatches,
     /// Packets come from another core.
     AcrossCores,
     /// Packets come from another socket.

@@ -5,11 +5,12 @@
 //! hold on each worker and in sum. What comes in is not known when a plan is made: each chain is taken to be
 //! offered as much as any, unless all edges at `in` have rate estimates, and more in all than the server carries.
 
-use catena_policy::{Direction, End, PolicyGraph};
+use catena_policy::{Direction, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::alpine::pipeline::{Figures, Origin, pipeline};
 use crate::alpine::{Alpine, Front, Kind, Options, Promise, Proof, SchedulerTree, solve};
+use crate::demand::shares;
 use crate::problem::{Problem, ServerId};
 
 /// A rate limit saves up packets of this many seconds.
@@ -28,6 +29,12 @@ pub struct TaskPlan {
     pub classes: Vec<ClassFigures>,
     /// Whether it is proven that no fewer tasks do.
     pub minimal: bool,
+    /// Cycles per packet of bringing it in and out again.
+    #[serde(default)]
+    pub port_cycles: f64,
+    /// Cycles per packet of finding its chain.
+    #[serde(default)]
+    pub classify_cycles: f64,
 }
 
 /// A task.
@@ -84,6 +91,8 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
     };
     let offered = offered(policy, problem, about.clock_hz);
     let several = policy.chains.len() > 1;
+    // Of what bringing packets in costs, finding their chain is a module of its own.
+    let port_cycles = problem.overheads.visit - problem.overheads.classify;
     let figures = Figures {
         cycles: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)?.server).unwrap_or(0.0),
         replicable: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)).is_none_or(|n| n.replicable),
@@ -91,8 +100,8 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
             Direction::Return => 0.0,
             Direction::Forward => part_of(policy, c, group) * offered.get(c).copied().unwrap_or(0.0),
         },
-        port_cycles: problem.overheads.visit,
-        classify_cycles: if several { problem.overheads.classify } else { 0.0 },
+        port_cycles,
+        classify_cycles: problem.overheads.classify,
         queue_cycles: problem.overheads.queue,
         hz: about.clock_hz,
     };
@@ -147,17 +156,14 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
         tree,
         classes: classes.collect(),
         minimal: plan.proof != Proof::Prescribed,
+        port_cycles,
+        classify_cycles: problem.overheads.classify,
     })
 }
 
 /// Packets per second that one worker is offered of each chain.
 fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64) -> Vec<f64> {
-    let estimate = |c: usize| -> Option<f64> {
-        let edges = policy.chains[c].edges_from(End::In, Direction::Forward);
-        edges.map(|edge| edge.rate_bps).sum::<Option<f64>>().filter(|bps| *bps > 0.0)
-    };
-    let told: Option<Vec<f64>> = (0..policy.chains.len()).map(estimate).collect();
-    let relative = told.unwrap_or_else(|| vec![1.0; policy.chains.len()]);
+    let relative = shares::offered(policy, false);
     // Enough of every chain to fill a worker with it alone.
     let cost = |c: usize| -> f64 {
         let nodes = problem.chains.get(c).map_or(&[][..], |chain| &chain.nodes);

@@ -7,7 +7,7 @@ use catena_policy::{PolicyGraph, Relation, Subject, Value};
 
 use crate::catalogue::{Affinity, Catalogue, Memory, Platform, Table, Traits};
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
-use crate::profile::{Cost, Profile};
+use crate::profile::{Cost, FULL_BATCH, Overheads, Profile};
 use crate::rack::{Rack, SwitchKind};
 
 /// What to reckon with.
@@ -71,6 +71,7 @@ pub fn problem(
 ) -> Result<Problem, Vec<Unknown>> {
     let mut unknown = Vec::new();
     let port = ingress(rack);
+    let of_all = shares::offered(graph, rack.switch.is_some());
     let mut chains = Vec::new();
     for (id, chain) in graph.chains.iter().enumerate() {
         let flow = shares::of(chain);
@@ -85,12 +86,13 @@ pub fn problem(
                 continue;
             };
             let size = size(traits, &node.args);
+            let batch = FULL_BATCH * of_all[id] * share;
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);
                 continue;
             }
-            let made = self::node(traits, cost, size, rack, options.replication);
+            let made = self::node(traits, cost, (size, batch), rack, options.replication);
             let made = Node { name: node.name.clone(), share, entry, ..made };
             if made.server.is_none() && made.smart_nic.is_none() && made.pisa.is_none() && made.openflow.is_none() {
                 missing(Missing::Device);
@@ -136,7 +138,7 @@ pub fn problem(
         servers,
         smart_nics,
         switch: rack.switch.as_ref().map(|s| Switch { name: s.name.clone(), kind: s.kind.clone() }),
-        overheads: profile.overheads,
+        overheads: in_front(graph, rack, profile.overheads, &of_all),
         bounce_ns,
         switch_ns,
         replication: options.replication,
@@ -152,6 +154,16 @@ fn ingress(rack: &Rack) -> f64 {
     }
 }
 
+/// The overheads, of which `classify` becomes what finding the chain of a packet costs, and `visit` has it in it.
+/// Where a switch finds it, it costs a server nothing; without one, the chains' filters are tried in order.
+fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f64]) -> Overheads {
+    let several = rack.switch.is_none() && graph.chains.len() > 1;
+    let tried = |chain: usize| graph.chains[..=chain].iter().map(|c| c.classes.len().max(1)).sum::<usize>() as f64;
+    let tries: f64 = if several { (0..of_all.len()).map(|c| of_all[c] * tried(c)).sum() } else { 0.0 };
+    let classify = overheads.classify * tries;
+    Overheads { visit: overheads.visit + classify, classify, ..overheads }
+}
+
 /// What a chain weighs by the `share` relations that name it; 1 otherwise.
 fn weight(graph: &PolicyGraph, chain: usize) -> f64 {
     let shares = graph.relations.iter().filter_map(|relation| match relation {
@@ -161,7 +173,13 @@ fn weight(graph: &PolicyGraph, chain: usize) -> f64 {
     shares.map(|(_, weight)| *weight).next().unwrap_or(1.0)
 }
 
-fn node(traits: &Traits, cost: Option<&Cost>, size: f64, rack: &Rack, replication: Replication) -> Node {
+fn node(
+    traits: &Traits,
+    cost: Option<&Cost>,
+    (size, batch): (f64, f64),
+    rack: &Rack,
+    replication: Replication,
+) -> Node {
     let kind = rack.switch.as_ref().map(|s| &s.kind);
     let stateless = traits.memory == Memory::None && traits.affinity == Affinity::Any;
     let grown = |table: &Table| {
@@ -177,7 +195,7 @@ fn node(traits: &Traits, cost: Option<&Cost>, size: f64, rack: &Rack, replicatio
         function: traits.name.clone(),
         share: 0.0,
         entry: 0.0,
-        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst(size)),
+        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_in_batches(size, batch)),
         smart_nic: cost
             .filter(|_| traits.runs_on(Platform::SmartNic) && rack.servers.iter().any(|s| !s.smart_nics.is_empty()))
             .and_then(|c| c.smart_nic.as_ref())

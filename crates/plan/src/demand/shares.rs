@@ -3,7 +3,7 @@
 //! Estimates that the file gives count (Lemur, §3.2: operators know the splits from measurements); what is
 //! left over is divided evenly.
 
-use catena_policy::{Chain, Condition, Direction, Edge, End};
+use catena_policy::{Chain, Condition, Direction, Edge, End, PolicyGraph};
 
 /// Parts of a chain's packets, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,22 @@ pub struct Flow {
     pub entries: Vec<f64>,
     /// From, to, part.
     pub edges: Vec<(usize, usize, f64)>,
+}
+
+/// The part of what comes to a server that is each chain's: as the chains' rate estimates say, if every edge at
+/// `in` has one, and evenly otherwise. Where a switch finds a packet's chain, batches are of one chain's packets.
+pub fn offered(graph: &PolicyGraph, by_switch: bool) -> Vec<f64> {
+    let estimate = |chain: &Chain| -> Option<f64> {
+        let edges = chain.edges_from(End::In, Direction::Forward);
+        edges.map(|edge| edge.rate_bps).sum::<Option<f64>>().filter(|bps| *bps > 0.0)
+    };
+    if by_switch {
+        return vec![1.0; graph.chains.len()];
+    }
+    let told: Option<Vec<f64>> = graph.chains.iter().map(estimate).collect();
+    let relative = told.unwrap_or_else(|| vec![1.0; graph.chains.len()]);
+    let all: f64 = relative.iter().sum();
+    relative.iter().map(|part| part / all).collect()
 }
 
 /// What is taken for a node that no packet is expected at: it must run somewhere all the same.

@@ -182,6 +182,7 @@ mod tests {
         let cost = || Cost { server: Cycles::constant(1000.0), smart_nic: None, source: None };
         let profile = Profile {
             version: crate::profile::VERSION,
+            port: None,
             machine: Machine::default(),
             overheads: Overheads::default(),
             functions: FUNCTIONS.map(|name| (name.into(), cost())).into(),

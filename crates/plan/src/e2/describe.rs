@@ -128,6 +128,7 @@ mod tests {
         let graph = PGraph { nodes: vec![node], edges: vec![] };
         let profile = Profile {
             version: 1,
+            port: None,
             machine: crate::profile::Machine::default(),
             overheads: crate::profile::Overheads::default(),
             functions: BTreeMap::new(),

@@ -152,6 +152,7 @@ pub fn profile() -> Profile {
     );
     Profile {
         version: VERSION,
+        port: None,
         machine: Machine {
             processor: "Intel Xeon Bronze 3106 (Lemur's)".to_owned(),
             clock_hz: CLOCK_HZ,

@@ -95,6 +95,9 @@ fn sound(cycles: &Cycles) -> Result<(), String> {
     if !worst_factor.is_finite() || worst_factor < 1.0 {
         return Err(format!("worst_factor is {worst_factor}, expected at least 1"));
     }
+    if !cycles.per_batch.is_finite() || cycles.per_batch < 0.0 {
+        return Err(format!("per_batch is {}, expected cycles of at least 0", cycles.per_batch));
+    }
     let least = cycles.runs.iter().map(|run| run.size).reduce(f64::min).unwrap_or(0.0);
     if cycles.mean(least) < 0.0 || per_unit < 0.0 {
         return Err(format!("costs {base} + {per_unit} x size: less than nothing, or less the larger it is"));
@@ -124,9 +127,12 @@ mod tests {
             p95: base,
             max: base,
         };
-        let server = Cycles { unit: "rules".into(), base, per_unit, line_error: 0.01, worst_factor, runs: vec![run] };
+        let per_batch = base / 4.0;
+        let server =
+            Cycles { unit: "rules".into(), base, per_unit, line_error: 0.01, worst_factor, per_batch, runs: vec![run] };
         Profile {
             version: VERSION,
+            port: None,
             machine: Machine { processor: "x".into(), clock_hz: 2e9, cores: 2, date: "2026-01-01T00:00:00Z".into() },
             overheads: Overheads { visit: 30.0, spread: 50.0, queue: 9.0, classify: 3.0 },
             functions: [("ACL".to_owned(), Cost { server, smart_nic: None, source: None })].into(),
