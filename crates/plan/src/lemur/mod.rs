@@ -8,6 +8,8 @@ pub mod bounce;
 pub mod brute;
 pub mod coalesce;
 pub mod cores;
+#[cfg(test)]
+mod counterexamples;
 pub mod evaluator;
 pub mod exact;
 pub mod experiment;
