@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::instances::instance;
-use super::{Settings, exhaustive, plan};
+use super::{Settings, ceiling, exhaustive, plan};
 use crate::catalogue::{Match, Table};
 use crate::check::{Amount, check};
 use crate::lemur::{Strategy, experiment, place};
@@ -298,9 +298,27 @@ fn out_of_time_the_start_comes_back() {
     let answer = plan(&problem, switch.as_ref(), Some(start), &settings);
     assert_eq!(answer.outcome.placement(), Some(start));
     let Outcome::Placed { bound_bps, .. } = answer.outcome else { panic!() };
-    assert_eq!(bound_bps, None, "nothing was proven");
+    assert_eq!(bound_bps, Some(ceiling::of(&problem)), "nothing was proven but what no plan exceeds");
     let Outcome::Infeasible { proven, .. } = plan(&problem, switch.as_ref(), None, &settings).outcome else { panic!() };
     assert!(!proven);
+}
+
+/// Four servers make 5^13 patterns of chain 4, which nobody can look at: those of the time allowed count.
+#[test]
+fn enumeration_ends_in_time_too() {
+    let problem = four_chains(0.5, &[8, 8, 8, 8]);
+    let switch = for_problem(&problem);
+    let start = place(&problem, Strategy::Lemur, switch.as_ref());
+    let settings = Settings { time: Duration::from_millis(400), patterns: f64::INFINITY, ..Settings::default() };
+    let started = Instant::now();
+    let answer = plan(&problem, switch.as_ref(), start.placement(), &settings);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    let Outcome::Placed { placement, marginal_bps, bound_bps } = answer.outcome else { panic!() };
+    obeys(&problem, switch.as_ref(), &placement);
+    assert!(marginal_bps >= start.marginal_bps().unwrap() && bound_bps > Some(marginal_bps), "{bound_bps:?}");
+    // Nothing is said to be in the way that time alone was.
+    let obstacles = plan(&four_chains(4.0, &[8, 8, 8, 8]), switch.as_ref(), None, &settings);
+    assert!(!matches!(obstacles.outcome, Outcome::Infeasible { proven: true, .. }));
 }
 
 /// The chains of Lemur's Table 2.
