@@ -15,7 +15,7 @@ use crate::table::Table;
 
 /// What each strategy is that makes plans, for somebody who never met it.
 const STRATEGIES: [(StrategyName, &str); 8] = [
-    (StrategyName::Exact, "the best plan there is, with proof"),
+    (StrategyName::Exact, "the best plan there is, proven if there is time"),
     (StrategyName::Lemur, "Lemur's heuristic: few bounces, spare cores where they carry most"),
     (StrategyName::Hw, "as much as possible on the switch"),
     (StrategyName::Sw, "as much as possible on the servers"),
@@ -114,7 +114,7 @@ impl Comparison<'_> {
         let (name, took, idea) = (StrategyName::E2.title().to_owned(), time(self.e2.milliseconds), E2.to_owned());
         match &self.e2.worth {
             Worth::NotApplicable { .. } => {
-                [name, "not for this".to_owned(), dash(), dash(), dash(), dash(), dash(), took, idea]
+                [name, "does not apply".to_owned(), dash(), dash(), dash(), dash(), dash(), took, idea]
             }
             Worth::Placed { rate_bps, marginal_bps, cores, on_switch, .. } => {
                 // Sums of rates may lie below a promise by their rounding alone.
@@ -160,8 +160,9 @@ impl fmt::Display for Comparison<'_> {
         let promised: f64 = chains.iter().map(|chain| chain.t_min_bps).sum();
         writeln!(
             f,
-            "{} chains on the rack `{}`; together they are promised {} Gbit/s.\n",
+            "{} chain{} on the rack `{}`, promised {} Gbit/s together.\n",
             chains.len(),
+            if chains.len() == 1 { "" } else { "s" },
             self.case.inputs.rack.name,
             gbit(promised)
         )?;

@@ -56,7 +56,7 @@ pub fn short(evaluator: &mut Evaluator<'_>, pattern: &Pattern, allocation: &Allo
     }
     for (server, need) in problem.servers.iter().zip(&need) {
         if *need > server.cores {
-            return format!("{} has {} cores; the promises need {need}", server.name, server.cores);
+            return format!("{} has {} cores; placed like this, the promises need {need}", server.name, server.cores);
         }
     }
     let program = &allocation.program;
