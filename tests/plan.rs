@@ -118,7 +118,7 @@ fn every_example_of_lemur_is_compared() {
     let output = plan(&args);
     let text = out(&output);
     assert!(err(&output).lines().all(|line| !line.starts_with("error")), "{}", err(&output));
-    for strategy in ["exact", "lemur", "hw", "sw", "min-bounce", "greedy", "no-profiling", "no-cores"] {
+    for strategy in ["exact", "lemur", "hw", "sw", "min-bounce", "greedy", "no-profiling", "no-cores", "e2"] {
         assert!(text.lines().any(|line| line.split_whitespace().next() == Some(strategy)), "{strategy}: {text}");
     }
 }
@@ -181,6 +181,26 @@ fn e2_has_plans_of_its_own() {
         plan(&["examples/lemur/chain3.catena", "--rack", rack, "--profile", &profile_name, "--strategy", "e2"]);
     assert!(output.status.success(), "{}", both(&output));
     expect("e2", &both(&output));
+}
+
+#[test]
+fn e2_stands_in_the_comparison_where_it_applies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("profile.json");
+    std::fs::write(&profile, PROFILE).expect("a profile");
+    let profile_name = profile.display().to_string();
+    let args = ["--rack", LEMUR, "--compare", "--profile", &profile_name];
+    let text = out(&plan(&with(&CHAINS[2..3], &args)));
+    assert!(text.lines().any(|line| line.starts_with("e2            kept  ")), "{text}");
+    // Without the profile nobody knows what forwarding costs on a server.
+    let text = out(&plan(&with(&CHAINS[2..3], &args[..3])));
+    assert!(
+        text.contains("e2 does not apply: it sizes every function for cores of servers, and chain3.ipv4fwd"),
+        "{text}"
+    );
+    // What was promised grows in proportion: much more than the rack has is not carried.
+    let text = out(&plan(&with(&CHAINS[2..3], &with(&args, &["--what-if", "chain3.t_min=50Gbps"]))));
+    assert!(text.contains("  e2 does not apply: ") && text.contains("cores"), "{text}");
 }
 
 #[test]

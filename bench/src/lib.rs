@@ -7,4 +7,4 @@ pub mod profile;
 pub mod record;
 pub mod report;
 
-pub use record::Record;
+pub use record::{Point, Record};

@@ -21,6 +21,9 @@ pub struct Record {
     /// The bar that the value is held to, where there is one: at most this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bar: Option<f64>,
+    /// The bar where more is better: at least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
     /// What the paper measured, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<f64>,
@@ -30,6 +33,36 @@ pub struct Record {
     /// What limits the value now, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Where the value stands in a figure, if it is one of many that people rather look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+}
+
+impl Record {
+    /// Whether the value keeps its bar; None: it has none.
+    #[must_use]
+    pub fn holds(&self) -> Option<bool> {
+        // What was computed to be equal may differ in its last digits.
+        let most = self.bar.map(|bar| self.value <= bar * (1.0 + 1e-9));
+        let least = self.floor.map(|floor| self.value >= floor * (1.0 - 1e-9));
+        match (most, least) {
+            (None, None) => None,
+            (most, least) => Some(most.unwrap_or(true) && least.unwrap_or(true)),
+        }
+    }
+}
+
+/// A place in a figure: a line over an axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The figure's title.
+    pub figure: String,
+    /// What its horizontal axis is, with the unit.
+    pub axis: String,
+    /// Where on the axis.
+    pub x: f64,
+    /// The line that goes through it.
+    pub line: String,
 }
 
 /// A file with a line that is no record.
@@ -94,8 +127,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bars_are_held_from_below_and_from_above() {
+        let record = |bar, floor| Record { value: 2.0, bar, floor, ..Record::default() };
+        assert_eq!(record(None, None).holds(), None);
+        assert_eq!(record(Some(2.0), None).holds(), Some(true));
+        assert_eq!(record(Some(1.9), None).holds(), Some(false));
+        assert_eq!(record(None, Some(2.1)).holds(), Some(false));
+        assert_eq!(record(Some(3.0), Some(1.0)).holds(), Some(true));
+    }
+
+    #[test]
     fn records_come_back() {
-        let record = Record { bench: "b".into(), case: "a: x".into(), value: 1.5, bar: Some(2.0), ..Record::default() };
+        let point = Point { figure: "2a".into(), axis: "delta".into(), x: 0.5, line: "Lemur".into() };
+        let record = Record {
+            bench: "b".into(),
+            case: "a: x".into(),
+            value: 1.5,
+            bar: Some(2.0),
+            point: Some(point),
+            ..Record::default()
+        };
         let line = serde_json::to_string(&record).unwrap();
         assert_eq!(parse(&format!("\n{line}\n")).unwrap(), [record]);
         assert_eq!(parse("{}\n").unwrap_err().line, 1);

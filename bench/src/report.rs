@@ -1,41 +1,78 @@
 //! Tables and plots from benchmark results, and the comparison of two revisions.
 
+mod grid;
+mod lines;
+
 use std::fmt::Write;
 
 use crate::record::Record;
 
-/// Return a table of records as Markdown, which reads well as plain text too.
+/// Return a table of records as Markdown, which reads well as plain text too; behind it one for each figure that
+/// records are points of.
 pub fn table(records: &[Record]) -> String {
-    let peers: Vec<&str> = {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, _) in records.iter().flat_map(|r| &r.peer) {
-            if !names.contains(&&**name) {
-                names.push(name);
-            }
+    let single: Vec<&Record> = records.iter().filter(|r| r.point.is_none()).collect();
+    let figures = lines::figures(records);
+    let tables = std::iter::once(cases(&single)).filter(|text| !text.is_empty());
+    tables.chain(figures.iter().map(grid::table)).collect::<Vec<_>>().join("\n")
+}
+
+/// A row a record. Columns in which no record has anything are left out.
+fn cases(records: &[&Record]) -> String {
+    if records.is_empty() {
+        return String::new();
+    }
+    let mut peers: Vec<&str> = Vec::new();
+    for (name, _) in records.iter().flat_map(|r| &r.peer) {
+        if !peers.contains(&&**name) {
+            peers.push(name);
         }
-        names
-    };
-    let any = |has: fn(&Record) -> bool| records.iter().any(has);
-    let (bars, papers, limits) = (any(|r| r.bar.is_some()), any(|r| r.paper.is_some()), any(|r| r.limit.is_some()));
-    let mut heading = vec!["case".to_owned(), "value".to_owned(), "unit".to_owned(), "spread".to_owned()];
-    heading.extend(bars.then(|| "bar".to_owned()));
-    heading.extend(papers.then(|| "paper".to_owned()));
-    heading.extend(peers.iter().map(|&p| p.to_owned()));
-    heading.extend(limits.then(|| "what limits it".to_owned()));
+    }
+    let any = |has: fn(&Record) -> bool| records.iter().any(|r| has(r));
+    let (bars, papers) = (any(|r| r.holds().is_some()), any(|r| r.paper.is_some()));
+    let (spreads, limits) = (any(|r| r.spread > 0.0), any(|r| r.limit.is_some()));
+    let mut heading = vec!["case", if papers { "ours" } else { "value" }, "unit"];
+    heading.extend(spreads.then_some("spread"));
+    heading.extend(papers.then_some(["paper", "ours/paper"]).into_iter().flatten());
+    heading.extend(bars.then_some(["bar", "held"]).into_iter().flatten());
+    heading.extend(&peers);
+    heading.extend(limits.then_some("what limits it"));
     let number = |value: Option<f64>| value.map_or(String::new(), figure);
     let rows = records.iter().map(|r| {
-        let mut row = vec![r.case.clone(), figure(r.value), r.unit.clone(), figure(r.spread)];
-        row.extend(bars.then(|| match r.bar {
-            Some(bar) if r.value > bar => format!("{} (missed)", figure(bar)),
-            bar => number(bar),
-        }));
-        row.extend(papers.then(|| number(r.paper)));
+        let mut row = vec![r.case.clone(), figure(r.value), r.unit.clone()];
+        row.extend(spreads.then(|| figure(r.spread)));
+        if papers {
+            row.extend([number(r.paper), r.paper.map_or(String::new(), |paper| ratio(r.value, paper))]);
+        }
+        if bars {
+            let held = r.holds().map_or("", |held| if held { "yes" } else { "no" });
+            row.extend([bar(r), held.to_owned()]);
+        }
         row.extend(peers.iter().map(|p| number(r.peer.iter().find(|(name, _)| name == p).map(|(_, v)| *v))));
         row.extend(limits.then(|| r.limit.clone().unwrap_or_default()));
         row
     });
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
-    markdown(&rows)
+    let heading = heading.into_iter().map(str::to_owned).collect();
+    markdown(&std::iter::once(heading).chain(rows).collect::<Vec<Vec<String>>>())
+}
+
+/// What a record is held to, in words.
+fn bar(record: &Record) -> String {
+    match (record.bar, record.floor) {
+        (Some(most), Some(least)) => format!("{} to {}", figure(least), figure(most)),
+        (Some(most), None) => format!("at most {}", figure(most)),
+        (None, Some(least)) => format!("at least {}", figure(least)),
+        (None, None) => String::new(),
+    }
+}
+
+/// Ours relative to the paper's.
+fn ratio(ours: f64, paper: f64) -> String {
+    match ours / paper {
+        _ if ours == paper => "1.00".to_owned(),
+        ratio if !ratio.is_finite() => "-".to_owned(),
+        ratio if ratio > 0.0 && ratio < 0.01 => format!("1/{:.0}", 1.0 / ratio),
+        ratio => format!("{ratio:.2}"),
+    }
 }
 
 /// Return a table that compares two revisions case by case.
@@ -53,9 +90,15 @@ pub fn compare(old: &[Record], new: &[Record]) -> String {
     markdown(&rows)
 }
 
-/// Return a bar chart of the records of one unit as an SVG picture: ours, the bar each is held to as a tick,
-/// and peers as thinner bars.
+/// Return an SVG picture: of the figures that records are points of, if there are any; else a bar chart of the
+/// records of one unit.
 pub fn plot(records: &[Record], unit: &str) -> String {
+    let figures = lines::figures(records);
+    if figures.is_empty() { bars(records, unit) } else { lines::draw(&figures) }
+}
+
+/// Ours, the bar each is held to as a tick, and peers as paler bars.
+fn bars(records: &[Record], unit: &str) -> String {
     const WIDTH: f64 = 900.0;
     const LABEL: f64 = 330.0;
     const LINE: f64 = 16.0;
@@ -113,6 +156,8 @@ fn escape(text: &str) -> String {
 
 fn figure(value: f64) -> String {
     match value.abs() {
+        // Counts, and bars.
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
@@ -139,6 +184,7 @@ fn markdown(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Point;
 
     fn record(case: &str, value: f64) -> Record {
         Record { bench: "b".into(), case: case.into(), unit: "cycles".into(), value, ..Record::default() }
@@ -148,9 +194,34 @@ mod tests {
     fn a_missed_bar_is_said() {
         let missed = Record { bar: Some(20.0), peer: vec![("Other".into(), 24.0)], ..record("a", 25.0) };
         let text = table(std::slice::from_ref(&missed));
-        assert!(text.contains("20.0 (missed)") && text.contains("Other"), "{text}");
+        assert!(text.contains("| at most 20 | no   | 24    |") && text.contains("Other"), "{text}");
         let svg = plot(&[missed], "cycles");
         assert!(svg.starts_with("<svg") && svg.contains("stroke=\"#c53030\""));
+    }
+
+    #[test]
+    fn papers_stand_beside_ours() {
+        let paper = |value, paper| Record { paper: Some(paper), floor: Some(1.0), ..record("a", value) };
+        let text = table(&[paper(2.0, 4.0), paper(1.0, 1000.0), paper(0.0, 0.0), paper(3.0, 0.0)]);
+        let ratios: Vec<&str> = text.lines().skip(2).filter_map(|line| line.split('|').nth(5)).map(str::trim).collect();
+        assert_eq!(ratios, ["0.50", "1/1000", "1.00", "-"], "{text}");
+        assert!(text.contains("at least 1") && !text.contains("spread"), "{text}");
+    }
+
+    #[test]
+    fn points_become_figures() {
+        let point = |x: f64, line: &str, value: f64| {
+            let point = Point { figure: "2a".into(), axis: "delta".into(), x, line: line.into() };
+            Record { point: Some(point), ..record("p", value) }
+        };
+        let lost = Record { limit: Some("no plan".into()), ..point(1.0, "B", 0.0) };
+        let records = [point(0.5, "A", 3.0), point(1.0, "A", 2.0), point(0.5, "B", 1.0), lost];
+        let text = table(&records);
+        assert!(text.starts_with("2a, in cycles:\n") && text.contains("| 1     | 2 | -"), "{text}");
+        let svg = plot(&records, "cycles");
+        assert!(
+            svg.starts_with("<svg") && svg.matches("<polyline").count() == 2 && svg.matches("<circle").count() == 3
+        );
     }
 
     #[test]

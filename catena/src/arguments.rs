@@ -53,7 +53,7 @@ pub struct ReportOptions {
     /// Compare with the results committed at this revision
     #[arg(long, value_name = "REVISION")]
     pub compare: Option<String>,
-    /// Draw the results of the first unit as an SVG picture
+    /// Draw an SVG picture: the figures that results are points of, or else bars of the first unit's results
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
     /// Put the table into a Markdown file, between `<!-- NAME -->` and `<!-- /NAME -->`, NAME being the benchmark's

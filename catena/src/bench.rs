@@ -30,8 +30,7 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
     }
     if let Some(picture) = &options.plot {
         let unit = records.first().map_or("", |record| &record.unit);
-        let of_unit: Vec<Record> = records.iter().filter(|r| r.unit == unit).cloned().collect();
-        std::fs::write(picture, report::plot(&of_unit, unit))
+        std::fs::write(picture, report::plot(&records, unit))
             .map_err(|error| format!("{}: {error}", picture.display()))?;
     }
     Ok(ExitCode::SUCCESS)

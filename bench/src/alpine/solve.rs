@@ -132,6 +132,7 @@ fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>
             paper,
             peer: Vec::new(),
             limit: Some(limit),
+            ..Record::default()
         });
     }
 }

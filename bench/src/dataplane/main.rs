@@ -95,6 +95,7 @@ fn run(options: &Options) -> Result<(), String> {
             paper: None,
             peer,
             limit: Some(case.limit.to_owned()),
+            ..Record::default()
         });
     }
     relative_bars(&mut records);

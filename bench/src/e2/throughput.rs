@@ -1,7 +1,7 @@
 //! Lan's dissertation, Figure 3.8: the most that a rack of 24 servers and 24 external ports carries, with
 //! instances placed by E2's algorithm (ours, and the paper's alone), packed depth-first, and at random.
 
-use catena_bench::record::{Record, median};
+use catena_bench::record::{Point, Record, median};
 use catena_plan::e2::random::{self, Random};
 use catena_plan::e2::throughput::{Cluster, Component, Sustained, Work, maximum};
 use catena_plan::e2::traffic::Traffic;
@@ -78,7 +78,9 @@ pub fn records(core_bps: f64, samples: u64) -> Vec<Record> {
                 found.len()
             );
             let (bps, spread) = median(&mut found.iter().map(|f| value(f).bps / 1e9).collect::<Vec<f64>>());
-            Record { limit: Some(limit), value: bps, spread, ..record(what, "Gbps", |_| 0.0) }
+            let (figure, axis) = (format!("Figure 3.8, {kind}"), "Gbit/s a core".to_owned());
+            let point = Some(Point { figure, axis, x: core, line: what.to_owned() });
+            Record { limit: Some(limit), value: bps, spread, point, ..record(what, "Gbit/s", |_| 0.0) }
         };
         records.extend([
             gbps("ours, sized in slices", |f| f.sliced),

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use catena_bench::record::{Record, median};
+use catena_bench::record::{Point, Record, median};
 use catena_plan::catalogue::Affinity;
 use catena_plan::e2::incremental::Growing;
 use catena_plan::e2::instances::IGraph;
@@ -167,10 +167,15 @@ fn rack(servers: usize) -> Vec<Record> {
         instances.edges.len()
     );
     let ratio = |than: i64| traffic.cross(&places.server) as f64 / than.max(1) as f64;
+    let timed = |line: &str, ms: f64| {
+        let (figure, axis) = ("Time for 1,000 chains".to_owned(), "servers".to_owned());
+        let point = Point { figure, axis, x: servers as f64, line: line.to_owned() };
+        Record { point: Some(point), ..record(&format!("{name}: {line}"), "ms", vec![ms]) }
+    };
     vec![
-        record(&format!("{name}: split into instances"), "ms", vec![build]),
-        record(&format!("{name}: the paper's swaps"), "ms", vec![swapping]),
-        record(&format!("{name}: place"), "ms", vec![whole]),
+        timed("split into instances", build),
+        timed("the paper's swaps", swapping),
+        timed("place", whole),
         record(&format!("{name}: traffic across/packing's"), "ratio", vec![ratio(packed)]),
         Record {
             bar: Some(1.0),

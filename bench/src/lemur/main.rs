@@ -2,8 +2,9 @@
 //!
 //!     bench-lemur [--samples N] [--output FILE]
 //!
-//! Rates are those that the plans promise, in Gbit/s, 0 where a strategy finds no plan; every plan has passed
-//! the checker. The paper gives few of its figures in numbers: where it does, they stand beside.
+//! Rates are those that the plans promise, in Gbit/s, 0 where a strategy finds no plan (in Figure 2 what is beyond the
+//! promises, elsewhere all); every plan has passed the checker. The paper gives few of its figures in numbers:
+//! where it does, they stand beside.
 
 mod other;
 mod sets;

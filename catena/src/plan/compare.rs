@@ -1,26 +1,51 @@
 //! Strategies side by side.
 
 use std::fmt;
+use std::time::Instant;
 
 use catena_plan::plan::{Device, Plan, Verdict, short};
+use catena_plan::problem::Objective;
 use serde::Serialize;
 
+use super::e2::{self, Worth};
 use super::planner::Case;
-use super::table::{count, gbit};
+use super::table::{count, gbit, percent};
 use crate::arguments::StrategyName;
 use crate::table::Table;
 
-/// What each strategy is, for somebody who never met it.
+/// What each strategy is that makes plans, for somebody who never met it.
 const STRATEGIES: [(StrategyName, &str); 8] = [
-    (StrategyName::Exact, "the best plan there is, with proof"),
+    (StrategyName::Exact, "the best plan there is, proven if there is time"),
     (StrategyName::Lemur, "Lemur's heuristic: few bounces, spare cores where they carry most"),
     (StrategyName::Hw, "as much as possible on the switch"),
     (StrategyName::Sw, "as much as possible on the servers"),
-    (StrategyName::MinBounce, "the fewest ways between switch and servers"),
+    (StrategyName::MinBounce, "the fewest ways from the switch to servers and back"),
     (StrategyName::Greedy, "as much as possible on the switch; spare cores to the first chain first"),
-    (StrategyName::NoProfiling, "Lemur's heuristic, ignorant of what functions cost"),
+    (StrategyName::NoProfiling, "Lemur's heuristic, not knowing what functions cost"),
     (StrategyName::NoCores, "Lemur's heuristic, one core for each group of functions"),
 ];
+
+/// What E2 is.
+const E2: &str = "an instance a core, the least traffic between servers (by its own reckoning)";
+
+/// How much better the best may be, relative, for a plan to count as the best.
+const EQUAL: f64 = 1e-6;
+
+/// What E2 makes of it.
+#[derive(Serialize)]
+pub struct E2Row {
+    strategy: StrategyName,
+    milliseconds: f64,
+    /// What that is worth.
+    pub worth: Worth,
+}
+
+/// Let E2 decide.
+pub fn e2_row(case: &Case) -> E2Row {
+    let started = Instant::now();
+    let worth = e2::worth(case);
+    E2Row { strategy: StrategyName::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, worth }
+}
 
 /// A strategy's plan.
 #[derive(Serialize)]
@@ -56,6 +81,77 @@ pub struct Comparison<'a> {
     pub case: &'a Case,
     /// By whom.
     pub rows: &'a [Row],
+    /// And what E2 makes of it.
+    pub e2: &'a E2Row,
+}
+
+fn time(ms: f64) -> String {
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 10_000.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.1} s", ms / 1e3),
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+impl Comparison<'_> {
+    /// What the third column of figures is.
+    fn objective(&self) -> (&'static str, &'static str) {
+        match self.case.problem.objective {
+            Objective::Marginal => ("beyond", "the part of it above the promises, the more the better"),
+            Objective::Weighted => ("weighted", "what is above the promises, times each chain's weight"),
+            Objective::Fair => {
+                ("least", "what the chain that gets least has above its promise, relative to its weight")
+            }
+        }
+    }
+
+    /// E2's row.
+    fn e2(&self) -> [String; 9] {
+        let (name, took, idea) = (StrategyName::E2.title().to_owned(), time(self.e2.milliseconds), E2.to_owned());
+        match &self.e2.worth {
+            Worth::NotApplicable { .. } => {
+                [name, "does not apply".to_owned(), dash(), dash(), dash(), dash(), dash(), took, idea]
+            }
+            Worth::Placed { rate_bps, marginal_bps, cores, on_switch, .. } => {
+                // Sums of rates may lie below a promise by their rounding alone.
+                let kept = *marginal_bps >= -1.0;
+                let beyond = kept && self.case.problem.objective == Objective::Marginal;
+                [
+                    name,
+                    if kept { "kept" } else { "broken" }.to_owned(),
+                    gbit(*rate_bps),
+                    if beyond { gbit(marginal_bps.max(0.0)) } else { dash() },
+                    cores.to_string(),
+                    dash(),
+                    on_switch.to_string(),
+                    took,
+                    idea,
+                ]
+            }
+        }
+    }
+
+    /// Why strategies break promises, or do not apply.
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<String> = Vec::new();
+        for row in self.rows {
+            if let Verdict::Broken { why, .. } = &row.plan.verdict {
+                reasons.push(format!("{}: {why}", row.strategy.title()));
+            }
+        }
+        match &self.e2.worth {
+            Worth::NotApplicable { why } => reasons.push(format!("e2 does not apply: {why}")),
+            Worth::Placed { marginal_bps, full, .. } if *marginal_bps < -1.0 => {
+                reasons.push(format!("e2: a {full} would be full before the promised rates are reached"));
+            }
+            Worth::Placed { .. } => {}
+        }
+        reasons
+    }
 }
 
 impl fmt::Display for Comparison<'_> {
@@ -64,35 +160,42 @@ impl fmt::Display for Comparison<'_> {
         let promised: f64 = chains.iter().map(|chain| chain.t_min_bps).sum();
         writeln!(
             f,
-            "{} chains on the rack `{}`; together they are promised {} Gbit/s.\n",
+            "{} chain{} on the rack `{}`, promised {} Gbit/s together.\n",
             chains.len(),
+            if chains.len() == 1 { "" } else { "s" },
             self.case.inputs.rack.name,
             gbit(promised)
         )?;
         let mut table = Table::new(
-            &["strategy", "promises", "Gbit/s", "beyond", "cores", "stages", "on switch", "took", "what it does"],
+            &[
+                "strategy",
+                "promises",
+                "Gbit/s",
+                self.objective().0,
+                "cores",
+                "stages",
+                "on switch",
+                "took",
+                "what it does",
+            ],
             &[false, false, true, true, true, true, true, true, false],
         );
         for row in self.rows {
             let plan = &row.plan;
             let idea = STRATEGIES.iter().find(|(name, _)| *name == row.strategy).map_or("", |(_, idea)| idea);
-            let took = match row.milliseconds {
-                ms if ms < 10.0 => format!("{ms:.1} ms"),
-                ms if ms < 10_000.0 => format!("{ms:.0} ms"),
-                ms => format!("{:.1} s", ms / 1e3),
-            };
+            let took = time(row.milliseconds);
             let name = row.strategy.title().to_owned();
-            let dash = || "-".to_owned();
             match &plan.verdict {
                 Verdict::Kept { marginal_bps, .. } => {
                     let stages = plan.switch.as_ref().and_then(|s| s.stages);
                     let kept = match plan.verdict.gap() {
-                        Some(gap) if gap < 1e-6 => "kept, best",
-                        _ => "kept",
+                        Some(gap) if gap < EQUAL => "kept, best".to_owned(),
+                        Some(gap) => format!("kept, gap {}", percent(gap)),
+                        None => "kept".to_owned(),
                     };
                     table.row([
                         name,
-                        kept.to_owned(),
+                        kept,
                         gbit(plan.rate_bps()),
                         gbit(*marginal_bps),
                         short(plan.cores_used()),
@@ -108,34 +211,30 @@ impl fmt::Display for Comparison<'_> {
                 }
             }
         }
+        table.row(self.e2());
         write!(f, "{table}")?;
-        let broken: Vec<(&str, &str)> = self
-            .rows
-            .iter()
-            .filter_map(|row| match &row.plan.verdict {
-                Verdict::Broken { why, .. } => Some((row.strategy.title(), why.as_str())),
-                Verdict::Kept { .. } => None,
-            })
-            .collect();
-        if !broken.is_empty() {
-            writeln!(f, "\nWhy promises are broken:")?;
-            for (strategy, why) in broken {
-                writeln!(f, "  {strategy}: {why}")?;
-            }
+        let reasons = self.reasons();
+        if !reasons.is_empty() {
+            writeln!(f, "\nWhy not:")?;
+            reasons.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
         }
-        let available = |of: fn(&Plan) -> Option<u64>| self.rows.iter().find_map(|row| of(&row.plan));
-        let stages = available(|plan| plan.switch.as_ref()?.stages.map(|(_, all)| all));
+        let (column, meaning) = self.objective();
+        writeln!(f, "\nGbit/s: what all chains carry together; {column}: {meaning}.")?;
+        let gaps: Vec<f64> = self.rows.iter().filter_map(|row| row.plan.verdict.gap()).collect();
+        if gaps.iter().any(|gap| *gap < EQUAL) {
+            writeln!(f, "best: it is proven that no plan is better.")?;
+        }
+        if gaps.iter().any(|gap| *gap >= EQUAL) {
+            writeln!(
+                f,
+                "gap: the most that a better plan could have more; the search ended before it was settled (--time-limit)."
+            )?;
+        }
         let all = self.rows.first().map_or(0, |row| row.plan.cores());
-        writeln!(
-            f,
-            "\nGbit/s: what all chains carry; beyond: more than promised, the more the better; \"best\": no plan has more."
-        )?;
-        match stages {
-            Some(stages) => {
-                writeln!(f, "There are {all} cores for functions and {stages} stages or tables in the switch.")?
-            }
-            None => writeln!(f, "There are {all} cores for functions.")?,
-        }
+        let stages = self.rows.iter().find_map(|row| row.plan.switch.as_ref()?.stages.map(|(_, all)| all));
+        let stages =
+            stages.map_or(String::new(), |stages| format!("; stages: of {stages} stages or tables of the switch"));
+        writeln!(f, "cores: of {all} that servers have for functions{stages}; on switch: so many functions.")?;
         match best(self.rows) {
             Some(plan) => writeln!(f, "See what runs where: catena plan … --strategy {}", plan.strategy),
             None => writeln!(f, "See what would help: catena plan … --strategy exact"),

@@ -1,4 +1,4 @@
-//! `--strategy e2`: instances on servers, as E2 places them.
+//! `--strategy e2`: instances on servers, as E2 places them; and what that is worth beside other strategies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,61 @@ use catena_plan::e2::merge::{Demand, PNodeId, Sharing};
 use catena_plan::e2::offload::Site;
 use catena_plan::rack::Rack;
 
+use serde::Serialize;
+
 use super::planner::Case;
 use super::table::gbit;
 use crate::Failure;
 use crate::table::Table;
+
+/// What E2's placement is worth, by its own reckoning: each instance has a core of its own, and neither bringing
+/// packets in and out nor delays count.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worth {
+    /// It carries this.
+    Placed {
+        /// Bits per second of all chains, if their rates grow in the ratio of the promises.
+        rate_bps: f64,
+        /// Of these, beyond the promises; below 0 if they are broken.
+        marginal_bps: f64,
+        /// Cores that instances take.
+        cores: usize,
+        /// Functions of chains on the switch.
+        on_switch: usize,
+        /// What is full first.
+        full: &'static str,
+    },
+    /// E2 cannot place these chains on this rack.
+    NotApplicable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What E2's placement is worth. It is asked only what it can answer: chains of which something is known to come in,
+/// on servers.
+pub fn worth(case: &Case) -> Worth {
+    let chains = &case.problem.chains;
+    let nodes = chains.iter().flat_map(|chain| chain.nodes.iter().map(move |node| (chain, node)));
+    let homeless: Vec<String> = nodes
+        .filter(|(_, node)| node.server.is_none())
+        .map(|(chain, node)| format!("{}.{} ({})", chain.name, node.name, node.function))
+        .collect();
+    if let [first, more @ ..] = &homeless[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let why = format!("it sizes every function for cores of servers, and {first}{more} cannot run there");
+        return Worth::NotApplicable { why };
+    }
+    if chains.iter().all(|chain| chain.t_min_bps <= 0.0) {
+        let why = "it takes what is promised for what comes in, and nothing is promised".to_owned();
+        return Worth::NotApplicable { why };
+    }
+    match decide(case) {
+        Ok(decided) => decided.worth(case),
+        Err(Failure(why)) => Worth::NotApplicable { why },
+    }
+}
 
 /// What E2 decides, as text.
 pub struct Text<'a> {
@@ -65,6 +116,23 @@ impl Text<'_> {
     /// None that can be foreseen.
     pub fn json(&self) -> Result<String, Failure> {
         Ok(serde_json::to_string_pretty(&self.deployment)?)
+    }
+
+    fn worth(&self, case: &Case) -> Worth {
+        let deployment = &self.deployment;
+        let headroom = deployment.headroom(self.rack);
+        let grown = |chain: &catena_plan::problem::Chain| (chain.t_min_bps * headroom.factor()).min(chain.limit_bps());
+        let rate_bps: f64 = case.problem.chains.iter().map(grown).sum();
+        let promised: f64 = case.problem.chains.iter().map(|chain| chain.t_min_bps).sum();
+        let on_switch = deployment.offload.nodes.iter().filter_map(|&node| deployment.policy.nodes.get(node));
+        let sites = deployment.offload.sites(&deployment.graph, &deployment.places);
+        Worth::Placed {
+            rate_bps,
+            marginal_bps: rate_bps - promised,
+            cores: sites.iter().filter(|site| **site != Site::Switch).count(),
+            on_switch: on_switch.map(|node| node.members.len()).sum(),
+            full: if headroom.cores <= headroom.links { "core" } else { "server's links" },
+        }
     }
 
     /// Where the instances of a node are: `switch`, or servers with how many each.

@@ -26,9 +26,14 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         if let Some(best) = compare::best(&rows) {
             write(options, best)?;
         }
+        let e2 = compare::e2_row(&case);
         match options.json {
-            true => println!("{}", serde_json::to_string_pretty(&rows)?),
-            false => print!("{}", compare::Comparison { case: &case, rows: &rows }),
+            true => {
+                let mut all = rows.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+                all.push(serde_json::to_value(&e2)?);
+                println!("{}", serde_json::to_string_pretty(&all)?);
+            }
+            false => print!("{}", compare::Comparison { case: &case, rows: &rows, e2: &e2 }),
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use catena_plan::plan::{ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
+use catena_plan::problem::Objective;
+
 use crate::table::Table;
 
 /// A plan as text.
@@ -17,6 +19,14 @@ pub struct Text<'a> {
 /// Bits per second as Gbit/s with two digits behind the point.
 pub fn gbit(bps: f64) -> String {
     format!("{:.2}", bps / 1e9)
+}
+
+/// A part, 0 to 1, in per cent: two digits are enough, and what is more than nothing is not 0.
+pub fn percent(part: f64) -> String {
+    match part * 100.0 {
+        percent if percent >= 10.0 => format!("{percent:.0}%"),
+        percent => format!("{:.1}%", percent.max(0.1)),
+    }
 }
 
 /// What is promised, in Gbit/s: `2 to 10`, `2 or more`, `2`, `up to 10`, `-`.
@@ -72,18 +82,30 @@ fn verdict(plan: &Plan) -> String {
         }
         Verdict::Kept { marginal_bps, .. } => {
             let proof = match plan.verdict.gap() {
-                Some(gap) if gap < 1e-6 => " No plan carries more: that is proven.".to_owned(),
-                Some(_) if *marginal_bps <= 0.0 => " How much more another plan could carry is not known.".to_owned(),
-                Some(gap) => {
-                    format!(" Another plan could carry at most {:.1}% more.", gap / (1.0 - gap).max(1e-9) * 100.0)
-                }
+                Some(gap) if gap < 1e-6 => format!(
+                    " No plan {}: that is proven.",
+                    if plan.objective == Objective::Marginal { "carries more" } else { "does better" }
+                ),
+                Some(gap) => format!(
+                    " The search ended before that was known to be the best (more time: --time-limit); of what a better \
+                     plan could have, at most {} is missing.",
+                    percent(gap)
+                ),
                 None => String::new(),
             };
+            let beyond: f64 = plan.chains.iter().map(|chain| chain.slack_bps).sum();
+            let objective = match plan.objective {
+                Objective::Marginal => String::new(),
+                Objective::Weighted => format!(" (weighted: {})", gbit(*marginal_bps)),
+                Objective::Fair => {
+                    format!("; no chain less than {} for each unit of its weight", gbit(*marginal_bps))
+                }
+            };
             format!(
-                "All promises are kept on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises.{proof}",
+                "All promises are kept on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises{objective}.{proof}",
                 plan.rack,
                 gbit(plan.rate_bps()),
-                gbit(*marginal_bps),
+                gbit(beyond),
             )
         }
     }

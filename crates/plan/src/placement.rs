@@ -60,7 +60,8 @@ pub enum Outcome {
     Placed {
         /// The decision.
         placement: Placement,
-        /// The objective's value: marginal bits per second.
+        /// The objective's value: marginal bits per second, summed, or summed by weight; for a fair division the least
+        /// of a chain relative to its weight.
         marginal_bps: f64,
         /// No placement has more than this; None: the planner proves nothing.
         bound_bps: Option<f64>,

@@ -97,7 +97,8 @@ impl Plan {
 pub enum Verdict {
     /// They are.
     Kept {
-        /// Bits per second beyond the promises, of all chains.
+        /// The objective's value, bits per second beyond the promises: of all chains; by weight; or, for a fair
+        /// division, of the chain that has least relative to its weight.
         marginal_bps: f64,
         /// No plan has more; absent: nothing is proven.
         #[serde(default, skip_serializing_if = "Option::is_none")]

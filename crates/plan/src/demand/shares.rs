@@ -94,14 +94,19 @@ pub(crate) fn divide(chain: &Chain, from: End, direction: Direction) -> Vec<(End
 fn parts(edges: &[&Edge]) -> Vec<Option<f64>> {
     let rates: Option<f64> = edges.iter().map(|edge| edge.rate_bps).sum();
     let told = |edge: &&Edge| {
-        let split = edge.when.iter().find_map(|condition| match condition {
-            Condition::Split { from, to, .. } => Some(to - from),
-            _ => None,
-        });
         let by_rate = rates.filter(|&sum| sum > 0.0).and_then(|sum| edge.rate_bps.map(|bps| bps / sum));
-        edge.share.or(by_rate).or(split)
+        edge.share.or(by_rate).or_else(|| split_width(&edge.when))
     };
     edges.iter().map(told).collect()
+}
+
+/// The part of the flows that hash splits on an edge take, if there are any.
+pub(crate) fn split_width(when: &[Condition]) -> Option<f64> {
+    let widths = when.iter().filter_map(|condition| match condition {
+        Condition::Split { from, to, .. } => Some(to - from),
+        _ => None,
+    });
+    widths.reduce(|a, b| a * b)
 }
 
 /// The nodes so that every edge of `direction` goes on.

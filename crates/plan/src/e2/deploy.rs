@@ -1,4 +1,7 @@
 //! All of E2's steps in a row: from pipelines and a rack to instances, servers, filters and tunnels.
+//!
+//! Beyond the paper, functions are sized in slices ([`size::in_slices`]) if a server's link is overbooked otherwise:
+//! a few instances more keep the traffic of a slice on its servers.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::balance;
 use super::describe::{self, Description, Unknown};
+use super::headroom::Headroom;
 use super::instances::{IGraph, TooLarge};
 use super::interconnect::{self, Wiring};
 use super::keys::Splitting;
@@ -17,6 +21,9 @@ use super::traffic::{NoRoom, Places, Traffic};
 use crate::catalogue::{Catalogue, Fields, Platform};
 use crate::profile::Profile;
 use crate::rack::{Rack, SwitchKind};
+
+/// A slice is a server, two, or up to so many.
+const SLICES: u32 = 4;
 
 /// What E2 takes (Lan's dissertation, §3.2).
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +67,16 @@ pub struct Deployment {
     pub wiring: Wiring,
 }
 
+impl Deployment {
+    /// By what factor the traffic may grow on the servers of `rack` until a core or a link is full.
+    #[must_use]
+    pub fn headroom(&self, rack: &Rack) -> Headroom {
+        let links: Vec<f64> = rack.servers.iter().map(link_bps).collect();
+        let capacities: Vec<f64> = self.sizes.iter().map(|size| size.capacity_bps).collect();
+        Headroom::of(&self.graph, &self.offload.sites(&self.graph, &self.places), &capacities, &links)
+    }
+}
+
 /// Why nothing can be deployed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
@@ -95,16 +112,35 @@ pub fn deploy(inputs: &Inputs, room: &mut impl Room) -> Result<Deployment, Faile
     let clock_hz = inputs.rack.servers.iter().map(|s| s.clock_hz).fold(f64::INFINITY, f64::min);
     let capacities = size::capacities(&descriptions, clock_hz, inputs.rack.packet_bytes);
     let affinities: Vec<_> = descriptions.iter().map(|d| d.affinity).collect();
-    let sizes = size::sizes(&policy, &capacities, &affinities);
-    let counts: Vec<u32> = sizes.iter().map(|s| s.instances).collect();
+    let mut sizes = size::sizes(&policy, &capacities, &affinities);
     let splitting: Vec<Splitting> =
         descriptions.iter().map(|d| Splitting { affinity: d.affinity, rewrites: d.rewrites }).collect();
-    let graph = IGraph::build(&policy, &splitting, &counts).map_err(Failed::TooLarge)?;
     let cores: Vec<u32> = inputs.rack.servers.iter().map(cores).collect();
-    let traffic = Traffic::of(&graph);
     let links: Vec<f64> = inputs.rack.servers.iter().map(link_bps).collect();
-    let places = balance::place(&graph, &cores, &links).map_err(Failed::NoRoom)?;
-    let cross_bps = traffic.cross(&places.server);
+    let place = |counts: &[u32]| {
+        let graph = IGraph::build(&policy, &splitting, counts).map_err(Failed::TooLarge)?;
+        let places = balance::place(&graph, &cores, &links).map_err(Failed::NoRoom)?;
+        let sites = Offload::default().sites(&graph, &places);
+        let room = Headroom::of(&graph, &sites, &capacities, &links).links;
+        Ok((room, graph, places))
+    };
+    let counts: Vec<u32> = sizes.iter().map(|s| s.instances).collect();
+    let mut best = place(&counts)?;
+    for slices in (1..=SLICES).map(|part| cores.len() as u32 / part).filter(|slices| *slices > 1) {
+        if best.0 >= 1.0 {
+            break;
+        }
+        let counts = size::in_slices(&sizes, &affinities, slices);
+        // More instances than cores are no way out.
+        if let Ok(sliced) = place(&counts)
+            && sliced.0 > best.0
+        {
+            best = sliced;
+        }
+    }
+    let (_, graph, places) = best;
+    sizes.iter_mut().zip(&graph.of_node).for_each(|(size, ids)| size.instances = ids.len() as u32);
+    let cross_bps = Traffic::of(&graph).cross(&places.server);
     let platform = inputs.rack.switch.as_ref().and_then(|switch| match switch.kind {
         SwitchKind::Plain { .. } => None,
         SwitchKind::Pisa(_) => Some(Platform::Pisa),
@@ -250,8 +286,23 @@ mod tests {
             .sum();
         assert!((out - 2e9).abs() < 1.0);
 
+        assert!(done.headroom(&rack).factor() >= 1.0, "{:?}", done.headroom(&rack));
+
         let small = Rack { servers: vec![server("a")], ..rack.clone() };
         let failed = deploy(&Inputs { rack: &small, ..inputs }, &mut |_: &[usize]| true).unwrap_err();
         assert_eq!(failed, Failed::NoRoom(NoRoom { instances: 6, cores: 4 }));
+
+        // Two servers, each with half of all instances and of the traffic: sized as the paper does, some of it crosses a
+        // link that has just room for what comes and goes.
+        let narrow = |bps: f64| {
+            let mut rack = rack.clone();
+            rack.servers.iter_mut().for_each(|s| {
+                s.cores_per_socket = 9;
+                s.nics[0].bps = bps;
+            });
+            deploy(&Inputs { rack: &rack, ..inputs }, &mut |_: &[usize]| false).unwrap()
+        };
+        assert_eq!(narrow(10e9).graph.instances.len(), 6);
+        assert_eq!((narrow(1.05e9).graph.instances.len(), narrow(1.05e9).cross_bps), (8, 0));
     }
 }

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 use catena_policy::{Chain, ChainId, Condition, Direction, End, NodeId, PolicyGraph, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::demand::shares::split_width;
+
 /// Index of a node in [`PGraph::nodes`].
 pub type PNodeId = usize;
 
@@ -147,7 +149,9 @@ pub fn merge(graph: &PolicyGraph, demands: &[Demand], sharing: Sharing) -> PGrap
 }
 
 /// What each edge of `chain` is expected to carry, bits per second: what was written at it; else its part of
-/// what reaches its source; edges without any estimate get equal parts of what the others leave.
+/// what reaches its source; edges without any estimate get equal parts of what the others leave. A rate that is written
+/// is taken as it is here, as E2 sizes instances for it; [`crate::demand::shares`] takes rates relative to each other, as
+/// a plan asks what a chain can carry.
 fn rates(chain: &Chain, demand: Demand) -> Vec<f64> {
     let mut rates = vec![0.0; chain.edges.len()];
     for (direction, entry, entering) in
@@ -187,15 +191,6 @@ fn rates(chain: &Chain, demand: Demand) -> Vec<f64> {
         }
     }
     rates
-}
-
-/// The part of the flows that a hash split on an edge takes, if there is one.
-fn split_width(when: &[Condition]) -> Option<f64> {
-    let widths = when.iter().filter_map(|condition| match condition {
-        Condition::Split { from, to, .. } => Some(to - from),
-        _ => None,
-    });
-    widths.reduce(|a, b| a * b)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@
 pub mod balance;
 pub mod deploy;
 pub mod describe;
+pub mod headroom;
 pub mod incremental;
 pub mod instances;
 pub mod interconnect;

@@ -4,6 +4,7 @@
 //!
 //! It is here to be compared with, not to be used: Lemur's authors report 14,901 s for four chains (§5.3).
 
+use super::exact::ceiling;
 use super::exact::options::{Choice, Pattern, Segment};
 use super::exact::patterns::{Symmetry, enumerate};
 use super::exact::rates::{Settled, objective_bps};
@@ -18,7 +19,7 @@ use crate::switch::Feasible;
 pub struct Progress {
     /// Patterns of all chains together that were looked at.
     pub patterns: u64,
-    /// How many there are.
+    /// How many there are; 0 while they are being counted.
     pub of: u64,
     /// Core allocations for which rates were computed.
     pub allocations: u64,
@@ -26,46 +27,57 @@ pub struct Progress {
     pub asked: u64,
 }
 
-/// Plan `problem` by brute force. `go_on` is asked after each pattern, and before each question to the switch;
-/// when it says no, the answer is what was found so far, without proof. With a fair objective patterns are
-/// ranked by the least marginal rate alone.
+/// Patterns that the switch is still asked about when the search was stopped: those found until then may fit.
+const LAST_QUESTIONS: u64 = 100;
+
+/// Plan `problem` by brute force. `go_on` is asked at every pattern of a chain, every core allocation and every question
+/// to the switch; when it says no, the answer is the best of what was found so far, without proof, with what no plan
+/// exceeds as its bound. With a fair objective patterns are ranked by the least marginal rate alone.
 pub fn plan(problem: &Problem, switch: &dyn Feasible, go_on: &mut dyn FnMut(&Progress) -> bool) -> (Outcome, Progress) {
     let resources = Resources::of(problem);
-    let variants: Vec<Vec<Variant>> = problem.chains.iter().map(|chain| variants(problem, &resources, chain)).collect();
-    let of = variants.iter().fold(1_u64, |product, v| product.saturating_mul(v.len() as u64));
-    let mut progress = Progress { of, ..Progress::default() };
-    let search = Search { problem, resources: &resources, variants: &variants };
-    let mut ranked: Vec<(f64, u64)> = Vec::new();
+    let mut progress = Progress::default();
     let mut complete = true;
-    while progress.patterns < of {
-        if let Some((value, _)) = search.best(progress.patterns, &mut progress.allocations) {
-            ranked.push((value, progress.patterns));
-        }
+    let mut variants: Vec<Vec<Variant>> = Vec::new();
+    for chain in &problem.chains {
+        let (found, all) = self::variants(problem, &resources, chain, &mut || go_on(&progress));
+        variants.push(found);
+        complete &= all;
+    }
+    progress.of = variants.iter().fold(1_u64, |product, v| product.saturating_mul(v.len() as u64));
+    let search = Search { problem, resources: &resources, variants: &variants };
+    let mut ranked: Vec<(f64, u64, Vec<usize>)> = Vec::new();
+    while progress.patterns < progress.of {
+        let pattern = progress.patterns;
+        let (best, all) = search.best(pattern, &mut progress, go_on);
+        ranked.extend(best.map(|(value, cores)| (value, pattern, cores)));
+        complete &= all;
         progress.patterns += 1;
         if !go_on(&progress) {
-            complete = progress.patterns == of;
+            complete &= progress.patterns == progress.of;
             break;
         }
     }
     // Of equal ones the first.
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    for (_, pattern) in ranked {
+    for (_, pattern, cores) in ranked {
         let on_switch = search.on_switch(pattern);
         progress.asked += 1;
         let anything = on_switch.iter().flatten().any(|on| *on);
         if !anything || switch.verdict(problem, &on_switch).fits() {
-            let Some((_, choices)) = search.best(pattern, &mut 0) else { continue };
-            let placement = search.placement(&choices);
+            let placement = search.placement(&search.choices(pattern, &cores));
             let marginal_bps = objective_bps(problem, &placement.rates_bps);
-            let bound_bps = complete.then_some(marginal_bps);
-            return (Outcome::Placed { placement, marginal_bps, bound_bps }, progress);
+            let bound_bps = if complete { marginal_bps } else { ceiling::of(problem).max(marginal_bps) };
+            return (Outcome::Placed { placement, marginal_bps, bound_bps: Some(bound_bps) }, progress);
         }
-        if !go_on(&progress) {
+        if !go_on(&progress) && progress.asked >= LAST_QUESTIONS {
             complete = false;
             break;
         }
     }
-    let why = if complete { "no pattern keeps all promises and fits the switch" } else { "stopped before the end" };
+    let why = match complete {
+        true => "no pattern keeps all promises and fits the switch",
+        false => "no placement was found in the time allowed",
+    };
     (Outcome::Infeasible { proven: complete, why: why.into() }, progress)
 }
 
@@ -76,19 +88,25 @@ struct Variant {
     segment: Segment,
 }
 
-fn variants(problem: &Problem, resources: &Resources, chain: &Chain) -> Vec<Variant> {
+/// The variants of a chain, and whether these are all.
+fn variants(
+    problem: &Problem,
+    resources: &Resources,
+    chain: &Chain,
+    go_on: &mut dyn FnMut() -> bool,
+) -> (Vec<Variant>, bool) {
     let mut found = Vec::new();
-    enumerate(problem, chain, &Symmetry::default(), |sites| {
+    let all = enumerate(problem, chain, &Symmetry::default(), |sites| {
         let layout = Layout::of(problem, chain, sites);
-        if layout.latency_ns > chain.d_max_ns {
-            return;
+        if layout.latency_ns <= chain.d_max_ns {
+            let pattern = Pattern { problem, resources, chain, layout: &layout };
+            pattern.segments(&mut |segment| {
+                found.push(Variant { sites: sites.to_vec(), layout: layout.clone(), segment });
+            });
         }
-        let pattern = Pattern { problem, resources, chain, layout: &layout };
-        pattern.segments(&mut |segment| {
-            found.push(Variant { sites: sites.to_vec(), layout: layout.clone(), segment });
-        });
+        go_on()
     });
-    found
+    (found, all)
 }
 
 /// Chain and place among its dedicated subgroups, server, and what each number of cores carries.
@@ -125,77 +143,100 @@ impl Search<'_> {
         Settled { problem: self.problem, resources: self.resources, choices }.placement()
     }
 
-    /// The best value of pattern number `index` over all core allocations, and the choices that have it.
-    fn best(&self, index: u64, allocations: &mut u64) -> Option<(f64, Vec<Choice>)> {
-        let variants = self.at(index);
+    /// The subgroups with whole cores of pattern number `index`.
+    fn groups(&self, index: u64) -> Vec<Group> {
         let mut groups = Vec::new();
-        let mut choices = Vec::new();
-        for (id, (variant, chain)) in variants.iter().zip(&self.problem.chains).enumerate() {
+        for (id, (variant, chain)) in self.at(index).iter().zip(&self.problem.chains).enumerate() {
             let pattern = Pattern { problem: self.problem, resources: self.resources, chain, layout: &variant.layout };
             for group in pattern.dedicated() {
                 let most = if group.replicable { self.problem.servers[group.server].cores } else { 1 };
                 let carried = (1..=most).map(|cores| pattern.carried(group, f64::from(cores))).collect();
                 groups.push(Group { chain: id, server: group.server, carried });
             }
-            choices.push(Choice {
-                sites: variant.sites.clone(),
-                nics: variant.segment.nics.clone(),
-                cap: variant.segment.top,
-                fixed: vec![0.0; self.resources.len()],
-                per_rate: variant.segment.per_rate.clone(),
-            });
         }
+        groups
+    }
+
+    /// What the chains choose with pattern number `index` and so many cores for each of its subgroups.
+    fn choices(&self, index: u64, cores: &[usize]) -> Vec<Choice> {
+        let choice = |variant: &&Variant| Choice {
+            sites: variant.sites.clone(),
+            nics: variant.segment.nics.clone(),
+            cap: variant.segment.top,
+            fixed: vec![0.0; self.resources.len()],
+            per_rate: variant.segment.per_rate.clone(),
+        };
+        let mut choices: Vec<Choice> = self.at(index).iter().map(choice).collect();
+        for (group, &cores) in self.groups(index).iter().zip(cores) {
+            let choice = &mut choices[group.chain];
+            choice.cap = choice.cap.min(group.carried[cores - 1]);
+            choice.fixed[group.server] += cores as f64;
+        }
+        choices
+    }
+
+    /// The best value of pattern number `index` over all core allocations, with the cores that have it; and whether
+    /// all were tried.
+    fn best(
+        &self,
+        index: u64,
+        progress: &mut Progress,
+        go_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> (Option<(f64, Vec<usize>)>, bool) {
+        let groups = self.groups(index);
         let mut left: Vec<usize> = self.problem.servers.iter().map(|s| s.cores as usize).collect();
         for group in &groups {
-            left[group.server] = left[group.server].checked_sub(1)?;
+            let Some(less) = left[group.server].checked_sub(1) else { return (None, true) };
+            left[group.server] = less;
         }
-        let mut best = None;
-        self.allocate(&groups, &mut vec![1; groups.len()], 0, &mut left, &mut |cores, left| {
+        let mut best: Option<(f64, Vec<usize>)> = None;
+        let all = self.allocate(&groups, &mut vec![1; groups.len()], 0, &mut left, &mut |cores, left| {
             // Where a spare core would help a subgroup, there is a better allocation.
             let helps = |(group, &cores): (&Group, &usize)| {
                 let more = group.carried.iter().skip(cores).take(left[group.server]);
                 more.into_iter().any(|carried| *carried > group.carried[cores - 1])
             };
             if groups.iter().zip(cores).any(helps) {
-                return;
+                return go_on(progress);
             }
-            let mut choices = choices.clone();
-            for (group, &cores) in groups.iter().zip(cores) {
-                let choice = &mut choices[group.chain];
-                choice.cap = choice.cap.min(group.carried[cores - 1]);
-                choice.fixed[group.server] += cores as f64;
-            }
+            let choices = self.choices(index, cores);
             let settled =
                 Settled { problem: self.problem, resources: self.resources, choices: choices.iter().collect() };
             if settled.keeps_promises() {
-                *allocations += 1;
+                progress.allocations += 1;
                 let value = objective_bps(self.problem, &settled.rates_bps());
                 if best.as_ref().is_none_or(|(most, _)| value > *most) {
-                    best = Some((value, choices));
+                    best = Some((value, cores.to_vec()));
                 }
             }
+            go_on(progress)
         });
-        best
+        (best, all)
     }
 
-    /// All ways to give spare cores to the subgroups from `next` on.
+    /// All ways to give spare cores to the subgroups from `next` on, as long as `visit` wants more; whether it had all.
     fn allocate(
         &self,
         groups: &[Group],
         cores: &mut Vec<usize>,
         next: usize,
         left: &mut Vec<usize>,
-        visit: &mut dyn FnMut(&[usize], &[usize]),
-    ) {
+        visit: &mut dyn FnMut(&[usize], &[usize]) -> bool,
+    ) -> bool {
         let Some(group) = groups.get(next) else { return visit(cores, left) };
         let spare = left[group.server];
+        let mut go_on = true;
         for extra in 0..group.carried.len().min(spare + 1) {
             cores[next] = 1 + extra;
             left[group.server] = spare - extra;
-            self.allocate(groups, cores, next + 1, left, visit);
+            go_on = self.allocate(groups, cores, next + 1, left, visit);
+            if !go_on {
+                break;
+            }
         }
         cores[next] = 1;
         left[group.server] = spare;
+        go_on
     }
 }
 
@@ -239,8 +280,11 @@ mod tests {
         assert_eq!(progress.patterns, 1);
         assert!(progress.of > 1);
         match outcome {
-            Outcome::Placed { bound_bps, .. } => assert_eq!(bound_bps, None),
+            Outcome::Placed { bound_bps, .. } => assert_eq!(bound_bps, Some(ceiling::of(&problem))),
             Outcome::Infeasible { proven, .. } => assert!(!proven),
         }
+        let (outcome, progress) = plan(&problem, &switch, &mut |_| false);
+        assert!(progress.patterns <= 1 && progress.allocations <= 1, "{progress:?}");
+        assert!(!matches!(outcome, Outcome::Infeasible { proven: true, .. }));
     }
 }

@@ -20,11 +20,11 @@ pub const SETS: [(&str, &[usize]); 5] =
 ///
 /// Chain 1 is drawn in the table with arrows from both filters to subchain 8. Here subchain 8 stands once, behind all
 /// branches, as in the published placer's input (src/user_level_examples/chain_5.conf); so the four chains have the
-/// 34 functions of which §5.3 speaks. The splits are even, as there.
+/// 34 functions of which §5.3 speaks. The splits are even, as there. The files in examples/lemur are the same chains.
 pub const CHAINS: [(&str, &str); 5] = [
     (
         "chain1",
-        "BPF -> [ \"udp\": ACL -> Limiter -> BPF -> [ \"tcp port 80\": UrlFilter, else: ], else: ] \
+        "BPF -> [ \"tcp\": ACL -> Limiter -> BPF -> [ \"tcp port 80\": UrlFilter, else: ], else: ] \
          -> Detunnel -> Encrypt -> IPv4Fwd",
     ),
     ("chain2", "Encrypt -> LB -> [ NAT, NAT, NAT ] -> IPv4Fwd"),

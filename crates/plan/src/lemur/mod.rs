@@ -8,6 +8,8 @@ pub mod bounce;
 pub mod brute;
 pub mod coalesce;
 pub mod cores;
+#[cfg(test)]
+mod counterexamples;
 pub mod evaluator;
 pub mod exact;
 pub mod experiment;
@@ -25,6 +27,8 @@ pub mod stages;
 #[cfg(test)]
 mod tests;
 mod why;
+
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +89,8 @@ impl Strategy {
     }
 }
 
-/// Place the chains of `problem` by `strategy`; `switch` says what the switch can hold.
+/// Place the chains of `problem` by `strategy`; `switch` says what the switch can hold. Exact planning and brute force
+/// stop after [`exact::Settings`]' time, with what they have found by then.
 #[must_use]
 pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Outcome {
     match strategy {
@@ -100,6 +105,9 @@ pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Ou
             let start = baselines::lemur(problem, switch);
             exact::plan(problem, switch, start.placement(), &exact::Settings::default()).outcome
         }
-        Strategy::Brute => brute::plan(problem, switch, &mut |_| true).0,
+        Strategy::Brute => {
+            let until = Instant::now() + exact::Settings::default().time;
+            brute::plan(problem, switch, &mut |_| Instant::now() < until).0
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::experiment;
 use crate::catalogue::{Match, Table};
+use crate::paper;
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
-use crate::profile::Overheads;
-use crate::rack::{Stages, SwitchKind};
 use crate::switch::{Feasible, Overflow, Use, Verdict, members};
 
 /// A switch that holds so many functions, whichever they are.
@@ -103,6 +103,31 @@ pub fn chains(most: usize) -> impl Strategy<Value = Chain> {
     })
 }
 
+/// A server of 1 GHz.
+pub fn server(id: usize, cores: u32, nics_bps: Vec<f64>) -> Server {
+    Server { name: format!("s{id}"), cores, shared: false, clock_hz: 1e9, nics_bps }
+}
+
+/// These chains on these devices and a switch of Tofino's size, with Lemur's overheads.
+pub fn problem(
+    chains: Vec<Chain>,
+    servers: Vec<Server>,
+    smart_nics: Vec<SmartNic>,
+    replication: Replication,
+) -> Problem {
+    Problem {
+        chains,
+        servers,
+        smart_nics,
+        switch: Some(Switch { name: "tor".into(), kind: experiment::pisa() }),
+        overheads: paper::overheads(),
+        bounce_ns: 4000.0,
+        switch_ns: 500.0,
+        replication,
+        objective: Objective::Marginal,
+    }
+}
+
 /// Problems of at most `most_chains` chains of at most `most_nodes` nodes, and how much the switch holds.
 pub fn problems(most_chains: usize, most_nodes: usize) -> impl Strategy<Value = (Problem, usize)> {
     let server = (1..5_u32, prop::collection::vec(2e9..40e9, 1..3), prop_oneof![4 => Just(false), 1 => Just(true)]);
@@ -113,36 +138,12 @@ pub fn problems(most_chains: usize, most_nodes: usize) -> impl Strategy<Value = 
         let servers: Vec<Server> = servers
             .into_iter()
             .enumerate()
-            .map(|(id, (cores, nics_bps, shared))| Server {
-                name: format!("s{id}"),
-                cores,
-                shared,
-                clock_hz: 1e9,
-                nics_bps,
-            })
+            .map(|(id, (cores, nics_bps, shared))| Server { shared, ..self::server(id, cores, nics_bps) })
             .collect();
         let smart_nics =
             smart.map(|(bps, cycles_hz)| SmartNic { name: "nic".into(), server: 0, bps, cycles_hz, clock_hz: 0.5e9 });
-        let problem = Problem {
-            chains,
-            servers,
-            smart_nics: smart_nics.into_iter().collect(),
-            switch: Some(Switch {
-                name: "tor".into(),
-                kind: SwitchKind::Pisa(Stages {
-                    stages: 12,
-                    sram_blocks: 80,
-                    tcam_blocks: 24,
-                    tables: 16,
-                    framework_stages: 2,
-                }),
-            }),
-            overheads: Overheads { visit: 220.0, spread: 180.0, queue: 0.0, classify: 0.0 },
-            bounce_ns: 4000.0,
-            switch_ns: 500.0,
-            replication: if by_state { Replication::ByState } else { Replication::Paper },
-            objective: Objective::Marginal,
-        };
+        let replication = if by_state { Replication::ByState } else { Replication::Paper };
+        let problem = problem(chains, servers, smart_nics.into_iter().collect(), replication);
         (problem, holds)
     })
 }

@@ -11,8 +11,17 @@ use crate::problem::{Chain, NodeId};
 pub const NO_PATTERN: &str =
     "the switch cannot hold what this strategy puts on it, or there is a function that no device runs";
 
+/// So many functions are all named.
+const FEW: usize = 4;
+
 fn names(chain: &Chain, nodes: &[NodeId]) -> String {
-    nodes.iter().map(|n| chain.nodes[*n].name.as_str()).collect::<Vec<_>>().join(" -> ")
+    let name = |node: &NodeId| chain.nodes[*node].name.as_str();
+    match nodes {
+        [first, .., last] if nodes.len() > FEW => {
+            format!("{} … {} ({} functions)", name(first), name(last), nodes.len())
+        }
+        _ => nodes.iter().map(name).collect::<Vec<_>>().join(" -> "),
+    }
 }
 
 /// The first promises that the pattern misses, most telling first: a single subgroup, a path, the cores, and
@@ -47,7 +56,7 @@ pub fn short(evaluator: &mut Evaluator<'_>, pattern: &Pattern, allocation: &Allo
     }
     for (server, need) in problem.servers.iter().zip(&need) {
         if *need > server.cores {
-            return format!("{} has {} cores; the promises need {need}", server.name, server.cores);
+            return format!("{} has {} cores; placed like this, the promises need {need}", server.name, server.cores);
         }
     }
     let program = &allocation.program;

@@ -4,8 +4,10 @@
 //! than in everything ([`options`]); a mixed-integer program chooses one for each chain, and rates
 //! ([`master`]); the switch is asked whether it can hold the choice, and if not, the reason is forbidden and
 //! the program solved again. Every program in between allows more than there is, so that the first solution
-//! which fits is the best one, and the value of the last program bounds all others when time runs out.
+//! which fits is the best one, and the value of the last program bounds all others when time runs out. When it runs out
+//! before all patterns were looked at, those that were are used, and [`ceiling`] bounds what the others might carry.
 
+pub mod ceiling;
 pub mod lifting;
 pub mod master;
 pub mod options;
@@ -93,7 +95,7 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
     let search = Search::new(problem, &resources, switch, settings, deadline);
     let mut effort = search.effort();
     let end = search.best(&mut effort);
-    let complete = search.complete;
+    let complete = search.complete && !search.cut;
     let started = start.map(|p| (objective_bps(problem, &p.rates_bps), p.clone()));
     let (found, bound_bps) = match end {
         End::Best { found, proven, bound } => {
@@ -109,7 +111,7 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
         }
         End::Time { bound } => (None, bound.filter(|_| complete).map(|b| b * UNIT)),
         End::Infeasible { proven } => {
-            if started.is_none() {
+            if started.is_none() && !search.cut {
                 let obstacles = relax::obstacles(problem, switch, settings);
                 let why = obstacles.describe(problem);
                 let outcome = Outcome::Infeasible { proven: proven && complete, why };
@@ -121,7 +123,9 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
     let best = [found, started].into_iter().flatten().reduce(|a, b| if b.0 > a.0 { b } else { a });
     let outcome = match best {
         Some((marginal_bps, placement)) => {
-            let bound_bps = bound_bps.map(|bound| bound.max(marginal_bps));
+            // Without a program that all choices went into, what there is bounds every plan.
+            let bound_bps = bound_bps.unwrap_or_else(|| ceiling::of(problem));
+            let bound_bps = Some(bound_bps.max(marginal_bps));
             Outcome::Placed { placement, marginal_bps, bound_bps }
         }
         None => Outcome::Infeasible { proven: false, why: "no placement was found in the time allowed".into() },
@@ -143,8 +147,10 @@ struct Search<'a> {
     switch: &'a dyn Feasible,
     swaps: Vec<Vec<Swap>>,
     options: Vec<Options>,
-    /// Whether all patterns of all chains were looked at.
+    /// Whether all patterns of all chains were to be looked at.
     complete: bool,
+    /// Whether time ran out before they were.
+    cut: bool,
     questions: usize,
     deadline: Instant,
 }
@@ -163,14 +169,18 @@ impl<'a> Search<'a> {
         let largest = (0..counts.len()).reduce(|a, b| if counts[b] > counts[a] { b } else { a });
         let mut complete = true;
         let mut options = Vec::new();
+        // Half of the time is for choosing among what is found in the other half.
+        let now = Instant::now();
+        let found_until = now + deadline.saturating_duration_since(now) / 2;
         for (id, chain) in problem.chains.iter().enumerate() {
             let one_server = counts[id] > settings.patterns;
             complete &= !one_server;
             let classes = (Some(id) == largest).then(|| server_classes(problem));
             let symmetry = Symmetry { swaps: swaps[id].clone(), classes, one_server };
-            options.push(Options::of(problem, resources, chain, &symmetry));
+            options.push(Options::of(problem, resources, chain, &symmetry, found_until));
         }
-        Search { problem, resources, switch, swaps, options, complete, questions: settings.questions, deadline }
+        let cut = options.iter().any(|o: &Options| o.cut);
+        Search { problem, resources, switch, swaps, options, complete, cut, questions: settings.questions, deadline }
     }
 
     fn effort(&self) -> Effort {

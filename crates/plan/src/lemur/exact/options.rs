@@ -6,12 +6,16 @@
 //! slowest subgroup gets the next core, until it may have none or the chain needs no more.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::patterns::{Symmetry, enumerate};
 use super::resources::{NO_LIMIT, ROUNDING, Resource, Resources, UNIT};
 use crate::estimate::{Group, Layout};
 use crate::placement::Site;
 use crate::problem::{Chain, Problem};
+
+/// So many choices are compared in no time.
+const MANY: usize = 1000;
 
 /// A way to run a chain.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,15 +64,23 @@ pub struct Options {
     pub least_ns: f64,
     /// How many patterns keep the latency promise.
     pub in_time: usize,
+    /// Whether time ran out before all patterns were looked at, or all choices compared.
+    pub cut: bool,
 }
 
 impl Options {
-    /// Those of `chain`, with `resources` to choose from.
+    /// Those of `chain`, with `resources` to choose from, as far as they are found until `deadline`.
     #[must_use]
-    pub fn of(problem: &Problem, resources: &Resources, chain: &Chain, symmetry: &Symmetry) -> Options {
+    pub fn of(
+        problem: &Problem,
+        resources: &Resources,
+        chain: &Chain,
+        symmetry: &Symmetry,
+        deadline: Instant,
+    ) -> Options {
         let mut options = Options { least_ns: f64::INFINITY, ..Options::default() };
         let mut by_switch: BTreeMap<Vec<bool>, Vec<Choice>> = BTreeMap::new();
-        enumerate(problem, chain, symmetry, |sites| {
+        let all = enumerate(problem, chain, symmetry, |sites| {
             options.patterns += 1;
             let layout = Layout::of(problem, chain, sites);
             options.least_ns = options.least_ns.min(layout.latency_ns);
@@ -78,11 +90,18 @@ impl Options {
                 let same = by_switch.entry(sites.iter().map(|s| *s == Site::Switch).collect()).or_default();
                 pattern.segments(&mut |segment| pattern.staircase(sites, &segment, &mut |choice| keep(same, choice)));
             }
+            Instant::now() < deadline
         });
+        options.cut = !all;
         // Fewer nodes on the switch first: what covers comes before what it covers.
         let mut sets: Vec<Vec<Choice>> = by_switch.into_values().collect();
         sets.sort_by_key(|set| set.first().map_or(0, |c| c.sites.iter().filter(|s| **s == Site::Switch).count()));
         for choice in sets.into_iter().flatten() {
+            // The choices of a search that was cut are few enough to be compared all the same, or the rest is left out.
+            if options.choices.len() > MANY && Instant::now() >= deadline {
+                options.cut = true;
+                break;
+            }
             if !options.choices.iter().any(|kept| kept.covers(&choice)) {
                 options.choices.push(choice);
             }

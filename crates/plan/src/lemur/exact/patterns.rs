@@ -44,13 +44,19 @@ pub struct Symmetry {
     pub one_server: bool,
 }
 
-/// Call `visit` with every pattern of `chain` that `symmetry` leaves, in order.
-pub fn enumerate(problem: &Problem, chain: &Chain, symmetry: &Symmetry, mut visit: impl FnMut(&[Site])) {
+/// Call `visit` with every pattern of `chain` that `symmetry` leaves, in order, as long as it answers that it wants
+/// more. Return whether all were visited.
+pub fn enumerate(
+    problem: &Problem,
+    chain: &Chain,
+    symmetry: &Symmetry,
+    mut visit: impl FnMut(&[Site]) -> bool,
+) -> bool {
     let choices: Vec<Vec<Site>> = chain.nodes.iter().map(|node| sites(problem, node)).collect();
     if choices.iter().any(Vec::is_empty) {
-        return;
+        return true;
     }
-    extend(problem, &choices, symmetry, &mut Vec::with_capacity(choices.len()), &mut visit);
+    extend(problem, &choices, symmetry, &mut Vec::with_capacity(choices.len()), &mut visit)
 }
 
 fn extend(
@@ -58,21 +64,25 @@ fn extend(
     choices: &[Vec<Site>],
     symmetry: &Symmetry,
     start: &mut Vec<Site>,
-    visit: &mut impl FnMut(&[Site]),
-) {
+    visit: &mut impl FnMut(&[Site]) -> bool,
+) -> bool {
     // What the first nodes break, no site of the others mends.
     let kept = first_of_swaps(start, &symmetry.swaps)
         && symmetry.classes.as_ref().is_none_or(|classes| first_of_servers(start, classes))
         && (!symmetry.one_server || on_one_server(problem, start));
     if !kept {
-        return;
+        return true;
     }
     let Some(sites) = choices.get(start.len()) else { return visit(start) };
     for &site in sites {
         start.push(site);
-        extend(problem, choices, symmetry, start, visit);
+        let go_on = extend(problem, choices, symmetry, start, visit);
         start.pop();
+        if !go_on {
+            return false;
+        }
     }
+    true
 }
 
 fn on_one_server(problem: &Problem, pattern: &[Site]) -> bool {

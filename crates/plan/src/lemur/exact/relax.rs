@@ -3,6 +3,7 @@
 //! Each question is the planner's own program with one kind of resource unlimited and the shortage of it
 //! minimised, or with chains left out.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use super::master::{Goal, Master};
@@ -48,7 +49,7 @@ pub struct Obstacles {
 /// What is in the way of `problem`, which cannot be placed.
 #[must_use]
 pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) -> Obstacles {
-    let asker = Asker { switch, settings, deadline: Instant::now() + settings.time };
+    let asker = Asker { switch, settings, deadline: Instant::now() + settings.time, cut: Cell::new(false) };
     let mut found = Obstacles { homeless: homeless(problem), ..Obstacles::default() };
     found.complete = true;
     let choked = |(_, chain): &(ChainId, &Chain)| chain.limit_bps() < chain.t_min_bps * (1.0 - ROUNDING);
@@ -62,6 +63,10 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     let problem = &problem;
     let resources = Resources::of(problem);
     let search = Search::new(problem, &resources, switch, settings, asker.deadline);
+    if search.cut {
+        found.complete = false;
+        return found;
+    }
     found.late = late(problem, &search.options);
     if !found.late.is_empty() {
         return found;
@@ -71,7 +76,7 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     found.links = asker.links(problem);
     found.smart_nics = asker.smart_nics(problem);
     found.stages = asker.stages(problem);
-    found.complete = Instant::now() < asker.deadline;
+    found.complete = Instant::now() < asker.deadline && !asker.cut.get();
     found
 }
 
@@ -93,6 +98,8 @@ struct Asker<'a> {
     switch: &'a dyn Feasible,
     settings: &'a Settings,
     deadline: Instant,
+    /// Whether a question was given up because it has too many patterns for the time.
+    cut: Cell<bool>,
 }
 
 impl Asker<'_> {
@@ -163,6 +170,10 @@ impl Asker<'_> {
         let there = Resources::of(problem);
         let wide_resources = Resources::of(wide);
         let mut search = Search::new(wide, &wide_resources, self.switch, self.settings, self.deadline);
+        if search.cut {
+            self.cut.set(true);
+            return None;
+        }
         search.resources = &there;
         let which: Vec<usize> = (0..there.len()).filter(|&r| may(there.kind(r))).collect();
         let mut master = Master::new(wide, &there, &search.options);
@@ -182,6 +193,10 @@ impl Asker<'_> {
             let resources = Resources::of(&taller);
             let packer = crate::switch::for_problem(&taller);
             let search = Search::new(&taller, &resources, packer.as_ref(), self.settings, self.deadline);
+            if search.cut {
+                self.cut.set(true);
+                return false;
+            }
             let mut master = Master::new(&taller, &resources, &search.options);
             matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Best { .. })
         };
@@ -226,6 +241,7 @@ impl Obstacles {
         }
         let names: Vec<String> = self.conflict.iter().map(|&chain| name(chain)).collect();
         said.push(match names.as_slice() {
+            [] => "the promises cannot all be kept".to_owned(),
             [one] => format!("the promise of {one} cannot be kept even alone"),
             _ => format!("the promises of {} cannot be kept together", names.join(", ")),
         });
