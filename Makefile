@@ -35,7 +35,7 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint bench bench-additivity bench-alpine bench-e2 bench-lemur docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -85,6 +85,11 @@ bench-lemur: build
 bench-additivity: build
 	$(TARGET)/release/bench-additivity
 	$(CATENA) bench report bench/results/additivity.jsonl --into $(PLANNING) >/dev/null
+
+# Whether a planned chain runs as planned.
+bench-planned: build
+	$(TARGET)/release/bench-planned
+	$(CATENA) bench report bench/results/planned.jsonl --into docs/profiles.md >/dev/null
 
 # How long Alpine's partition takes: Lan's dissertation, §5.5.3.
 bench-alpine: needs

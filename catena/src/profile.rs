@@ -187,8 +187,8 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
     let from = profile.port.as_ref().map_or(String::new(), |port| format!(" (from {port})"));
     _ = writeln!(
         page,
-        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, each class tried {:.1}{spread}",
-        o.visit, o.queue, o.classify
+        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, dividing by class {:.0} and each class tried {:.1}{spread}",
+        o.visit, o.queue, o.branch, o.classify
     );
     page
 }

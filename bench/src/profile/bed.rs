@@ -8,9 +8,9 @@ use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::thread_cpu_ns;
-use catena_dataplane::{Context, Pipeline, Pulled, Source, clock};
+use catena_dataplane::{Context, Pipeline, Source, clock};
 use catena_functions::workload;
-use catena_packet::{Batch, Depot, DepotHandle};
+use catena_packet::{Depot, DepotHandle};
 
 use super::chain::{Chain, Line};
 use super::companion::Companion;
@@ -25,10 +25,6 @@ const WARM_UP: Duration = Duration::from_millis(100);
 /// forgotten as have begun.
 const SETTLE_NS: u64 = 3_500_000_000;
 
-/// Packets in a small batch, on average: a quarter of a full one.
-pub const SMALL_BATCH: usize = 8;
-/// How many more or less there are: as a branch leaves them, that a quarter of the packets passes.
-const VARIES: u32 = 3;
 /// How long to wait for a first packet.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -60,7 +56,7 @@ impl Traffic {
 pub struct Stretch {
     /// All together: time of the thread on its core.
     pub whole: f64,
-    /// Each function, in the order of the chain.
+    /// Each function, in the order of the chain, by the packets that came to it.
     pub functions: Vec<f64>,
 }
 
@@ -142,14 +138,16 @@ impl Bed {
     /// Run for a while and tell what it cost.
     pub fn stretch(&mut self, time: Duration) -> Stretch {
         let packets = self.input.input.packets.get();
-        let before: Vec<u64> = self.functions.iter().map(|f| f.cycles.get()).collect();
+        let counted = |f: &Arc<NodeCounters>| (f.cycles.get(), f.input.packets.get());
+        let before: Vec<(u64, u64)> = self.functions.iter().map(counted).collect();
         let (start, cpu) = (Instant::now(), thread_cpu_ns());
         while start.elapsed() < time {
             self.steps(STEPS);
         }
         let ns = thread_cpu_ns() - cpu;
         let packets = (self.input.input.packets.get() - packets).max(1) as f64;
-        let spent = self.functions.iter().zip(before).map(|(f, before)| (f.cycles.get() - before) as f64 / packets);
+        let spent = self.functions.iter().map(counted).zip(before);
+        let spent = spent.map(|(now, before)| (now.0 - before.0) as f64 / (now.1 - before.1).max(1) as f64);
         Stretch { whole: ns as f64 * clock::hertz() as f64 / 1e9 / packets, functions: spent.collect() }
     }
 
@@ -170,35 +168,5 @@ impl Bed {
             self.ticked = self.context.now();
             self.pipeline.graph.tick(&mut self.context);
         }
-    }
-}
-
-/// A source's packets in small batches of varying size.
-pub struct Small {
-    from: Box<dyn Source>,
-    waiting: Batch,
-    pulled: Pulled,
-}
-
-impl Small {
-    /// Make small batches of a source's full ones.
-    pub fn of(from: Box<dyn Source>) -> Small {
-        Small { from, waiting: Batch::new(), pulled: Pulled::More }
-    }
-}
-
-impl Source for Small {
-    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
-        let size = SMALL_BATCH - VARIES as usize + cx.random().below(2 * VARIES + 1) as usize;
-        while batch.len() < size {
-            if self.waiting.is_empty() {
-                self.pulled = self.from.pull(cx, &mut self.waiting);
-                // Packets are taken from the end.
-                self.waiting.as_mut_slice().reverse();
-            }
-            let Some(packet) = self.waiting.pop() else { break };
-            batch.push(packet);
-        }
-        if self.waiting.is_empty() { self.pulled } else { Pulled::More }
     }
 }

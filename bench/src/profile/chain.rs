@@ -21,6 +21,9 @@ use catena_state::Share;
 
 use super::companion::Companion;
 
+/// Of so many classes one goes to a function that is measured in small batches.
+pub const PARTS: u32 = 4;
+
 /// A chain of functions, as they are set up to be measured.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
@@ -46,6 +49,15 @@ impl Chain {
             text += &format!("{call} -> ");
         }
         Chain { text: text + "out }\n", files }
+    }
+
+    /// Put a function behind a branch, where it gets one packet of [`PARTS`]: the batches that it sees are small, of
+    /// one size now and of another then, and other code runs between them.
+    pub fn of_a_part(setup: &Setup) -> Chain {
+        let mut chain = Self::of_classes(PARTS);
+        chain.text = chain.text.replacen("{ in -> out }", &format!("{{ in -> {} -> out }}", setup.call), 1);
+        chain.files.extend(setup.file.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
+        chain
     }
 
     /// Make a chain without functions for each of so many classes, which the traffic falls into evenly. The last

@@ -2,7 +2,7 @@
 
 use catena_plan::profile::{Cycles, FULL_BATCH, Runs, Setting};
 
-use super::bed::SMALL_BATCH;
+use super::chain::PARTS;
 
 /// Describe the runs of one setting at one size.
 pub fn runs(size: f64, setting: Setting, samples: &[f64]) -> Runs {
@@ -45,7 +45,7 @@ pub fn cost(unit: &str, runs: Vec<Runs>) -> Cycles {
     let full =
         small.and_then(|small| runs.iter().find(|run| run.setting == Setting::ShortLived && run.size == small.size));
     let per_batch = small.zip(full).map_or(0.0, |(small, full)| {
-        (small.median - full.median).max(0.0) / (1.0 / SMALL_BATCH as f64 - 1.0 / FULL_BATCH)
+        (small.median - full.median).max(0.0) / (f64::from(PARTS) / FULL_BATCH - 1.0 / FULL_BATCH)
     });
     let (base, per_unit) = line(&points);
     let distance = |(size, mean): &(f64, f64)| ((base + per_unit * size) / mean - 1.0).abs();

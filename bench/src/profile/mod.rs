@@ -25,9 +25,9 @@ use catena_functions::workload::{LONG_LIVED, SHORT_LIVED, Told, Workload};
 use catena_plan::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
 
 use across::{Across, Far};
-use bed::{Bed, Small, Traffic};
+use bed::{Bed, Traffic};
 use calm::{Calm, PATIENT, STRETCH};
-use chain::{Chain, Line};
+use chain::{Chain, Line, PARTS};
 use companion::Companion;
 use port::Port;
 
@@ -169,12 +169,19 @@ fn traffic(workload: &Workload, size: u64, setting: Setting) -> Traffic {
         _ if short => SHORT_LIVED,
         _ => LONG_LIVED,
     };
-    Traffic { flows, new }
+    // Of small batches a part of the flows is the function's, and that shall be as many as otherwise; of its packets
+    // as many are a flow's first as otherwise if all flows are renewed as often as before.
+    let parts = if setting == Setting::SmallBatches { u64::from(PARTS) } else { 1 };
+    Traffic { flows: flows * parts, new }
 }
 
 fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, String> {
     let traffic = traffic(plan.workload, plan.size, plan.setting);
-    let chain = Chain::of(&[(plan.workload.setup)(plan.size)]);
+    let setup = (plan.workload.setup)(plan.size);
+    let chain = match plan.setting {
+        Setting::SmallBatches => Chain::of_a_part(&setup),
+        _ => Chain::of(&[setup]),
+    };
     let mut samples = Vec::new();
     for start in (0..options.runs).step_by(REBUILT as usize) {
         let (seed, runs) = (u64::from(start / REBUILT) + 1, REBUILT.min(options.runs - start));
@@ -188,11 +195,7 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
             across.end()?;
         } else {
             let line = Line::new(&chain, seed, options.beside.then(|| Companion::of(traffic.flows)))?;
-            let source = match plan.setting {
-                Setting::SmallBatches => Box::new(Small::of(traffic.source(seed)?)),
-                _ => traffic.source(seed)?,
-            };
-            let mut bed = Bed::of_source(line, source, traffic, seed)?;
+            let mut bed = Bed::of_line(line, traffic, seed)?;
             bed.warm_up()?;
             samples.extend(likely(runs, || calm.run(|| Ok(bed.stretch(STRETCH).functions)))?);
             bed.nothing_lost()?;

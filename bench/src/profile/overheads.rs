@@ -34,8 +34,10 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
     // one more.
     let tried = f64::from(CLASSES[1] - CLASSES[0]) / 2.0;
     let spread = options.other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
+    let classify = ((many - few) / tried).max(0.0);
+    let branch = (few - classify * (1.0 + f64::from(CLASSES[0])) / 2.0).max(0.0);
     let from_port = from_port.transpose()?.unwrap_or(visit);
-    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify: ((many - few) / tried).max(0.0) })
+    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify, branch })
 }
 
 fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> Result<f64, String> {

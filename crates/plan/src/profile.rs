@@ -65,6 +65,9 @@ pub struct Overheads {
     pub queue: f64,
     /// Finding a packet's class: each that is tried.
     pub classify: f64,
+    /// Dividing packets by class, however many are tried.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub branch: f64,
 }
 
 /// What a function costs on one kind of device, in cycles per packet.

@@ -86,7 +86,9 @@ pub fn problem(
                 continue;
             };
             let size = size(traits, &node.args);
-            let batch = FULL_BATCH * of_all[id] * share;
+            // Who comes first behind a branch finds its packets few, and pays for all behind it.
+            let divided = entry > 0.0 || flow.edges.iter().any(|e| e.1 == nodes.len() && flow.parts(e.0) > 1);
+            let batch = if divided { FULL_BATCH * of_all[id] * share } else { FULL_BATCH };
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);
@@ -160,7 +162,7 @@ fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f6
     let several = rack.switch.is_none() && graph.chains.len() > 1;
     let tried = |chain: usize| graph.chains[..=chain].iter().map(|c| c.classes.len().max(1)).sum::<usize>() as f64;
     let tries: f64 = if several { (0..of_all.len()).map(|c| of_all[c] * tried(c)).sum() } else { 0.0 };
-    let classify = overheads.classify * tries;
+    let classify = if several { overheads.branch + overheads.classify * tries } else { 0.0 };
     Overheads { visit: overheads.visit + classify, classify, ..overheads }
 }
 

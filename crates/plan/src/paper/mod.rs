@@ -168,7 +168,7 @@ pub fn profile() -> Profile {
 /// cycles to load-balance packets when a subgroup is allocated to multiple cores" (§5.3).
 #[must_use]
 pub fn overheads() -> Overheads {
-    Overheads { visit: 220.0, spread: 180.0, queue: 0.0, classify: 0.0 }
+    Overheads { visit: 220.0, spread: 180.0, ..Overheads::default() }
 }
 
 #[cfg(test)]

@@ -69,7 +69,13 @@ impl Profile {
         let cost = |number: f64| number.is_finite() && number >= 0.0;
         let wrong = |line: usize, what: String| Err(Unreadable { line, what });
         let o = &self.overheads;
-        for (name, figure) in [("visit", o.visit), ("spread", o.spread), ("queue", o.queue), ("classify", o.classify)] {
+        for (name, figure) in [
+            ("visit", o.visit),
+            ("spread", o.spread),
+            ("queue", o.queue),
+            ("classify", o.classify),
+            ("branch", o.branch),
+        ] {
             if !cost(figure) {
                 let line = line_of(text, &format!("\"{name}\""));
                 return wrong(line, format!("overheads: {name} is {figure}, expected cycles of at least 0"));
@@ -134,7 +140,7 @@ mod tests {
             version: VERSION,
             port: None,
             machine: Machine { processor: "x".into(), clock_hz: 2e9, cores: 2, date: "2026-01-01T00:00:00Z".into() },
-            overheads: Overheads { visit: 30.0, spread: 50.0, queue: 9.0, classify: 3.0 },
+            overheads: Overheads { visit: 30.0, spread: 50.0, queue: 9.0, classify: 3.0, branch: 7.0 },
             functions: [("ACL".to_owned(), Cost { server, smart_nic: None, source: None })].into(),
         }
     }

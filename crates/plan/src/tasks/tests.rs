@@ -43,7 +43,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
         servers: vec![Server { name: "s".into(), cores: 2, shared: true, clock_hz: 2e9, nics_bps: vec![4e10] }],
         smart_nics: Vec::new(),
         switch: None,
-        overheads: Overheads { visit: 60.0, spread: 0.0, queue: 10.0, classify: 10.0 },
+        overheads: Overheads { visit: 60.0, spread: 0.0, queue: 10.0, classify: 10.0, ..Overheads::default() },
         bounce_ns: 0.0,
         switch_ns: 0.0,
         replication: Replication::ByState,

@@ -154,7 +154,7 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
         servers: rack,
         smart_nics,
         switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages) }),
-        overheads: Overheads { visit: 220.0, spread: random.one_of(&[0.0, 180.0, 5_000.0]), queue: 0.0, classify: 0.0 },
+        overheads: Overheads { visit: 220.0, spread: random.one_of(&[0.0, 180.0, 5_000.0]), ..Overheads::default() },
         bounce_ns: 2_000.0,
         switch_ns: 500.0,
         replication: random.one_of(&[Replication::Paper, Replication::ByState]),

@@ -1,0 +1,155 @@
+//! Does a planned chain run as planned?
+//!
+//!     bench-planned [--runs N] [--packets N] [--output FILE]
+//!
+//! As an operator would: `catena profile` of this machine, `catena plan` for a rack of one server, `catena run --plan`,
+//! with the traffic that functions are profiled with. Every function's cycles, the framework's and every chain's rate
+//! are held against the plan; each figure is the median of the runs.
+
+mod cases;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use catena_bench::record::{self, Record, median};
+use catena_bench::report;
+use catena_functions::workload;
+use serde_json::Value;
+
+use cases::{CASES, Case};
+
+/// How far a measured figure may be from the planned one.
+const OFF: f64 = 0.15;
+/// Runs of each function in each setting when the machine is profiled.
+const PROFILED: &str = "10";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("bench-planned: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (mut runs, mut packets) = (5_usize, 20_000_000_u64);
+    let mut output = PathBuf::from("bench/results/planned.jsonl");
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{name}: expected a number, found `{value}`"));
+        match name.as_str() {
+            "--runs" => runs = number()?.max(1) as usize,
+            "--packets" => packets = number()?,
+            "--output" => output = PathBuf::from(value),
+            _ => return Err(format!("unknown option {name}; expected --runs, --packets or --output")),
+        }
+    }
+    let traffic = format!("gen:{}", workload::traffic(workload::SHORT_LIVED, Some(workload::SHORT_LIVED)));
+    let folder = std::env::temp_dir().join(format!("catena-planned-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let records = measured(&folder, &traffic, runs, packets);
+    std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let records = records?;
+    print!("{}", report::table(&records));
+    record::write(&output, &records).map_err(|error| format!("{}: {error}", output.display()))
+}
+
+fn measured(folder: &Path, traffic: &str, runs: usize, packets: u64) -> Result<Vec<Record>, String> {
+    let mut functions: Vec<&str> = CASES.iter().flat_map(Case::functions).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    eprintln!("profiling {}", functions.join(", "));
+    let how = ["--runs", PROFILED, "--in", traffic, "--output", "profile.json"];
+    catena(folder, &[&["profile"], &functions[..], &how].concat())?;
+    let profile: Value = read(&folder.join("profile.json"))?;
+    let clock = profile.pointer("/machine/clock_hz").and_then(Value::as_f64).ok_or("the profile has no clock")?;
+    write(folder, "rack.toml", &cases::rack(clock))?;
+    let mut records = Vec::new();
+    for case in CASES {
+        eprintln!("{}", case.name);
+        case.files()?.iter().try_for_each(|(name, text)| write(folder, name, text))?;
+        catena(
+            folder,
+            &["plan", "case.catena", "--rack", "rack.toml", "--profile", "profile.json", "-o", "plan.json"],
+        )?;
+        let input = format!("{traffic},count={packets}");
+        let mut rows: BTreeMap<(usize, usize), Row> = BTreeMap::new();
+        for _ in 0..runs {
+            let text = catena(folder, &["run", "case.catena", "--plan", "plan.json", "--in", &input, "--json"])?;
+            let report: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            collect(&report["planned"], &mut rows);
+        }
+        records.extend(rows.into_iter().map(|((group, _), row)| row.record(case.name, group)));
+    }
+    Ok(records)
+}
+
+/// The groups of a comparison, in the order that they are shown in, with their units.
+const GROUPS: [(&str, &str, f64); 3] =
+    [("functions", "cycles/packet", 1.0), ("framework", "cycles/packet", 1.0), ("chains", "Gbit/s", 1e-9)];
+
+struct Row {
+    name: String,
+    planned: f64,
+    measured: Vec<f64>,
+}
+
+/// Take what a run held against its plan.
+fn collect(comparison: &Value, rows: &mut BTreeMap<(usize, usize), Row>) {
+    for (group, (key, _, scale)) in GROUPS.iter().enumerate() {
+        for (n, row) in comparison[key].as_array().into_iter().flatten().enumerate() {
+            let figure = |key: &str| row[key].as_f64().unwrap_or(0.0) * scale;
+            let name = row["name"].as_str().unwrap_or_default();
+            let name = if *key == "chains" { format!("chain {name}") } else { name.to_owned() };
+            let entry = rows.entry((group, n));
+            let entry = entry.or_insert_with(|| Row { name, planned: figure("planned"), measured: Vec::new() });
+            entry.measured.push(figure("measured"));
+        }
+    }
+}
+
+impl Row {
+    fn record(mut self, case: &str, group: usize) -> Record {
+        let (value, spread) = median(&mut self.measured);
+        let off = 100.0 * (value / self.planned - 1.0);
+        Record {
+            bench: "planned".to_owned(),
+            case: format!("{case}: {}", self.name),
+            unit: GROUPS[group].1.to_owned(),
+            value,
+            spread,
+            bar: Some(self.planned * (1.0 + OFF)),
+            floor: Some(self.planned * (1.0 - OFF)),
+            peer: vec![("planned".to_owned(), self.planned)],
+            limit: Some(format!("off by {off:+.1}%")),
+            ..Record::default()
+        }
+    }
+}
+
+/// Run the `catena` that was built with this benchmark.
+fn catena(folder: &Path, args: &[&str]) -> Result<String, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = own.with_file_name("catena");
+    let mut command = Command::new(&program);
+    let output = command.args(args).current_dir(folder).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{}: {error}; build it with `make build`", program.display()))?;
+    if !output.status.success() {
+        return Err(format!("catena {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    String::from_utf8(output.stdout).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> Result<Value, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
