@@ -18,8 +18,8 @@ use crate::seen::{Seen, Work};
 use crate::traffic::{Port, Tally};
 use crate::works;
 
-/// Packets that a queue holds, as the host backend's.
-const QUEUE: usize = 1024;
+/// Packets that a queue holds: few enough for those of all queues to stay in the second-level cache.
+const QUEUE: usize = 256;
 /// Buffers beside those that wait in queues.
 const SPARE: usize = 8192;
 
@@ -206,5 +206,5 @@ fn front_gates(graph: &Graph, classifier: usize) -> Vec<u16> {
 fn gate(shape: &Shape, graph: &Graph, i: usize, n: usize, next: usize) -> u16 {
     let (Some(from), Some(to)) = (shape_module(graph, i), shape_module(graph, next)) else { return n as u16 };
     let mut downstream = (0..shape.upstream.len()).filter(|m| shape.upstream[*m] == Some(from));
-    downstream.position(|m| m == to).unwrap_or(0) as u16
+    works::gate(shape, from, downstream.position(|m| m == to).unwrap_or(0) as u16)
 }

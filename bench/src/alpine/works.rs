@@ -84,6 +84,13 @@ pub fn classifier(shape: &Shape, gates: &[u16]) -> Result<Common, String> {
     Ok(Common::new(Box::new(Branch::new(arms))))
 }
 
+/// The output gate of module `m` of the shape that leads to its `n`th downstream module.
+pub fn gate(shape: &Shape, m: usize, n: u16) -> u16 {
+    // IPv4Fwd has two gates for each of its values: out, and back.
+    let forwards = matches!((shape.name.as_str(), m), ("IP router" | "transparent proxy", 2));
+    if forwards { 2 * n } else { n }
+}
+
 fn is_tree(shape: &Shape) -> bool {
     shape.name.starts_with("binary")
 }

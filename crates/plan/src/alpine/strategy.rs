@@ -47,11 +47,14 @@ pub struct Options {
     pub front: Front,
     /// Seconds that the solver may take for each level of priority.
     pub seconds: f64,
+    /// The part of what comes to a queue that it drops at least, if the promises can be kept so. With 0, the most
+    /// throughput, a queue may get just what its task takes; then it runs empty at times, and the task loses its turn.
+    pub surplus: f64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0 }
+        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0, surplus: 0.02 }
     }
 }
 
@@ -259,16 +262,25 @@ impl Run<'_> {
 
     /// Weights for a partition, which maximise throughput.
     fn weigh(&self, graph: &Graph, levels: &Levels, starts: &[bool]) -> Result<Partition, Nothing> {
-        let weigh = |queues| {
-            let solve = |program: &Program| program.solve(Ask::Weights(starts, queues)).map(|found| found.sigma);
-            let sigma = self.by_level(graph, levels, solve)?;
+        let weigh = |queues, surplus| {
+            let ask = Ask::Weights(starts, queues, surplus);
+            let sigma = self.by_level(graph, levels, |program| program.solve(ask).map(|found| found.sigma))?;
             Ok(Partition { starts: starts.to_vec(), sigma, queues })
         };
-        weigh(Queues::Charged).or_else(|nothing| match nothing {
-            // The queues' own cost may be what does not fit.
-            Nothing::Impossible => weigh(Queues::Free),
-            Nothing::Unsolved => Err(nothing),
-        })
+        // A partition may be possible only where a queue drops nothing; and the queues' own cost may be what does
+        // not fit.
+        let mut ways = vec![(Queues::Charged, 0.0), (Queues::Free, 0.0)];
+        if self.options.surplus > 0.0 {
+            ways.insert(0, (Queues::Charged, self.options.surplus));
+        }
+        let mut last = Err(Nothing::Impossible);
+        for (queues, surplus) in ways {
+            last = weigh(queues, surplus);
+            if last != Err(Nothing::Impossible) {
+                break;
+            }
+        }
+        last
     }
 
     fn plan(
