@@ -220,7 +220,7 @@ impl Program<'_> {
     /// before an exit, which is one class's alone. The same cycles can be made up with one part from further
     /// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
     /// where what follows may need the very part that a cut further down gives it.)
-    fn spared(&self) -> Vec<bool> {
+    pub(super) fn spared(&self) -> Vec<bool> {
         let graph = self.graph;
         let cpu = self.promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
         let throughput = self.promises.iter().any(|p| matches!(p, Promise::Throughput(_)));

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::few;
 use super::graph::{ClassId, Graph, Kind, Malformed};
 use super::greedy::{Starved, Whole};
 use super::program::{Ask, Nothing, Program, Queues};
@@ -225,8 +226,21 @@ impl Run<'_> {
         self.plan(graph, &levels, &starts, proof, apart)
     }
 
-    /// The exact program, one level of priority after the other; returns also a bound on the number of tasks.
+    /// All partitions of a small graph, or the exact program, one level of priority after the other; returns also a
+    /// bound on the number of tasks.
     fn exact(&self, graph: &Graph, levels: &Levels, ask: Ask) -> Result<(Vec<bool>, usize), Nothing> {
+        if graph.modules.len() <= SMALL && few::applies(levels) {
+            let (sigma, seconds) = (vec![0.0; graph.modules.len()], self.options.seconds);
+            let promises = self.promises;
+            let program = Program { graph, promises, levels, level: 0, sigma: &sigma, left: graph.hz, seconds };
+            let most = match ask {
+                Ask::Fewer(than) => than.saturating_sub(1),
+                _ => graph.modules.len(),
+            };
+            if let Some(tried) = few::fewest(&program, most) {
+                return tried.map(|starts| (starts.clone(), starts.iter().filter(|s| **s).count()));
+            }
+        }
         let mut starts = vec![false; graph.modules.len()];
         let mut least = 0;
         self.by_level(graph, levels, |program| {
