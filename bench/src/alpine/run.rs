@@ -25,7 +25,7 @@ use catena_plan::alpine::{Alpine, Graph, Options, Promise, Strategy, solve};
 
 use pipelines::{Figures, Shape};
 use ratios::Draw;
-use seen::Seen;
+use seen::{SURPLUS, Seen};
 
 /// The ways, Alpine's first.
 const WAYS: [(Strategy, &str); 4] = [
@@ -152,7 +152,7 @@ fn updated(shape: &Shape, figures: &Figures, plan: &Alpine, seen: &Seen) -> Figu
 }
 
 fn plan(graph: &Graph, promise: &Promise, strategy: Strategy) -> Result<Alpine, String> {
-    let options = Options { strategy, ..Options::default() };
+    let options = Options { strategy, surplus: SURPLUS, ..Options::default() };
     solve(graph, std::slice::from_ref(promise), options).map_err(|refusal| refusal.to_string())
 }
 

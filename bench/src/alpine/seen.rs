@@ -9,6 +9,12 @@
 
 use catena_plan::alpine::{Alpine, Graph, Kind, Module, Options, Promise, Strategy, Tasks, solve};
 
+/// The part of what comes to a queue that is to be dropped at least: costs vary by some percent from one moment to the
+/// next, and a queue that runs empty costs its class its turn.
+pub const SURPLUS: f64 = 0.05;
+/// Weights that serve less than this part of what was planned keep promises by burning cycles in queues.
+const LEAST: f64 = 0.4;
+
 /// Packets, and the cycles spent on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
@@ -157,7 +163,7 @@ impl Seen {
     /// Weigh the tasks of `plan` anew, with every cost as it was seen here, the entrance of each queue where it is paid:
     /// by all that come to it, in the task in front.
     ///
-    /// None if with these costs the same partition cannot keep the promise.
+    /// None if with these costs the same partition cannot keep the promise, or hardly serves anybody then.
     pub fn weighed(&self, plan: &Alpine, promise: &Promise) -> Option<Tasks> {
         let graph = &plan.graph;
         let mut modules: Vec<Module> = Vec::new();
@@ -190,8 +196,9 @@ impl Seen {
         });
         let refined = Graph { modules, classes: classes.collect(), queue_cycles: 0.0, ..*graph };
         // No queue may be put anywhere but where one is: what is left to find are the weights.
-        let options = Options { strategy: Strategy::SemiManual, ..Options::default() };
+        let options = Options { strategy: Strategy::SemiManual, surplus: SURPLUS, ..Options::default() };
         let weighed = solve(&refined, std::slice::from_ref(promise), options).ok()?;
-        (weighed.tasks.tasks.len() == plan.tasks.tasks.len()).then_some(weighed.tasks)
+        let serves = weighed.tasks.throughput() >= LEAST * plan.tasks.throughput();
+        (serves && weighed.tasks.tasks.len() == plan.tasks.tasks.len()).then_some(weighed.tasks)
     }
 }
