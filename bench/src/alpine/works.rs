@@ -39,15 +39,15 @@ const TREE_CYCLES: u32 = 40;
 /// A module that several places of a graph run: one state, counters for each place. The lock is never waited for,
 /// because all places are of one worker; it costs about a cycle a packet of a full batch, in every strategy.
 #[derive(Clone)]
-pub struct Common(Arc<Mutex<Box<dyn Module>>>);
+pub struct OneInstance(Arc<Mutex<Box<dyn Module>>>);
 
-impl Common {
+impl OneInstance {
     fn new(module: Box<dyn Module>) -> Self {
-        Common(Arc::new(Mutex::new(module)))
+        OneInstance(Arc::new(Mutex::new(module)))
     }
 }
 
-impl Module for Common {
+impl Module for OneInstance {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).process(cx, batch);
     }
@@ -59,14 +59,14 @@ impl Module for Common {
 
 /// The modules that one module of the shape stands for, in a row; the last one's gates lead to its downstream
 /// modules, in their order.
-pub type Row = Vec<Common>;
+pub type Row = Vec<OneInstance>;
 
 /// Make the modules of a shape.
 ///
 /// # Errors
 /// What a function refuses.
 pub fn rows(shape: &Shape) -> Result<Vec<Row>, String> {
-    (0..shape.upstream.len()).map(|m| Ok(row(shape, m)?.into_iter().map(Common::new).collect())).collect()
+    (0..shape.upstream.len()).map(|m| Ok(row(shape, m)?.into_iter().map(OneInstance::new).collect())).collect()
 }
 
 /// Make the classifier in front: gate `gates[j]` for class `j`.
@@ -76,12 +76,12 @@ pub fn rows(shape: &Shape) -> Result<Vec<Row>, String> {
 ///
 /// # Errors
 /// What libpcap or the dataplane refuses.
-pub fn classifier(shape: &Shape, gates: &[u16]) -> Result<Common, String> {
+pub fn classifier(shape: &Shape, gates: &[u16]) -> Result<OneInstance, String> {
     if is_tree(shape) {
-        return Ok(Common::new(Box::new(Index(gates.to_vec()))));
+        return Ok(OneInstance::new(Box::new(Index(gates.to_vec()))));
     }
     let arms = gates.iter().enumerate().map(|(j, gate)| arm(&[j], *gate)).collect::<Result<_, String>>()?;
-    Ok(Common::new(Box::new(Branch::new(arms))))
+    Ok(OneInstance::new(Box::new(Branch::new(arms))))
 }
 
 /// The output gate of module `m` of the shape that leads to its `n`th downstream module.
@@ -183,18 +183,18 @@ fn forward(gates: &[u16]) -> Result<Box<dyn Module>, String> {
 }
 
 fn monitor() -> Result<Box<dyn Module>, String> {
-    function("Monitor", vec![("max_flows", Value::Integer(FLOWS.into()))], &[])
+    function("Monitor", vec![("max_flows", Value::Integer(FLOWS))], &[])
 }
 
 fn nat() -> Result<Box<dyn Module>, String> {
     let pool = Value::List(vec![Value::Prefix([198, 18, 0, 0].into(), 20)]);
-    function("NAT", vec![("pool", pool), ("max_mappings", Value::Integer(FLOWS.into()))], &[])
+    function("NAT", vec![("pool", pool), ("max_mappings", Value::Integer(FLOWS))], &[])
 }
 
 fn balancer() -> Result<Box<dyn Module>, String> {
     let backends = Value::List((1..=16u8).map(|i| Value::Address([10, 1, 0, i].into())).collect());
     let vip = Value::Prefix([203, 0, 0, 0].into(), 13);
-    function("LB", vec![("vip", vip), ("backends", backends), ("max_connections", Value::Integer(FLOWS.into()))], &[])
+    function("LB", vec![("vip", vip), ("backends", backends), ("max_connections", Value::Integer(FLOWS))], &[])
 }
 
 fn burn(cycles: u32, bit: Option<u32>) -> Box<dyn Module> {
