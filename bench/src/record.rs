@@ -109,6 +109,26 @@ pub fn write(path: &Path, records: &[Record]) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Write records to a file in place of those of the same case and unit; its others stay, in their order.
+///
+/// # Errors
+/// The system's, or what in the file is no record.
+pub fn update(path: &Path, records: &[Record]) -> std::io::Result<()> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        other => other?,
+    };
+    let mut all = parse(&text).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))?;
+    for record in records {
+        let same = |old: &&mut Record| old.bench == record.bench && old.case == record.case && old.unit == record.unit;
+        match all.iter_mut().find(same) {
+            Some(old) => *old = record.clone(),
+            None => all.push(record.clone()),
+        }
+    }
+    write(path, &all)
+}
+
 /// Return the median and the spread of samples.
 pub fn median(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);

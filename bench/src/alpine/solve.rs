@@ -1,42 +1,35 @@
 //! How long Alpine's partition takes: the three pipelines of Lan's dissertation, §5.5.3 (Table 5.4), and
 //! binary trees (Figure 5.10).
 //!
-//! `bench-alpine-solve [FILE]` prints a record a case, and writes them to FILE if it is given one.
-//!
-//! The dissertation does not print its pipelines: it names Click's IP router, firewall and transparent proxy,
-//! their number of modules (8, 4, 7), five classes of equal rate, random ratios. Trees of these sizes
-//! stand here for them, one module more for the port; where there are fewer exits than classes (the
-//! firewall), classes share paths, so that some ratios need the classifier in front. Ratios are drawn
-//! anew in each of ten trials: once from what some partition holds ("attainable"), once from 1 to 10
-//! whatever the graph ("any").
+//! `bench-alpine-solve [FILE]` prints a record a case, and puts them into FILE if it is given one. Costs are made up
+//! here; `bench-alpine-run` has measured ones. Ratios are drawn anew in each of ten trials.
+
+mod pipelines;
+mod ratios;
 
 use std::time::Instant;
 
 use catena_bench::Record;
-use catena_bench::record::{median, write};
-use catena_plan::alpine::{Alpine, Class, Graph, Kind, Module, Options, Promise, Proof, Refusal, solve};
+use catena_bench::record::{median, update};
+use catena_plan::alpine::{Alpine, Graph, Options, Proof, Refusal, solve};
+
+use pipelines::{Figures, Shape};
+use ratios::Draw;
 
 /// Trials a case.
 const TRIALS: u64 = 10;
 
 fn main() {
     let mut records = Vec::new();
-    let router = tree(&[None, Some(0), Some(1), Some(2), Some(2), Some(2), Some(2), Some(2)], &[3, 4, 5, 6, 7]);
-    let firewall = tree(&[None, Some(0), Some(0), Some(0)], &[1, 2, 3, 1, 2]);
-    let proxy = tree(&[None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2)], &[3, 4, 5, 6, 6]);
-    for (name, graph, paper) in
-        [("IP router", &router, 43.41), ("firewall", &firewall, 16.31), ("transparent proxy", &proxy, 23.28)]
-    {
-        case(&mut records, name, graph, Some(paper * 1e3), Some(100.0));
+    for (shape, paper) in Shape::pipelines().iter().zip([43.41, 16.31, 23.28]) {
+        case(&mut records, &shape.name, &graph(shape), Some(paper * 1e3), Some(100.0));
     }
     for depth in [2, 4, 6, 8, 10] {
-        let count = (1usize << depth) - 1;
-        let upstream: Vec<Option<usize>> = (0..count).map(|m| (m > 0).then(|| (m.max(1) - 1) / 2)).collect();
-        let exits: Vec<usize> = (count / 2..count).collect();
+        let shape = Shape::binary(depth);
         // Figure 5.10: more than an hour from depth 9 on.
         let paper = (depth == 10).then_some(3.6e6);
         let bar = (depth == 10).then_some(1e4);
-        case(&mut records, &format!("binary tree of depth {depth}"), &tree(&upstream, &exits), paper, bar);
+        case(&mut records, &shape.name, &graph(&shape), paper, bar);
     }
     for record in &records {
         println!(
@@ -48,56 +41,24 @@ fn main() {
         );
     }
     if let Some(file) = std::env::args_os().nth(1)
-        && let Err(error) = write(file.as_ref(), &records)
+        && let Err(error) = update(file.as_ref(), &records)
     {
         eprintln!("{}: {error}", file.display());
         std::process::exit(1);
     }
 }
 
-/// Modules by upstream, one class for each of `exits`, and a port in front.
-fn tree(upstream: &[Option<usize>], exits: &[usize]) -> Graph {
-    let port = Module {
-        name: "port".to_owned(),
-        cycles: 40.0,
-        upstream: None,
-        kind: Kind::Port,
-        cuttable: false,
-        replicable: true,
-        origin: 0,
-    };
-    let module = |(m, up): (usize, &Option<usize>)| Module {
-        name: format!("m{m}"),
-        cycles: 20.0 + (m * 37 % 5) as f64 * 10.0,
-        upstream: Some(up.map_or(0, |up| up + 1)),
-        kind: Kind::Function,
-        cuttable: true,
-        replicable: true,
-        origin: m + 1,
-    };
-    let class = |(j, exit): (usize, &usize)| Class {
-        name: format!("c{j}"),
-        exit: exit + 1,
-        packets: 3e6,
-        known_in_front: true,
-    };
-    Graph {
-        modules: std::iter::once(port).chain(upstream.iter().enumerate().map(module)).collect(),
-        classes: exits.iter().enumerate().map(class).collect(),
-        hz: 2.6e9,
-        queue_cycles: 25.0,
-        classify_cycles: 60.0,
-    }
+fn graph(shape: &Shape) -> Graph {
+    let modules = (0..shape.upstream.len()).map(|m| 20.0 + (m * 37 % 5) as f64 * 10.0).collect();
+    shape.graph(&Figures { hz: 2.6e9, packets: 3e6, port: 40.0, modules, queue: 25.0, classify: 60.0 })
 }
 
 fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>, bar: Option<f64>) {
-    for attainable in [true, false] {
+    for draw in [Draw::Attainable, Draw::Any] {
         let (mut samples, mut proven, mut fewest, mut fronted, mut starved) = (Vec::new(), 0, Vec::new(), 0, 0);
         let mut error: f64 = 0.0;
         for trial in 0..TRIALS {
-            let mut random = Random(trial + 1);
-            let weights = if attainable { held(graph, &mut random) } else { any(graph, &mut random) };
-            let promises = [Promise::Cpu(weights.iter().enumerate().map(|(j, w)| (vec![j], *w)).collect())];
+            let promises = [draw.promise(graph, trial)];
             let start = Instant::now();
             let plan: Result<Alpine, Refusal> = solve(graph, &promises, Options::default());
             samples.push(start.elapsed().as_secs_f64() * 1e3);
@@ -121,10 +82,9 @@ fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>
             graph.modules.len() - 1,
             graph.classes.len()
         );
-        let promises = if attainable { "attainable promises" } else { "any promises" };
         records.push(Record {
             bench: "alpine".to_owned(),
-            case: format!("solve {name}: {promises}"),
+            case: format!("solve {name}: {}", draw.name()),
             unit: "ms".to_owned(),
             value,
             spread,
@@ -134,37 +94,5 @@ fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>
             limit: Some(limit),
             ..Record::default()
         });
-    }
-}
-
-/// What classes get when a third of the modules drop some packets: ratios that some partition holds. Classes
-/// with the same path get the same.
-fn held(graph: &Graph, random: &mut Random) -> Vec<f64> {
-    let mut sigma = vec![1.0; graph.modules.len()];
-    for (m, module) in graph.modules.iter().enumerate() {
-        let drops = random.next() < 0.34;
-        let part = 0.4 + 0.6 * random.next();
-        sigma[m] = module.upstream.map_or(1.0, |up| sigma[up]) * if drops { part } else { 1.0 };
-    }
-    let cycles = |j: usize| graph.path(j).map(|m| sigma[m] * graph.modules[m].charged()).sum();
-    (0..graph.classes.len()).map(cycles).collect()
-}
-
-fn any(graph: &Graph, random: &mut Random) -> Vec<f64> {
-    graph.classes.iter().map(|_| 1.0 + 9.0 * random.next()).collect()
-}
-
-/// Numbers that are the same in every run (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-/// Generators", SplitMix).
-struct Random(u64);
-
-impl Random {
-    /// From 0 to 1.
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) as f64 / u64::MAX as f64
     }
 }

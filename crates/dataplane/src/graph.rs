@@ -42,7 +42,7 @@ pub struct NodeCounters {
     pub batches: Counter,
     /// Packets that came in.
     pub input: Traffic,
-    /// Cycles spent in the module.
+    /// Cycles spent in the module and in bringing its packets to where its gates lead.
     pub cycles: Counter,
     /// Dropped packets by [`Reason`].
     pub drops: Drops,
@@ -260,13 +260,6 @@ impl Graph {
                 counters.latency.add(since(packet.meta().stamp, time));
             }
             node.module.process(cx, batch);
-            let done = cycles();
-            let spent = done.saturating_sub(time);
-            time = done;
-            counters.cycles.add(spent);
-            if cx.sample {
-                counters.residence.add(spent);
-            }
             fold_drops(cx, counters);
 
             let onward = match node.gates.get(usize::from(inlet.gate)) {
@@ -281,6 +274,7 @@ impl Graph {
                 }
             };
             if cx.touched.is_empty() && self.busy.iter().all(|bits| *bits == 0) {
+                time = charge(counters, time, cx.sample);
                 match onward {
                     Some(next) => place = next,
                     None => return,
@@ -291,6 +285,10 @@ impl Graph {
                 self.wait(next, batch, &mut Vec::new());
             }
             self.collect(cx, inlet.node);
+            // Handing packets to gates is this module's work: the next to run may be on another class's way.
+            if let Some(node) = &self.nodes[inlet.node.0 as usize] {
+                time = charge(&node.counters, time, cx.sample);
+            }
             match self.next_waiting(batch) {
                 Some(next) => place = next,
                 None => return,
@@ -415,6 +413,18 @@ impl Graph {
             }
         }
     }
+}
+
+/// Count the cycles since `start` as a module's; returns the time now.
+#[inline(always)]
+fn charge(counters: &NodeCounters, start: u64, sample: bool) -> u64 {
+    let now = cycles();
+    let spent = now.saturating_sub(start);
+    counters.cycles.add(spent);
+    if sample {
+        counters.residence.add(spent);
+    }
+    now
 }
 
 /// Return the cycles since a packet's stamp.

@@ -40,14 +40,15 @@
 //!
 //! # How it is solved
 //!
-//! One ratio promise over all classes: in closed form ([`greedy`]). Anything else: as a mixed-integer
-//! program ([`program`]), one level of priority after the other, higher levels first; the number of tasks is
+//! One ratio promise over all classes: in closed form ([`greedy`]). Small graphs: by trying partitions, most of which
+//! linear algebra refuses ([`few`]). Anything else: as a mixed-integer program ([`program`]), one level of priority after the other, higher levels first; the number of tasks is
 //! minimal for each level given the ones above. Weights are then those that serve the most packets, with the
 //! queues' own cost reckoned in.
 //!
 //! Ratios bind when a worker has more to do than it can: schedulers rest for nobody. To hold them on an idle
 //! worker too, [`tree::SchedulerTree::limited`] adds rate limits.
 
+mod few;
 pub mod graph;
 pub mod greedy;
 pub mod pipeline;

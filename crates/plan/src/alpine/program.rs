@@ -50,8 +50,9 @@ pub enum Ask<'a> {
     Fewest,
     /// The fewest tasks, if that is less than so many.
     Fewer(usize),
-    /// The most throughput, with tasks that begin at these modules; `queue_cycles` charged or not.
-    Weights(&'a [bool], Queues),
+    /// The most throughput, with tasks that begin at these modules; `queue_cycles` charged or not. At each queue
+    /// at least this part of what comes is dropped.
+    Weights(&'a [bool], Queues, f64),
 }
 
 /// Whether crossing a queue counts as work of the class.
@@ -151,7 +152,7 @@ impl Program<'_> {
 
     fn queue(&self, module: usize, ask: Ask) -> f64 {
         match ask {
-            Ask::Weights(starts, Queues::Charged) if starts[module] && has_queue(self.graph, module) => {
+            Ask::Weights(starts, Queues::Charged, _) if starts[module] && has_queue(self.graph, module) => {
                 self.graph.queue_cycles
             }
             Ask::Fewest | Ask::Fewer(_) if self.levels.cut[module] && has_queue(self.graph, module) => {
@@ -219,7 +220,7 @@ impl Program<'_> {
     /// before an exit, which is one class's alone. The same cycles can be made up with one part from further
     /// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
     /// where what follows may need the very part that a cut further down gives it.)
-    fn spared(&self) -> Vec<bool> {
+    pub(super) fn spared(&self) -> Vec<bool> {
         let graph = self.graph;
         let cpu = self.promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
         let throughput = self.promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
@@ -280,6 +281,13 @@ impl Program<'_> {
             }
             let free = self.given(m);
             match ask {
+                Ask::Weights(starts, _, surplus) if starts[m] && has_queue(graph, m) => {
+                    match above {
+                        Some(column) => _ = step.terms.insert(column, surplus - 1.0),
+                        None => step.constant *= 1.0 - surplus,
+                    }
+                    model.row(f64::NEG_INFINITY, 0.0, &step);
+                }
                 _ if free => model.row(f64::NEG_INFINITY, 0.0, &step),
                 Ask::Fewest | Ask::Fewer(_) if module.cuttable && !spared[m] => {
                     let start = model.column(0.0, 1.0, true);
@@ -293,7 +301,7 @@ impl Program<'_> {
                         load.terms.insert(crossing, packets[m] * graph.queue_cycles * scale / capacity);
                     }
                 }
-                Ask::Weights(starts, _) if starts[m] => model.row(f64::NEG_INFINITY, 0.0, &step),
+                Ask::Weights(starts, ..) if starts[m] => model.row(f64::NEG_INFINITY, 0.0, &step),
                 _ => model.row(0.0, 0.0, &step),
             }
         }
@@ -419,7 +427,7 @@ impl Program<'_> {
             starts[m] = match ask {
                 _ if always => true,
                 Ask::Fewest | Ask::Fewer(_) => value(model.start[m]).is_some_and(|q| q > 0.5),
-                Ask::Weights(starts, _) => starts[m],
+                Ask::Weights(starts, ..) => starts[m],
             };
         }
         // Throughput takes at most half a task off the objective.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::few;
 use super::graph::{ClassId, Graph, Kind, Malformed};
 use super::greedy::{Starved, Whole};
 use super::program::{Ask, Nothing, Program, Queues};
@@ -47,11 +48,14 @@ pub struct Options {
     pub front: Front,
     /// Seconds that the solver may take for each level of priority.
     pub seconds: f64,
+    /// The part of what comes to a queue that it drops at least, if the promises can be kept so. With 0, the most
+    /// throughput, a queue may get just what its task takes; then it runs empty at times, and the task loses its turn.
+    pub surplus: f64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0 }
+        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0, surplus: 0.02 }
     }
 }
 
@@ -222,8 +226,21 @@ impl Run<'_> {
         self.plan(graph, &levels, &starts, proof, apart)
     }
 
-    /// The exact program, one level of priority after the other; returns also a bound on the number of tasks.
+    /// All partitions of a small graph, or the exact program, one level of priority after the other; returns also a
+    /// bound on the number of tasks.
     fn exact(&self, graph: &Graph, levels: &Levels, ask: Ask) -> Result<(Vec<bool>, usize), Nothing> {
+        if graph.modules.len() <= SMALL && few::applies(levels) {
+            let (sigma, seconds) = (vec![0.0; graph.modules.len()], self.options.seconds);
+            let promises = self.promises;
+            let program = Program { graph, promises, levels, level: 0, sigma: &sigma, left: graph.hz, seconds };
+            let most = match ask {
+                Ask::Fewer(than) => than.saturating_sub(1),
+                _ => graph.modules.len(),
+            };
+            if let Some(tried) = few::fewest(&program, most) {
+                return tried.map(|starts| (starts.clone(), starts.iter().filter(|s| **s).count()));
+            }
+        }
         let mut starts = vec![false; graph.modules.len()];
         let mut least = 0;
         self.by_level(graph, levels, |program| {
@@ -259,16 +276,25 @@ impl Run<'_> {
 
     /// Weights for a partition, which maximise throughput.
     fn weigh(&self, graph: &Graph, levels: &Levels, starts: &[bool]) -> Result<Partition, Nothing> {
-        let weigh = |queues| {
-            let solve = |program: &Program| program.solve(Ask::Weights(starts, queues)).map(|found| found.sigma);
-            let sigma = self.by_level(graph, levels, solve)?;
+        let weigh = |queues, surplus| {
+            let ask = Ask::Weights(starts, queues, surplus);
+            let sigma = self.by_level(graph, levels, |program| program.solve(ask).map(|found| found.sigma))?;
             Ok(Partition { starts: starts.to_vec(), sigma, queues })
         };
-        weigh(Queues::Charged).or_else(|nothing| match nothing {
-            // The queues' own cost may be what does not fit.
-            Nothing::Impossible => weigh(Queues::Free),
-            Nothing::Unsolved => Err(nothing),
-        })
+        // A partition may be possible only where a queue drops nothing; and the queues' own cost may be what does
+        // not fit.
+        let mut ways = vec![(Queues::Charged, 0.0), (Queues::Free, 0.0)];
+        if self.options.surplus > 0.0 {
+            ways.insert(0, (Queues::Charged, self.options.surplus));
+        }
+        let mut last = Err(Nothing::Impossible);
+        for (queues, surplus) in ways {
+            last = weigh(queues, surplus);
+            if last != Err(Nothing::Impossible) {
+                break;
+            }
+        }
+        last
     }
 
     fn plan(

@@ -67,7 +67,7 @@ fn exhaustive(graph: &Graph, promises: &[Promise], floor: f64) -> Option<usize> 
         let sigma = vec![0.0; graph.modules.len()];
         let program =
             Program { graph, promises, levels: &levels, level: 0, sigma: &sigma, left: graph.hz, seconds: 60.0 };
-        let found = program.solve(Ask::Weights(&starts, Queues::Charged));
+        let found = program.solve(Ask::Weights(&starts, Queues::Charged, 0.0));
         if found.is_ok_and(|found| found.worst_off >= floor) {
             best = Some(count);
         }
