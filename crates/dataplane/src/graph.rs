@@ -293,11 +293,6 @@ impl Graph {
                 Some(next) => place = next,
                 None => return,
             }
-            // Dividing packets among gates is the work of the module that divides, not of the next one.
-            time = cycles();
-            if let Some(node) = &self.nodes[inlet.node.0 as usize] {
-                node.counters.cycles.add(time.saturating_sub(done));
-            }
         }
         self.abandon(cx, batch, Reason::LOOP);
     }
