@@ -1,0 +1,318 @@
+// Wave propagation (Pereira and Berlin, Wave Propagation and Deep Propagation for Pointer Analysis, §3): in rounds,
+// cycles of copies are collapsed, what is new flows once through the acyclic rest in topological order, and then the
+// constraints that need points-to sets (loads, stores, steps, calls) see what is new and add copies.
+#include "pointsto/solver.h"
+
+using namespace llvm;
+
+namespace catena {
+
+Solver::Solver(Memory &memory) : memory(memory) {
+    newNode();
+    memory.onLocation = [this](Location location) { fresh.push_back(location); };
+}
+
+NodeId Solver::newNode() {
+    auto id = static_cast<NodeId>(nodes.size());
+    nodes.emplace_back();
+    parents.push_back(id);
+    return id;
+}
+
+NodeId Solver::contentOf(Location location) {
+    if (contents.size() <= location) contents.resize(std::max<size_t>(location + 1, contents.size() * 2), nothing);
+    if (contents[location] == nothing) contents[location] = newNode();
+    return contents[location];
+}
+
+NodeId Solver::find(NodeId node) {
+    while (parents[node] != node) node = parents[node] = parents[parents[node]];
+    return node;
+}
+
+void Solver::address(NodeId node, Location location) {
+    Node &at = nodes[find(node)];
+    if (at.points.insert(location)) at.fresh.insert(location);
+}
+
+bool Solver::addEdge(NodeId from, NodeId to) {
+    from = find(from), to = find(to);
+    if (from == to || from == nothing || to == nothing) return false;
+    if (!edges.insert(uint64_t{from} << 32 | to).second) return false;
+    nodes[from].copies.push_back(to);
+    nodes[to].points.add(nodes[from].points, nodes[to].fresh);
+    return true;
+}
+
+void Solver::copy(NodeId from, NodeId to) { addEdge(from, to); }
+
+// A constraint on a node must see what the node already points to; it is then part of `unseen` again, and the other
+// constraints of the node find nothing new in it.
+void Solver::load(NodeId pointer, NodeId to, uint64_t size) {
+    if (pointer == nothing || to == nothing) return;
+    Node &node = nodes[find(pointer)];
+    node.loads.push_back({to, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
+    node.unseen.add(node.points);
+}
+
+void Solver::store(NodeId from, NodeId pointer, uint64_t size) {
+    if (pointer == nothing || from == nothing) return;
+    Node &node = nodes[find(pointer)];
+    node.stores.push_back({from, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
+    node.unseen.add(node.points);
+}
+
+void Solver::step(NodeId from, NodeId to, int64_t offset, uint64_t stride) {
+    if (from == nothing) return;
+    if (!memory.hasFields() || (!offset && !stride)) {
+        copy(from, to);
+        return;
+    }
+    Node &node = nodes[find(from)];
+    node.steps.push_back({to, offset, stride});
+    node.unseen.add(node.points);
+}
+
+void Solver::copyMemory(NodeId source, NodeId target, uint64_t size) {
+    if (source == nothing || target == nothing) return;
+    auto number = static_cast<unsigned>(moves.size());
+    moves.push_back({source, target, size});
+    for (NodeId end : {find(source), find(target)}) {
+        nodes[end].moves.push_back(number);
+        nodes[end].unseen.add(nodes[end].points);
+    }
+}
+
+void Solver::call(NodeId pointer, unsigned number) {
+    if (pointer == nothing) return;
+    Node &node = nodes[find(pointer)];
+    node.calls.push_back(number);
+    node.unseen.add(node.points);
+}
+
+void Solver::merge(NodeId into, NodeId other) {
+    Node &a = nodes[into], &b = nodes[other];
+    // Each side's constraints have not seen what only the other side had.
+    a.unseen.add(a.points.without(b.points));
+    a.unseen.add(b.points.without(a.points));
+    a.unseen.add(b.unseen);
+    a.fresh.add(a.points.without(b.points));
+    a.fresh.add(b.points.without(a.points));
+    a.fresh.add(b.fresh);
+    a.points.add(b.points);
+    a.copies.append(b.copies.begin(), b.copies.end());
+    auto append = [](auto &to, auto &from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(a.loads, b.loads);
+    append(a.stores, b.stores);
+    append(a.steps, b.steps);
+    append(a.moves, b.moves);
+    append(a.calls, b.calls);
+    b = Node();
+    parents[other] = into;
+}
+
+/// Tarjan's algorithm without recursion; returns the representatives, sources before what they are copied to.
+std::vector<NodeId> Solver::collapseCycles() {
+    auto count = static_cast<NodeId>(nodes.size());
+    std::vector<uint32_t> index(count, 0), low(count, 0);
+    std::vector<bool> onStack(count, false);
+    std::vector<NodeId> stack, order;
+    struct Frame {
+        NodeId node;
+        size_t next;
+    };
+    std::vector<Frame> frames;
+    std::vector<std::vector<NodeId>> cycles;
+    uint32_t counter = 0;
+    for (NodeId root = 1; root < count; ++root) {
+        if (parents[root] != root || index[root] || nodes[root].copies.empty()) continue;
+        frames.push_back({root, 0});
+        while (!frames.empty()) {
+            Frame &frame = frames.back();
+            NodeId node = frame.node;
+            if (!frame.next) {
+                index[node] = low[node] = ++counter;
+                stack.push_back(node);
+                onStack[node] = true;
+            }
+            bool descended = false;
+            while (frame.next < nodes[node].copies.size()) {
+                NodeId to = find(nodes[node].copies[frame.next++]);
+                if (!index[to]) {
+                    frames.push_back({to, 0});
+                    descended = true;
+                    break;
+                }
+                if (onStack[to]) low[node] = std::min(low[node], index[to]);
+            }
+            if (descended) continue;
+            if (low[node] == index[node]) {
+                std::vector<NodeId> cycle;
+                NodeId member;
+                do {
+                    member = stack.back();
+                    stack.pop_back();
+                    onStack[member] = false;
+                    cycle.push_back(member);
+                } while (member != node);
+                order.push_back(node);
+                if (cycle.size() > 1) cycles.push_back(std::move(cycle));
+            }
+            frames.pop_back();
+            if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], low[node]);
+        }
+    }
+    for (const auto &cycle : cycles) {
+        NodeId into = cycle.back();
+        for (NodeId member : cycle)
+            if (member != into) merge(into, member);
+        // Copies within the cycle, and double ones, go.
+        DenseSet<NodeId> kept;
+        SmallVector<NodeId, 2> copies;
+        for (NodeId to : nodes[into].copies)
+            if (find(to) != into && kept.insert(find(to)).second) {
+                copies.push_back(find(to));
+                edges.insert(uint64_t{into} << 32 | find(to));
+            }
+        nodes[into].copies = std::move(copies);
+    }
+    std::reverse(order.begin(), order.end());
+    return order;
+}
+
+void Solver::solve() {
+    for (bool changed = true; changed; ++rounds) {
+        changed = false;
+        for (NodeId node : collapseCycles()) {
+            SparseSet news;
+            std::swap(news, nodes[node].fresh);
+            if (news.empty()) continue;
+            nodes[node].unseen.add(news);
+            for (NodeId to : nodes[node].copies)
+                if (NodeId target = find(to); target != node) nodes[target].points.add(news, nodes[target].fresh);
+        }
+        for (NodeId node = 1; node < nodes.size(); ++node) {
+            if (parents[node] != node) continue;
+            if (!nodes[node].fresh.empty() && nodes[node].copies.empty()) {
+                nodes[node].unseen.add(nodes[node].fresh);
+                nodes[node].fresh.clear();
+            }
+            SparseSet news;
+            std::swap(news, nodes[node].unseen);
+            if (!news.empty()) seen(node, news);
+            while (!fresh.empty()) {
+                Location location = fresh.back();
+                fresh.pop_back();
+                appeared(location);
+            }
+        }
+        for (NodeId node = 1; node < nodes.size() && !changed; ++node)
+            changed = parents[node] == node && (!nodes[node].fresh.empty() || !nodes[node].unseen.empty());
+    }
+}
+
+/// Visit the locations that an access of `size` bytes touches where pointers are stored: every eighth byte.
+template <typename Visit> void Solver::within(Location location, uint64_t size, Visit visit) {
+    visit(location);
+    uint64_t offset = memory.offsetOf(location);
+    if (!memory.hasFields() || size <= 8 || offset == Memory::restOffset) return;
+    constexpr uint64_t mostBytes = 4096;
+    for (uint64_t more = 8; more < std::min(size, mostBytes); more += 8)
+        visit(memory.at(memory.objectIdOf(location), offset + more));
+}
+
+void Solver::seen(NodeId id, const SparseSet &points) {
+    // Adding copies and nodes moves `nodes`, so constraints are read by index.
+    for (size_t i = 0; i < nodes[id].loads.size(); ++i) {
+        Access access = nodes[id].loads[i];
+        for (Location location : points)
+            within(location, access.size, [&](Location part) { addEdge(contentOf(part), access.other); });
+    }
+    for (size_t i = 0; i < nodes[id].stores.size(); ++i) {
+        Access access = nodes[id].stores[i];
+        for (Location location : points)
+            within(location, access.size, [&](Location part) { addEdge(access.other, contentOf(part)); });
+    }
+    for (size_t i = 0; i < nodes[id].steps.size(); ++i) {
+        Step step = nodes[id].steps[i];
+        for (Location location : points) stepFrom(location, step);
+    }
+    for (size_t i = 0; i < nodes[id].moves.size(); ++i) {
+        Move move = moves[nodes[id].moves[i]];
+        bool isSource = find(move.source) == id, isTarget = find(move.target) == id;
+        const SparseSet sources = isSource && !isTarget ? points : nodes[find(move.source)].points;
+        const SparseSet targets = isTarget && !isSource ? points : nodes[find(move.target)].points;
+        for (Location source : sources)
+            for (Location target : targets) moveBetween(source, target, move.size);
+    }
+    for (size_t i = 0; i < nodes[id].calls.size(); ++i) {
+        unsigned number = nodes[id].calls[i];
+        for (Location location : points)
+            if (memory.objectOf(location).kind == Object::Function)
+                onCallee(number, cast<Function>(memory.objectOf(location).site));
+    }
+}
+
+void Solver::stepFrom(Location location, const Step &step) {
+    const Object &object = memory.objectOf(location);
+    ObjectId id = memory.objectIdOf(location);
+    uint64_t offset = memory.offsetOf(location);
+    if (object.kind == Object::Function) return;
+    if (offset == Memory::restOffset || (step.stride == 1 && memory.inByteArray(location))) {
+        address(step.to, location);
+        return;
+    }
+    uint64_t stride = step.stride;
+    uint64_t sum = offset + static_cast<uint64_t>(step.offset);
+    // Before the object's beginning: `location` stood for any element of an array, so any step may be meant.
+    if (static_cast<int64_t>(sum) < 0) stride = 1, sum = 0;
+    if (stride == 0) {
+        address(step.to, memory.at(id, sum));
+        return;
+    }
+    uint64_t remainder = sum % stride;
+    if (stride > 1) address(step.to, memory.at(id, sum));
+    if (!known.insert({uint64_t{id} << 32 | step.to, stride << 32 | remainder}).second) return;
+    walkers[id].push_back({step.to, remainder, stride});
+    for (const auto &[at, there] : object.fields)
+        if (at == Memory::restOffset || at % stride == remainder) address(step.to, there);
+}
+
+void Solver::moveBetween(Location source, Location target, uint64_t size) {
+    ObjectId from = memory.objectIdOf(source), to = memory.objectIdOf(target);
+    addEdge(contentOf(source), contentOf(target));
+    if (!memory.hasFields()) return;
+    Flow flow{memory.offsetOf(source), to, memory.offsetOf(target), size ? size : UINT64_MAX};
+    if (!known.insert({uint64_t{source} << 32 | target, UINT64_MAX - 1 - size}).second) return;
+    flows[from].push_back(flow);
+    std::vector<Location> parts;
+    for (const auto &[at, there] : memory[from].fields) parts.push_back(there);
+    for (Location part : parts) {
+        uint64_t at = memory.offsetOf(part);
+        if (at == Memory::restOffset)
+            addEdge(contentOf(part), contentOf(memory.at(to, at)));
+        else if (at >= flow.from && at - flow.from < flow.size)
+            addEdge(contentOf(part), contentOf(memory.at(to, flow.to + (at - flow.from))));
+    }
+}
+
+void Solver::appeared(Location location) {
+    ObjectId object = memory.objectIdOf(location);
+    uint64_t at = memory.offsetOf(location);
+    bool rest = at == Memory::restOffset;
+    if (auto found = walkers.find(object); found != walkers.end())
+        for (const Walker &walker : found->second)
+            if (rest || at % walker.stride == walker.remainder) address(walker.to, location);
+    if (auto found = flows.find(object); found != flows.end()) {
+        // Making a target's location may add to the very list.
+        for (size_t i = 0; i < flows[object].size(); ++i) {
+            Flow flow = flows[object][i];
+            if (rest)
+                addEdge(contentOf(location), contentOf(memory.at(flow.target, at)));
+            else if (at >= flow.from && at - flow.from < flow.size)
+                addEdge(contentOf(location), contentOf(memory.at(flow.target, flow.to + (at - flow.from))));
+        }
+    }
+}
+
+} // namespace catena
