@@ -44,7 +44,7 @@ struct Object {
 /// one where the type is known, and offsets share one above `mostFields`.
 class Memory {
 public:
-    static constexpr unsigned mostFields = 256;
+    static constexpr unsigned mostFields = 64;
     /// The offset of the location that all offsets above `mostFields` share.
     static constexpr uint64_t restOffset = UINT64_MAX;
 

@@ -111,21 +111,26 @@ void Solver::merge(NodeId into, NodeId other) {
     parents[other] = into;
 }
 
-/// Tarjan's algorithm without recursion; returns the representatives, sources before what they are copied to.
-std::vector<NodeId> Solver::collapseCycles() {
+/// Tarjan's algorithm without recursion, over copies and, if `withSteps`, steps; calls `found` with each component, targets
+/// before sources.
+template <typename Found> void Solver::components(bool withSteps, Found found) {
     auto count = static_cast<NodeId>(nodes.size());
     std::vector<uint32_t> index(count, 0), low(count, 0);
     std::vector<bool> onStack(count, false);
-    std::vector<NodeId> stack, order;
+    std::vector<NodeId> stack;
     struct Frame {
         NodeId node;
         size_t next;
     };
     std::vector<Frame> frames;
-    std::vector<std::vector<NodeId>> cycles;
     uint32_t counter = 0;
+    auto degree = [&](NodeId node) { return nodes[node].copies.size() + (withSteps ? nodes[node].steps.size() : 0); };
+    auto target = [&](NodeId node, size_t i) {
+        size_t copies = nodes[node].copies.size();
+        return find(i < copies ? nodes[node].copies[i] : nodes[node].steps[i - copies].to);
+    };
     for (NodeId root = 1; root < count; ++root) {
-        if (parents[root] != root || index[root] || nodes[root].copies.empty()) continue;
+        if (parents[root] != root || index[root] || !degree(root)) continue;
         frames.push_back({root, 0});
         while (!frames.empty()) {
             Frame &frame = frames.back();
@@ -136,8 +141,8 @@ std::vector<NodeId> Solver::collapseCycles() {
                 onStack[node] = true;
             }
             bool descended = false;
-            while (frame.next < nodes[node].copies.size()) {
-                NodeId to = find(nodes[node].copies[frame.next++]);
+            while (frame.next < degree(node)) {
+                NodeId to = target(node, frame.next++);
                 if (!index[to]) {
                     frames.push_back({to, 0});
                     descended = true;
@@ -147,21 +152,44 @@ std::vector<NodeId> Solver::collapseCycles() {
             }
             if (descended) continue;
             if (low[node] == index[node]) {
-                std::vector<NodeId> cycle;
-                NodeId member;
+                std::vector<NodeId> component;
                 do {
-                    member = stack.back();
+                    component.push_back(stack.back());
+                    onStack[stack.back()] = false;
                     stack.pop_back();
-                    onStack[member] = false;
-                    cycle.push_back(member);
-                } while (member != node);
-                order.push_back(node);
-                if (cycle.size() > 1) cycles.push_back(std::move(cycle));
+                } while (component.back() != node);
+                found(component);
             }
             frames.pop_back();
             if (!frames.empty()) low[frames.back().node] = std::min(low[frames.back().node], low[node]);
         }
     }
+}
+
+/// A step within a cycle (p = p + 1 in a loop) goes on without end: it stands for any number of steps.
+void Solver::loosenCyclicSteps() {
+    std::vector<NodeId> componentOf(nodes.size(), nothing);
+    components(true, [&](const std::vector<NodeId> &component) {
+        for (NodeId member : component) componentOf[member] = component.back();
+    });
+    for (NodeId node = 1; node < nodes.size(); ++node) {
+        if (parents[node] != node) continue;
+        for (Step &step : nodes[node].steps) {
+            if (step.stride || componentOf[node] == nothing || componentOf[node] != componentOf[find(step.to)]) continue;
+            step.stride = static_cast<uint64_t>(std::abs(step.offset));
+            nodes[node].unseen.add(nodes[node].points);
+        }
+    }
+}
+
+/// Merge the nodes of every cycle of copies; returns the remaining ones, sources before what they are copied to.
+std::vector<NodeId> Solver::collapseCycles() {
+    std::vector<NodeId> order;
+    std::vector<std::vector<NodeId>> cycles;
+    components(false, [&](std::vector<NodeId> &component) {
+        order.push_back(component.back());
+        if (component.size() > 1) cycles.push_back(std::move(component));
+    });
     for (const auto &cycle : cycles) {
         NodeId into = cycle.back();
         for (NodeId member : cycle)
@@ -183,6 +211,7 @@ std::vector<NodeId> Solver::collapseCycles() {
 void Solver::solve() {
     for (bool changed = true; changed; ++rounds) {
         changed = false;
+        if (memory.hasFields()) loosenCyclicSteps();
         for (NodeId node : collapseCycles()) {
             SparseSet news;
             std::swap(news, nodes[node].fresh);

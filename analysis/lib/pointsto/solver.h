@@ -92,6 +92,8 @@ private:
     NodeId find(NodeId node);
     bool addEdge(NodeId from, NodeId to);
     void merge(NodeId into, NodeId other);
+    template <typename Found> void components(bool withSteps, Found found);
+    void loosenCyclicSteps();
     std::vector<NodeId> collapseCycles();
     void seen(NodeId node, const SparseSet &points);
     void stepFrom(Location location, const Step &step);

@@ -40,6 +40,12 @@ std::string outputOf(const Variable &variable) {
     return variable.logOutput ? "logs" : "-";
 }
 
+/// A table has no room for a scope of many fields; JSON has.
+std::string shorten(std::string text) {
+    constexpr size_t most = 48;
+    return text.size() <= most ? text : text.substr(0, text.rfind(", ", most)) + ", ...";
+}
+
 void printWhy(const Variable &variable, raw_ostream &out) {
     out << "\n" << variable.name << ":\n";
     for (const Step &step : variable.why) out << "    " << placeText(step.place) << "  " << step.what << "\n";
@@ -59,7 +65,7 @@ void printTable(const StateReport &report, bool all, bool why, raw_ostream &out)
                         variable.use == Variable::Named            ? "yes"
                         : variable.use == Variable::ThroughPointer ? "by pointer"
                                                                    : "no",
-                        variable.updateable ? "yes" : "no", variable.topLevel() ? scopeOf(variable) : "-",
+                        variable.updateable ? "yes" : "no", variable.topLevel() ? shorten(scopeOf(variable)) : "-",
                         accessPattern(variable), outputOf(variable)});
     }
     std::vector<size_t> widths(rows.front().size(), 0);
