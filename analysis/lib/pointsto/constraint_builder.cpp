@@ -98,6 +98,12 @@ NodeId ConstraintBuilder::node(const Value *value) {
     if (!mayHoldPointers(value->getType()) || isa<ConstantData>(value)) return Solver::nothing;
     auto found = nodes.find(value);
     if (found != nodes.end()) return found->second;
+    // Without fields a pointer into an object is a pointer to it.
+    const auto *step = dyn_cast<GetElementPtrInst>(value);
+    if (step && !memory.hasFields()) return nodes[value] = node(step->getPointerOperand());
+    if (isa<FreezeInst>(value) || isa<CastInst>(value))
+        if (const Value *same = cast<Instruction>(value)->getOperand(0); mayHoldPointers(same->getType()))
+            return nodes[value] = node(same);
     NodeId id = nodes[value] = solver.newNode();
     if (const auto *constant = dyn_cast<Constant>(value))
         if (NodeId points = constantNode(constant)) solver.copy(points, id);

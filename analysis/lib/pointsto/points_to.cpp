@@ -24,6 +24,8 @@ public:
     Memory memory;
     Solver solver;
     ConstraintBuilder builder;
+    /// What accesses through a pointer's node touch, by size: asked for again and again.
+    std::map<std::pair<NodeId, uint64_t>, SparseSet> touched;
 };
 
 PointsTo::PointsTo(const Module &program, const LibraryEffects &library, const PointsToOptions &options)
@@ -39,15 +41,21 @@ const SparseSet &PointsTo::contents(Location location) const {
     return inside->solver.pointsTo(inside->solver.contentOf(location));
 }
 
-SparseSet PointsTo::touched(const Value *pointer, uint64_t size) const {
-    SparseSet touched;
-    for (Location location : of(pointer)) {
+const SparseSet &PointsTo::touched(const Value *pointer, uint64_t size) const {
+    const SparseSet &points = of(pointer);
+    if (!inside->memory.hasFields()) return points;
+    auto [at, isNew] = inside->touched.try_emplace({inside->solver.find(inside->builder.nodeOrNothing(pointer)), size});
+    if (!isNew) return at->second;
+    SparseSet &touched = at->second;
+    for (Location location : points) {
         touched.insert(location);
-        if (!inside->memory.hasFields()) continue;
         uint64_t begin = inside->memory.offsetOf(location);
-        for (const auto &[offset, there] : inside->memory.objectOf(location).fields)
-            if (!size || begin == Memory::restOffset || (offset >= begin && offset - begin < size))
-                touched.insert(there);
+        const auto &fields = inside->memory.objectOf(location).fields;
+        bool all = !size || begin == Memory::restOffset;
+        for (auto field = all ? fields.begin() : fields.lower_bound(begin); field != fields.end(); ++field) {
+            if (!all && field->first - begin >= size) break;
+            touched.insert(field->second);
+        }
     }
     return touched;
 }

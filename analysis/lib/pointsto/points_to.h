@@ -46,7 +46,7 @@ public:
     /// Return where what is stored at a location may point.
     const SparseSet &contents(Location location) const;
     /// Return the locations that an access of `size` bytes (0: any number, to both sides) through a pointer may touch.
-    SparseSet touched(const llvm::Value *pointer, uint64_t size) const;
+    const SparseSet &touched(const llvm::Value *pointer, uint64_t size) const;
     /// Return all locations of an object.
     SparseSet locationsOf(const Object &object) const;
     /// Return all locations that can be reached from some: `from`, all of their objects, and what these point to.

@@ -3,6 +3,8 @@
 // constraints that need points-to sets (loads, stores, steps, calls) see what is new and add copies.
 #include "pointsto/solver.h"
 
+#include <utility>
+
 using namespace llvm;
 
 namespace catena {
@@ -40,7 +42,8 @@ bool Solver::addEdge(NodeId from, NodeId to) {
     if (from == to || from == nothing || to == nothing) return false;
     if (!edges.insert(uint64_t{from} << 32 | to).second) return false;
     nodes[from].copies.push_back(to);
-    nodes[to].points.add(nodes[from].points, nodes[to].fresh);
+    // What it carries waits until cycles are collapsed: most new copies turn out to lie in one.
+    if (!nodes[from].points.empty()) pending.push_back({from, to});
     return true;
 }
 
@@ -50,16 +53,34 @@ void Solver::copy(NodeId from, NodeId to) { addEdge(from, to); }
 // constraints of the node find nothing new in it.
 void Solver::load(NodeId pointer, NodeId to, uint64_t size) {
     if (pointer == nothing || to == nothing) return;
-    Node &node = nodes[find(pointer)];
-    node.loads.push_back({to, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
-    node.unseen.add(node.points);
+    pointer = find(pointer);
+    if (!memory.hasFields() || size <= 8) {
+        if (nodes[pointer].loaded == nothing) {
+            NodeId hub = newNode();
+            nodes[pointer].loaded = hub;
+            nodes[pointer].unseen.add(nodes[pointer].points);
+        }
+        addEdge(nodes[pointer].loaded, to);
+        return;
+    }
+    nodes[pointer].loads.push_back({to, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
+    nodes[pointer].unseen.add(nodes[pointer].points);
 }
 
 void Solver::store(NodeId from, NodeId pointer, uint64_t size) {
     if (pointer == nothing || from == nothing) return;
-    Node &node = nodes[find(pointer)];
-    node.stores.push_back({from, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
-    node.unseen.add(node.points);
+    pointer = find(pointer);
+    if (!memory.hasFields() || size <= 8) {
+        if (nodes[pointer].stored == nothing) {
+            NodeId hub = newNode();
+            nodes[pointer].stored = hub;
+            nodes[pointer].unseen.add(nodes[pointer].points);
+        }
+        addEdge(from, nodes[pointer].stored);
+        return;
+    }
+    nodes[pointer].stores.push_back({from, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
+    nodes[pointer].unseen.add(nodes[pointer].points);
 }
 
 void Solver::step(NodeId from, NodeId to, int64_t offset, uint64_t stride) {
@@ -75,8 +96,14 @@ void Solver::step(NodeId from, NodeId to, int64_t offset, uint64_t stride) {
 
 void Solver::copyMemory(NodeId source, NodeId target, uint64_t size) {
     if (source == nothing || target == nothing) return;
+    if (!memory.hasFields()) {
+        NodeId middle = newNode();
+        load(source, middle, 0);
+        store(middle, target, 0);
+        return;
+    }
     auto number = static_cast<unsigned>(moves.size());
-    moves.push_back({source, target, size});
+    moves.push_back({source, target, size ? size : UINT64_MAX});
     for (NodeId end : {find(source), find(target)}) {
         nodes[end].moves.push_back(number);
         nodes[end].unseen.add(nodes[end].points);
@@ -107,8 +134,17 @@ void Solver::merge(NodeId into, NodeId other) {
     append(a.steps, b.steps);
     append(a.moves, b.moves);
     append(a.calls, b.calls);
+    // Two hubs of one pointer are the same.
+    auto unite = [&](NodeId kept, NodeId gone) {
+        if (kept != nothing && gone != nothing && find(kept) != find(gone)) merge(find(kept), find(gone));
+    };
+    NodeId loaded = b.loaded, stored = b.stored;
+    if (a.loaded == nothing) std::swap(a.loaded, loaded);
+    if (a.stored == nothing) std::swap(a.stored, stored);
     b = Node();
     parents[other] = into;
+    unite(nodes[into].loaded, loaded);
+    unite(nodes[find(into)].stored, stored);
 }
 
 /// Tarjan's algorithm without recursion, over copies and, if `withSteps`, steps; calls `found` with each component, targets
@@ -191,9 +227,10 @@ std::vector<NodeId> Solver::collapseCycles() {
         if (component.size() > 1) cycles.push_back(std::move(component));
     });
     for (const auto &cycle : cycles) {
-        NodeId into = cycle.back();
+        // Merging may merge hubs along, members of this cycle or others among them.
         for (NodeId member : cycle)
-            if (member != into) merge(into, member);
+            if (find(member) != find(cycle.back())) merge(find(cycle.back()), find(member));
+        NodeId into = find(cycle.back());
         // Copies within the cycle, and double ones, go.
         DenseSet<NodeId> kept;
         SmallVector<NodeId, 2> copies;
@@ -212,7 +249,13 @@ void Solver::solve() {
     for (bool changed = true; changed; ++rounds) {
         changed = false;
         if (memory.hasFields()) loosenCyclicSteps();
-        for (NodeId node : collapseCycles()) {
+        std::vector<NodeId> order = collapseCycles();
+        for (auto [source, target] : std::exchange(pending, {})) {
+            NodeId from = find(source), to = find(target);
+            if (from != to) nodes[to].points.add(nodes[from].points, nodes[to].fresh);
+        }
+        for (NodeId ordered : order) {
+            NodeId node = find(ordered);
             SparseSet news;
             std::swap(news, nodes[node].fresh);
             if (news.empty()) continue;
@@ -235,6 +278,7 @@ void Solver::solve() {
                 appeared(location);
             }
         }
+        changed = !pending.empty();
         for (NodeId node = 1; node < nodes.size() && !changed; ++node)
             changed = parents[node] == node && (!nodes[node].fresh.empty() || !nodes[node].unseen.empty());
     }
@@ -251,6 +295,10 @@ template <typename Visit> void Solver::within(Location location, uint64_t size, 
 }
 
 void Solver::seen(NodeId id, const SparseSet &points) {
+    for (Location location : points) {
+        if (nodes[id].loaded != nothing) addEdge(contentOf(location), nodes[id].loaded);
+        if (nodes[id].stored != nothing) addEdge(nodes[id].stored, contentOf(location));
+    }
     // Adding copies and nodes moves `nodes`, so constraints are read by index.
     for (size_t i = 0; i < nodes[id].loads.size(); ++i) {
         Access access = nodes[id].loads[i];
@@ -267,12 +315,13 @@ void Solver::seen(NodeId id, const SparseSet &points) {
         for (Location location : points) stepFrom(location, step);
     }
     for (size_t i = 0; i < nodes[id].moves.size(); ++i) {
-        Move move = moves[nodes[id].moves[i]];
-        bool isSource = find(move.source) == id, isTarget = find(move.target) == id;
-        const SparseSet sources = isSource && !isTarget ? points : nodes[find(move.source)].points;
-        const SparseSet targets = isTarget && !isSource ? points : nodes[find(move.target)].points;
-        for (Location source : sources)
-            for (Location target : targets) moveBetween(source, target, move.size);
+        unsigned move = nodes[id].moves[i];
+        // A cycle may have made source and target one.
+        bool isSource = find(moves[move].source) == id, isTarget = find(moves[move].target) == id;
+        for (Location location : points) {
+            if (isSource) moveFrom(move, location);
+            if (isTarget) moveTo(move, location);
+        }
     }
     for (size_t i = 0; i < nodes[id].calls.size(); ++i) {
         unsigned number = nodes[id].calls[i];
@@ -307,22 +356,36 @@ void Solver::stepFrom(Location location, const Step &step) {
         if (at == Memory::restOffset || at % stride == remainder) address(step.to, there);
 }
 
-void Solver::moveBetween(Location source, Location target, uint64_t size) {
-    ObjectId from = memory.objectIdOf(source), to = memory.objectIdOf(target);
-    addEdge(contentOf(source), contentOf(target));
-    if (!memory.hasFields()) return;
-    Flow flow{memory.offsetOf(source), to, memory.offsetOf(target), size ? size : UINT64_MAX};
-    if (!known.insert({uint64_t{source} << 32 | target, UINT64_MAX - 1 - size}).second) return;
-    flows[from].push_back(flow);
-    std::vector<Location> parts;
-    for (const auto &[at, there] : memory[from].fields) parts.push_back(there);
-    for (Location part : parts) {
-        uint64_t at = memory.offsetOf(part);
-        if (at == Memory::restOffset)
-            addEdge(contentOf(part), contentOf(memory.at(to, at)));
-        else if (at >= flow.from && at - flow.from < flow.size)
-            addEdge(contentOf(part), contentOf(memory.at(to, flow.to + (at - flow.from))));
+void Solver::moveFrom(unsigned move, Location source) {
+    ObjectId object = memory.objectIdOf(source);
+    uint64_t from = memory.offsetOf(source);
+    flows[object].push_back({move, from});
+    for (const auto &[offset, there] : memory[object].fields) moveAt(move, from, there);
+}
+
+void Solver::moveTo(unsigned move, Location target) {
+    if (!moves[move].targets.insert(target)) return;
+    std::vector<std::pair<uint64_t, NodeId>> middles(moves[move].middles.begin(), moves[move].middles.end());
+    for (auto [distance, middle] : middles)
+        addEdge(middle, contentOf(memory.at(memory.objectIdOf(target), memory.offsetOf(target) + distance)));
+}
+
+/// Copy what `location` holds, in an object that is copied from offset `from` on.
+void Solver::moveAt(unsigned move, uint64_t from, Location location) {
+    uint64_t offset = memory.offsetOf(location);
+    bool rest = offset == Memory::restOffset || from == Memory::restOffset;
+    if (!rest && (offset < from || offset - from >= moves[move].size)) return;
+    uint64_t distance = rest ? Memory::restOffset : offset - from;
+    auto [at, isNew] = moves[move].middles.try_emplace(distance, nothing);
+    if (isNew) {
+        NodeId middle = at->second = newNode();
+        SparseSet targets = moves[move].targets;
+        for (Location target : targets) {
+            uint64_t to = rest ? Memory::restOffset : memory.offsetOf(target) + distance;
+            addEdge(middle, contentOf(memory.at(memory.objectIdOf(target), to)));
+        }
     }
+    addEdge(contentOf(location), moves[move].middles[distance]);
 }
 
 void Solver::appeared(Location location) {
@@ -336,10 +399,7 @@ void Solver::appeared(Location location) {
         // Making a target's location may add to the very list.
         for (size_t i = 0; i < flows[object].size(); ++i) {
             Flow flow = flows[object][i];
-            if (rest)
-                addEdge(contentOf(location), contentOf(memory.at(flow.target, at)));
-            else if (at >= flow.from && at - flow.from < flow.size)
-                addEdge(contentOf(location), contentOf(memory.at(flow.target, flow.to + (at - flow.from))));
+            moveAt(flow.move, flow.from, location);
         }
     }
 }

@@ -5,6 +5,7 @@
 #include "pointsto/sparse_set.h"
 #include "llvm/ADT/DenseSet.h"
 #include <functional>
+#include <map>
 #include <vector>
 
 namespace catena {
@@ -44,6 +45,8 @@ public:
     /// Called for every function found to be called by a numbered call.
     std::function<void(unsigned number, const llvm::Function *callee)> onCallee;
 
+    /// Return the node that stands for all nodes found to be equal to one.
+    NodeId find(NodeId node);
     /// Solve until nothing changes.
     void solve();
 
@@ -70,26 +73,31 @@ private:
         SparseSet unseen;
         llvm::SmallVector<NodeId, 2> copies;
         std::vector<Access> loads, stores;
+        /// What all plain loads through this pointer copy from, and all plain stores copy to: so there is one copy a
+        /// location and pointer, not one a location and access.
+        NodeId loaded = nothing, stored = nothing;
         std::vector<Step> steps;
         std::vector<unsigned> moves, calls;
     };
+    /// A copy of memory. What is copied passes through a node for every offset, so that there are as many copies as
+    /// sources and targets, not as pairs of them.
     struct Move {
         NodeId source, target;
         uint64_t size;
+        std::map<uint64_t, NodeId> middles = {};
+        SparseSet targets = {};
     };
     /// A pointer that steps over an object: it gets the locations that appear in it later.
     struct Walker {
         NodeId to;
         uint64_t remainder, stride;
     };
-    /// A copy of one object's bytes into another: it takes along locations that appear in it later.
+    /// A copy of an object's bytes from an offset on: it takes along locations that appear in it later.
     struct Flow {
+        unsigned move;
         uint64_t from;
-        ObjectId target;
-        uint64_t to, size;
     };
 
-    NodeId find(NodeId node);
     bool addEdge(NodeId from, NodeId to);
     void merge(NodeId into, NodeId other);
     template <typename Found> void components(bool withSteps, Found found);
@@ -97,7 +105,9 @@ private:
     std::vector<NodeId> collapseCycles();
     void seen(NodeId node, const SparseSet &points);
     void stepFrom(Location location, const Step &step);
-    void moveBetween(Location source, Location target, uint64_t size);
+    void moveFrom(unsigned move, Location source);
+    void moveTo(unsigned move, Location target);
+    void moveAt(unsigned move, uint64_t from, Location location);
     void appeared(Location location);
     template <typename Visit> void within(Location location, uint64_t size, Visit visit);
 
@@ -111,6 +121,7 @@ private:
     llvm::DenseMap<ObjectId, std::vector<Flow>> flows;
     llvm::DenseSet<std::pair<uint64_t, uint64_t>> known;
     std::vector<Location> fresh;
+    std::vector<std::pair<NodeId, NodeId>> pending;
 };
 
 } // namespace catena

@@ -71,7 +71,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
         }
         promoteLocals(**program, {});
         clock.step("read");
-        PointsTo pointsTo(**program, options.library);
+        PointsTo pointsTo(**program, options.library, {options.fields, true});
         auto receives = packetCalls(**program, pointsTo, options.functions, PacketFunction::Receive);
         if (receives.empty()) return noReception(options.functions);
         CallGraph calls(**program, pointsTo);
