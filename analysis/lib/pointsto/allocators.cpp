@@ -1,6 +1,6 @@
-// Finds the program's own allocators (xmalloc): functions that do nothing with a new object but fill it and return it. As
-// no other pointer to it remains, every call of such a function can be taken for an allocation of its own, which is what
-// tells tables apart in programs that never call malloc directly.
+// Finds the program's own allocators (xmalloc): functions that do nothing with a new object but fill it and return it.
+// As no other pointer to it remains, every call of such a function can be taken for an allocation of its own, which is
+// what tells tables apart in programs that never call malloc directly.
 #include "pointsto/constraint_builder.h"
 
 #include "llvm/IR/IntrinsicInst.h"
@@ -25,8 +25,8 @@ bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<
             if (isKept(user, library, seen)) return true;
             continue;
         }
-        if (const auto *store = dyn_cast<StoreInst>(user); store && store->getPointerOperand() == object &&
-                                                           store->getValueOperand() != object)
+        if (const auto *store = dyn_cast<StoreInst>(user);
+            store && store->getPointerOperand() == object && store->getValueOperand() != object)
             continue;
         if (const auto *call = dyn_cast<CallBase>(user)) {
             if (isa<MemIntrinsic>(call) || isa<DbgInfoIntrinsic>(call)) continue;

@@ -147,8 +147,8 @@ void Solver::merge(NodeId into, NodeId other) {
     unite(nodes[find(into)].stored, stored);
 }
 
-/// Tarjan's algorithm without recursion, over copies and, if `withSteps`, steps; calls `found` with each component, targets
-/// before sources.
+/// Tarjan's algorithm without recursion, over copies and, if `withSteps`, steps; calls `found` with each component,
+/// targets before sources.
 template <typename Found> void Solver::components(bool withSteps, Found found) {
     auto count = static_cast<NodeId>(nodes.size());
     std::vector<uint32_t> index(count, 0), low(count, 0);
@@ -211,7 +211,8 @@ void Solver::loosenCyclicSteps() {
     for (NodeId node = 1; node < nodes.size(); ++node) {
         if (parents[node] != node) continue;
         for (Step &step : nodes[node].steps) {
-            if (step.stride || componentOf[node] == nothing || componentOf[node] != componentOf[find(step.to)]) continue;
+            if (step.stride || componentOf[node] == nothing || componentOf[node] != componentOf[find(step.to)])
+                continue;
             step.stride = static_cast<uint64_t>(std::abs(step.offset));
             nodes[node].unseen.add(nodes[node].points);
         }
