@@ -53,7 +53,7 @@ needs:
 test: needs
 	@$(call install,$(TEST_NEEDS))
 	$(CARGO) test --workspace --quiet
-	$(MAKE) --no-print-directory docs
+	$(MAKE) --no-print-directory docs test-analysis
 
 # catena-analyze, for `catena analyze`: LLVM is many minutes to build and one to install, so it comes from Debian.
 ANALYSIS := $(TARGET)/analysis
@@ -70,6 +70,8 @@ bench-statealyzr: analysis
 	bench/statealyzr/run $(ANALYSIS)/catena-analyze
 
 lint: needs
+	@$(call install,clang-format-19:clang-format-19)
+	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

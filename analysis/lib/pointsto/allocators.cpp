@@ -63,6 +63,9 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
         } else if (const auto *step = dyn_cast<GetElementPtrInst>(value)) {
             // Allocators that keep a header of their own before the object.
             work.push_back(step->getPointerOperand());
+            APInt distance(64, 0);
+            if (step->accumulateConstantOffset(memory.dataLayout(), distance) && !distance.isNegative())
+                allocator.header = std::max(allocator.header, distance.getZExtValue());
         } else if (const auto *parameter = dyn_cast<Argument>(value)) {
             allocator.returned.push_back(parameter->getArgNo());
         } else if (const auto *call = dyn_cast<CallBase>(value)) {

@@ -12,7 +12,9 @@ namespace catena {
 /// What an allocating function returns, apart from a new object.
 struct Allocator {
     /// Parameters that it may return as well (realloc).
-    std::vector<unsigned> returned;
+    std::vector<unsigned> returned = {};
+    /// Bytes of a header of its own before what it returns.
+    uint64_t header = 0;
 };
 
 /// Writes the constraints of a program; those of calls through pointers follow as the solver finds callees.

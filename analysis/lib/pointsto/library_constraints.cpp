@@ -179,7 +179,7 @@ void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee
 
 void ConstraintBuilder::bindAllocator(const CallBase &call, const Function &callee, const Allocator &allocator) {
     ObjectId object = memory.object(Object::Heap, &call, returnedObject);
-    solver.address(node(&call), memory.at(object, 0));
+    solver.address(node(&call), memory.at(object, allocator.header));
     // What the allocator stored in its object (through its own pointer to it) is in this one too.
     NodeId within = resultOf(callee);
     solver.copyMemory(within, node(&call), 0);
