@@ -16,25 +16,30 @@ bool returnsFresh(const std::vector<Effect> &effects) {
 }
 
 /// Return whether a new object, or a pointer into it, goes anywhere but to the function's end.
-bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<const Value *> &seen) {
+bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<const Value *> &seen, bool &fills) {
     if (!seen.insert(object).second) return false;
     for (const Use &use : object->uses()) {
         const User *user = use.getUser();
         if (isa<ReturnInst>(user) || isa<ICmpInst>(user) || isa<LoadInst>(user)) continue;
         if (isa<PHINode>(user) || isa<SelectInst>(user) || isa<GetElementPtrInst>(user)) {
-            if (isKept(user, library, seen)) return true;
+            if (isKept(user, library, seen, fills)) return true;
             continue;
         }
         if (const auto *store = dyn_cast<StoreInst>(user);
-            store && store->getPointerOperand() == object && store->getValueOperand() != object)
+            store && store->getPointerOperand() == object && store->getValueOperand() != object) {
+            const Value *stored = store->getValueOperand();
+            fills |= mayHoldPointers(stored->getType()) && !isa<ConstantData>(stored);
             continue;
+        }
         if (const auto *call = dyn_cast<CallBase>(user)) {
+            fills |= isa<MemTransferInst>(call);
             if (isa<MemIntrinsic>(call) || isa<DbgInfoIntrinsic>(call)) continue;
             const Function *callee = namedCallee(*call);
             const auto *effects = callee && callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
             if (effects && none_of(*effects, [](const Effect &effect) {
-                    return effect.kind == Effect::Stores || effect.kind == Effect::Calls ||
-                           effect.kind == Effect::ReturnsArgument || effect.kind == Effect::StartsThread;
+                    return effect.kind == Effect::Stores || effect.kind == Effect::Copies ||
+                           effect.kind == Effect::Calls || effect.kind == Effect::ReturnsArgument ||
+                           effect.kind == Effect::StartsThread;
                 }))
                 continue;
         }
@@ -75,6 +80,7 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
             auto known = allocators.find(callee);
             const auto *effects = callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
             if (known != allocators.end()) {
+                allocator.fills |= known->second.fills;
                 for (unsigned i : known->second.returned)
                     if (i < call->arg_size()) work.push_back(call->getArgOperand(i));
             } else if (effects && returnsFresh(*effects)) {
@@ -89,8 +95,9 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
         }
     }
     SmallPtrSet<const Value *, 16> followed;
-    return !allocations.empty() &&
-           none_of(allocations, [&](const Value *object) { return isKept(object, library, followed); });
+    return !allocations.empty() && none_of(allocations, [&](const Value *object) {
+        return isKept(object, library, followed, allocator.fills);
+    });
 }
 
 void ConstraintBuilder::findAllocators() {

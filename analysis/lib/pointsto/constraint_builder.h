@@ -15,6 +15,8 @@ struct Allocator {
     std::vector<unsigned> returned = {};
     /// Bytes of a header of its own before what it returns.
     uint64_t header = 0;
+    /// Whether it stores pointers in the object.
+    bool fills = false;
 };
 
 /// Writes the constraints of a program; those of calls through pointers follow as the solver finds callees.

@@ -181,9 +181,12 @@ void ConstraintBuilder::bindAllocator(const CallBase &call, const Function &call
     ObjectId object = memory.object(Object::Heap, &call, returnedObject);
     solver.address(node(&call), memory.at(object, allocator.header));
     // What the allocator stored in its object (through its own pointer to it) is in this one too.
-    NodeId within = resultOf(callee);
-    solver.copyMemory(within, node(&call), 0);
-    for (unsigned parameter : allocator.returned) solver.copy(argument(call, parameter), node(&call));
+    if (allocator.fills) solver.copyMemory(resultOf(callee), node(&call), 0);
+    // What is grown keeps what it holds; what others grow does not come here.
+    for (unsigned parameter : allocator.returned) {
+        solver.copy(argument(call, parameter), node(&call));
+        solver.copyMemory(argument(call, parameter), node(&call), 0);
+    }
 }
 
 } // namespace catena
