@@ -17,6 +17,9 @@ BUILD_NEEDS := build-essential:g++ libpcap-dev:/usr/include/pcap/pcap.h cmake:cm
 TEST_NEEDS := tshark:tshark iproute2:ip iputils-ping:ping curl:curl iperf3:iperf3 graphviz:dot clang:clang++ \
 	python3:/usr/lib/python3*/http/server.py
 BENCH_NEEDS := dpdk-dev:dpdk-testpmd
+# The analysis of C and C++ functions is written on LLVM 19; its tests analyse programs that use libpcap.
+ANALYSIS_NEEDS := clang-19:clang-19 llvm-19-dev:/usr/lib/llvm-19/include/llvm/IR/Module.h \
+	lld-19:ld.lld-19 libz3-dev:/usr/include/z3.h cmake:cmake libpcap-dev:/usr/include/pcap/pcap.h python3:python3
 
 # The folders of the system's programs are not in everybody's PATH.
 there = $(if $(filter /%,$(1)),$(wildcard $(1)),$(shell PATH="$$PATH:/usr/sbin:/sbin" command -v $(1)))
@@ -35,7 +38,8 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned docs native fuzz sanitize deny clean needs
+.PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
+	bench-statealyzr docs native fuzz sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -50,9 +54,25 @@ needs:
 test: needs
 	@$(call install,$(TEST_NEEDS))
 	$(CARGO) test --workspace --quiet
-	$(MAKE) --no-print-directory docs
+	$(MAKE) --no-print-directory docs test-analysis
+
+# catena-analyze, for `catena analyze`: LLVM is many minutes to build and one to install, so it comes from Debian.
+ANALYSIS := $(TARGET)/analysis
+analysis:
+	@$(call install,$(ANALYSIS_NEEDS))
+	@cmake -S analysis -B $(ANALYSIS) -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 >/dev/null
+	cmake --build $(ANALYSIS) --parallel
+
+test-analysis: analysis
+	analysis/tests/run $(ANALYSIS)/catena-analyze
+
+# StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
+bench-statealyzr: analysis
+	bench/statealyzr/run $(ANALYSIS)/catena-analyze
 
 lint: needs
+	@$(call install,clang-format-19:clang-format-19)
+	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

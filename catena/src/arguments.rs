@@ -32,9 +32,20 @@ pub enum Command {
     New(NewOptions),
     /// Measure what functions cost on this machine, for plans
     Profile(ProfileOptions),
+    /// Find the state of a network function in C or C++, from its LLVM bitcode
+    #[command(disable_help_flag = true)]
+    Analyze(AnalyzeOptions),
     /// Draw tables and plots from benchmark results
     #[command(subcommand)]
     Bench(BenchCommand),
+}
+
+/// Options of `analyze`: those of `catena-analyze`.
+#[derive(Args, Debug)]
+pub struct AnalyzeOptions {
+    /// Bitcode files and options; `catena analyze --help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
+    pub arguments: Vec<std::ffi::OsString>,
 }
 
 /// What to do with benchmark results.

@@ -1,5 +1,6 @@
 //! The `catena` command.
 
+mod analyze;
 mod arguments;
 mod bench;
 mod book;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Plan(options) => plan::plan(&options),
         Command::New(options) => new::new(&options),
         Command::Profile(options) => profile::profile(&options),
+        Command::Analyze(options) => analyze::analyze(&options),
         Command::Bench(command) => bench::bench(&command),
     };
     match done {

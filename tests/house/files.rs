@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 /// Folders that hold nothing of ours.
 const SKIPPED: [&str; 6] = ["target", "book", "corpus", "artifacts", "results", "node_modules"];
 /// Endings of files that people read.
-const READ: [&str; 16] =
-    ["rs", "c", "h", "md", "toml", "catena", "acl", "rules", "routes", "tmpl", "dot", "sh", "py", "mk", "yml", "conf"];
+const READ: [&str; 17] = [
+    "rs", "c", "cpp", "h", "md", "toml", "catena", "acl", "rules", "routes", "tmpl", "dot", "sh", "py", "mk", "yml",
+    "conf",
+];
 /// Files without an ending that people read.
 const NAMED: [&str; 3] = ["Makefile", "run", ".gitignore"];
 

@@ -23,14 +23,14 @@ fn every_file_says_what_it_is_for() {
         "rs" => file.text.starts_with("//! "),
         _ => file.text.starts_with("/*") || file.text.starts_with("//"),
     };
-    let files = with_ending(&["rs", "c", "h"]);
+    let files = with_ending(&["rs", "c", "cpp", "h"]);
     let findings: Vec<String> = files.into_iter().filter(|f| !begins(f)).map(|f| f.path).collect();
     none(&findings, "Begin the file with a comment (`//! …` in Rust) that says what it is for.");
 }
 
 #[test]
 fn files_are_short() {
-    let files = with_ending(&["rs", "c", "h"]).into_iter();
+    let files = with_ending(&["rs", "c", "cpp", "h"]).into_iter();
     let long = files.map(|f| (f.text.lines().count(), f.path)).filter(|(count, _)| *count > LONGEST);
     let findings: Vec<String> = long.map(|(count, path)| format!("{path}: {count} lines")).collect();
     none(&findings, &format!("A file has one idea and at most {LONGEST} lines: split it, its tests first."));
@@ -40,7 +40,7 @@ fn files_are_short() {
 fn names_say_what_things_are() {
     let is_empty = |name: &str| EMPTY_NAMES.contains(&&*name.to_lowercase());
     let mut findings = Vec::new();
-    for file in with_ending(&["rs", "c", "h"]) {
+    for file in with_ending(&["rs", "c", "cpp", "h"]) {
         let parts = file.path.trim_end_matches(file.ending()).trim_end_matches('.').split(['/', '_', '-', '.']);
         findings.extend(parts.filter(|p| is_empty(p)).map(|part| format!("{}: `{part}` in its path", file.path)));
         for (line, number) in bare(&file.text).lines().zip(1..) {

@@ -86,9 +86,7 @@ pub fn problem(
                 continue;
             };
             let size = size(traits, &node.args);
-            // Who comes first behind a branch finds its packets few, and pays for all behind it.
-            let divided = entry > 0.0 || flow.edges.iter().any(|e| e.1 == nodes.len() && flow.parts(e.0) > 1);
-            let batch = if divided { FULL_BATCH * of_all[id] * share } else { FULL_BATCH };
+            let batch = FULL_BATCH * of_all[id] * share;
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);

@@ -32,13 +32,6 @@ pub fn offered(graph: &PolicyGraph, by_switch: bool) -> Vec<f64> {
     relative.iter().map(|part| part / all).collect()
 }
 
-impl Flow {
-    /// In how many ways packets leave a node for others.
-    pub fn parts(&self, node: usize) -> usize {
-        self.edges.iter().filter(|(from, _, _)| *from == node).count()
-    }
-}
-
 /// What is taken for a node that no packet is expected at: it must run somewhere all the same.
 const HARDLY: f64 = 1e-6;
 

@@ -1,0 +1,53 @@
+// What functions whose code is not there do with memory.
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <vector>
+
+namespace catena {
+
+/// One thing that a library function does. Arguments count from 0.
+struct Effect {
+    enum Kind : uint8_t {
+        ReturnsFresh,    // a new object
+        ReturnsOpaque,   // a new object that only the library looks into
+        ReturnsStatic,   // the library's one static object
+        ReturnsArgument, // argument `a`
+        Reads,           // what argument `a` points to
+        ReadsDeep,       // all that can be reached from argument `a`
+        Writes,          // what argument `a` points to
+        Copies,          // from what `a` points to, to what `b` points to
+        Stores,          // the pointer `a` in what `b` points to
+        StoresNew,       // a pointer to a new object in what `a` points to
+        WritesDeep,      // all that can be reached from argument `a`
+        Calls,           // the function `a` points to, with `arguments`
+        CallsThrough,    // the function that what `a` points to points to (struct sigaction)
+        StartsThread,    // the same, in a thread of its own
+    };
+    /// In `arguments`: a new object, or nothing that points.
+    static constexpr int newObject = -1, noPointer = -2;
+
+    Kind kind;
+    unsigned a = 0, b = 0;
+    std::vector<int> arguments = {};
+};
+
+/// The effects of library functions by name.
+class LibraryEffects {
+public:
+    /// Read the list that comes with the program.
+    static LibraryEffects standard();
+    /// Add a list in the format of `lists/c-library.list`; a later line replaces what was said of a function before.
+    ///
+    /// Errors name file and line.
+    llvm::Error add(llvm::StringRef file, llvm::StringRef text);
+    /// Return the effects of a function (none for a pure one), or null if it is not in a list.
+    const std::vector<Effect> *find(llvm::StringRef name) const;
+
+private:
+    llvm::StringMap<std::vector<Effect>> effects;
+};
+
+} // namespace catena

@@ -1,0 +1,40 @@
+// The functions by which packets enter and leave a program.
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <vector>
+
+namespace catena {
+
+/// Where a packet function's packet is.
+struct PacketPlace {
+    enum Kind { Return, Argument, ThroughArgument, CallbackParameter } kind;
+    unsigned argument = 0;
+    unsigned parameter = 0;
+};
+
+/// A function that receives or sends packets or writes a log.
+struct PacketFunction {
+    enum Kind { Receive, Send, Log } kind;
+    std::vector<PacketPlace> packets;
+    /// Arguments that only name the device, socket or file.
+    std::vector<unsigned> handles;
+};
+
+/// PKT_RECV_FUNC, PKT_OUTPUT_FUNC and LOG_OUTPUT_FUNC of Khalid's dissertation, Figures 4.7 and 4.11.
+class PacketFunctions {
+public:
+    /// Read the list that comes with the program.
+    static PacketFunctions standard();
+    /// Add a list in the format of `lists/packet-functions.list`. Errors name file and line.
+    llvm::Error add(llvm::StringRef file, llvm::StringRef text);
+    const PacketFunction *find(llvm::StringRef name) const;
+    /// Return the names of all functions of a kind, sorted.
+    std::vector<llvm::StringRef> names(PacketFunction::Kind kind) const;
+
+private:
+    llvm::StringMap<PacketFunction> functions;
+};
+
+} // namespace catena

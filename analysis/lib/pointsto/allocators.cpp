@@ -1,0 +1,117 @@
+// Finds the program's own allocators (xmalloc): functions that do nothing with a new object but fill it and return it.
+// As no other pointer to it remains, every call of such a function can be taken for an allocation of its own, which is
+// what tells tables apart in programs that never call malloc directly.
+#include "pointsto/constraint_builder.h"
+
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+bool returnsFresh(const std::vector<Effect> &effects) {
+    return any_of(effects, [](const Effect &effect) { return effect.kind == Effect::ReturnsFresh; });
+}
+
+/// Return whether a new object, or a pointer into it, goes anywhere but to the function's end.
+bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<const Value *> &seen, bool &fills) {
+    if (!seen.insert(object).second) return false;
+    for (const Use &use : object->uses()) {
+        const User *user = use.getUser();
+        if (isa<ReturnInst>(user) || isa<ICmpInst>(user) || isa<LoadInst>(user)) continue;
+        if (isa<PHINode>(user) || isa<SelectInst>(user) || isa<GetElementPtrInst>(user)) {
+            if (isKept(user, library, seen, fills)) return true;
+            continue;
+        }
+        if (const auto *store = dyn_cast<StoreInst>(user);
+            store && store->getPointerOperand() == object && store->getValueOperand() != object) {
+            const Value *stored = store->getValueOperand();
+            fills |= mayHoldPointers(stored->getType()) && !isa<ConstantData>(stored);
+            continue;
+        }
+        if (const auto *call = dyn_cast<CallBase>(user)) {
+            fills |= isa<MemTransferInst>(call);
+            if (isa<MemIntrinsic>(call) || isa<DbgInfoIntrinsic>(call)) continue;
+            const Function *callee = namedCallee(*call);
+            const auto *effects = callee && callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
+            if (effects && none_of(*effects, [](const Effect &effect) {
+                    return effect.kind == Effect::Stores || effect.kind == Effect::Copies ||
+                           effect.kind == Effect::Calls || effect.kind == Effect::ReturnsArgument ||
+                           effect.kind == Effect::StartsThread;
+                }))
+                continue;
+        }
+        return true;
+    }
+    return false;
+}
+
+} // namespace
+
+bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocator) const {
+    // From what is returned back to the allocations.
+    SmallVector<const Value *, 8> work;
+    SmallPtrSet<const Value *, 16> seen;
+    SmallVector<const Value *, 4> allocations;
+    for (const BasicBlock &block : function)
+        if (const auto *end = dyn_cast<ReturnInst>(block.getTerminator())) work.push_back(end->getReturnValue());
+    while (!work.empty()) {
+        const Value *value = work.pop_back_val();
+        if (isa<ConstantPointerNull>(value) || !seen.insert(value).second) continue;
+        if (isa<PHINode>(value)) {
+            append_range(work, cast<PHINode>(value)->incoming_values());
+        } else if (const auto *select = dyn_cast<SelectInst>(value)) {
+            work.push_back(select->getTrueValue());
+            work.push_back(select->getFalseValue());
+        } else if (const auto *step = dyn_cast<GetElementPtrInst>(value)) {
+            // Allocators that keep a header of their own before the object.
+            work.push_back(step->getPointerOperand());
+            APInt distance(64, 0);
+            if (step->accumulateConstantOffset(memory.dataLayout(), distance) && !distance.isNegative())
+                allocator.header = std::max(allocator.header, distance.getZExtValue());
+        } else if (const auto *parameter = dyn_cast<Argument>(value)) {
+            allocator.returned.push_back(parameter->getArgNo());
+        } else if (const auto *call = dyn_cast<CallBase>(value)) {
+            const Function *callee = namedCallee(*call);
+            if (!callee) return false;
+            allocations.push_back(call);
+            auto known = allocators.find(callee);
+            const auto *effects = callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
+            if (known != allocators.end()) {
+                allocator.fills |= known->second.fills;
+                for (unsigned i : known->second.returned)
+                    if (i < call->arg_size()) work.push_back(call->getArgOperand(i));
+            } else if (effects && returnsFresh(*effects)) {
+                for (const Effect &effect : *effects)
+                    if (effect.kind == Effect::ReturnsArgument && effect.a < call->arg_size())
+                        work.push_back(call->getArgOperand(effect.a));
+            } else {
+                return false;
+            }
+        } else {
+            return false;
+        }
+    }
+    SmallPtrSet<const Value *, 16> followed;
+    return !allocations.empty() && none_of(allocations, [&](const Value *object) {
+        return isKept(object, library, followed, allocator.fills);
+    });
+}
+
+void ConstraintBuilder::findAllocators() {
+    for (bool found = true; found;) {
+        found = false;
+        for (const Function &function : program) {
+            if (function.isDeclaration() || !function.getReturnType()->isPointerTy() || allocators.contains(&function))
+                continue;
+            Allocator allocator;
+            if (!isAllocator(function, allocator)) continue;
+            allocators[&function] = allocator;
+            found = true;
+        }
+    }
+}
+
+} // namespace catena

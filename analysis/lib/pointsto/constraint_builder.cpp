@@ -1,0 +1,268 @@
+// The constraints of the program's own code: one rule for every kind of instruction.
+#include "pointsto/constraint_builder.h"
+
+#include "llvm/IR/IntrinsicInst.h"
+#include <numeric>
+
+using namespace llvm;
+
+namespace catena {
+
+bool mayHoldPointers(const Type *type) {
+    if (type->isPointerTy()) return true;
+    if (type->isIntegerTy()) return type->getIntegerBitWidth() >= 64;
+    if (const auto *vector = dyn_cast<VectorType>(type)) return mayHoldPointers(vector->getElementType());
+    if (const auto *array = dyn_cast<ArrayType>(type)) return mayHoldPointers(array->getElementType());
+    if (const auto *structure = dyn_cast<StructType>(type))
+        return any_of(structure->elements(), [](const Type *element) { return mayHoldPointers(element); });
+    return false;
+}
+
+const Function *namedCallee(const CallBase &call) {
+    return dyn_cast<Function>(call.getCalledOperand()->stripPointerCastsAndAliases());
+}
+
+ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects &library, Memory &memory,
+                                     Solver &solver, const PointsToOptions &options)
+    : program(program), library(library), memory(memory), solver(solver), options(options), thrown(solver.newNode()) {
+    solver.onCallee = [this](unsigned number, const Function *callee) {
+        Site site = sites[number];
+        if (site.effect)
+            bindCallback(*site.call, *site.effect, *callee);
+        else
+            bind(*site.call, *callee);
+    };
+}
+
+void ConstraintBuilder::build() {
+    if (options.cloneAllocators) findAllocators();
+    for (const GlobalVariable &global : program.globals()) {
+        ObjectId object = memory.object(Object::Global, &global, 0, global.getValueType());
+        (void)node(&global);
+        if (global.hasInitializer()) {
+            initialize(global.getInitializer(), object, 0);
+        } else {
+            // A variable of a library (stderr, environ) points to what belongs to the library.
+            Location own = memory.at(memory.object(Object::Library, &global, 1), 0);
+            solver.address(solver.contentOf(memory.at(object, 0)), own);
+            solver.address(solver.contentOf(own), own);
+        }
+    }
+    for (const Function &function : program) (void)node(&function);
+    for (const Function &function : program) {
+        if (function.isDeclaration()) continue;
+        for (const Argument &parameter : function.args())
+            if (parameter.hasByValAttr()) {
+                ObjectId copy = memory.object(Object::Stack, &parameter, 0, parameter.getParamByValType());
+                solver.address(node(&parameter), memory.at(copy, 0));
+            }
+        // The visitor reads only; it has no face for constant instructions.
+        visit(const_cast<Function &>(function));
+    }
+    // The program's arguments: strings that nothing else points to.
+    const Function *start = program.getFunction("main");
+    if (start && !start->isDeclaration())
+        for (const Argument &parameter : start->args())
+            if (parameter.getType()->isPointerTy()) {
+                Location given = memory.at(memory.object(Object::Library, &parameter), 0);
+                solver.address(node(&parameter), given);
+                solver.address(solver.contentOf(given), given);
+            }
+}
+
+void ConstraintBuilder::initialize(const Constant *value, ObjectId object, uint64_t offset) {
+    if (isa<ConstantData>(value)) return;
+    const DataLayout &layout = memory.dataLayout();
+    if (const auto *aggregate = dyn_cast<ConstantAggregate>(value)) {
+        Type *type = value->getType();
+        for (unsigned i = 0; i < aggregate->getNumOperands(); ++i) {
+            uint64_t at = 0;
+            if (auto *structure = dyn_cast<StructType>(type))
+                at = layout.getStructLayout(structure)->getElementOffset(i).getKnownMinValue();
+            else
+                at = i * layout.getTypeAllocSize(aggregate->getOperand(i)->getType()).getKnownMinValue();
+            initialize(aggregate->getOperand(i), object, offset + at);
+        }
+        return;
+    }
+    if (!mayHoldPointers(value->getType())) return;
+    solver.copy(node(value), solver.contentOf(memory.at(object, offset)));
+}
+
+NodeId ConstraintBuilder::nodeOrNothing(const Value *value) const {
+    auto found = nodes.find(value);
+    return found == nodes.end() ? Solver::nothing : found->second;
+}
+
+NodeId ConstraintBuilder::node(const Value *value) {
+    if (!mayHoldPointers(value->getType()) || isa<ConstantData>(value)) return Solver::nothing;
+    auto found = nodes.find(value);
+    if (found != nodes.end()) return found->second;
+    // Without fields a pointer into an object is a pointer to it.
+    const auto *step = dyn_cast<GetElementPtrInst>(value);
+    if (step && !memory.hasFields()) return nodes[value] = node(step->getPointerOperand());
+    if (isa<FreezeInst>(value) || isa<CastInst>(value))
+        if (const Value *same = cast<Instruction>(value)->getOperand(0); mayHoldPointers(same->getType()))
+            return nodes[value] = node(same);
+    NodeId id = nodes[value] = solver.newNode();
+    if (const auto *constant = dyn_cast<Constant>(value))
+        if (NodeId points = constantNode(constant)) solver.copy(points, id);
+    return id;
+}
+
+/// Return a node for where a constant points.
+NodeId ConstraintBuilder::constantNode(const Constant *constant) {
+    NodeId id = solver.newNode();
+    if (const auto *global = dyn_cast<GlobalVariable>(constant)) {
+        solver.address(id, memory.at(memory.object(Object::Global, global, 0, global->getValueType()), 0));
+    } else if (const auto *function = dyn_cast<Function>(constant)) {
+        solver.address(id, memory.at(memory.object(Object::Function, function), 0));
+    } else if (const auto *alias = dyn_cast<GlobalAlias>(constant)) {
+        solver.copy(node(alias->getAliasee()), id);
+    } else if (const auto *step = dyn_cast<GEPOperator>(constant)) {
+        stepThrough(*step, id);
+    } else if (!isa<BlockAddress>(constant)) {
+        for (const Use &operand : constant->operands()) solver.copy(node(operand.get()), id);
+    }
+    return id;
+}
+
+void ConstraintBuilder::visitAllocaInst(AllocaInst &cell) {
+    Type *type = cell.isArrayAllocation() ? nullptr : cell.getAllocatedType();
+    solver.address(node(&cell), memory.at(memory.object(Object::Stack, &cell, 0, type), 0));
+}
+
+void ConstraintBuilder::visitLoadInst(LoadInst &load) {
+    solver.load(node(load.getPointerOperand()), node(&load), sizeOf(load.getType()));
+}
+
+void ConstraintBuilder::visitStoreInst(StoreInst &store) {
+    const Value *value = store.getValueOperand();
+    solver.store(node(value), node(store.getPointerOperand()), sizeOf(value->getType()));
+}
+
+void ConstraintBuilder::visitAtomicRMWInst(AtomicRMWInst &change) {
+    NodeId pointer = node(change.getPointerOperand());
+    solver.load(pointer, node(&change), 8);
+    solver.store(node(change.getValOperand()), pointer, 8);
+}
+
+void ConstraintBuilder::visitAtomicCmpXchgInst(AtomicCmpXchgInst &change) {
+    NodeId pointer = node(change.getPointerOperand());
+    solver.load(pointer, node(&change), 8);
+    solver.store(node(change.getNewValOperand()), pointer, 8);
+}
+
+void ConstraintBuilder::visitGetElementPtrInst(GetElementPtrInst &step) {
+    stepThrough(cast<GEPOperator>(step), node(&step));
+}
+
+void ConstraintBuilder::stepThrough(const GEPOperator &step, NodeId to) {
+    const DataLayout &layout = memory.dataLayout();
+    MapVector<Value *, APInt> variable;
+    APInt constant(layout.getIndexTypeSizeInBits(step.getType()), 0);
+    int64_t offset = 0;
+    uint64_t stride = 0;
+    if (step.collectOffset(layout, constant.getBitWidth(), variable, constant)) {
+        offset = constant.getSExtValue();
+        // Several variable indices: any multiple of their greatest common divisor.
+        for (const auto &[index, scale] : variable) stride = std::gcd(stride, scale.abs().getZExtValue());
+    } else {
+        stride = 1;
+    }
+    solver.step(node(step.getPointerOperand()), to, offset, stride);
+}
+
+void ConstraintBuilder::visitInstruction(Instruction &instruction) {
+    if (!mayHoldPointers(instruction.getType())) return;
+    // Products, quotients and remainders of an address are not addresses any more.
+    switch (instruction.getOpcode()) {
+    case Instruction::Mul:
+    case Instruction::UDiv:
+    case Instruction::SDiv:
+    case Instruction::URem:
+    case Instruction::SRem:
+        return;
+    default:
+        break;
+    }
+    for (const Use &operand : instruction.operands()) solver.copy(node(operand.get()), node(&instruction));
+}
+
+NodeId ConstraintBuilder::resultOf(const Function &function) {
+    if (!mayHoldPointers(function.getReturnType())) return Solver::nothing;
+    auto [at, isNew] = results.try_emplace(&function, Solver::nothing);
+    if (isNew) at->second = solver.newNode();
+    return at->second;
+}
+
+void ConstraintBuilder::visitReturnInst(ReturnInst &end) {
+    if (const Value *value = end.getReturnValue()) solver.copy(node(value), resultOf(*end.getFunction()));
+}
+
+void ConstraintBuilder::visitVAArgInst(VAArgInst &argument) {
+    // The list points to the variable arguments.
+    NodeId list = solver.newNode();
+    solver.load(node(argument.getPointerOperand()), list, 24);
+    solver.load(list, node(&argument), 8);
+}
+
+void ConstraintBuilder::visitLandingPadInst(LandingPadInst &pad) { solver.copy(thrown, node(&pad)); }
+
+void ConstraintBuilder::callThrough(NodeId pointer, const CallBase &call, const Effect *effect) {
+    sites.push_back({&call, effect});
+    solver.call(pointer, static_cast<unsigned>(sites.size() - 1));
+}
+
+NodeId ConstraintBuilder::argument(const CallBase &call, unsigned number) {
+    return number < call.arg_size() ? node(call.getArgOperand(number)) : Solver::nothing;
+}
+
+void ConstraintBuilder::visitCallBase(CallBase &call) {
+    for (const Use &operand : call.args()) (void)node(operand.get());
+    if (call.isInlineAsm()) {
+        for (const Use &operand : call.args()) solver.copy(node(operand.get()), node(&call));
+        return;
+    }
+    if (const Function *callee = namedCallee(call)) {
+        if (callee->getName() == "__cxa_throw") solver.copy(argument(call, 0), thrown);
+        bind(call, *callee);
+        return;
+    }
+    callThrough(node(call.getCalledOperand()), call, nullptr);
+}
+
+void ConstraintBuilder::bind(const CallBase &call, const Function &callee) {
+    auto &there = callees[&call];
+    if (is_contained(there, &callee)) return;
+    if (callee.isIntrinsic()) {
+        bindIntrinsic(call, callee);
+        return;
+    }
+    there.push_back(&callee);
+    if (callee.isDeclaration()) {
+        bindLibrary(call, callee);
+        return;
+    }
+    for (unsigned i = 0; i < call.arg_size(); ++i) {
+        NodeId given = argument(call, i);
+        if (i >= callee.arg_size()) {
+            if (!callee.isVarArg() || !given) continue;
+            Location rest = memory.at(memory.object(Object::Variadic, &callee, 1), 0);
+            solver.copy(given, solver.contentOf(rest));
+            continue;
+        }
+        const Argument *parameter = callee.getArg(i);
+        if (parameter->hasByValAttr())
+            solver.copyMemory(given, node(parameter), sizeOf(parameter->getParamByValType()));
+        else
+            solver.copy(given, node(parameter));
+    }
+    auto allocator = allocators.find(&callee);
+    if (allocator != allocators.end())
+        bindAllocator(call, callee, allocator->second);
+    else
+        solver.copy(resultOf(callee), node(&call));
+}
+
+} // namespace catena

@@ -1,0 +1,89 @@
+// Turns a program into inclusion constraints.
+#pragma once
+
+#include "pointsto/points_to.h"
+#include "pointsto/solver.h"
+#include "llvm/IR/InstVisitor.h"
+#include "llvm/IR/Operator.h"
+#include <map>
+
+namespace catena {
+
+/// What an allocating function returns, apart from a new object.
+struct Allocator {
+    /// Parameters that it may return as well (realloc).
+    std::vector<unsigned> returned = {};
+    /// Bytes of a header of its own before what it returns.
+    uint64_t header = 0;
+    /// Whether it stores pointers in the object.
+    bool fills = false;
+};
+
+/// Writes the constraints of a program; those of calls through pointers follow as the solver finds callees.
+class ConstraintBuilder : public llvm::InstVisitor<ConstraintBuilder> {
+public:
+    ConstraintBuilder(const llvm::Module &program, const LibraryEffects &library, Memory &memory, Solver &solver,
+                      const PointsToOptions &options);
+    /// Write the constraints of all functions and initial values.
+    void build();
+    /// Return a value's node.
+    NodeId node(const llvm::Value *value);
+    NodeId nodeOrNothing(const llvm::Value *value) const;
+
+    std::map<const llvm::CallBase *, std::vector<const llvm::Function *>> callees;
+    std::map<const llvm::CallBase *, std::vector<Callback>> callbacks;
+    std::set<std::string> unmodelled;
+
+    // One for every kind of instruction that moves pointers.
+    void visitAllocaInst(llvm::AllocaInst &cell);
+    void visitLoadInst(llvm::LoadInst &load);
+    void visitStoreInst(llvm::StoreInst &store);
+    void visitAtomicRMWInst(llvm::AtomicRMWInst &change);
+    void visitAtomicCmpXchgInst(llvm::AtomicCmpXchgInst &change);
+    void visitGetElementPtrInst(llvm::GetElementPtrInst &step);
+    void visitCallBase(llvm::CallBase &call);
+    void visitReturnInst(llvm::ReturnInst &end);
+    void visitVAArgInst(llvm::VAArgInst &argument);
+    void visitLandingPadInst(llvm::LandingPadInst &pad);
+    void visitICmpInst(llvm::ICmpInst &) {}
+    void visitFCmpInst(llvm::FCmpInst &) {}
+    /// All others pass on what their operands point to.
+    void visitInstruction(llvm::Instruction &instruction);
+
+private:
+    struct Site {
+        const llvm::CallBase *call;
+        /// For a callback, what its parameters are; null for the call itself.
+        const Effect *effect;
+    };
+
+    NodeId constantNode(const llvm::Constant *constant);
+    void stepThrough(const llvm::GEPOperator &step, NodeId to);
+    void initialize(const llvm::Constant *value, ObjectId object, uint64_t offset);
+    void bind(const llvm::CallBase &call, const llvm::Function &callee);
+    void bindCallback(const llvm::CallBase &call, const Effect &effect, const llvm::Function &callee);
+    void bindLibrary(const llvm::CallBase &call, const llvm::Function &callee);
+    void bindUnknown(const llvm::CallBase &call, const llvm::Function &callee);
+    bool bindIntrinsic(const llvm::CallBase &call, const llvm::Function &callee);
+    void bindAllocator(const llvm::CallBase &call, const llvm::Function &callee, const Allocator &allocator);
+    void applyEffect(const llvm::CallBase &call, const llvm::Function &callee, const Effect &effect, int number);
+    void callThrough(NodeId pointer, const llvm::CallBase &call, const Effect *effect);
+    void findAllocators();
+    bool isAllocator(const llvm::Function &function, Allocator &allocator) const;
+    NodeId argument(const llvm::CallBase &call, unsigned number);
+    NodeId resultOf(const llvm::Function &function);
+    uint64_t sizeOf(llvm::Type *type) const { return memory.dataLayout().getTypeStoreSize(type).getKnownMinValue(); }
+
+    const llvm::Module &program;
+    const LibraryEffects &library;
+    Memory &memory;
+    Solver &solver;
+    PointsToOptions options;
+    llvm::DenseMap<const llvm::Value *, NodeId> nodes;
+    llvm::DenseMap<const llvm::Function *, NodeId> results;
+    llvm::DenseMap<const llvm::Function *, Allocator> allocators;
+    std::vector<Site> sites;
+    NodeId thrown;
+};
+
+} // namespace catena

@@ -1,0 +1,192 @@
+// The constraints of calls whose code is not there, by the library list; and of functions that only allocate.
+#include "pointsto/constraint_builder.h"
+
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+/// Numbers that tell the objects of one call apart.
+enum ObjectNumber { returnedObject = 0, unknownObject = 1, firstStored = 16, firstGiven = 128 };
+
+/// The object of an allocation; its size is known where the argument is constant.
+uint64_t allocatedBytes(const CallBase &call, const Function &callee) {
+    StringRef name = callee.getName();
+    auto constant = [&](unsigned i) -> uint64_t {
+        const auto *value = i < call.arg_size() ? dyn_cast<ConstantInt>(call.getArgOperand(i)) : nullptr;
+        return value ? value->getLimitedValue() : 0;
+    };
+    if (name == "malloc" || name == "_Znwm") return constant(0);
+    if (name == "calloc") return constant(0) * constant(1);
+    return 0;
+}
+
+} // namespace
+
+bool ConstraintBuilder::bindIntrinsic(const CallBase &call, const Function &callee) {
+    switch (callee.getIntrinsicID()) {
+    case Intrinsic::memcpy:
+    case Intrinsic::memcpy_inline:
+    case Intrinsic::memmove: {
+        const auto *size = dyn_cast<ConstantInt>(call.getArgOperand(2));
+        solver.copyMemory(argument(call, 1), argument(call, 0), size ? size->getLimitedValue() : 0);
+        return true;
+    }
+    case Intrinsic::vastart: {
+        // A list of variable arguments points to them at two offsets (System V ABI for x86-64, §3.5.7).
+        const Function *function = call.getFunction();
+        NodeId given = solver.newNode();
+        solver.address(given, memory.at(memory.object(Object::Variadic, function, 1), 0));
+        NodeId part = solver.newNode();
+        for (int64_t offset : {0, 8, 16}) solver.step(argument(call, 0), part, offset, 0);
+        solver.store(given, part, 8);
+        return true;
+    }
+    case Intrinsic::vacopy:
+        solver.copyMemory(argument(call, 1), argument(call, 0), 24);
+        return true;
+    default:
+        // Those that return a pointer (launder, ptrmask, expect) return an argument.
+        for (unsigned i = 0; i < call.arg_size(); ++i) solver.copy(argument(call, i), node(&call));
+        return true;
+    }
+}
+
+void ConstraintBuilder::bindLibrary(const CallBase &call, const Function &callee) {
+    const std::vector<Effect> *effects = library.find(callee.getName());
+    if (!effects) {
+        bindUnknown(call, callee);
+        return;
+    }
+    int number = 0;
+    for (const Effect &effect : *effects) applyEffect(call, callee, effect, number++);
+}
+
+void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee, const Effect &effect, int number) {
+    auto returns = [&](Object::Kind kind, const Value *site, uint64_t size) {
+        solver.address(node(&call), memory.at(memory.object(kind, site, returnedObject, nullptr, size), 0));
+    };
+    switch (effect.kind) {
+    case Effect::ReturnsFresh:
+        returns(Object::Heap, &call, allocatedBytes(call, callee));
+        break;
+    case Effect::ReturnsOpaque:
+        returns(Object::Library, &call, 0);
+        break;
+    case Effect::ReturnsStatic: {
+        Location own = memory.at(memory.object(Object::Library, &callee, unknownObject), 0);
+        solver.address(node(&call), own);
+        // What a library hands out is full of pointers into itself (struct hostent).
+        solver.address(solver.contentOf(own), own);
+        break;
+    }
+    case Effect::ReturnsArgument: {
+        // It may point anywhere into the object (strchr), but functions that write return where they began.
+        NodeId given = argument(call, effect.a);
+        const auto *all = library.find(callee.getName());
+        bool writes = any_of(*all, [&](const Effect &other) {
+            return (other.kind == Effect::Writes || other.kind == Effect::ReturnsFresh) && other.a == effect.a;
+        });
+        bool copies = any_of(*all, [](const Effect &other) { return other.kind == Effect::Copies; });
+        solver.step(given, node(&call), 0, writes || copies ? 0 : 1);
+        solver.copy(given, node(&call));
+        if (any_of(*all, [](const Effect &other) { return other.kind == Effect::ReturnsFresh; }))
+            solver.copyMemory(given, node(&call), 0);
+        break;
+    }
+    case Effect::Copies: {
+        const auto *size = call.arg_size() == 3 ? dyn_cast<ConstantInt>(call.getArgOperand(2)) : nullptr;
+        solver.copyMemory(argument(call, effect.a), argument(call, effect.b), size ? size->getLimitedValue() : 0);
+        break;
+    }
+    case Effect::Stores: {
+        NodeId inside = solver.newNode();
+        solver.step(argument(call, effect.a), inside, 0, 1);
+        solver.copy(argument(call, effect.a), inside);
+        solver.store(inside, argument(call, effect.b), 8);
+        break;
+    }
+    case Effect::StoresNew: {
+        Location stored = memory.at(memory.object(Object::Library, &call, firstStored + number), 0);
+        NodeId pointer = solver.newNode();
+        solver.address(pointer, stored);
+        // Lists of the library (getifaddrs) point on to more of their own.
+        solver.address(solver.contentOf(stored), stored);
+        solver.store(pointer, argument(call, effect.a), 8);
+        break;
+    }
+    case Effect::Calls:
+    case Effect::StartsThread:
+        callThrough(argument(call, effect.a), call, &effect);
+        break;
+    case Effect::CallsThrough: {
+        NodeId pointer = solver.newNode();
+        solver.load(argument(call, effect.a), pointer, 8);
+        callThrough(pointer, call, &effect);
+        break;
+    }
+    case Effect::Reads:
+    case Effect::ReadsDeep:
+    case Effect::Writes:
+    case Effect::WritesDeep:
+        break;
+    }
+}
+
+void ConstraintBuilder::bindCallback(const CallBase &call, const Effect &effect, const Function &callee) {
+    if (callee.isDeclaration()) return;
+    Callback callback{&callee, effect.arguments, effect.kind == Effect::StartsThread};
+    auto &there = callbacks[&call];
+    if (is_contained(there, callback)) return;
+    there.push_back(callback);
+    for (unsigned i = 0; i < effect.arguments.size() && i < callee.arg_size(); ++i) {
+        NodeId parameter = node(callee.getArg(i));
+        int given = effect.arguments[i];
+        if (given == Effect::newObject)
+            solver.address(parameter, memory.at(memory.object(Object::Library, &call, firstGiven + int(i)), 0));
+        else if (given >= 0)
+            solver.copy(argument(call, static_cast<unsigned>(given)), parameter);
+    }
+    // tsearch and bsearch compare elements: any pointer into the array is given.
+    if (effect.arguments.size() == 2 && effect.arguments[1] >= 0)
+        for (unsigned i = 0; i < 2 && i < callee.arg_size(); ++i)
+            solver.step(argument(call, static_cast<unsigned>(effect.arguments[i])), node(callee.getArg(i)), 0, 1);
+}
+
+void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee) {
+    unmodelled.insert(callee.getName().str());
+    // Everything that the function can get at: what its arguments point to, on and on.
+    NodeId reach = solver.newNode(), inside = solver.newNode();
+    solver.step(reach, inside, 0, 1);
+    solver.copy(reach, inside);
+    solver.load(inside, reach, 8);
+    Location own = memory.at(memory.object(Object::Library, &call, unknownObject), 0);
+    solver.address(reach, own);
+    solver.address(solver.contentOf(own), own);
+    static const Effect callsBack{Effect::Calls, 0, 0, {0, 1, 2, 3, 4, 5, 6, 7}};
+    for (unsigned i = 0; i < call.arg_size(); ++i) {
+        NodeId given = argument(call, i);
+        solver.copy(given, reach);
+        solver.store(reach, given, 8);
+        callThrough(given, call, &callsBack);
+    }
+    solver.copy(reach, node(&call));
+}
+
+void ConstraintBuilder::bindAllocator(const CallBase &call, const Function &callee, const Allocator &allocator) {
+    ObjectId object = memory.object(Object::Heap, &call, returnedObject);
+    solver.address(node(&call), memory.at(object, allocator.header));
+    // What the allocator stored in its object (through its own pointer to it) is in this one too.
+    if (allocator.fills) solver.copyMemory(resultOf(callee), node(&call), 0);
+    // What is grown keeps what it holds; what others grow does not come here.
+    for (unsigned parameter : allocator.returned) {
+        solver.copy(argument(call, parameter), node(&call));
+        solver.copyMemory(argument(call, parameter), node(&call), 0);
+    }
+}
+
+} // namespace catena

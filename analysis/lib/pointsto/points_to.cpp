@@ -1,0 +1,107 @@
+// The public face of the points-to analysis.
+#include "pointsto/points_to.h"
+
+#include "pointsto/constraint_builder.h"
+#include "pointsto/solver.h"
+
+using namespace llvm;
+
+namespace catena {
+
+class PointsTo::Inside {
+public:
+    Inside(const Module &program, const LibraryEffects &library, const PointsToOptions &options)
+        : library(library), memory(program.getDataLayout(), options.fields), solver(memory),
+          builder(program, library, memory, solver, options) {
+        builder.build();
+        solver.solve();
+        // The locations are complete now; asking makes no more.
+        memory.onLocation = nullptr;
+        solver.onCallee = nullptr;
+    }
+
+    const LibraryEffects &library;
+    Memory memory;
+    Solver solver;
+    ConstraintBuilder builder;
+    /// What accesses through a pointer's node touch, by size: asked for again and again.
+    std::map<std::pair<NodeId, uint64_t>, SparseSet> touched;
+};
+
+PointsTo::PointsTo(const Module &program, const LibraryEffects &library, const PointsToOptions &options)
+    : inside(std::make_unique<Inside>(program, library, options)) {}
+
+PointsTo::~PointsTo() = default;
+
+const SparseSet &PointsTo::of(const Value *value) const {
+    return inside->solver.pointsTo(inside->builder.nodeOrNothing(value));
+}
+
+const SparseSet &PointsTo::contents(Location location) const {
+    return inside->solver.pointsTo(inside->solver.contentOf(location));
+}
+
+const SparseSet &PointsTo::touched(const Value *pointer, uint64_t size) const {
+    const SparseSet &points = of(pointer);
+    if (!inside->memory.hasFields()) return points;
+    auto [at, isNew] = inside->touched.try_emplace({inside->solver.find(inside->builder.nodeOrNothing(pointer)), size});
+    if (!isNew) return at->second;
+    SparseSet &touched = at->second;
+    for (Location location : points) {
+        touched.insert(location);
+        uint64_t begin = inside->memory.offsetOf(location);
+        const auto &fields = inside->memory.objectOf(location).fields;
+        bool all = !size || begin == Memory::restOffset;
+        for (auto field = all ? fields.begin() : fields.lower_bound(begin); field != fields.end(); ++field) {
+            if (!all && field->first - begin >= size) break;
+            touched.insert(field->second);
+        }
+    }
+    return touched;
+}
+
+SparseSet PointsTo::locationsOf(const Object &object) const {
+    SparseSet all;
+    for (const auto &[offset, location] : object.fields) all.insert(location);
+    return all;
+}
+
+SparseSet PointsTo::reachable(const SparseSet &from) const {
+    SparseSet reached;
+    std::vector<Location> work(from.begin(), from.end());
+    std::vector<bool> objects(inside->memory.objectCount(), false);
+    while (!work.empty()) {
+        ObjectId object = inside->memory.objectIdOf(work.back());
+        work.pop_back();
+        if (objects[object]) continue;
+        objects[object] = true;
+        for (const auto &[offset, location] : inside->memory[object].fields) {
+            reached.insert(location);
+            for (Location next : contents(location)) work.push_back(next);
+        }
+    }
+    return reached;
+}
+
+const std::vector<const Function *> &PointsTo::callees(const CallBase &call) const {
+    static const std::vector<const Function *> none;
+    auto found = inside->builder.callees.find(&call);
+    return found == inside->builder.callees.end() ? none : found->second;
+}
+
+const std::vector<Callback> &PointsTo::callbacks(const CallBase &call) const {
+    static const std::vector<Callback> none;
+    auto found = inside->builder.callbacks.find(&call);
+    return found == inside->builder.callbacks.end() ? none : found->second;
+}
+
+const Memory &PointsTo::memory() const { return inside->memory; }
+const LibraryEffects &PointsTo::library() const { return inside->library; }
+const std::set<std::string> &PointsTo::unmodelled() const { return inside->builder.unmodelled; }
+
+PointsTo::Figures PointsTo::figures() const {
+    return {inside->solver.nodeCount(), inside->memory.locationCount(), inside->memory.objectCount(),
+            inside->solver.rounds};
+}
+
+} // namespace catena

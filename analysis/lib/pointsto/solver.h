@@ -1,0 +1,127 @@
+// Solves inclusion constraints between points-to sets (Andersen's analysis).
+#pragma once
+
+#include "pointsto/memory.h"
+#include "pointsto/sparse_set.h"
+#include "llvm/ADT/DenseSet.h"
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace catena {
+
+using NodeId = uint32_t;
+
+/// A set of inclusion constraints over nodes; a node is a pointer, and holds the locations it may point to.
+///
+/// Constraints may be added while it solves: when a call through a pointer finds a new callee, `onCallee` adds those of
+/// the call.
+class Solver {
+public:
+    explicit Solver(Memory &memory);
+
+    /// The node of what never points anywhere.
+    static constexpr NodeId nothing = 0;
+
+    NodeId newNode();
+    /// Return the node of what a location holds.
+    NodeId contentOf(Location location);
+
+    /// `node` may point to `location`.
+    void address(NodeId node, Location location);
+    /// `to` may point wherever `from` does.
+    void copy(NodeId from, NodeId to);
+    /// `to` may point wherever the `size` bytes that `pointer` points to do.
+    void load(NodeId pointer, NodeId to, uint64_t size);
+    /// The `size` bytes that `pointer` points to may point wherever `from` does.
+    void store(NodeId from, NodeId pointer, uint64_t size);
+    /// `to` is `from` plus `offset` bytes, and any multiple of `stride` bytes if it is not 0.
+    void step(NodeId from, NodeId to, int64_t offset, uint64_t stride);
+    /// `size` bytes are copied from where `source` points to where `target` does; 0 is all.
+    void copyMemory(NodeId source, NodeId target, uint64_t size);
+    /// The functions that `pointer` points to are callees of call `number`.
+    void call(NodeId pointer, unsigned number);
+
+    /// Called for every function found to be called by a numbered call.
+    std::function<void(unsigned number, const llvm::Function *callee)> onCallee;
+
+    /// Return the node that stands for all nodes found to be equal to one.
+    NodeId find(NodeId node);
+    /// Solve until nothing changes.
+    void solve();
+
+    const SparseSet &pointsTo(NodeId node) { return nodes[find(node)].points; }
+    uint32_t nodeCount() const { return static_cast<uint32_t>(nodes.size()); }
+    /// Rounds that solving took.
+    unsigned rounds = 0;
+
+private:
+    struct Access {
+        NodeId other;
+        uint32_t size;
+    };
+    struct Step {
+        NodeId to;
+        int64_t offset;
+        uint64_t stride;
+    };
+    struct Node {
+        SparseSet points;
+        /// What came since it was last passed on.
+        SparseSet fresh;
+        /// What came since the constraints below last saw it.
+        SparseSet unseen;
+        llvm::SmallVector<NodeId, 2> copies;
+        std::vector<Access> loads, stores;
+        /// What all plain loads through this pointer copy from, and all plain stores copy to: so there is one copy a
+        /// location and pointer, not one a location and access.
+        NodeId loaded = nothing, stored = nothing;
+        std::vector<Step> steps;
+        std::vector<unsigned> moves, calls;
+    };
+    /// A copy of memory. What is copied passes through a node for every offset, so that there are as many copies as
+    /// sources and targets, not as pairs of them.
+    struct Move {
+        NodeId source, target;
+        uint64_t size;
+        std::map<uint64_t, NodeId> middles = {};
+        SparseSet targets = {};
+    };
+    /// A pointer that steps over an object: it gets the locations that appear in it later.
+    struct Walker {
+        NodeId to;
+        uint64_t remainder, stride;
+    };
+    /// A copy of an object's bytes from an offset on: it takes along locations that appear in it later.
+    struct Flow {
+        unsigned move;
+        uint64_t from;
+    };
+
+    bool addEdge(NodeId from, NodeId to);
+    void merge(NodeId into, NodeId other);
+    template <typename Found> void components(bool withSteps, Found found);
+    void loosenCyclicSteps();
+    std::vector<NodeId> collapseCycles();
+    void seen(NodeId node, const SparseSet &points);
+    void stepFrom(Location location, const Step &step);
+    void moveFrom(unsigned move, Location source);
+    void moveTo(unsigned move, Location target);
+    void moveAt(unsigned move, uint64_t from, Location location);
+    void appeared(Location location);
+    template <typename Visit> void within(Location location, uint64_t size, Visit visit);
+
+    Memory &memory;
+    std::vector<Node> nodes;
+    std::vector<NodeId> parents;
+    std::vector<NodeId> contents;
+    std::vector<Move> moves;
+    llvm::DenseSet<uint64_t> edges;
+    llvm::DenseMap<ObjectId, std::vector<Walker>> walkers;
+    llvm::DenseMap<ObjectId, std::vector<Flow>> flows;
+    llvm::DenseSet<std::pair<uint64_t, uint64_t>> known;
+    std::vector<Location> fresh;
+    std::vector<std::pair<NodeId, NodeId>> pending;
+};
+
+} // namespace catena

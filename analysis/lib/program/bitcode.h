@@ -1,0 +1,23 @@
+// Reading whole programs as LLVM bitcode.
+#pragma once
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+/// Return an error with a message for the user.
+llvm::Error failure(const llvm::Twine &message);
+
+/// Read bitcode files and link them into one program.
+///
+/// Errors, each a message that says what to do: a file that cannot be read or is not bitcode, bitcode of a newer LLVM,
+/// two definitions of one name, damaged bitcode, a program without debug information.
+llvm::Expected<std::unique_ptr<llvm::Module>> readProgram(const std::vector<std::string> &files,
+                                                          llvm::LLVMContext &context);
+
+} // namespace catena

@@ -1,0 +1,175 @@
+// Reading debug information. Both of LLVM 19's forms of variable records are understood: intrinsics and records.
+#include "program/debug_names.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace catena {
+
+Place placeOf(const Instruction &instruction) {
+    Place place;
+    const DISubprogram *program = instruction.getFunction()->getSubprogram();
+    place.function = program ? program->getName().str() : instruction.getFunction()->getName().str();
+    if (const DILocation *at = instruction.getDebugLoc()) {
+        place.file = at->getFilename().str();
+        place.line = at->getLine();
+    } else if (program) {
+        place.file = program->getFilename().str();
+    }
+    return place;
+}
+
+const DIType *strip(const DIType *type) {
+    while (const auto *derived = dyn_cast_or_null<DIDerivedType>(type)) {
+        unsigned tag = derived->getTag();
+        if (tag != dwarf::DW_TAG_typedef && tag != dwarf::DW_TAG_const_type && tag != dwarf::DW_TAG_volatile_type &&
+            tag != dwarf::DW_TAG_restrict_type && tag != dwarf::DW_TAG_atomic_type)
+            break;
+        type = derived->getBaseType();
+    }
+    return type;
+}
+
+namespace {
+
+std::string arrayName(const DICompositeType *array, std::string element) {
+    for (const DINode *range : array->getElements()) {
+        const auto *sub = dyn_cast<DISubrange>(range);
+        auto *count = sub ? dyn_cast_if_present<ConstantInt *>(sub->getCount()) : nullptr;
+        element += count && !count->isMinusOne() ? "[" + std::to_string(count->getZExtValue()) + "]" : "[]";
+    }
+    return element;
+}
+
+std::string compositeName(const DICompositeType *type) {
+    std::string name = type->getName().empty() ? "{...}" : type->getName().str();
+    switch (type->getTag()) {
+    case dwarf::DW_TAG_structure_type:
+        return "struct " + name;
+    case dwarf::DW_TAG_union_type:
+        return "union " + name;
+    case dwarf::DW_TAG_enumeration_type:
+        return "enum " + name;
+    default:
+        return name;
+    }
+}
+
+std::string derivedName(const DIDerivedType *type) {
+    const DIType *base = type->getBaseType();
+    switch (type->getTag()) {
+    case dwarf::DW_TAG_typedef:
+        return type->getName().str();
+    case dwarf::DW_TAG_const_type:
+        return "const " + typeName(base);
+    case dwarf::DW_TAG_volatile_type:
+        return "volatile " + typeName(base);
+    case dwarf::DW_TAG_pointer_type: {
+        if (isa_and_nonnull<DISubroutineType>(base)) return "function *";
+        std::string name = typeName(base);
+        return name + (StringRef(name).ends_with("*") ? "*" : " *");
+    }
+    default:
+        return typeName(base);
+    }
+}
+
+/// Call `visit` with every record that says a variable lives in a cell or a value.
+template <typename Visit> void forVariables(const Function &function, Visit visit) {
+    for (const BasicBlock &block : function)
+        for (const Instruction &instruction : block) {
+            for (const DbgVariableRecord &record : filterDbgVars(instruction.getDbgRecordRange()))
+                visit(record.getVariable());
+            if (const auto *intrinsic = dyn_cast<DbgVariableIntrinsic>(&instruction)) visit(intrinsic->getVariable());
+        }
+}
+
+} // namespace
+
+std::string typeName(const DIType *type) {
+    if (!type) return "void";
+    if (const auto *composite = dyn_cast<DICompositeType>(type)) {
+        if (composite->getTag() == dwarf::DW_TAG_array_type)
+            return arrayName(composite, typeName(composite->getBaseType()));
+        return compositeName(composite);
+    }
+    if (const auto *derived = dyn_cast<DIDerivedType>(type)) return derivedName(derived);
+    if (isa<DISubroutineType>(type)) return "function";
+    return type->getName().str();
+}
+
+const DIGlobalVariable *sourceVariable(const GlobalVariable &global) {
+    SmallVector<DIGlobalVariableExpression *, 1> expressions;
+    global.getDebugInfo(expressions);
+    return expressions.empty() ? nullptr : expressions.front()->getVariable();
+}
+
+const DILocalVariable *sourceVariable(const AllocaInst &cell) {
+    auto *value = const_cast<AllocaInst *>(&cell);
+    for (DbgVariableRecord *record : findDVRDeclares(value)) return record->getVariable();
+    for (DbgDeclareInst *declare : findDbgDeclares(value)) return declare->getVariable();
+    return nullptr;
+}
+
+unsigned countVariables(const Module &program) {
+    DenseSet<const DIVariable *> variables;
+    for (const GlobalVariable &global : program.globals())
+        if (const auto *variable = sourceVariable(global)) variables.insert(variable);
+    for (const Function &function : program)
+        forVariables(function, [&](const DILocalVariable *variable) { variables.insert(variable); });
+    return variables.size();
+}
+
+std::string memberAt(const DICompositeType *type, uint64_t byte) {
+    std::string path;
+    while (type) {
+        const DIDerivedType *found = nullptr;
+        for (const DINode *node : type->getElements()) {
+            const auto *member = dyn_cast<DIDerivedType>(node);
+            if (!member || member->getTag() != dwarf::DW_TAG_member) continue;
+            uint64_t begin = member->getOffsetInBits() / 8;
+            uint64_t size = std::max<uint64_t>(1, (member->getSizeInBits() + 7) / 8);
+            if (byte >= begin && byte < begin + size) {
+                found = member;
+                break;
+            }
+        }
+        if (!found) break;
+        if (!found->getName().empty()) path += (path.empty() ? "" : ".") + found->getName().str();
+        byte -= found->getOffsetInBits() / 8;
+        const auto *inner = dyn_cast_or_null<DICompositeType>(strip(found->getBaseType()));
+        bool aggregate =
+            inner && (inner->getTag() == dwarf::DW_TAG_structure_type || inner->getTag() == dwarf::DW_TAG_union_type);
+        // Addresses are structs of one member too, and nobody means that member.
+        type = aggregate && found->getSizeInBits() > 32 ? inner : nullptr;
+        if (aggregate && found->getName().empty()) type = inner;
+    }
+    return path;
+}
+
+StructNames::StructNames(const Module &program) {
+    DebugInfoFinder finder;
+    finder.processModule(program);
+    auto add = [&](StringRef name, const DIType *type) {
+        const auto *composite = dyn_cast_or_null<DICompositeType>(strip(type));
+        if (composite && !name.empty() && !composite->isForwardDecl()) types.try_emplace(name, composite);
+    };
+    for (const DIType *type : finder.types()) add(type->getName(), type);
+}
+
+const DICompositeType *StructNames::find(const StructType *type) const {
+    if (!type || !type->hasName()) return nullptr;
+    StringRef name = type->getName();
+    if (!name.consume_front("struct.") && !name.consume_front("union.")) name.consume_front("class.");
+    if (const auto *found = types.lookup(name)) return found;
+    // Linking bitcode numbers structs of one name: host, host.12.
+    auto [front, number] = name.rsplit('.');
+    unsigned ignored;
+    return number.getAsInteger(10, ignored) ? nullptr : types.lookup(front);
+}
+
+} // namespace catena

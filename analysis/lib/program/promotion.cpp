@@ -1,0 +1,28 @@
+// mem2reg over a whole program, without the loop procedures; unreachable blocks go first.
+#include "program/promotion.h"
+
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/PromoteMemToReg.h"
+
+using namespace llvm;
+
+namespace catena {
+
+void promoteLocals(Module &program, const StringSet<> &kept) {
+    for (Function &function : program) {
+        if (function.isDeclaration()) continue;
+        removeUnreachableBlocks(function);
+        if (kept.contains(function.getName())) continue;
+        std::vector<AllocaInst *> promotable;
+        for (Instruction &instruction : function.getEntryBlock())
+            if (auto *cell = dyn_cast<AllocaInst>(&instruction))
+                if (isAllocaPromotable(cell)) promotable.push_back(cell);
+        if (promotable.empty()) continue;
+        DominatorTree tree(function);
+        PromoteMemToReg(promotable, tree);
+    }
+}
+
+} // namespace catena

@@ -1,0 +1,300 @@
+// Figure 4.10 of Khalid's dissertation:
+//
+//      1 keyedVars = {}
+//      2 foreach var in percrossflowVars do
+//      3     if Type(var) == pointer or Type(var) == struct then
+//      4         keyedVars = keyedVars U {var}
+//      5 foreach proc in pktProcs do
+//      6     foreach loopStmt in LoopStmts(proc) do
+//      7         condVars = {}
+//      8         foreach var in Vars(loopStmt.condition) do
+//      9             if var in keyedVars or PointsTo(var) n keyedVars != {} then
+//     10                 for condStmt in ConditionalStmts(loopStmt.body) do
+//     11                     for condVar in Vars(condStmt) do
+//     12                         if condVar != var then
+//     13                             condVars = condVars U {condVar}
+//     14         chop = Chop(sdg, pktVar, condVars)
+//     15         flowspace = ExtractFlowspace(chop)
+//
+// and the text beside it: with square brackets and pointer arithmetic the chop ends at the index. Arrays are keyed too.
+//
+// Of a loop's conditions those count that compare an entry with something else; that something is the key, whether the
+// loop's own condition names the entries (a list) or not (an array with a counter). The chop follows data, not control:
+// a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
+// Theorem A.4 forbids. For the same reason it stops at the first header field on its way back to the packet: how the
+// field's own place was found (the header length before it) does not key anything.
+#include "statealyzr/flowspaces.h"
+
+#include "dependence/graph_builder.h"
+#include "library/list_file.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Operator.h"
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+/// The names of header fields by struct and member.
+StringMap<std::string> readHeaderFields() {
+    StringMap<std::string> fields;
+    for (const ListLine &line : parseList(lists::header_fields))
+        for (StringRef member : line.rest)
+            if (!line.words.empty()) fields[member] = line.words.front().str();
+    return fields;
+}
+
+class Flowspaces {
+public:
+    Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
+               const Graph &graph)
+        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
+        findPackets(receives);
+        for (const Function *procedure : packet.procedures) findConditions(*procedure);
+        for (const Instruction *statement : packet.statements()) findSteps(*statement);
+    }
+
+    void mark(Variable &variable, const SparseSet &others);
+
+private:
+    struct Condition {
+        std::vector<const Value *> leaves;
+    };
+    struct Step {
+        const Value *base;
+        std::vector<const Value *> indices;
+    };
+
+    void findPackets(const std::vector<PacketCall> &receives);
+    void findConditions(const Function &function);
+    void findSteps(const Instruction &statement);
+    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<const Value *> &leaves) const;
+    bool touches(const Value *leaf, const SparseSet &entries) const;
+    SparseSet near(const Variable &variable, const SparseSet &others) const;
+    bool readsPacket(const Instruction &instruction) const;
+    std::string fieldOf(const Value *pointer) const;
+    void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
+
+    const PacketProcedures &packet;
+    const Graph &graph;
+    const PointsTo &pointsTo;
+    StructNames structs;
+    StringMap<std::string> fields;
+    /// Where received packets, and what comes with them, lie.
+    SparseSet packets;
+    std::vector<Condition> conditions;
+    std::vector<Step> steps;
+};
+
+void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
+    auto objects = [&](const SparseSet &locations) {
+        for (Location location : locations) packets.add(pointsTo.locationsOf(pointsTo.memory().objectOf(location)));
+    };
+    for (const PacketCall &receive : receives) {
+        for (const Function *callee : pointsTo.callees(*receive.call))
+            if (callee->isDeclaration()) objects(libraryAccess(*receive.call, *callee, pointsTo).writes);
+        for (const PacketPlace &place : receive.function->packets) {
+            const Value *given =
+                place.argument < receive.call->arg_size() ? receive.call->getArgOperand(place.argument) : nullptr;
+            if (place.kind == PacketPlace::Return) objects(pointsTo.of(receive.call));
+            if (place.kind == PacketPlace::Argument && given) objects(pointsTo.of(given));
+            if (place.kind == PacketPlace::ThroughArgument && given)
+                for (Location location : pointsTo.of(given)) objects(pointsTo.contents(location));
+            if (place.kind == PacketPlace::CallbackParameter)
+                for (const Callback &callback : pointsTo.callbacks(*receive.call))
+                    if (place.parameter < callback.function->arg_size())
+                        objects(pointsTo.of(callback.function->getArg(place.parameter)));
+        }
+    }
+}
+
+/// Collect what an expression is made of: loads, calls, parameters and merged values.
+void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen,
+                          std::vector<const Value *> &leaves) const {
+    if (isa<Constant>(value) || !seen.insert(value).second) return;
+    const auto *instruction = dyn_cast<Instruction>(value);
+    if (!instruction || isa<LoadInst>(value) || isa<CallBase>(value) || isa<PHINode>(value) || isa<AllocaInst>(value)) {
+        leaves.push_back(value);
+        return;
+    }
+    for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
+}
+
+void Flowspaces::findConditions(const Function &function) {
+    DominatorTree tree(const_cast<Function &>(function));
+    LoopInfo loops(tree);
+    for (const BasicBlock &block : function) {
+        if (!loops.getLoopFor(&block) || !packet.executed->contains(block.getTerminator())) continue;
+        auto add = [&](const Value *condition) {
+            SmallPtrSet<const Value *, 16> seen;
+            Condition found;
+            leavesOf(condition, seen, found.leaves);
+            conditions.push_back(std::move(found));
+        };
+        if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
+            add(branch->getCondition());
+        // `a == b && c == d` as a value, not as branches.
+        for (const Instruction &instruction : block)
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) add(compare);
+    }
+}
+
+void Flowspaces::findSteps(const Instruction &statement) {
+    if (const auto *step = dyn_cast<GetElementPtrInst>(&statement)) {
+        Step found{step->getPointerOperand(), {}};
+        for (const Use &index : step->indices())
+            if (!isa<Constant>(index.get())) found.indices.push_back(index.get());
+        if (!found.indices.empty()) steps.push_back(std::move(found));
+        return;
+    }
+    // Look-ups in the C library: the first argument is the key, another one the table.
+    const auto *call = dyn_cast<CallBase>(&statement);
+    const Function *callee = call ? namedCallee(*call) : nullptr;
+    if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
+        conditions.push_back({{call}});
+}
+
+bool Flowspaces::touches(const Value *leaf, const SparseSet &entries) const {
+    if (const auto *load = dyn_cast<LoadInst>(leaf)) return pointsTo.of(load->getPointerOperand()).intersects(entries);
+    if (const auto *call = dyn_cast<CallBase>(leaf))
+        return any_of(call->args(), [&](const Use &given) {
+            if (pointsTo.of(given.get()).intersects(entries)) return true;
+            return any_of(pointsTo.of(given.get()), [&](Location table) {
+                return pointsTo.contents(table).intersects(entries) && isa<Constant>(given.get());
+            });
+        });
+    return pointsTo.of(leaf).intersects(entries);
+}
+
+/// What belongs to a variable: all that can be reached from it without passing through another variable, and no
+/// packets.
+SparseSet Flowspaces::near(const Variable &variable, const SparseSet &others) const {
+    SparseSet reached;
+    std::vector<Location> work(variable.own.begin(), variable.own.end());
+    while (!work.empty()) {
+        Location location = work.back();
+        work.pop_back();
+        if (reached.contains(location) || packets.contains(location)) continue;
+        if (others.contains(location) && !variable.own.contains(location)) continue;
+        const Object &object = pointsTo.memory().objectOf(location);
+        if (object.kind == Object::Function) continue;
+        for (Location part : pointsTo.locationsOf(object)) {
+            if (!reached.insert(part)) continue;
+            for (Location next : pointsTo.contents(part)) work.push_back(next);
+        }
+    }
+    return reached;
+}
+
+bool Flowspaces::readsPacket(const Instruction &instruction) const {
+    if (isa<LoadInst>(instruction)) return readBy(instruction, pointsTo).intersects(packets);
+    if (const auto *call = dyn_cast<CallBase>(&instruction)) {
+        const Function *callee = namedCallee(*call);
+        if (!callee || !callee->isDeclaration()) return false;
+        return libraryAccess(*call, *callee, pointsTo).reads.intersects(packets);
+    }
+    return false;
+}
+
+/// Name the header field that a pointer into a packet points to; empty if it is none.
+std::string Flowspaces::fieldOf(const Value *pointer) const {
+    const DataLayout &layout = pointsTo.memory().dataLayout();
+    uint64_t offset = 0;
+    bool stepped = false;
+    const DICompositeType *type = nullptr;
+    while (const auto *step = dyn_cast<GEPOperator>(pointer)) {
+        APInt distance(64, 0);
+        if (!step->accumulateConstantOffset(layout, distance)) break;
+        const auto *structure = dyn_cast<StructType>(step->getSourceElementType());
+        // A step from header to header is no field.
+        if (structure && step->getNumIndices() == 1) break;
+        if (type && !structure) break;
+        offset += distance.getZExtValue();
+        stepped = true;
+        if (structure) type = structs.find(structure);
+        pointer = step->getPointerOperand();
+    }
+    if (!type) return stepped ? "packet[" + std::to_string(offset) + "]" : "";
+    std::string name = type->getName().str();
+    if (name == "pcap_pkthdr" || name == "msghdr") return "";
+    std::string member = memberAt(type, offset);
+    // Members within members: the longest listed beginning names the field.
+    for (StringRef path = member; !path.empty(); path = path.rsplit('.').first) {
+        auto listed = fields.find(name + "." + path.str());
+        if (listed != fields.end()) return listed->second;
+        if (!path.contains('.')) break;
+    }
+    return name + "." + member;
+}
+
+void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
+    SliceLimits limits;
+    limits.control = false;
+    limits.vertices = [&](Vertex vertex) {
+        const VertexInfo &info = graph[vertex];
+        if (info.kind == VertexKind::Definition) return !entries.contains(info.index);
+        const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
+        return !instruction || packet.executed->contains(instruction);
+    };
+    limits.ends = [&](Vertex vertex) {
+        const VertexInfo &info = graph[vertex];
+        if (info.kind != VertexKind::Instruction && info.kind != VertexKind::CallResult) return false;
+        return readsPacket(*cast<Instruction>(info.value));
+    };
+    Slice slice(graph, keys, Slice::Backward, limits);
+    for (Vertex vertex : slice.vertices()) {
+        if (!limits.ends(vertex)) continue;
+        const auto *instruction = cast<Instruction>(graph[vertex].value);
+        if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
+            if (std::string field = fieldOf(pointer); !field.empty()) variable.flowspace.insert(field);
+            continue;
+        }
+        for (const Use &given : cast<CallBase>(instruction)->args())
+            if (pointsTo.of(given.get()).intersects(packets))
+                if (std::string field = fieldOf(given.get()); !field.empty()) variable.flowspace.insert(field);
+    }
+}
+
+void Flowspaces::mark(Variable &variable, const SparseSet &others) {
+    const auto *type = strip(variable.source->getType());
+    const auto *derived = dyn_cast_or_null<DIDerivedType>(type);
+    variable.keyed =
+        isa_and_nonnull<DICompositeType>(type) || (derived && derived->getTag() == dwarf::DW_TAG_pointer_type);
+    if (const auto *composite = dyn_cast_or_null<DICompositeType>(type))
+        variable.keyed = composite->getTag() != dwarf::DW_TAG_enumeration_type;
+    if (!variable.keyed) return;
+    SparseSet entries = near(variable, others);
+    std::vector<Vertex> keys;
+    auto key = [&](const Value *value) {
+        variable.accessed = true;
+        Vertex vertex = graph.ofValue(value);
+        if (vertex != noVertex) keys.push_back(vertex);
+    };
+    for (const Step &step : steps)
+        if (pointsTo.of(step.base).intersects(entries))
+            for (const Value *index : step.indices) key(index);
+    for (const Condition &condition : conditions) {
+        bool compared = any_of(condition.leaves, [&](const Value *leaf) { return touches(leaf, entries); });
+        if (!compared) continue;
+        for (const Value *leaf : condition.leaves)
+            if (isa<CallBase>(leaf) || !touches(leaf, entries)) key(leaf);
+    }
+    if (!keys.empty()) extract(variable, keys, entries);
+}
+
+} // namespace
+
+void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
+                    const std::vector<PacketCall> &receives, const Graph &graph) {
+    SparseSet others;
+    for (const Variable &variable : variables) others.add(variable.own);
+    Flowspaces flowspaces(program, packet, receives, graph);
+    for (Variable &variable : variables)
+        if (variable.topLevel()) flowspaces.mark(variable, others);
+}
+
+} // namespace catena
