@@ -152,7 +152,8 @@ fn updated(shape: &Shape, figures: &Figures, plan: &Alpine, seen: &Seen) -> Figu
 }
 
 fn plan(graph: &Graph, promise: &Promise, strategy: Strategy) -> Result<Alpine, String> {
-    let options = Options { strategy, surplus: SURPLUS, ..Options::default() };
+    // Of a tree of depth 5, small enough to be tried, a proof may take minutes: what is found by then is run.
+    let options = Options { strategy, seconds: 1.0, surplus: SURPLUS, ..Options::default() };
     solve(graph, std::slice::from_ref(promise), options).map_err(|refusal| refusal.to_string())
 }
 
