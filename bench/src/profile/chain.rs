@@ -31,6 +31,8 @@ pub struct Chain {
     pub text: String,
     /// The files that it names.
     pub files: BTreeMap<String, String>,
+    /// Whether headers are parsed right before the function, behind the branch.
+    pub parsed_behind: bool,
 }
 
 impl Chain {
@@ -48,13 +50,14 @@ impl Chain {
             }
             text += &format!("{call} -> ");
         }
-        Chain { text: text + "out }\n", files }
+        Chain { text: text + "out }\n", files, parsed_behind: false }
     }
 
     /// Put a function behind a branch, where it gets one packet of [`PARTS`]: the batches that it sees are small, of
-    /// one size now and of another then, and other code runs between them.
+    /// one size now and of another then, and other code runs between them. Headers are parsed behind the branch, so that
+    /// the function is not the first to touch its packets there.
     pub fn of_a_part(setup: &Setup) -> Chain {
-        let mut chain = Self::of_classes(PARTS);
+        let mut chain = Chain { parsed_behind: true, ..Self::of_classes(PARTS) };
         chain.text = chain.text.replacen("{ in -> out }", &format!("{{ in -> {} -> out }}", setup.call), 1);
         chain.files.extend(setup.file.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
         chain
@@ -70,7 +73,7 @@ impl Chain {
             _ = writeln!(text, "class c{class} = \"dst net {network}/{}\"", 16 + bits);
             _ = writeln!(text, "chain k{class} for c{class} {{ in -> out }}");
         }
-        Chain { text, files: BTreeMap::new() }
+        Chain { text, ..Chain::default() }
     }
 
     /// Lower the chain as `catena run` would.
@@ -120,9 +123,16 @@ impl Line {
         let nodes = built.graph.nodes();
         let counters = |i: usize| nodes.iter().find(|(id, _)| *id == built.nodes[i]).map(|(_, n)| n.counters.clone());
         let is_function = |i: &usize| matches!(host.modules[*i].kind, Lowered::Function { .. });
-        let functions = (0..host.modules.len()).filter(is_function).filter_map(counters).collect();
+        let functions = (0..host.modules.len()).filter(|i| is_function(i)).filter_map(counters).collect();
         let entry = built.entries[0].ok_or("the chain has no way in")?;
-        let inlet = built.graph.add("headers", Box::new(Headers)).into();
+        if chain.parsed_behind {
+            let function = (0..host.modules.len()).find(is_function).map(|i| built.nodes[i]);
+            let leads = |gate: &u16| built.graph.next(entry.node, *gate).is_some_and(|to| Some(to.node) == function);
+            let gate = (0..=PARTS as u16).find(leads).ok_or("no branch leads to the function")?;
+            built.graph.insert_after(entry.node, gate, HEADERS, Box::new(Headers));
+            return Ok(Line { graph: built.graph, inlet: entry, functions });
+        }
+        let inlet = built.graph.add(HEADERS, Box::new(Headers)).into();
         let Inlet { node, gate } = inlet;
         built.graph.connect(node, gate, entry);
         Ok(Line { graph: built.graph, inlet, functions })
@@ -140,6 +150,9 @@ impl Line {
         })
     }
 }
+
+/// The name of [`Headers`] in a pipeline.
+pub const HEADERS: &str = "headers";
 
 /// Parses headers, as a classifier would have.
 pub struct Headers;

@@ -194,7 +194,10 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
             }
             across.end()?;
         } else {
-            let line = Line::new(&chain, seed, options.beside.then(|| Companion::of(traffic.flows)))?;
+            // Beside a function there is as much state of others' as otherwise, whatever passes it by.
+            let flows =
+                if plan.setting == Setting::SmallBatches { traffic.flows / u64::from(PARTS) } else { traffic.flows };
+            let line = Line::new(&chain, seed, options.beside.then(|| Companion::of(flows)))?;
             let mut bed = Bed::of_line(line, traffic, seed)?;
             bed.warm_up()?;
             samples.extend(likely(runs, || calm.run(|| Ok(bed.stretch(STRETCH).functions)))?);

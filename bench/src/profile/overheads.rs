@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use catena_dataplane::graph::{Graph, NodeCounters};
-use catena_functions::workload::LONG_LIVED;
-use catena_plan::profile::Overheads;
+use catena_functions::registry;
+use catena_functions::workload::{LONG_LIVED, SHORT_LIVED};
+use catena_plan::profile::{FULL_BATCH, Overheads};
 
 use super::Options;
 use super::across::{Across, Far, two_tasks};
 use super::bed::{Bed, Traffic};
 use super::calm::{Calm, STRETCH};
-use super::chain::{Chain, Line};
+use super::chain::{Chain, HEADERS, Line, PARTS};
 use crate::record::median;
 
 /// Classes of the two chain files that are compared, powers of two.
@@ -34,10 +35,14 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
     // one more.
     let tried = f64::from(CLASSES[1] - CLASSES[0]) / 2.0;
     let spread = options.other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
+    let parse = parsed(calm, runs, &Chain::of(&[]))?;
+    let small = registry::FUNCTIONS.iter().find_map(|f| f.workload).ok_or("no function has a workload")?;
+    let small = parsed(calm, runs, &Chain::of_a_part(&(small.setup)(1)))?;
+    let parse_batch = (small - parse).max(0.0) / (f64::from(PARTS - 1) / FULL_BATCH);
     let classify = ((many - few) / tried).max(0.0);
     let branch = (few - classify * (1.0 + f64::from(CLASSES[0])) / 2.0).max(0.0);
     let from_port = from_port.transpose()?.unwrap_or(visit);
-    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify, branch })
+    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify, branch, parse, parse_batch })
 }
 
 fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> Result<f64, String> {
@@ -51,17 +56,29 @@ fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> R
 /// What finding the class costs, with so many classes.
 fn classified(calm: &mut Calm, runs: u32, classes: u32) -> Result<f64, String> {
     let mut line = Line::new(&Chain::of_classes(classes), 1, None)?;
-    line.functions = branches(&line.graph);
-    let mut bed = Bed::of_line(line, TRAFFIC, 1)?;
+    line.functions = named(&line.graph, "classify");
+    // Of so many flows that the processor cannot learn by heart whose class comes next.
+    let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None }, 1)?;
     bed.warm_up()?;
     let found = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
     bed.nothing_lost()?;
     Ok(found)
 }
 
-fn branches(graph: &Graph) -> Vec<Arc<NodeCounters>> {
+/// What parsing headers costs in a chain.
+fn parsed(calm: &mut Calm, runs: u32, chain: &Chain) -> Result<f64, String> {
+    let mut line = Line::new(chain, 1, None)?;
+    line.functions = named(&line.graph, HEADERS);
+    let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None }, 1)?;
+    bed.warm_up()?;
+    let parse = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
+    bed.nothing_lost()?;
+    Ok(parse)
+}
+
+fn named(graph: &Graph, name: &str) -> Vec<Arc<NodeCounters>> {
     let nodes = graph.nodes();
-    nodes.iter().filter(|(_, node)| &*node.name == "classify").map(|(_, node)| node.counters.clone()).collect()
+    nodes.iter().filter(|(_, node)| &*node.name == name).map(|(_, node)| node.counters.clone()).collect()
 }
 
 /// What it costs to spread packets over two cores: which one, and for the half that leaves the way there.

@@ -68,6 +68,12 @@ pub struct Overheads {
     /// Dividing packets by class, however many are tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub branch: f64,
+    /// Of `visit`, parsing headers: without a switch in front, a chain's first function does it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parse: f64,
+    /// What parsing takes of a batch beside its packets: who comes first behind a branch pays for all behind it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parse_batch: f64,
 }
 
 /// What a function costs on one kind of device, in cycles per packet.
@@ -128,9 +134,21 @@ impl Cycles {
     /// function leaves it with a part of each, which has a whole batch's costs.
     #[must_use]
     pub fn worst_in_batches(&self, size: f64, packets: f64) -> f64 {
-        let packets = packets.clamp(1.0, FULL_BATCH);
-        self.worst(size) + self.per_batch * (1.0 / packets - 1.0 / FULL_BATCH)
+        self.worst(size) + self.per_batch * smaller(packets)
     }
+}
+
+impl Overheads {
+    /// Cycles per packet of parsing headers, where batches come with so many packets.
+    #[must_use]
+    pub fn parse_in_batches(&self, packets: f64) -> f64 {
+        self.parse + self.parse_batch * smaller(packets)
+    }
+}
+
+/// By how much more of a batch's own costs a packet has in batches of so many packets than in full ones.
+fn smaller(packets: f64) -> f64 {
+    1.0 / packets.clamp(1.0, FULL_BATCH) - 1.0 / FULL_BATCH
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]

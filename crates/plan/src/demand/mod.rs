@@ -93,7 +93,11 @@ pub fn problem(
                 continue;
             }
             let made = self::node(traits, cost, (size, batch), rack, options.replication);
-            let made = Node { name: node.name.clone(), share, entry, ..made };
+            // A node that packets enter the chain by finds their headers not parsed yet.
+            let first = if rack.switch.is_none() && share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
+            let parse = first * profile.overheads.parse_in_batches(batch);
+            let server = made.server.map(|cycles| cycles + parse);
+            let made = Node { name: node.name.clone(), share, entry, server, ..made };
             if made.server.is_none() && made.smart_nic.is_none() && made.pisa.is_none() && made.openflow.is_none() {
                 missing(Missing::Device);
             }
@@ -155,13 +159,15 @@ fn ingress(rack: &Rack) -> f64 {
 }
 
 /// The overheads, of which `classify` becomes what finding the chain of a packet costs, and `visit` has it in it.
-/// Where a switch finds it, it costs a server nothing; without one, the chains' filters are tried in order.
+/// Where a switch finds it, it costs a server nothing; without one, the chains' filters are tried in order, and the
+/// first function parses the headers.
 fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f64]) -> Overheads {
     let several = rack.switch.is_none() && graph.chains.len() > 1;
     let tried = |chain: usize| graph.chains[..=chain].iter().map(|c| c.classes.len().max(1)).sum::<usize>() as f64;
     let tries: f64 = if several { (0..of_all.len()).map(|c| of_all[c] * tried(c)).sum() } else { 0.0 };
+    let parse = if rack.switch.is_none() { overheads.parse.min(overheads.visit) } else { 0.0 };
     let classify = if several { overheads.branch + overheads.classify * tries } else { 0.0 };
-    Overheads { visit: overheads.visit + classify, classify, ..overheads }
+    Overheads { visit: overheads.visit - parse + classify, classify, ..overheads }
 }
 
 /// What a chain weighs by the `share` relations that name it; 1 otherwise.

@@ -75,6 +75,8 @@ impl Profile {
             ("queue", o.queue),
             ("classify", o.classify),
             ("branch", o.branch),
+            ("parse", o.parse),
+            ("parse_batch", o.parse_batch),
         ] {
             if !cost(figure) {
                 let line = line_of(text, &format!("\"{name}\""));
@@ -140,7 +142,15 @@ mod tests {
             version: VERSION,
             port: None,
             machine: Machine { processor: "x".into(), clock_hz: 2e9, cores: 2, date: "2026-01-01T00:00:00Z".into() },
-            overheads: Overheads { visit: 30.0, spread: 50.0, queue: 9.0, classify: 3.0, branch: 7.0 },
+            overheads: Overheads {
+                visit: 30.0,
+                spread: 50.0,
+                queue: 9.0,
+                classify: 3.0,
+                branch: 7.0,
+                parse: 5.0,
+                parse_batch: 90.0,
+            },
             functions: [("ACL".to_owned(), Cost { server, smart_nic: None, source: None })].into(),
         }
     }
