@@ -53,18 +53,4 @@ std::vector<Vertex> Slice::way(Vertex vertex) const {
     return {way.rbegin(), way.rend()};
 }
 
-std::vector<bool> chop(const Graph &graph, const std::vector<Vertex> &from, const std::vector<Vertex> &to,
-                       const SliceLimits &limits) {
-    Slice back(graph, to, Slice::Backward, limits);
-    SliceLimits within = limits;
-    within.vertices = [&](Vertex vertex) { return back.contains(vertex); };
-    Slice both(graph, from, Slice::Forward, within);
-    // What cannot be reached from the beginning cannot be on a way, so that ways through it go too.
-    within.vertices = [&](Vertex vertex) { return both.contains(vertex); };
-    Slice again(graph, to, Slice::Backward, within);
-    std::vector<bool> chopped(graph.size(), false);
-    for (Vertex vertex : again.vertices()) chopped[vertex] = true;
-    return chopped;
-}
-
 } // namespace catena

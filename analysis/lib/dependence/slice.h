@@ -1,4 +1,4 @@
-// Slices and chops of the system dependence graph.
+// Slices of the system dependence graph.
 #pragma once
 
 #include "dependence/graph.h"
@@ -36,9 +36,5 @@ private:
     std::vector<Vertex> order;
     std::vector<Vertex> parents;
 };
-
-/// Return the vertices on ways from some vertices to others.
-std::vector<bool> chop(const Graph &graph, const std::vector<Vertex> &from, const std::vector<Vertex> &to,
-                       const SliceLimits &limits = {});
 
 } // namespace catena
