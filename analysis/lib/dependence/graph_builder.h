@@ -14,10 +14,6 @@ public:
     void build();
 
 private:
-    struct SetHash {
-        size_t operator()(const SparseSet &set) const { return set.hash(); }
-    };
-
     Vertex add(VertexKind kind, const llvm::Function *function, const llvm::Value *value, uint32_t index = 0);
     void edge(Vertex from, Vertex to, EdgeKind kind);
     void makeVertices(const llvm::Function &function);
@@ -41,7 +37,7 @@ private:
     llvm::DenseMap<const llvm::BasicBlock *, Vertex> blocks;
     llvm::DenseMap<const llvm::CallBase *, LibraryAccess> libraryAccesses;
     SparseSet stored;
-    std::unordered_map<SparseSet, Vertex, SetHash> readSets, writeSets;
+    std::unordered_map<SparseSet, Vertex, SparseSet::Hash> readSets, writeSets;
 };
 
 /// Return what an instruction that is no call writes in memory; empty for most.

@@ -3,6 +3,7 @@
 
 #include "pointsto/constraint_builder.h"
 #include "pointsto/solver.h"
+#include <unordered_map>
 
 using namespace llvm;
 
@@ -26,6 +27,8 @@ public:
     ConstraintBuilder builder;
     /// What accesses through a pointer's node touch, by size: asked for again and again.
     std::map<std::pair<NodeId, uint64_t>, SparseSet> touched;
+    /// What can be reached from sets of locations; many pointers share theirs.
+    std::unordered_map<SparseSet, SparseSet, SparseSet::Hash> reachable;
 };
 
 PointsTo::PointsTo(const Module &program, const LibraryEffects &library, const PointsToOptions &options)
@@ -66,21 +69,34 @@ SparseSet PointsTo::locationsOf(const Object &object) const {
     return all;
 }
 
-SparseSet PointsTo::reachable(const SparseSet &from) const {
-    SparseSet reached;
-    std::vector<Location> work(from.begin(), from.end());
+const SparseSet &PointsTo::reachable(const SparseSet &from) const {
+    auto [at, isNew] = inside->reachable.try_emplace(from);
+    if (!isNew) return at->second;
+    SparseSet reached, met;
     std::vector<bool> objects(inside->memory.objectCount(), false);
+    DenseSet<NodeId> held;
+    std::vector<ObjectId> work;
+    auto meet = [&](const SparseSet &locations) {
+        for (Location location : locations.without(met))
+            if (ObjectId object = inside->memory.objectIdOf(location); !objects[object]) {
+                objects[object] = true;
+                work.push_back(object);
+            }
+        met.add(locations);
+    };
+    meet(from);
     while (!work.empty()) {
-        ObjectId object = inside->memory.objectIdOf(work.back());
+        const Object &object = inside->memory[work.back()];
         work.pop_back();
-        if (objects[object]) continue;
-        objects[object] = true;
-        for (const auto &[offset, location] : inside->memory[object].fields) {
+        for (const auto &[offset, location] : object.fields) {
             reached.insert(location);
-            for (Location next : contents(location)) work.push_back(next);
+            // Locations that hold the same share a node.
+            NodeId content = inside->solver.find(inside->solver.contentOf(location));
+            if (held.insert(content).second) meet(inside->solver.pointsTo(content));
         }
     }
-    return reached;
+    at->second = std::move(reached);
+    return at->second;
 }
 
 const std::vector<const Function *> &PointsTo::callees(const CallBase &call) const {

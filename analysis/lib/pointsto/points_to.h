@@ -50,7 +50,7 @@ public:
     /// Return all locations of an object.
     SparseSet locationsOf(const Object &object) const;
     /// Return all locations that can be reached from some: `from`, all of their objects, and what these point to.
-    SparseSet reachable(const SparseSet &from) const;
+    const SparseSet &reachable(const SparseSet &from) const;
     /// Return the functions that a call may call, with or without code.
     const std::vector<const llvm::Function *> &callees(const llvm::CallBase &call) const;
     /// Return the functions with code that a library calls because of a call.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
+#include <unordered_set>
 #include <vector>
 
 namespace catena {
@@ -33,6 +34,9 @@ public:
     SparseSet without(const SparseSet &other) const;
     bool operator==(const SparseSet &) const = default;
     llvm::hash_code hash() const;
+    struct Hash {
+        size_t operator()(const SparseSet &set) const { return set.hash(); }
+    };
 
     /// Walks the numbers from small to great.
     class iterator {
@@ -67,6 +71,16 @@ public:
 private:
     bool addNoting(const SparseSet &other, SparseSet *fresh);
     std::vector<Block> blocks;
+};
+
+/// Sets that many have in common, kept once each.
+class SharedSets {
+public:
+    /// Return the one copy of a set; it lives as long as this.
+    const SparseSet *keep(SparseSet set) { return &*sets.insert(std::move(set)).first; }
+
+private:
+    std::unordered_set<SparseSet, SparseSet::Hash> sets;
 };
 
 } // namespace catena

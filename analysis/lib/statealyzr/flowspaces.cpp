@@ -61,21 +61,25 @@ public:
     void mark(Variable &variable, const SparseSet &others);
 
 private:
-    struct Condition {
-        std::vector<const Value *> leaves;
+    /// What an expression is made of, and the locations that this touches.
+    struct Leaf {
+        const Value *value;
+        const SparseSet *touched;
     };
+    using Condition = std::vector<Leaf>;
     struct Step {
-        const Value *base;
+        const SparseSet *base;
         std::vector<const Value *> indices;
     };
 
     void findPackets(const std::vector<PacketCall> &receives);
     void findConditions(const Function &function);
     void findSteps(const Instruction &statement);
-    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<const Value *> &leaves) const;
-    bool touches(const Value *leaf, const SparseSet &entries) const;
+    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves);
+    const SparseSet *touched(const Value *leaf);
+    Condition condition(const Value *value);
     SparseSet near(const Variable &variable, const SparseSet &others) const;
-    bool readsPacket(const Instruction &instruction) const;
+    bool readsPacket(const Instruction &instruction);
     std::string fieldOf(const Value *pointer) const;
     void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
 
@@ -88,6 +92,9 @@ private:
     SparseSet packets;
     std::vector<Condition> conditions;
     std::vector<Step> steps;
+    SharedSets sets;
+    DenseMap<const Value *, const SparseSet *> touchedBy;
+    DenseMap<const Instruction *, bool> packetReaders;
 };
 
 void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
@@ -113,15 +120,21 @@ void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
 }
 
 /// Collect what an expression is made of: loads, calls, parameters and merged values.
-void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen,
-                          std::vector<const Value *> &leaves) const {
+void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves) {
     if (isa<Constant>(value) || !seen.insert(value).second) return;
     const auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || isa<LoadInst>(value) || isa<CallBase>(value) || isa<PHINode>(value) || isa<AllocaInst>(value)) {
-        leaves.push_back(value);
+        leaves.push_back({value, touched(value)});
         return;
     }
     for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
+}
+
+Flowspaces::Condition Flowspaces::condition(const Value *value) {
+    SmallPtrSet<const Value *, 16> seen;
+    Condition found;
+    leavesOf(value, seen, found);
+    return found;
 }
 
 void Flowspaces::findConditions(const Function &function) {
@@ -129,23 +142,17 @@ void Flowspaces::findConditions(const Function &function) {
     LoopInfo loops(tree);
     for (const BasicBlock &block : function) {
         if (!loops.getLoopFor(&block) || !packet.executed->contains(block.getTerminator())) continue;
-        auto add = [&](const Value *condition) {
-            SmallPtrSet<const Value *, 16> seen;
-            Condition found;
-            leavesOf(condition, seen, found.leaves);
-            conditions.push_back(std::move(found));
-        };
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
-            add(branch->getCondition());
+            conditions.push_back(condition(branch->getCondition()));
         // `a == b && c == d` as a value, not as branches.
         for (const Instruction &instruction : block)
-            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) add(compare);
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) conditions.push_back(condition(compare));
     }
 }
 
 void Flowspaces::findSteps(const Instruction &statement) {
     if (const auto *step = dyn_cast<GetElementPtrInst>(&statement)) {
-        Step found{step->getPointerOperand(), {}};
+        Step found{sets.keep(pointsTo.of(step->getPointerOperand())), {}};
         for (const Use &index : step->indices())
             if (!isa<Constant>(index.get())) found.indices.push_back(index.get());
         if (!found.indices.empty()) steps.push_back(std::move(found));
@@ -155,49 +162,66 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{call}});
+        conditions.push_back({{call, touched(call)}});
 }
 
-bool Flowspaces::touches(const Value *leaf, const SparseSet &entries) const {
-    if (const auto *load = dyn_cast<LoadInst>(leaf)) return pointsTo.of(load->getPointerOperand()).intersects(entries);
-    if (const auto *call = dyn_cast<CallBase>(leaf))
-        return any_of(call->args(), [&](const Use &given) {
-            if (pointsTo.of(given.get()).intersects(entries)) return true;
-            return any_of(pointsTo.of(given.get()), [&](Location table) {
-                return pointsTo.contents(table).intersects(entries) && isa<Constant>(given.get());
-            });
-        });
-    return pointsTo.of(leaf).intersects(entries);
+/// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
+const SparseSet *Flowspaces::touched(const Value *leaf) {
+    auto [at, isNew] = touchedBy.try_emplace(leaf);
+    if (!isNew) return at->second;
+    SparseSet all;
+    if (const auto *load = dyn_cast<LoadInst>(leaf)) {
+        all = pointsTo.of(load->getPointerOperand());
+    } else if (const auto *call = dyn_cast<CallBase>(leaf)) {
+        for (const Use &given : call->args()) {
+            all.add(pointsTo.of(given.get()));
+            if (isa<Constant>(given.get()))
+                for (Location table : pointsTo.of(given.get())) all.add(pointsTo.contents(table));
+        }
+    } else {
+        all = pointsTo.of(leaf);
+    }
+    return at->second = sets.keep(std::move(all));
 }
 
 /// What belongs to a variable: all that can be reached from it without passing through another variable, and no
 /// packets.
 SparseSet Flowspaces::near(const Variable &variable, const SparseSet &others) const {
-    SparseSet reached;
-    std::vector<Location> work(variable.own.begin(), variable.own.end());
+    const Memory &memory = pointsTo.memory();
+    SparseSet reached, met = others.without(variable.own);
+    met.add(packets);
+    DenseSet<ObjectId> objects;
+    DenseSet<const SparseSet *> held;
+    std::vector<ObjectId> work;
+    auto meet = [&](const SparseSet &locations) {
+        // Locations that hold the same share a set.
+        if (!held.insert(&locations).second) return;
+        for (Location location : locations.without(met))
+            if (memory.objectOf(location).kind != Object::Function &&
+                objects.insert(memory.objectIdOf(location)).second)
+                work.push_back(memory.objectIdOf(location));
+        met.add(locations);
+    };
+    meet(variable.own);
     while (!work.empty()) {
-        Location location = work.back();
+        const Object &object = memory[work.back()];
         work.pop_back();
-        if (reached.contains(location) || packets.contains(location)) continue;
-        if (others.contains(location) && !variable.own.contains(location)) continue;
-        const Object &object = pointsTo.memory().objectOf(location);
-        if (object.kind == Object::Function) continue;
-        for (Location part : pointsTo.locationsOf(object)) {
-            if (!reached.insert(part)) continue;
-            for (Location next : pointsTo.contents(part)) work.push_back(next);
+        for (const auto &[offset, part] : object.fields) {
+            reached.insert(part);
+            meet(pointsTo.contents(part));
         }
     }
     return reached;
 }
 
-bool Flowspaces::readsPacket(const Instruction &instruction) const {
-    if (isa<LoadInst>(instruction)) return readBy(instruction, pointsTo).intersects(packets);
-    if (const auto *call = dyn_cast<CallBase>(&instruction)) {
-        const Function *callee = namedCallee(*call);
-        if (!callee || !callee->isDeclaration()) return false;
-        return libraryAccess(*call, *callee, pointsTo).reads.intersects(packets);
-    }
-    return false;
+bool Flowspaces::readsPacket(const Instruction &instruction) {
+    auto [at, isNew] = packetReaders.try_emplace(&instruction, false);
+    if (!isNew) return at->second;
+    if (isa<LoadInst>(instruction)) at->second = readBy(instruction, pointsTo).intersects(packets);
+    if (const auto *call = dyn_cast<CallBase>(&instruction))
+        if (const Function *callee = namedCallee(*call); callee && callee->isDeclaration())
+            at->second = libraryAccess(*call, *callee, pointsTo).reads.intersects(packets);
+    return at->second;
 }
 
 /// Name the header field that a pointer into a packet points to; empty if it is none.
@@ -274,14 +298,20 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         Vertex vertex = graph.ofValue(value);
         if (vertex != noVertex) keys.push_back(vertex);
     };
+    // Many statements share their sets.
+    DenseMap<const SparseSet *, bool> known;
+    auto meets = [&](const SparseSet *set) {
+        auto [at, isNew] = known.try_emplace(set, false);
+        if (isNew) at->second = set->intersects(entries);
+        return at->second;
+    };
     for (const Step &step : steps)
-        if (pointsTo.of(step.base).intersects(entries))
+        if (meets(step.base))
             for (const Value *index : step.indices) key(index);
     for (const Condition &condition : conditions) {
-        bool compared = any_of(condition.leaves, [&](const Value *leaf) { return touches(leaf, entries); });
-        if (!compared) continue;
-        for (const Value *leaf : condition.leaves)
-            if (isa<CallBase>(leaf) || !touches(leaf, entries)) key(leaf);
+        if (none_of(condition, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
+        for (const Leaf &leaf : condition)
+            if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
     }
     if (!keys.empty()) extract(variable, keys, entries);
 }

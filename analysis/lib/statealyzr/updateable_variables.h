@@ -8,15 +8,19 @@ namespace catena {
 /// A statement of packet-processing code that writes or reads memory.
 struct MemoryStatement {
     const llvm::Instruction *instruction;
-    SparseSet reads, writes;
+    const SparseSet *reads, *writes;
 };
 
-/// Return the packet-processing statements that touch memory, with what they touch.
-std::vector<MemoryStatement> memoryStatements(const PacketProcedures &packet, const PointsTo &pointsTo);
+/// The packet-processing statements that touch memory, with what they touch: few sets for many statements.
+struct MemoryStatements {
+    std::vector<MemoryStatement> all;
+    SharedSets sets;
+};
+MemoryStatements memoryStatements(const PacketProcedures &packet, const PointsTo &pointsTo);
 
 /// Mark the top-level variables that packet-processing code may update, with the reason, and count what reads and
 /// writes each: its access pattern.
-void markUpdateable(std::vector<Variable> &variables, const std::vector<MemoryStatement> &statements,
+void markUpdateable(std::vector<Variable> &variables, const MemoryStatements &statements,
                     const PacketProcedures &packet, const Graph &graph);
 
 } // namespace catena
