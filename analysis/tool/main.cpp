@@ -28,7 +28,7 @@ cl::list<std::string> functionLists("functions", cl::desc("A list of receive, se
                                     cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
                                    cl::cat(category));
-cl::list<std::string> loops("loop", cl::desc("A procedure that holds the packet loop, beside those found"),
+cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
 
 template <typename Lists> Error addList(Lists &lists, const std::string &file) {

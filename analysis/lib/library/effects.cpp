@@ -81,7 +81,14 @@ LibraryEffects LibraryEffects::standard() {
     LibraryEffects library;
     // A test holds that the standard list is right.
     cantFail(library.add("c-library.list", lists::c_library));
+    for (StringRef name : library.effects.keys()) library.ofStandard.insert(name);
     return library;
+}
+
+void LibraryEffects::replaceCode(Module &program) const {
+    for (StringRef name : effects.keys())
+        if (Function *function = ofStandard.contains(name) ? nullptr : program.getFunction(name))
+            if (!function->isDeclaration()) function->deleteBody();
 }
 
 Error LibraryEffects::add(StringRef file, StringRef text) {

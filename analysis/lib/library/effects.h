@@ -2,6 +2,8 @@
 #pragma once
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <vector>
@@ -43,11 +45,16 @@ public:
     ///
     /// Errors name file and line.
     llvm::Error add(llvm::StringRef file, llvm::StringRef text);
+    /// Take away the code of a program's own functions that an added list names: the list is taken at its word. That
+    /// is how a program's pools are told apart, whose code hands out what it was given back.
+    void replaceCode(llvm::Module &program) const;
     /// Return the effects of a function (none for a pure one), or null if it is not in a list.
     const std::vector<Effect> *find(llvm::StringRef name) const;
 
 private:
     llvm::StringMap<std::vector<Effect>> effects;
+    /// Functions of the standard list; a program's code for these is taken for what it is.
+    llvm::StringSet<> ofStandard;
 };
 
 } // namespace catena

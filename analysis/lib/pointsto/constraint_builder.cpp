@@ -1,6 +1,8 @@
 // The constraints of the program's own code: one rule for every kind of instruction.
 #include "pointsto/constraint_builder.h"
 
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/ConstantRange.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include <numeric>
 
@@ -22,6 +24,22 @@ const Function *namedCallee(const CallBase &call) {
     return dyn_cast<Function>(call.getCalledOperand()->stripPointerCastsAndAliases());
 }
 
+namespace {
+
+/// Return whether a call through a pointer can have meant a function. Types need not agree, for programs cast pointers
+/// to functions; but a function that takes more than it is given, or returns nothing where a result is used, would work
+/// with what happens to be in registers (C17 6.5.2.2, paragraph 6).
+bool mayCall(const CallBase &call, const Function &callee) {
+    if (callee.arg_size() > call.arg_size()) return false;
+    if (!call.use_empty() && callee.getReturnType()->isVoidTy()) return false;
+    for (unsigned i = 0; i < callee.arg_size(); ++i)
+        if (call.getArgOperand(i)->getType()->isFloatingPointTy() != callee.getArg(i)->getType()->isFloatingPointTy())
+            return false;
+    return true;
+}
+
+} // namespace
+
 ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects &library, Memory &memory,
                                      Solver &solver, const PointsToOptions &options)
     : program(program), library(library), memory(memory), solver(solver), options(options), thrown(solver.newNode()) {
@@ -29,7 +47,7 @@ ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects
         Site site = sites[number];
         if (site.effect)
             bindCallback(*site.call, *site.effect, *callee);
-        else
+        else if (mayCall(*site.call, *callee))
             bind(*site.call, *callee);
     };
 }
@@ -110,10 +128,19 @@ NodeId ConstraintBuilder::node(const Value *value) {
     return id;
 }
 
+/// Return whether nothing in a constant leads anywhere: text, numbers.
+static bool pointsNowhere(const Constant *value) {
+    if (isa<ConstantData>(value)) return true;
+    return isa<ConstantAggregate>(value) &&
+           all_of(value->operands(), [](const Use &part) { return pointsNowhere(cast<Constant>(part.get())); });
+}
+
 /// Return a node for where a constant points.
 NodeId ConstraintBuilder::constantNode(const Constant *constant) {
     NodeId id = solver.newNode();
     if (const auto *global = dyn_cast<GlobalVariable>(constant)) {
+        // Text and numbers that cannot be written: no dependence passes through them, nor does a pointer.
+        if (global->isConstant() && global->hasInitializer() && pointsNowhere(global->getInitializer())) return id;
         solver.address(id, memory.at(memory.object(Object::Global, global, 0, global->getValueType()), 0));
     } else if (const auto *function = dyn_cast<Function>(constant)) {
         solver.address(id, memory.at(memory.object(Object::Function, function), 0));
@@ -161,31 +188,74 @@ void ConstraintBuilder::stepThrough(const GEPOperator &step, NodeId to) {
     const DataLayout &layout = memory.dataLayout();
     MapVector<Value *, APInt> variable;
     APInt constant(layout.getIndexTypeSizeInBits(step.getType()), 0);
-    int64_t offset = 0;
-    uint64_t stride = 0;
-    if (step.collectOffset(layout, constant.getBitWidth(), variable, constant)) {
-        offset = constant.getSExtValue();
-        // Several variable indices: any multiple of their greatest common divisor.
-        for (const auto &[index, scale] : variable) stride = std::gcd(stride, scale.abs().getZExtValue());
-    } else {
-        stride = 1;
+    NodeId from = node(step.getPointerOperand());
+    if (!step.collectOffset(layout, constant.getBitWidth(), variable, constant)) {
+        solver.step(from, to, Solver::anywhere);
+        return;
     }
-    solver.step(node(step.getPointerOperand()), to, offset, stride);
+    int64_t offset = constant.getSExtValue();
+    // An index of few values (a bit): each of them.
+    if (variable.size() == 1) {
+        const auto &[index, scale] = variable.front();
+        ConstantRange range = computeConstantRange(index, true).sextOrTrunc(64);
+        constexpr uint64_t few = 8;
+        if (!range.isSizeLargerThan(few)) {
+            for (APInt value = range.getLower(); value != range.getUpper(); ++value)
+                solver.step(from, to, {offset + value.getSExtValue() * scale.getSExtValue()});
+            return;
+        }
+    }
+    // Several variable indices: any multiple of their greatest common divisor.
+    uint64_t stride = 0;
+    for (const auto &[index, scale] : variable) stride = std::gcd(stride, scale.abs().getZExtValue());
+    solver.step(from, to, {offset, stride});
 }
 
-void ConstraintBuilder::visitInstruction(Instruction &instruction) {
-    if (!mayHoldPointers(instruction.getType())) return;
-    // Products, quotients and remainders of an address are not addresses any more.
-    switch (instruction.getOpcode()) {
+/// Addresses as integers: sums and tags in low bits are followed, other results may lie anywhere in the object.
+void ConstraintBuilder::visitBinaryOperator(BinaryOperator &sum) {
+    if (!mayHoldPointers(sum.getType())) return;
+    const auto *constant = dyn_cast<ConstantInt>(sum.getOperand(1));
+    Solver::Distance distance = Solver::anywhere;
+    constexpr int64_t lowBits = 15, shortest = int64_t{1} << 40;
+    int64_t value = constant && constant->getBitWidth() <= 64 ? constant->getSExtValue() : 0;
+    switch (sum.getOpcode()) {
+    // Products, quotients, remainders and shifts of an address are not addresses any more.
     case Instruction::Mul:
     case Instruction::UDiv:
     case Instruction::SDiv:
     case Instruction::URem:
     case Instruction::SRem:
+    case Instruction::Shl:
+    case Instruction::LShr:
+    case Instruction::AShr:
         return;
+    case Instruction::Add:
+        if (constant) distance = {value};
+        break;
+    case Instruction::Sub:
+        if (constant) distance = {-value};
+        // What is taken off is no part of the address that remains; between two addresses lies a length.
+        if (!isa<PtrToIntOperator>(sum.getOperand(1))) solver.step(node(sum.getOperand(0)), node(&sum), distance);
+        return;
+    case Instruction::And:
+        // Only a tag is left, or a flag: too little of an address to make it again.
+        if (constant && value >= 0 && value < shortest) return;
+        if (constant && value < 0 && ~value <= lowBits) distance = {0, 0, static_cast<uint8_t>(~value), 0};
+        break;
+    case Instruction::Or:
+        if (constant && value >= 0 && value <= lowBits) distance = {0, 0, 0, static_cast<uint8_t>(value)};
+        break;
     default:
         break;
     }
+    for (const Use &operand : sum.operands()) {
+        solver.step(node(operand.get()), node(&sum), distance);
+        if (distance.stride) solver.copy(node(operand.get()), node(&sum));
+    }
+}
+
+void ConstraintBuilder::visitInstruction(Instruction &instruction) {
+    if (!mayHoldPointers(instruction.getType())) return;
     for (const Use &operand : instruction.operands()) solver.copy(node(operand.get()), node(&instruction));
 }
 

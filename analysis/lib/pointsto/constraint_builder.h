@@ -45,6 +45,7 @@ public:
     void visitReturnInst(llvm::ReturnInst &end);
     void visitVAArgInst(llvm::VAArgInst &argument);
     void visitLandingPadInst(llvm::LandingPadInst &pad);
+    void visitBinaryOperator(llvm::BinaryOperator &sum);
     void visitICmpInst(llvm::ICmpInst &) {}
     void visitFCmpInst(llvm::FCmpInst &) {}
     /// All others pass on what their operands point to.

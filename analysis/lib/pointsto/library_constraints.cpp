@@ -42,7 +42,7 @@ bool ConstraintBuilder::bindIntrinsic(const CallBase &call, const Function &call
         NodeId given = solver.newNode();
         solver.address(given, memory.at(memory.object(Object::Variadic, function, 1), 0));
         NodeId part = solver.newNode();
-        for (int64_t offset : {0, 8, 16}) solver.step(argument(call, 0), part, offset, 0);
+        for (int64_t offset : {0, 8, 16}) solver.step(argument(call, 0), part, {offset});
         solver.store(given, part, 8);
         return true;
     }
@@ -92,7 +92,7 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
             return (other.kind == Effect::Writes || other.kind == Effect::ReturnsFresh) && other.a == effect.a;
         });
         bool copies = any_of(*all, [](const Effect &other) { return other.kind == Effect::Copies; });
-        solver.step(given, node(&call), 0, writes || copies ? 0 : 1);
+        if (!writes && !copies) solver.step(given, node(&call), Solver::anywhere);
         solver.copy(given, node(&call));
         if (any_of(*all, [](const Effect &other) { return other.kind == Effect::ReturnsFresh; }))
             solver.copyMemory(given, node(&call), 0);
@@ -105,7 +105,7 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
     }
     case Effect::Stores: {
         NodeId inside = solver.newNode();
-        solver.step(argument(call, effect.a), inside, 0, 1);
+        solver.step(argument(call, effect.a), inside, Solver::anywhere);
         solver.copy(argument(call, effect.a), inside);
         solver.store(inside, argument(call, effect.b), 8);
         break;
@@ -154,14 +154,15 @@ void ConstraintBuilder::bindCallback(const CallBase &call, const Effect &effect,
     // tsearch and bsearch compare elements: any pointer into the array is given.
     if (effect.arguments.size() == 2 && effect.arguments[1] >= 0)
         for (unsigned i = 0; i < 2 && i < callee.arg_size(); ++i)
-            solver.step(argument(call, static_cast<unsigned>(effect.arguments[i])), node(callee.getArg(i)), 0, 1);
+            solver.step(argument(call, static_cast<unsigned>(effect.arguments[i])), node(callee.getArg(i)),
+                        Solver::anywhere);
 }
 
 void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee) {
     unmodelled.insert(callee.getName().str());
     // Everything that the function can get at: what its arguments point to, on and on.
     NodeId reach = solver.newNode(), inside = solver.newNode();
-    solver.step(reach, inside, 0, 1);
+    solver.step(reach, inside, Solver::anywhere);
     solver.copy(reach, inside);
     solver.load(inside, reach, 8);
     Location own = memory.at(memory.object(Object::Library, &call, unknownObject), 0);

@@ -6,6 +6,11 @@ using namespace llvm;
 
 namespace catena {
 
+bool Object::isReadOnly() const {
+    const auto *global = kind == Global ? dyn_cast<GlobalVariable>(site) : nullptr;
+    return global && global->isConstant();
+}
+
 ObjectId Memory::object(Object::Kind kind, const Value *site, int number, Type *type, uint64_t size) {
     auto [at, isNew] = bySite.try_emplace({site, number}, objects.size());
     if (isNew) {
@@ -21,32 +26,34 @@ const Object *Memory::find(const Value *site, int number) const {
 }
 
 Location Memory::at(ObjectId id, uint64_t offset) {
+    if (!fields) offset = 0;
+    if (auto answer = answers.find({id, offset}); answer != answers.end()) return answer->second;
     Object &object = objects[id];
+    uint64_t asked = offset;
     offset = fields ? canonical(object, offset) : 0;
-    auto found = object.fields.find(offset);
-    if (found != object.fields.end()) return found->second;
-    if (object.fields.size() >= mostFields) {
+    if (!object.fields.contains(offset) && object.fields.size() >= (object.type ? mostFields : mostOfUnknownType))
         offset = restOffset;
-        found = object.fields.find(offset);
-        if (found != object.fields.end()) return found->second;
-    }
-    auto location = static_cast<Location>(owners.size());
+    auto [at, isNew] = object.fields.try_emplace(offset, static_cast<Location>(owners.size()));
+    Location location = at->second;
+    answers[{id, asked}] = location;
+    if (!isNew) return location;
     owners.push_back({id, offset});
-    object.fields[offset] = location;
     if (onLocation) onLocation(location);
     return location;
 }
 
 namespace {
 
-/// Find the innermost element at an offset: the offset with all array indices taken as 0, and the innermost array.
-uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayType **innermost) {
+/// Find the innermost element at an offset: the offset with all array indices taken as 0, the innermost array, and
+/// whether there is an array around at all.
+uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayType **innermost, bool *within = nullptr) {
     uint64_t base = 0;
     while (type && type->isSized()) {
         if (auto *array = dyn_cast<ArrayType>(type)) {
             uint64_t element = layout.getTypeAllocSize(array->getElementType()).getKnownMinValue();
             if (!element) break;
             if (innermost) *innermost = array;
+            if (within) *within = true;
             offset %= element;
             type = array->getElementType();
         } else if (auto *structure = dyn_cast<StructType>(type)) {
@@ -62,26 +69,39 @@ uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayTyp
             break;
         }
     }
-    return base + offset;
+    // Parts of a number or pointer are the whole of it.
+    return type && type->isSized() && offset < layout.getTypeAllocSize(type).getKnownMinValue() &&
+                   (type->isIntOrPtrTy() || type->isFloatingPointTy())
+               ? base
+               : base + offset;
 }
 
 } // namespace
 
 uint64_t Memory::canonical(const Object &object, uint64_t offset) const {
     // Library objects and variable arguments have no known layout: they are one location.
-    if (object.kind == Object::Library || object.kind == Object::Variadic || object.kind == Object::Function) return 0;
+    if (object.isFormless()) return 0;
     if (object.type && offset < object.size) return descend(layout, object.type, offset, nullptr);
     return offset;
 }
 
 bool Memory::inByteArray(Location location) const {
     const Object &object = objectOf(location);
-    if (object.kind == Object::Library || object.kind == Object::Variadic) return true;
+    if (object.isFormless()) return true;
     uint64_t offset = offsetOf(location);
     if (!object.type || offset >= object.size) return false;
     ArrayType *array = nullptr;
     descend(layout, object.type, offset, &array);
     return array && array->getElementType()->isIntegerTy(8);
+}
+
+bool Memory::inArray(Location location) const {
+    const Object &object = objectOf(location);
+    uint64_t offset = offsetOf(location);
+    if (!object.type || !object.size || offset > object.size) return false;
+    bool within = false;
+    descend(layout, object.type, std::min(offset, object.size - 1), nullptr, &within);
+    return within;
 }
 
 } // namespace catena

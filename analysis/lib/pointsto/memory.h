@@ -36,6 +36,10 @@ struct Object {
     uint64_t size;
     /// Its locations by byte offset. Without fields there is only the one at 0.
     std::map<uint64_t, Location> fields = {};
+    /// Whether it lies in memory that cannot be written.
+    bool isReadOnly() const;
+    /// Whether its layout is not the program's to know: all of it is one location.
+    bool isFormless() const { return kind == Function || kind == Library || kind == Variadic; }
 };
 
 /// All objects and locations of a program; locations come into being as the points-to analysis meets them.
@@ -44,8 +48,8 @@ struct Object {
 /// one where the type is known, and offsets share one above `mostFields`.
 class Memory {
 public:
-    static constexpr unsigned mostFields = 64;
-    /// The offset of the location that all offsets above `mostFields` share.
+    static constexpr unsigned mostFields = 256, mostOfUnknownType = 64;
+    /// The offset of the location that all offsets above the most share.
     static constexpr uint64_t restOffset = UINT64_MAX;
 
     Memory(const llvm::DataLayout &layout, bool fields) : layout(layout), fields(fields) {}
@@ -67,6 +71,8 @@ public:
     /// Return whether a location lies in an array of bytes within an object of known type: a pointer that steps by a
     /// variable number of bytes stays in that array, by the C standard.
     bool inByteArray(Location location) const;
+    /// Return whether a location lies in any array within an object of known type: it stands for all elements.
+    bool inArray(Location location) const;
     const llvm::DataLayout &dataLayout() const { return layout; }
 
     /// Called with every new location.
@@ -80,6 +86,8 @@ private:
     std::vector<Object> objects;
     std::vector<std::pair<ObjectId, uint64_t>> owners;
     llvm::DenseMap<std::pair<const llvm::Value *, int>, ObjectId> bySite;
+    /// What `at` answered before.
+    llvm::DenseMap<std::pair<ObjectId, uint64_t>, Location> answers;
 };
 
 } // namespace catena

@@ -3,6 +3,7 @@
 // constraints that need points-to sets (loads, stores, steps, calls) see what is new and add copies.
 #include "pointsto/solver.h"
 
+#include <numeric>
 #include <utility>
 
 using namespace llvm;
@@ -83,14 +84,14 @@ void Solver::store(NodeId from, NodeId pointer, uint64_t size) {
     nodes[pointer].unseen.add(nodes[pointer].points);
 }
 
-void Solver::step(NodeId from, NodeId to, int64_t offset, uint64_t stride) {
-    if (from == nothing) return;
-    if (!memory.hasFields() || (!offset && !stride)) {
+void Solver::step(NodeId from, NodeId to, Distance distance) {
+    if (from == nothing || to == nothing) return;
+    if (!memory.hasFields() || distance.isNone()) {
         copy(from, to);
         return;
     }
     Node &node = nodes[find(from)];
-    node.steps.push_back({to, offset, stride});
+    node.steps.push_back({to, distance});
     node.unseen.add(node.points);
 }
 
@@ -202,20 +203,53 @@ template <typename Found> void Solver::components(bool withSteps, Found found) {
     }
 }
 
-/// A step within a cycle (p = p + 1 in a loop) goes on without end: it stands for any number of steps.
+/// A step within a cycle (p = p + 1 in a loop) is taken any number of times. What a way around adds up to is what the
+/// address moves by: nothing where a list is walked (to the next entry's link, and back to its beginning), else any
+/// multiple of what all ways around have in common.
 void Solver::loosenCyclicSteps() {
     std::vector<NodeId> componentOf(nodes.size(), nothing);
-    components(true, [&](const std::vector<NodeId> &component) {
+    std::vector<std::vector<NodeId>> cyclic;
+    components(true, [&](std::vector<NodeId> &component) {
         for (NodeId member : component) componentOf[member] = component.back();
+        cyclic.push_back(std::move(component));
     });
-    for (NodeId node = 1; node < nodes.size(); ++node) {
-        if (parents[node] != node) continue;
-        for (Step &step : nodes[node].steps) {
-            if (step.stride || componentOf[node] == nothing || componentOf[node] != componentOf[find(step.to)])
-                continue;
-            step.stride = static_cast<uint64_t>(std::abs(step.offset));
-            nodes[node].unseen.add(nodes[node].points);
+    std::vector<int64_t> position(nodes.size(), 0);
+    std::vector<bool> placed(nodes.size(), false);
+    for (const std::vector<NodeId> &component : cyclic) {
+        auto inside = [&](NodeId node) { return componentOf[node] == component.back(); };
+        bool steps = false;
+        for (NodeId node : component)
+            for (const Step &step : nodes[node].steps) steps |= inside(find(step.to));
+        if (!steps) continue;
+        uint64_t period = 0;
+        std::vector<NodeId> work{component.back()};
+        placed[component.back()] = true;
+        auto reach = [&](NodeId from, NodeId to, int64_t distance) {
+            if (!inside(to)) return;
+            if (!placed[to]) {
+                placed[to] = true;
+                position[to] = position[from] + distance;
+                work.push_back(to);
+            } else {
+                period = std::gcd(period, static_cast<uint64_t>(std::abs(position[from] + distance - position[to])));
+            }
+        };
+        while (!work.empty()) {
+            NodeId node = work.back();
+            work.pop_back();
+            for (NodeId to : nodes[node].copies) reach(node, find(to), 0);
+            for (const Step &step : nodes[node].steps) {
+                if (inside(find(step.to))) period = std::gcd(period, step.distance.stride);
+                reach(node, find(step.to), step.distance.offset);
+            }
         }
+        if (!period) continue;
+        for (NodeId node : component)
+            for (Step &step : nodes[node].steps) {
+                if (!inside(find(step.to)) || step.distance.stride == period) continue;
+                step.distance.stride = period;
+                nodes[node].unseen.add(nodes[node].points);
+            }
     }
 }
 
@@ -298,7 +332,8 @@ template <typename Visit> void Solver::within(Location location, uint64_t size, 
 void Solver::seen(NodeId id, const SparseSet &points) {
     for (Location location : points) {
         if (nodes[id].loaded != nothing) addEdge(contentOf(location), nodes[id].loaded);
-        if (nodes[id].stored != nothing) addEdge(nodes[id].stored, contentOf(location));
+        if (nodes[id].stored != nothing && !memory.objectOf(location).isReadOnly())
+            addEdge(nodes[id].stored, contentOf(location));
     }
     // Adding copies and nodes moves `nodes`, so constraints are read by index.
     for (size_t i = 0; i < nodes[id].loads.size(); ++i) {
@@ -309,7 +344,8 @@ void Solver::seen(NodeId id, const SparseSet &points) {
     for (size_t i = 0; i < nodes[id].stores.size(); ++i) {
         Access access = nodes[id].stores[i];
         for (Location location : points)
-            within(location, access.size, [&](Location part) { addEdge(access.other, contentOf(part)); });
+            if (!memory.objectOf(location).isReadOnly())
+                within(location, access.size, [&](Location part) { addEdge(access.other, contentOf(part)); });
     }
     for (size_t i = 0; i < nodes[id].steps.size(); ++i) {
         Step step = nodes[id].steps[i];
@@ -332,32 +368,89 @@ void Solver::seen(NodeId id, const SparseSet &points) {
     }
 }
 
-void Solver::stepFrom(Location location, const Step &step) {
+/// Return whether a location may be an element of an array, or part of one, that stands for all elements.
+bool Solver::isElement(ObjectId object, Location location) const {
+    return memory[object].type ? memory.inArray(location) : arrays.contains(object);
+}
+
+void Solver::stepFrom(Location location, Step step) {
     const Object &object = memory.objectOf(location);
     ObjectId id = memory.objectIdOf(location);
     uint64_t offset = memory.offsetOf(location);
+    auto [distance, stride, clear, set] = step.distance;
     if (object.kind == Object::Function) return;
-    if (offset == Memory::restOffset || (step.stride == 1 && memory.inByteArray(location))) {
+    if (offset == Memory::restOffset || object.isFormless() || (stride == 1 && memory.inByteArray(location))) {
         address(step.to, location);
         return;
     }
-    uint64_t stride = step.stride;
-    uint64_t sum = offset + static_cast<uint64_t>(step.offset);
-    // Before the object's beginning: `location` stood for any element of an array, so any step may be meant.
-    if (static_cast<int64_t>(sum) < 0) stride = 1, sum = 0;
-    if (stride == 0) {
-        address(step.to, memory.at(id, sum));
+    auto sum = static_cast<int64_t>(offset) + distance;
+    sum = (sum & ~int64_t{clear}) | set;
+    if (sum < 0 && !stride) {
+        // Out of an object no address leads that may be used, but `location` may stand for a later element.
+        if (!isElement(id, location)) {
+            waiting[id].push_back({location, step});
+            return;
+        }
+        stride = 1;
+    }
+    // A step on from any element of an array leads to a part of any element.
+    auto array = object.type || stride ? arrays.end() : arrays.find(id);
+    bool onwards = array != arrays.end() && offset;
+    if (onwards && array->second) stride = array->second;
+    // Among bytes, to a part that is known, or anywhere.
+    if (onwards && !array->second && !object.fields.contains(static_cast<uint64_t>(sum))) stride = 1;
+    if (!stride) {
+        if (object.size && static_cast<uint64_t>(sum) > object.size) return;
+        address(step.to, memory.at(id, static_cast<uint64_t>(sum)));
         return;
     }
-    uint64_t remainder = sum % stride;
-    if (stride > 1) address(step.to, memory.at(id, sum));
+    if (!object.type && !onwards) {
+        // Elements of less than four bytes are bytes: other things may lie in them.
+        auto [at, isNew] = arrays.try_emplace(id, 0);
+        if (stride >= 4) at->second = std::gcd(at->second, stride);
+        if (isNew)
+            for (const auto &[from, waited] : std::exchange(waiting[id], {})) stepFrom(from, waited);
+    }
+    auto period = static_cast<int64_t>(stride);
+    auto remainder = static_cast<uint64_t>((sum % period + period) % period);
+    if (stride > 1) {
+        auto first = sum < 0 || onwards ? remainder : static_cast<uint64_t>(sum);
+        if (!object.size || first <= object.size) address(step.to, memory.at(id, first));
+    }
     if (!known.insert({uint64_t{id} << 32 | step.to, stride << 32 | remainder}).second) return;
     walkers[id].push_back({step.to, remainder, stride});
-    for (const auto &[at, there] : object.fields)
-        if (at == Memory::restOffset || at % stride == remainder) address(step.to, there);
+    std::vector<uint64_t> offsets;
+    for (const auto &[at, there] : memory[id].fields) offsets.push_back(at);
+    for (uint64_t at : offsets) meet(id, walkers[id].back(), at);
+}
+
+/// A walker meets a part of its object: it steps on the beginning of the element that the part lies in.
+void Solver::meet(ObjectId object, Walker walker, uint64_t at) {
+    if (at == Memory::restOffset)
+        address(walker.to, memory.at(object, at));
+    else if (at >= walker.remainder)
+        address(walker.to, memory.at(object, at - (at - walker.remainder) % walker.stride));
+}
+
+/// Take a copy between very many places for one of anything in all their objects.
+bool Solver::coarsen(unsigned number) {
+    constexpr size_t most = 32;
+    Move &move = moves[number];
+    if (move.coarse) return true;
+    if (move.sources <= most && move.targets.size() <= most) return false;
+    move.coarse = true;
+    NodeId source = move.source, target = move.target;
+    NodeId anySource = newNode(), anyTarget = newNode(), middle = newNode();
+    step(source, anySource, anywhere);
+    step(target, anyTarget, anywhere);
+    load(anySource, middle, 8);
+    store(middle, anyTarget, 8);
+    return true;
 }
 
 void Solver::moveFrom(unsigned move, Location source) {
+    ++moves[move].sources;
+    if (coarsen(move)) return;
     ObjectId object = memory.objectIdOf(source);
     uint64_t from = memory.offsetOf(source);
     flows[object].push_back({move, from});
@@ -365,7 +458,7 @@ void Solver::moveFrom(unsigned move, Location source) {
 }
 
 void Solver::moveTo(unsigned move, Location target) {
-    if (!moves[move].targets.insert(target)) return;
+    if (memory.objectOf(target).isReadOnly() || !moves[move].targets.insert(target) || coarsen(move)) return;
     std::vector<std::pair<uint64_t, NodeId>> middles(moves[move].middles.begin(), moves[move].middles.end());
     for (auto [distance, middle] : middles)
         addEdge(middle, contentOf(memory.at(memory.objectIdOf(target), memory.offsetOf(target) + distance)));
@@ -373,6 +466,7 @@ void Solver::moveTo(unsigned move, Location target) {
 
 /// Copy what `location` holds, in an object that is copied from offset `from` on.
 void Solver::moveAt(unsigned move, uint64_t from, Location location) {
+    if (moves[move].coarse) return;
     uint64_t offset = memory.offsetOf(location);
     bool rest = offset == Memory::restOffset || from == Memory::restOffset;
     if (!rest && (offset < from || offset - from >= moves[move].size)) return;
@@ -392,10 +486,8 @@ void Solver::moveAt(unsigned move, uint64_t from, Location location) {
 void Solver::appeared(Location location) {
     ObjectId object = memory.objectIdOf(location);
     uint64_t at = memory.offsetOf(location);
-    bool rest = at == Memory::restOffset;
     if (auto found = walkers.find(object); found != walkers.end())
-        for (const Walker &walker : found->second)
-            if (rest || at % walker.stride == walker.remainder) address(walker.to, location);
+        for (const Walker &walker : std::vector(found->second)) meet(object, walker, at);
     if (auto found = flows.find(object); found != flows.end()) {
         // Making a target's location may add to the very list.
         for (size_t i = 0; i < flows[object].size(); ++i) {

@@ -35,8 +35,17 @@ public:
     void load(NodeId pointer, NodeId to, uint64_t size);
     /// The `size` bytes that `pointer` points to may point wherever `from` does.
     void store(NodeId from, NodeId pointer, uint64_t size);
-    /// `to` is `from` plus `offset` bytes, and any multiple of `stride` bytes if it is not 0.
-    void step(NodeId from, NodeId to, int64_t offset, uint64_t stride);
+    /// How an address comes from another: plus `offset` bytes, and any multiple of `stride` bytes if it is not 0; then
+    /// low bits are cleared and set (tags in pointers).
+    struct Distance {
+        int64_t offset = 0;
+        uint64_t stride = 0;
+        uint8_t clear = 0, set = 0;
+        bool isNone() const { return !offset && !stride && !clear && !set; }
+    };
+    static constexpr Distance anywhere{0, 1, 0, 0};
+    /// `to` is `from` and a distance.
+    void step(NodeId from, NodeId to, Distance distance);
     /// `size` bytes are copied from where `source` points to where `target` does; 0 is all.
     void copyMemory(NodeId source, NodeId target, uint64_t size);
     /// The functions that `pointer` points to are callees of call `number`.
@@ -62,8 +71,7 @@ private:
     };
     struct Step {
         NodeId to;
-        int64_t offset;
-        uint64_t stride;
+        Distance distance;
     };
     struct Node {
         SparseSet points;
@@ -86,6 +94,9 @@ private:
         uint64_t size;
         std::map<uint64_t, NodeId> middles = {};
         SparseSet targets = {};
+        unsigned sources = 0;
+        /// Whether offsets are left aside, because there would be too many pairs of them.
+        bool coarse = false;
     };
     /// A pointer that steps over an object: it gets the locations that appear in it later.
     struct Walker {
@@ -104,7 +115,10 @@ private:
     void loosenCyclicSteps();
     std::vector<NodeId> collapseCycles();
     void seen(NodeId node, const SparseSet &points);
-    void stepFrom(Location location, const Step &step);
+    void stepFrom(Location location, Step step);
+    void meet(ObjectId object, Walker walker, uint64_t at);
+    bool isElement(ObjectId object, Location location) const;
+    bool coarsen(unsigned move);
     void moveFrom(unsigned move, Location source);
     void moveTo(unsigned move, Location target);
     void moveAt(unsigned move, uint64_t from, Location location);
@@ -120,6 +134,10 @@ private:
     llvm::DenseMap<ObjectId, std::vector<Walker>> walkers;
     llvm::DenseMap<ObjectId, std::vector<Flow>> flows;
     llvm::DenseSet<std::pair<uint64_t, uint64_t>> known;
+    /// Objects of unknown type that are walked over by index, and the size of their elements (0: bytes). Steps that
+    /// lead before the beginning of others wait for that to happen.
+    llvm::DenseMap<ObjectId, uint64_t> arrays;
+    llvm::DenseMap<ObjectId, std::vector<std::pair<Location, Step>>> waiting;
     std::vector<Location> fresh;
     std::vector<std::pair<NodeId, NodeId>> pending;
 };

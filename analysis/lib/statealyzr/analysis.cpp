@@ -46,11 +46,10 @@ std::vector<PacketPlaceFound> places(const std::vector<PacketCall> &calls) {
 
 std::vector<LoopProcedure> findLoops(const Module &program, const CallGraph &calls,
                                      const std::vector<PacketCall> &receives, const AnalysisOptions &options) {
-    std::vector<LoopProcedure> loops = loopProcedures(program, calls, receives);
+    if (options.loops.empty()) return loopProcedures(program, calls, receives);
+    std::vector<LoopProcedure> loops;
     for (const std::string &name : options.loops)
-        if (const Function *function = program.getFunction(name); function && !function->isDeclaration())
-            if (none_of(loops, [&](const LoopProcedure &loop) { return loop.function == function; }))
-                loops.push_back({function, {}});
+        loops.push_back(namedLoop(*program.getFunction(name), calls, receives));
     return loops;
 }
 
@@ -69,6 +68,10 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
             report.procedures += !function.isDeclaration();
             report.instructions += function.getInstructionCount();
         }
+        for (const std::string &name : options.loops)
+            if (const Function *function = (*program)->getFunction(name); !function || function->isDeclaration())
+                return failure("--loop " + name + ": the program has no function of this name");
+        options.library.replaceCode(**program);
         promoteLocals(**program, {});
         clock.step("read");
         PointsTo pointsTo(**program, options.library, {options.fields, true});
@@ -81,6 +84,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     }
     auto program = source();
     if (!program) return program.takeError();
+    options.library.replaceCode(**program);
     promoteLocals(**program, kept);
     clock.step("read again");
     PointsTo pointsTo(**program, options.library, {options.fields, true});

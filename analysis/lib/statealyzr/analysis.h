@@ -17,7 +17,7 @@ struct AnalysisOptions {
     PacketFunctions functions = PacketFunctions::standard();
     /// Tell the members of structs apart.
     bool fields = false;
-    /// Procedures that hold the packet loop, beside those that are found.
+    /// Procedures that hold the packet loop; if none is named they are looked for.
     std::vector<std::string> loops;
 };
 

@@ -105,4 +105,19 @@ std::vector<LoopProcedure> loopProcedures(const Module &, const CallGraph &calls
     return found;
 }
 
+LoopProcedure namedLoop(const Function &function, const CallGraph &calls, const std::vector<PacketCall> &receives) {
+    SmallPtrSet<const Function *, 16> receivers;
+    for (const PacketCall &receive : receives) receivers.insert(receive.call->getFunction());
+    LoopProcedure named{&function, {}};
+    for (const Instruction &instruction : instructions(function)) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        if (!call) continue;
+        bool itself = any_of(receives, [&](const PacketCall &receive) { return receive.call == call; });
+        if (itself || any_of(calls.closure(calls.calledBy(call)),
+                             [&](const Function *below) { return receivers.contains(below); }))
+            named.receives.push_back(call);
+    }
+    return named;
+}
+
 } // namespace catena

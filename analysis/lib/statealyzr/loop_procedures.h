@@ -39,4 +39,8 @@ std::vector<LoopProcedure> loopProcedures(const llvm::Module &program, const Cal
 /// Return the blocks of the innermost loop around a call; empty if it is in none.
 llvm::SmallPtrSet<const llvm::BasicBlock *, 16> loopAround(const llvm::Instruction &call);
 
+/// Return a procedure that the user says holds the packet loop, with the calls in it that lead to receptions.
+LoopProcedure namedLoop(const llvm::Function &function, const CallGraph &calls,
+                        const std::vector<PacketCall> &receives);
+
 } // namespace catena
