@@ -22,6 +22,13 @@ const Function *namedCallee(const CallBase &call) {
     return dyn_cast<Function>(call.getCalledOperand()->stripPointerCastsAndAliases());
 }
 
+namespace {
+
+/// A step back beyond any object's beginning: the solver takes it for one to any place in the object.
+constexpr int64_t anywhere = INT64_MIN / 2;
+
+} // namespace
+
 ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects &library, Memory &memory,
                                      Solver &solver, const PointsToOptions &options)
     : program(program), library(library), memory(memory), solver(solver), options(options), thrown(solver.newNode()) {
@@ -173,19 +180,35 @@ void ConstraintBuilder::stepThrough(const GEPOperator &step, NodeId to) {
     solver.step(node(step.getPointerOperand()), to, offset, stride);
 }
 
-void ConstraintBuilder::visitInstruction(Instruction &instruction) {
-    if (!mayHoldPointers(instruction.getType())) return;
-    // Products, quotients and remainders of an address are not addresses any more.
-    switch (instruction.getOpcode()) {
+void ConstraintBuilder::visitBinaryOperator(BinaryOperator &operation) {
+    if (!mayHoldPointers(operation.getType())) return;
+    // An address as an integer: sums with a constant step like pointers; others, and bits set and cleared, lead
+    // anywhere in the same object. Products, quotients and remainders are not addresses any more.
+    switch (operation.getOpcode()) {
     case Instruction::Mul:
     case Instruction::UDiv:
     case Instruction::SDiv:
     case Instruction::URem:
     case Instruction::SRem:
         return;
+    case Instruction::Add:
+    case Instruction::Sub:
+        if (const auto *distance = dyn_cast<ConstantInt>(operation.getOperand(1));
+            distance && distance->getBitWidth() <= 64) {
+            int64_t offset = distance->getSExtValue();
+            if (operation.getOpcode() == Instruction::Sub) offset = offset == INT64_MIN ? offset : -offset;
+            solver.step(node(operation.getOperand(0)), node(&operation), offset, 0);
+            return;
+        }
+        break;
     default:
         break;
     }
+    for (const Use &operand : operation.operands()) solver.step(node(operand.get()), node(&operation), anywhere, 0);
+}
+
+void ConstraintBuilder::visitInstruction(Instruction &instruction) {
+    if (!mayHoldPointers(instruction.getType())) return;
     for (const Use &operand : instruction.operands()) solver.copy(node(operand.get()), node(&instruction));
 }
 

@@ -41,6 +41,7 @@ public:
     void visitAtomicRMWInst(llvm::AtomicRMWInst &change);
     void visitAtomicCmpXchgInst(llvm::AtomicCmpXchgInst &change);
     void visitGetElementPtrInst(llvm::GetElementPtrInst &step);
+    void visitBinaryOperator(llvm::BinaryOperator &operation);
     void visitCallBase(llvm::CallBase &call);
     void visitReturnInst(llvm::ReturnInst &end);
     void visitVAArgInst(llvm::VAArgInst &argument);
