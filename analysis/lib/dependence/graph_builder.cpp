@@ -64,12 +64,17 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
         return access;
     }
     const std::vector<Effect> *effects = pointsTo.library().find(callee.getName());
+    auto kept = [&](SparseSet &to, const Effect &effect) {
+        if (const Object *object = pointsTo.memory().find(nullptr, effect.memory))
+            to.add(pointsTo.locationsOf(*object));
+    };
     if (!effects) {
         for (unsigned i = 0; i < call.arg_size(); ++i) deep(access.reads, i), direct(access.writes, i, 0);
         return access;
     }
     for (const Effect &effect : *effects) switch (effect.kind) {
         case Effect::Reads:
+        case Effect::ReturnsPointee:
         case Effect::CallsThrough:
             direct(access.reads, effect.a, 0);
             break;
@@ -88,6 +93,24 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
             direct(access.writes, effect.b, 0);
             break;
         case Effect::Stores:
+            direct(access.writes, effect.b, 8);
+            break;
+        case Effect::Keeps:
+            kept(access.writes, effect);
+            break;
+        case Effect::KeepsCopy:
+            direct(access.reads, effect.a, 0);
+            kept(access.writes, effect);
+            break;
+        case Effect::GivesCopy:
+            direct(access.writes, effect.b, 0);
+            kept(access.reads, effect);
+            break;
+        case Effect::ReturnsKept:
+        case Effect::CallsKept:
+            kept(access.reads, effect);
+            break;
+        case Effect::StoresMemory:
             direct(access.writes, effect.b, 8);
             break;
         default:
@@ -312,8 +335,12 @@ void GraphBuilder::enterCallback(const CallBase &call, const Callback &callback)
             edge(graph.ofArgument(&call, static_cast<unsigned>(given)), parameter, EdgeKind::In);
         else if (given == Effect::newObject)
             edge(result, parameter, EdgeKind::In);
+        else if (given <= Effect::firstKept)
+            if (const Object *kept = pointsTo.memory().find(nullptr, Effect::firstKept - given))
+                reads(parameter, pointsTo.locationsOf(*kept));
     }
-    if (!callback.thread) edge(graph.resultOf(callback.function), result, EdgeKind::Out);
+    // Of a thread, who joins it gets the result: by the thread's number, which pthread_create stores.
+    edge(graph.resultOf(callback.function), result, EdgeKind::Out);
 }
 
 } // namespace catena

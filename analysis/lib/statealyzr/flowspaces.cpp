@@ -18,6 +18,10 @@
 //
 // and the text beside it: with square brackets and pointer arithmetic the chop ends at the index. Arrays are keyed too.
 //
+// A procedure that calls itself by name is a loop too (footnote 6 leaves recursion out).
+//
+// The packet loop itself looks nothing up: a condition directly in it compares an entry that was found before.
+//
 // Of a loop's conditions those count that compare an entry with something else; that something is the key, whether the
 // loop's own condition names the entries (a list) or not (an array with a counter). The chop follows data, not control:
 // a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
@@ -51,9 +55,11 @@ StringMap<std::string> readHeaderFields() {
 class Flowspaces {
 public:
     Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const Graph &graph)
+               const std::vector<LoopProcedure> &packetLoops, const Graph &graph)
         : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
         findPackets(receives);
+        for (const LoopProcedure &procedure : packetLoops)
+            for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
         for (const Function *procedure : packet.procedures) findConditions(*procedure);
         for (const Instruction *statement : packet.statements()) findSteps(*statement);
     }
@@ -90,6 +96,8 @@ private:
     StringMap<std::string> fields;
     /// Where received packets, and what comes with them, lie.
     SparseSet packets;
+    /// The blocks in which packet loops receive.
+    SmallPtrSet<const BasicBlock *, 8> receptions;
     std::vector<Condition> conditions;
     std::vector<Step> steps;
     SharedSets sets;
@@ -140,8 +148,17 @@ Flowspaces::Condition Flowspaces::condition(const Value *value) {
 void Flowspaces::findConditions(const Function &function) {
     DominatorTree tree(const_cast<Function &>(function));
     LoopInfo loops(tree);
+    bool callsItself = any_of(instructions(function), [&](const Instruction &instruction) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        return call && namedCallee(*call) == &function;
+    });
+    auto looksUp = [&](const BasicBlock &block) {
+        const Loop *loop = loops.getLoopFor(&block);
+        return loop ? none_of(receptions, [&](const BasicBlock *reception) { return loop->contains(reception); })
+                    : callsItself;
+    };
     for (const BasicBlock &block : function) {
-        if (!loops.getLoopFor(&block) || !packet.executed->contains(block.getTerminator())) continue;
+        if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
             conditions.push_back(condition(branch->getCondition()));
         // `a == b && c == d` as a value, not as branches.
@@ -319,10 +336,11 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
 } // namespace
 
 void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph) {
+                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                    const Graph &graph) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, graph);
+    Flowspaces flowspaces(program, packet, receives, loops, graph);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);
 }
