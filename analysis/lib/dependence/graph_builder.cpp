@@ -79,6 +79,7 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
             direct(access.reads, effect.a, 0);
             break;
         case Effect::ReadsDeep:
+        case Effect::ReturnsReached:
             deep(access.reads, effect.a);
             break;
         case Effect::Writes:
@@ -97,6 +98,10 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
             break;
         case Effect::Keeps:
             kept(access.writes, effect);
+            break;
+        case Effect::Links:
+            direct(access.writes, effect.a, 0);
+            direct(access.writes, effect.b, 0);
             break;
         case Effect::KeepsCopy:
             direct(access.reads, effect.a, 0);

@@ -97,12 +97,14 @@ bool readEffect(StringRef word, StringMap<int> &memories, std::vector<Effect> &o
                 : key == "ret"    ? one(Effect::ReturnsArgument)
                 : key == "into"   ? one(Effect::ReturnsInto)
                 : key == "load"   ? one(Effect::ReturnsPointee)
+                : key == "walk"   ? one(Effect::ReturnsReached)
                 : key == "read"   ? one(Effect::Reads)
                 : key == "deep"   ? one(Effect::ReadsDeep)
                 : key == "write"  ? one(Effect::Writes)
                 : key == "fill"   ? one(Effect::WritesDeep)
                 : key == "copy"   ? two(Effect::Copies)
                 : key == "store"  ? two(Effect::Stores)
+                : key == "link"   ? two(Effect::Links)
                 : key == "new"    ? one(Effect::StoresNew)
                 : key == "keep"   ? remember(Effect::Keeps)
                 : key == "hold"   ? remember(Effect::KeepsCopy)
@@ -132,9 +134,9 @@ Error LibraryEffects::add(StringRef file, StringRef text) {
                 return listError(
                     file, line.number,
                     "`" + word +
-                        "` is no effect; they are pure, fresh, opaque, static, ret=N, into=N, "
-                        "load=N, read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, new=N, keep=V:M, hold=S:M, "
-                        "give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), thread=F(A)");
+                        "` is no effect; they are pure, fresh, opaque, static, ret=N, into=N, load=N, walk=N, "
+                        "read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, link=A:B, new=N, keep=V:M, "
+                        "hold=S:M, give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), thread=F(A)");
         if (line.rest.empty()) return listError(file, line.number, "a colon and names of functions are missing");
         for (StringRef name : line.rest) effects[name] = said;
     }

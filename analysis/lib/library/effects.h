@@ -17,11 +17,13 @@ struct Effect {
         ReturnsArgument, // argument `a`
         ReturnsInto,     // a pointer anywhere into what argument `a` points to
         ReturnsPointee,  // a pointer that lies where argument `a` points to
+        ReturnsReached,  // a pointer to anything that can be reached from argument `a`
         Reads,           // what argument `a` points to
         ReadsDeep,       // all that can be reached from argument `a`
         Writes,          // what argument `a` points to
         Copies,          // from what `a` points to, to what `b` points to
         Stores,          // the pointer `a` in what `b` points to
+        Links,           // pointers `a` and `b` anywhere in what the other one points to
         StoresNew,       // a pointer to a new object in what `a` points to
         WritesDeep,      // all that can be reached from argument `a`
         Keeps,           // the pointer `a` in `memory`

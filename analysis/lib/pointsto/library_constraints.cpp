@@ -96,6 +96,25 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         solver.step(argument(call, effect.a), node(&call), 0, 1);
         solver.copy(argument(call, effect.a), node(&call));
         break;
+    case Effect::ReturnsReached: {
+        NodeId reach = solver.newNode(), inside = solver.newNode();
+        solver.copy(argument(call, effect.a), reach);
+        solver.step(reach, inside, 0, 1);
+        solver.copy(reach, inside);
+        solver.load(inside, reach, 8);
+        solver.copy(reach, node(&call));
+        break;
+    }
+    case Effect::Links: {
+        NodeId one = solver.newNode(), other = solver.newNode();
+        for (auto [argumentNumber, around] : {std::pair(effect.a, one), std::pair(effect.b, other)}) {
+            solver.copy(argument(call, argumentNumber), around);
+            solver.step(argument(call, argumentNumber), around, 0, 1);
+        }
+        solver.store(argument(call, effect.a), other, 8);
+        solver.store(argument(call, effect.b), one, 8);
+        break;
+    }
     case Effect::ReturnsPointee: {
         NodeId pointer = solver.newNode();
         solver.load(argument(call, effect.a), pointer, 8);

@@ -87,6 +87,7 @@ private:
     SparseSet near(const Variable &variable, const SparseSet &others) const;
     bool readsPacket(const Instruction &instruction);
     std::string fieldOf(const Value *pointer) const;
+    void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
     void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
 
     const PacketProcedures &packet;
@@ -272,6 +273,28 @@ std::string Flowspaces::fieldOf(const Value *pointer) const {
     return name + "." + member;
 }
 
+/// Name the fields that a pointer may point to. Procedures are given pointers to fields (`find(&ip->saddr)`), so it is
+/// followed to the places that call.
+void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen,
+                          std::set<std::string> &found) const {
+    if (!seen.insert(pointer).second) return;
+    if (std::string field = fieldOf(pointer); !field.empty()) {
+        found.insert(field);
+    } else if (isa<PHINode>(pointer) || isa<SelectInst>(pointer)) {
+        for (const Use &operand : cast<Instruction>(pointer)->operands())
+            if (pointsTo.of(operand.get()).intersects(packets)) fieldsOf(operand.get(), seen, found);
+    } else if (isa<Argument>(pointer)) {
+        for (Edge edge : graph.predecessors(graph.ofValue(pointer))) {
+            const VertexInfo &given = graph[edge.vertex];
+            if (given.kind != VertexKind::Argument) continue;
+            const auto *call = cast<CallBase>(given.value);
+            const Value *operand = call->getArgOperand(given.index);
+            if (packet.executed->contains(call) && pointsTo.of(operand).intersects(packets))
+                fieldsOf(operand, seen, found);
+        }
+    }
+}
+
 void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
     SliceLimits limits;
     limits.control = false;
@@ -290,13 +313,13 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
     for (Vertex vertex : slice.vertices()) {
         if (!limits.ends(vertex)) continue;
         const auto *instruction = cast<Instruction>(graph[vertex].value);
+        SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
-            if (std::string field = fieldOf(pointer); !field.empty()) variable.flowspace.insert(field);
+            fieldsOf(pointer, seen, variable.flowspace);
             continue;
         }
         for (const Use &given : cast<CallBase>(instruction)->args())
-            if (pointsTo.of(given.get()).intersects(packets))
-                if (std::string field = fieldOf(given.get()); !field.empty()) variable.flowspace.insert(field);
+            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, variable.flowspace);
     }
 }
 
