@@ -229,6 +229,7 @@ void GraphBuilder::writes(Vertex vertex, const SparseSet &locations) {
 
 void GraphBuilder::connect(const Function &function) {
     connectControl(function);
+    if (!exits.empty()) connectExits(function);
     for (const Argument &parameter : function.args())
         if (parameter.hasByValAttr())
             writes(graph.ofValue(&parameter), pointsTo.touched(&parameter, bytes(parameter.getParamByValType())));
@@ -262,6 +263,32 @@ void GraphBuilder::connectControl(const Function &function) {
             edge(vertex, call ? graph.ofCall(call) : graph.of(&instruction), EdgeKind::Control);
         }
     }
+}
+
+/// What follows a call that may not return depends on it, and so does whether the procedure itself returns.
+void GraphBuilder::connectExits(const Function &function) {
+    SmallPtrSet<const BasicBlock *, 8> left;
+    for (const BasicBlock &block : function) {
+        const CallBase *before = nullptr;
+        for (const Instruction &instruction : block) {
+            if (isIgnored(instruction)) continue;
+            const auto *call = dyn_cast<CallBase>(&instruction);
+            if (before) edge(graph.of(before), call ? graph.ofCall(call) : graph.of(&instruction), EdgeKind::Control);
+            if (!call || !exits.contains(call)) continue;
+            edge(graph.ofCall(call), graph.of(call), EdgeKind::Control);
+            edge(graph.of(call), graph.resultOf(&function), EdgeKind::Control);
+            if (!isa<InvokeInst>(call)) before = call, left.insert(&block);
+        }
+    }
+    if (left.empty()) return;
+    auto controllers = controlDependence(function, left);
+    for (const BasicBlock &block : function)
+        for (const BasicBlock *from : controllers.lookup(&block))
+            if (left.contains(from))
+                for (const Instruction &instruction : *from)
+                    if (const auto *call = dyn_cast<CallBase>(&instruction);
+                        call && !isa<InvokeInst>(call) && exits.contains(call))
+                        edge(graph.of(call), blockVertex(&block), EdgeKind::Control);
 }
 
 void GraphBuilder::connectInstruction(const Instruction &instruction) {
