@@ -108,7 +108,7 @@ NodeId ConstraintBuilder::node(const Value *value) {
     // Without fields a pointer into an object is a pointer to it.
     const auto *step = dyn_cast<GetElementPtrInst>(value);
     if (step && !memory.hasFields()) return nodes[value] = node(step->getPointerOperand());
-    if (isa<FreezeInst>(value) || isa<CastInst>(value))
+    if (isa<FreezeInst>(value) || (isa<CastInst>(value) && !isa<IntToPtrInst>(value)))
         if (const Value *same = cast<Instruction>(value)->getOperand(0); mayHoldPointers(same->getType()))
             return nodes[value] = node(same);
     NodeId id = nodes[value] = solver.newNode();
@@ -182,8 +182,8 @@ void ConstraintBuilder::stepThrough(const GEPOperator &step, NodeId to) {
 
 void ConstraintBuilder::visitBinaryOperator(BinaryOperator &operation) {
     if (!mayHoldPointers(operation.getType())) return;
-    // An address as an integer: sums with a constant step like pointers; others, and bits set and cleared, lead
-    // anywhere in the same object. Products, quotients and remainders are not addresses any more.
+    // What was an address leads into the same object still; where, is settled when it becomes a pointer again.
+    // Products, quotients and remainders are not addresses any more, nor is the distance of two.
     switch (operation.getOpcode()) {
     case Instruction::Mul:
     case Instruction::UDiv:
@@ -191,20 +191,18 @@ void ConstraintBuilder::visitBinaryOperator(BinaryOperator &operation) {
     case Instruction::URem:
     case Instruction::SRem:
         return;
-    case Instruction::Add:
     case Instruction::Sub:
-        if (const auto *distance = dyn_cast<ConstantInt>(operation.getOperand(1));
-            distance && distance->getBitWidth() <= 64) {
-            int64_t offset = distance->getSExtValue();
-            if (operation.getOpcode() == Instruction::Sub) offset = offset == INT64_MIN ? offset : -offset;
-            solver.step(node(operation.getOperand(0)), node(&operation), offset, 0);
-            return;
-        }
-        break;
+        if (!isa<PtrToIntInst>(operation.getOperand(1))) solver.copy(node(operation.getOperand(0)), node(&operation));
+        return;
     default:
-        break;
+        visitInstruction(operation);
     }
-    for (const Use &operand : operation.operands()) solver.step(node(operand.get()), node(&operation), anywhere, 0);
+}
+
+void ConstraintBuilder::visitIntToPtrInst(IntToPtrInst &cast) {
+    // An address that was calculated with: the low bits may have been set or cleared, or a member's offset taken off.
+    solver.step(node(cast.getOperand(0)), node(&cast), anywhere, 0);
+    solver.copy(node(cast.getOperand(0)), node(&cast));
 }
 
 void ConstraintBuilder::visitInstruction(Instruction &instruction) {

@@ -42,6 +42,7 @@ public:
     void visitAtomicCmpXchgInst(llvm::AtomicCmpXchgInst &change);
     void visitGetElementPtrInst(llvm::GetElementPtrInst &step);
     void visitBinaryOperator(llvm::BinaryOperator &operation);
+    void visitIntToPtrInst(llvm::IntToPtrInst &cast);
     void visitCallBase(llvm::CallBase &call);
     void visitReturnInst(llvm::ReturnInst &end);
     void visitVAArgInst(llvm::VAArgInst &argument);
