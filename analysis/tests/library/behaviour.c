@@ -1,11 +1,11 @@
 /* Calls real functions of the C library and says what they did with the memory they were given.
  *
- * Each call gets four blocks; the digits say which argument each block is. After the call, one line a thing that happened:
- * `NAME writes N` if block N changed, `NAME stores N in M` if block M now holds a pointer into block N (`new` for one to
- * elsewhere), `NAME returns N` for a pointer to the beginning of block N, `NAME returns into N` for one behind it, `NAME
- * returns other` for one to elsewhere, `NAME calls N` if the callback in argument N ran. A block that only argument N leads to is called pN.
- * `NAME gives what OTHER was given` says that a pointer kept by one call came out of another one. The program beside this
- * file compares with the library list.
+ * Each call gets blocks; a letter for each says which argument it is, or `p` for one that only argument 0 leads to. After
+ * the call, one line a thing that happened: `NAME writes N` if block N changed, `NAME stores N in M` if block M now holds
+ * a pointer into block N, `NAME returns N` for a pointer to the beginning of block N, `NAME returns into N` for one behind
+ * it, `NAME returns other` for one to elsewhere, `NAME calls N` if the callback in argument N ran, and `NAME gives what
+ * OTHER was given` if a pointer kept by one call came out of another one. The program beside this file compares with the
+ * library list.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
