@@ -105,7 +105,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    markFlowspaces(report.variables, **program, packet, receives, graph);
+    markFlowspaces(report.variables, **program, packet, receives, loops, graph);
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
     clock.step("output impact");

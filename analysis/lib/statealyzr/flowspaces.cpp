@@ -18,6 +18,10 @@
 //
 // and the text beside it: with square brackets and pointer arithmetic the chop ends at the index. Arrays are keyed too.
 //
+// A procedure that calls itself by name is a loop too (footnote 6 leaves recursion out).
+//
+// The packet loop itself looks nothing up: a condition directly in it compares an entry that was found before.
+//
 // Of a loop's conditions those count that compare an entry with something else; that something is the key, whether the
 // loop's own condition names the entries (a list) or not (an array with a counter). The chop follows data, not control:
 // a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
@@ -51,9 +55,11 @@ StringMap<std::string> readHeaderFields() {
 class Flowspaces {
 public:
     Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const Graph &graph)
+               const std::vector<LoopProcedure> &packetLoops, const Graph &graph)
         : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
         findPackets(receives);
+        for (const LoopProcedure &procedure : packetLoops)
+            for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
         for (const Function *procedure : packet.procedures) findConditions(*procedure);
         for (const Instruction *statement : packet.statements()) findSteps(*statement);
     }
@@ -81,6 +87,7 @@ private:
     SparseSet near(const Variable &variable, const SparseSet &others) const;
     bool readsPacket(const Instruction &instruction);
     std::string fieldOf(const Value *pointer) const;
+    void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
     void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
 
     const PacketProcedures &packet;
@@ -90,6 +97,8 @@ private:
     StringMap<std::string> fields;
     /// Where received packets, and what comes with them, lie.
     SparseSet packets;
+    /// The blocks in which packet loops receive.
+    SmallPtrSet<const BasicBlock *, 8> receptions;
     std::vector<Condition> conditions;
     std::vector<Step> steps;
     SharedSets sets;
@@ -140,8 +149,17 @@ Flowspaces::Condition Flowspaces::condition(const Value *value) {
 void Flowspaces::findConditions(const Function &function) {
     DominatorTree tree(const_cast<Function &>(function));
     LoopInfo loops(tree);
+    bool callsItself = any_of(instructions(function), [&](const Instruction &instruction) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        return call && namedCallee(*call) == &function;
+    });
+    auto looksUp = [&](const BasicBlock &block) {
+        const Loop *loop = loops.getLoopFor(&block);
+        return loop ? none_of(receptions, [&](const BasicBlock *reception) { return loop->contains(reception); })
+                    : callsItself;
+    };
     for (const BasicBlock &block : function) {
-        if (!loops.getLoopFor(&block) || !packet.executed->contains(block.getTerminator())) continue;
+        if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
             conditions.push_back(condition(branch->getCondition()));
         // `a == b && c == d` as a value, not as branches.
@@ -255,6 +273,28 @@ std::string Flowspaces::fieldOf(const Value *pointer) const {
     return name + "." + member;
 }
 
+/// Name the fields that a pointer may point to. Procedures are given pointers to fields (`find(&ip->saddr)`), so it is
+/// followed to the places that call.
+void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen,
+                          std::set<std::string> &found) const {
+    if (!seen.insert(pointer).second) return;
+    if (std::string field = fieldOf(pointer); !field.empty()) {
+        found.insert(field);
+    } else if (isa<PHINode>(pointer) || isa<SelectInst>(pointer)) {
+        for (const Use &operand : cast<Instruction>(pointer)->operands())
+            if (pointsTo.of(operand.get()).intersects(packets)) fieldsOf(operand.get(), seen, found);
+    } else if (isa<Argument>(pointer)) {
+        for (Edge edge : graph.predecessors(graph.ofValue(pointer))) {
+            const VertexInfo &given = graph[edge.vertex];
+            if (given.kind != VertexKind::Argument) continue;
+            const auto *call = cast<CallBase>(given.value);
+            const Value *operand = call->getArgOperand(given.index);
+            if (packet.executed->contains(call) && pointsTo.of(operand).intersects(packets))
+                fieldsOf(operand, seen, found);
+        }
+    }
+}
+
 void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
     SliceLimits limits;
     limits.control = false;
@@ -273,13 +313,13 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
     for (Vertex vertex : slice.vertices()) {
         if (!limits.ends(vertex)) continue;
         const auto *instruction = cast<Instruction>(graph[vertex].value);
+        SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
-            if (std::string field = fieldOf(pointer); !field.empty()) variable.flowspace.insert(field);
+            fieldsOf(pointer, seen, variable.flowspace);
             continue;
         }
         for (const Use &given : cast<CallBase>(instruction)->args())
-            if (pointsTo.of(given.get()).intersects(packets))
-                if (std::string field = fieldOf(given.get()); !field.empty()) variable.flowspace.insert(field);
+            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, variable.flowspace);
     }
 }
 
@@ -319,10 +359,11 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
 } // namespace
 
 void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph) {
+                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                    const Graph &graph) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, graph);
+    Flowspaces flowspaces(program, packet, receives, loops, graph);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);
 }

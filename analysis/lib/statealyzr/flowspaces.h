@@ -11,6 +11,7 @@ namespace catena {
 /// Header fields are members of structs that lie over the packet, the system's or the program's own; names of the
 /// system's are those of `lists/header-fields.list`.
 void markFlowspaces(std::vector<Variable> &variables, const llvm::Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph);
+                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                    const Graph &graph);
 
 } // namespace catena
