@@ -9,8 +9,6 @@
 mod early;
 mod finding;
 mod rulings;
-#[cfg(test)]
-mod tests;
 mod ways;
 mod writes;
 
