@@ -4,8 +4,15 @@
 //! packet that a later function is certain to drop is lost, unless somebody sees it. Rules move up before functions
 //! that keep no state, tell nothing, and change nothing that the rules read; functions of that kind before which all
 //! ways end in a drop are passed by. Which packets leave, and how, stays; which function counts a drop, does not.
+//!
+//! A batch whose packets part and meet again leaves one way after the other, in an order that depends on the graph.
+//! What comes first makes no difference to a port, but it does to state: where ways meet before a function that has
+//! any, nothing is moved.
 
 use std::collections::BTreeSet;
+
+use catena_functions::Effects;
+use catena_functions::rules::rule::{Action, Rule};
 
 use super::finding::{Finding, Logic};
 use super::ways::{Place, Ways};
@@ -13,12 +20,53 @@ use crate::host::{Host, Link, Lowered, ModuleId};
 
 /// Move drops up, as far as they go.
 pub fn early(host: &mut Host) -> Vec<Finding> {
+    if let Some(meeting) = meeting(host) {
+        let why = format!("ways meet at {meeting}: moving anything could change the order in which state sees packets");
+        let what = "drops that are certain only later".to_owned();
+        return vec![Finding { logic: Logic::Overwritten, module: meeting, what, why, taken: false }];
+    }
     let mut findings = Vec::new();
     while let Some(finding) = raise(host) {
         findings.push(finding);
     }
     findings.extend(pass_by(host));
     findings
+}
+
+/// A place where packets come from several sides, before a function that they matter to.
+fn meeting(host: &Host) -> Option<String> {
+    let ways = Ways::new(host);
+    let observes = |module: ModuleId| ways.effects[module].is_some_and(|effects| effects.observes);
+    let reaches = |from: Place| {
+        let (mut been, mut due) = (BTreeSet::new(), vec![from]);
+        while let Some(place) = due.pop() {
+            if been.insert(place) {
+                due.extend(ways.next(place).map(|(_, next)| next));
+            }
+        }
+        been.into_iter().any(|(module, _)| observes(module))
+    };
+    let sources = |place: Place| {
+        let links = host.links.iter().filter(|link| (link.to, link.to_gate) == place).count();
+        links + ways.entries().filter(|entry| *entry == place).count()
+    };
+    // A packet that is turned round meets those of its batch that are not.
+    let turned = |module: ModuleId| {
+        let gates = host.links.iter().filter(|link| link.from == module).map(|link| link.gate % 2);
+        ways.effects[module].is_some_and(|effects| effects.turns) && gates.collect::<BTreeSet<_>>().len() > 1
+    };
+    let modules = 0..host.modules.len();
+    let mut places = modules.clone().flat_map(|module| [(module, 0), (module, 1)]);
+    let met = places.find(|place| sources(*place) > 1 && reaches(*place)).map(|(module, _)| module);
+    met.or_else(|| modules.clone().find(|module| turned(*module))).map(|module| ways.name(module).to_owned())
+}
+
+/// Whether a list of rules can deny any packet at all.
+fn denies(host: &Host, module: ModuleId) -> bool {
+    let Lowered::Function { descriptor, args, .. } = &host.modules[module].kind else { return false };
+    // Arguments that are wrong are told when the function is built.
+    let rules = (descriptor.effects)(args).verdicts.and_then(|read| read(args).ok());
+    rules.is_some_and(|rules| !rules.permits_all(&Rule::any(Action::Permit)))
 }
 
 /// The only link by which packets of a place go on, as an index.
@@ -34,8 +82,9 @@ fn raise(host: &mut Host) -> Option<Finding> {
     let movable = |link: &Link| -> Option<(Place, Place, usize, usize)> {
         let (above, below) = ((link.from, link.to_gate), (link.to, link.to_gate));
         let (before, rules) = (ways.effects[above.0]?, ways.effects[below.0]?);
-        let quiet = |e: &catena_functions::Effects| !e.observes && !e.turns;
+        let quiet = |e: &Effects| !e.observes && !e.turns;
         let possible = rules.verdicts.is_some()
+            && denies(host, below.0)
             && before.verdicts.is_none()
             && quiet(&before)
             && quiet(&rules)

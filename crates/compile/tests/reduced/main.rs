@@ -102,7 +102,7 @@ fn kind(what: &str) -> &'static str {
 #[test]
 fn everything_observed_is_the_same() {
     let (taken, left) = compare(Counts::Functions, 1, |_, before, after, case| {
-        assert_eq!(before.out, after.out, "packets out of {case}");
+        assert!(before.out == after.out, "packets out of {case}");
         assert_eq!(before.counted, after.counted, "counts of {case}");
         assert_eq!(before.gauges, after.gauges, "gauges of {case}");
         assert_eq!(before.files, after.files, "records of {case}");
@@ -112,6 +112,16 @@ fn everything_observed_is_the_same() {
         assert!(taken.get(kind).is_some_and(|n| n * 100 > cases()), "{kind}: hardly ever taken out: {taken:?}");
     }
     assert!(left > 30 * cases(), "hardly any packet gets through: {left}");
+}
+
+/// Return what left by side and by what it came in as, in order: such packets take the same way.
+fn by_way(observed: &Observed) -> BTreeMap<(bool, &[u8]), Vec<(u64, &[u8])>> {
+    let mut ways: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (side, clock, bytes) in &observed.out {
+        let came = &observed.came[*clock as usize - 1];
+        ways.entry((*side, came.as_slice())).or_default().push((*clock, bytes.as_slice()));
+    }
+    ways
 }
 
 #[test]
@@ -127,7 +137,8 @@ fn early_drops_change_only_which_stateless_function_counts_them() {
         host.modules.iter().filter_map(name).collect::<Vec<_>>()
     };
     let (taken, _) = compare(Counts::Totals, 2, |host, mut before, mut after, case| {
-        assert_eq!(before.out, after.out, "packets out of {case}");
+        // Packets that part and meet again may leave in another order, those that are the same may not.
+        assert!(by_way(&before) == by_way(&after), "packets out of {case}");
         let drops = |o: &Observed| o.counted.values().flat_map(|(_, _, drops, _)| drops.values()).sum::<u64>();
         assert_eq!(drops(&before), drops(&after), "drops of {case}");
         for name in stateless(host) {

@@ -22,6 +22,8 @@ pub type Counted = (u64, u64, BTreeMap<String, u64>, Vec<u64>);
 /// All that can be observed of a run.
 #[derive(Debug, PartialEq)]
 pub struct Observed {
+    /// What came in, in order.
+    pub came: Vec<Vec<u8>>,
     /// What left, in order.
     pub out: Vec<Left>,
     /// By module.
@@ -104,5 +106,6 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
         files.insert(entry.file_name().to_string_lossy().into_owned(), text);
     }
     let out = std::mem::take(&mut *left.lock().expect("nobody panics with it"));
-    Observed { out, counted, gauges, files }
+    let came = packets.iter().map(|(_, _, bytes)| bytes.clone()).collect();
+    Observed { came, out, counted, gauges, files }
 }
