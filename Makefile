@@ -38,7 +38,7 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
+.PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned bench-reduced \
 	bench-statealyzr docs native fuzz sanitize deny clean needs
 
 run: build
@@ -110,6 +110,11 @@ bench-additivity: build
 bench-planned: build
 	$(TARGET)/release/bench-planned
 	$(CATENA) bench report bench/results/planned.jsonl --into docs/profiles.md >/dev/null
+
+# What taking redundant logic out of a chain's graph gains.
+bench-reduced: build
+	$(TARGET)/release/bench-reduced
+	$(CATENA) bench report bench/results/reduced.jsonl --into docs/reduced-graphs.md >/dev/null
 
 # How long Alpine's partition takes, and what it holds on the dataplane: Lan's dissertation, §5.5.
 bench-alpine: build

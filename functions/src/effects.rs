@@ -214,5 +214,24 @@ impl Spared {
 pub type SparedBuilder = fn(&Args, &Spared, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;
 
 #[cfg(test)]
-#[path = "effects_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_told_in_words() {
+        assert_eq!(Fields::NONE.to_string(), "nothing");
+        assert_eq!(Fields::PORTS.to_string(), "ports");
+        assert_eq!((Fields::TTL | Fields::PORTS).to_string(), "TTL and ports");
+        let three = Fields::TTL | Fields::PORTS | Fields::SOURCE;
+        assert_eq!(three.to_string(), "TTL, source address and ports");
+        assert_eq!(three.without(Fields::TTL).and(Fields::FIVE_TUPLE), Fields::PORTS | Fields::SOURCE);
+    }
+
+    #[test]
+    fn who_says_nothing_is_feared() {
+        let any = Effects::ANY;
+        assert!(any.reads == Fields::ALL && any.writes == Fields::ALL && any.overwrites.is_empty());
+        assert!(any.observes && any.turns && any.checksum == Checksum::Unknown && any.verdicts.is_none());
+        assert!(Spared::default().is_nothing());
+    }
+}

@@ -69,8 +69,8 @@ impl Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
             let found = Later::at(slot.get(packet), place);
-            denied.all |= u32::from(found != 0) << i;
-            denied.by_default |= u32::from(found == Later::BY_DEFAULT) << i;
+            denied.all |= u32::from(found != Later::PERMITS) << i;
+            denied.by_default |= u32::from(found & Later::BY_RULE == 0) << i;
         }
         denied
     }
@@ -207,7 +207,8 @@ impl Filter {
         let mut rulings = [Ruling::UNKNOWN; BATCH];
         if let Some(slot) = *tells {
             let unread = denied.all;
-            let found = |i: usize| if unread >> i & 1 == 1 { Later::UNREADABLE } else { 0 };
+            // What cannot be read was asked of nobody: the later lists deny it as this one does.
+            let found = |i: usize| if unread >> i & 1 == 1 { 0 } else { Later::ALL_PERMIT };
             batch.iter_mut().enumerate().for_each(|(i, packet)| slot.set(packet, found(i)));
         }
         if fours > 0 {

@@ -38,7 +38,7 @@ impl Ruling {
     /// What later lists say of the packet, as an attribute carries it; see [`Later`].
     #[inline(always)]
     pub fn later(self) -> u16 {
-        (self.0 >> Self::LATER) as u16 & Later::EVERY
+        (self.0 >> Self::LATER) as u16 & Later::ALL_PERMIT
     }
 
     /// Add what the later list of this place says.
@@ -53,22 +53,23 @@ impl Ruling {
     }
 }
 
-/// What a later list says of a packet, in two bits of an attribute.
+/// What a later list says of a packet, in two bits of an attribute. A packet that was never asked about has none of
+/// them set, and is denied.
 pub struct Later;
 
 impl Later {
     /// A rule denies.
     pub const BY_RULE: u16 = 1;
+    /// The packet is permitted.
+    pub const PERMITS: u16 = 3;
+    /// All later lists permit: what is not IP.
+    pub const ALL_PERMIT: u16 = (1 << (2 * MOST_TOLD)) - 1;
     /// No rule matches, and the packet is denied.
-    pub const BY_DEFAULT: u16 = 2;
-    /// The bits of all later lists.
-    const EVERY: u16 = (1 << (2 * MOST_TOLD)) - 1;
-    /// What all lists say of a packet whose headers cannot be read.
-    pub const UNREADABLE: u16 = Self::EVERY / 3 * Self::BY_DEFAULT;
+    const BY_DEFAULT: u16 = 2;
 
     fn of(ruling: Ruling) -> u16 {
         match (ruling.denies(), ruling.denies_by_default()) {
-            (false, _) => 0,
+            (false, _) => Self::PERMITS,
             (true, false) => Self::BY_RULE,
             (true, true) => Self::BY_DEFAULT,
         }
@@ -77,7 +78,7 @@ impl Later {
     /// What the list of a place says, of all that an attribute carries.
     #[inline(always)]
     pub fn at(attribute: u16, place: u8) -> u16 {
-        attribute >> (2 * place) & 3
+        attribute >> (2 * place) & Self::PERMITS
     }
 }
 

@@ -125,7 +125,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 fn effects(args: &Args) -> Effects {
     let on = |name, fields| if args.flag(name, true) { fields } else { Fields::NONE };
     let stations = table::stations(args);
-    let read = Fields::DESTINATION | Fields::PROTOCOL | on("ttl", Fields::TTL) | on("checksum", Fields::CHECKSUM);
+    let read = Fields::DESTINATION
+        | Fields::PROTOCOL
+        | on("ttl", Fields::TTL)
+        | on("checksum", Fields::CHECKSUM | Fields::SOURCE);
     Effects {
         // Neighbour discovery is known by its hop limit and type.
         reads: read | Fields::TTL | Fields::OTHERS,

@@ -3,6 +3,7 @@
 //! `CATENA_CASES` says how many chains (default 600; the book's figure is of 20,000).
 
 mod chains;
+mod declared;
 mod packets;
 mod run;
 
