@@ -34,14 +34,16 @@ impl Fields {
     pub const PROTOCOL: Fields = Fields(1 << 5);
     /// Both ports, and whether there are any.
     pub const PORTS: Fields = Fields(1 << 6);
+    /// Which network layer there is: IPv4, IPv6 or none of them.
+    pub const NETWORK: Fields = Fields(1 << 8);
     /// Everything else: lengths, flags, options, upper layers, payload.
     pub const OTHERS: Fields = Fields(1 << 7);
     /// Addresses, protocol and ports.
     pub const FIVE_TUPLE: Fields = Fields(0b0111_1000);
     /// All.
-    pub const ALL: Fields = Fields(0xff);
+    pub const ALL: Fields = Fields(0x1ff);
 
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 9] = [
         "station addresses",
         "TTL",
         "header checksum",
@@ -50,6 +52,7 @@ impl Fields {
         "protocol",
         "ports",
         "everything else",
+        "network layer",
     ];
 
     /// Whether there is no field.

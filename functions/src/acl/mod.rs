@@ -183,7 +183,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 /// The rules are all there is.
 fn effects(_args: &Args) -> Effects {
     Effects {
-        reads: Fields::FIVE_TUPLE,
+        reads: Fields::NETWORK | Fields::FIVE_TUPLE,
         writes: Fields::NONE,
         overwrites: Fields::NONE,
         observes: false,

@@ -125,7 +125,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 fn effects(args: &Args) -> Effects {
     let on = |name, fields| if args.flag(name, true) { fields } else { Fields::NONE };
     let stations = table::stations(args);
-    let read = Fields::DESTINATION
+    let read = Fields::NETWORK
+        | Fields::DESTINATION
         | Fields::PROTOCOL
         | on("ttl", Fields::TTL)
         | on("checksum", Fields::CHECKSUM | Fields::SOURCE);

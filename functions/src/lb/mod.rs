@@ -141,7 +141,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 /// It rewrites one endpoint.
 fn effects(_args: &Args) -> Effects {
     let endpoints = Fields::SOURCE | Fields::DESTINATION | Fields::PORTS | Fields::OTHERS;
-    let reads = endpoints | Fields::PROTOCOL;
+    let reads = Fields::NETWORK | endpoints | Fields::PROTOCOL;
     Effects { reads, writes: endpoints | Fields::CHECKSUM, turns: false, checksum: Checksum::Kept, ..Effects::ANY }
 }
 

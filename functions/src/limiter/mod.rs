@@ -147,6 +147,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 /// It looks at lengths beside keys, and changes nothing.
 fn effects(_args: &Args) -> Effects {
-    let reads = Fields::FIVE_TUPLE | Fields::OTHERS;
+    let reads = Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS;
     Effects { reads, writes: Fields::NONE, turns: false, checksum: Checksum::Kept, ..Effects::ANY }
 }

@@ -148,7 +148,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 /// It rewrites endpoints, and sends hairpins back.
 fn effects(_args: &Args) -> Effects {
     let endpoints = Fields::SOURCE | Fields::DESTINATION | Fields::PORTS | Fields::OTHERS;
-    let reads = endpoints | Fields::PROTOCOL;
+    let reads = Fields::NETWORK | endpoints | Fields::PROTOCOL;
     Effects { reads, writes: endpoints | Fields::CHECKSUM, checksum: Checksum::Kept, ..Effects::ANY }
 }
 

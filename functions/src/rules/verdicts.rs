@@ -51,9 +51,9 @@ impl Verdicts {
         self.default == Action::Permit
     }
 
-    /// Return the fields that some rule asks for.
+    /// Return the fields that verdicts depend on: those that some rule asks for, and whether there is IP at all.
     pub fn reads(&self) -> Fields {
-        self.rules.iter().fold(Fields::NONE, |fields, rule| fields | rule.reads())
+        self.rules.iter().fold(Fields::NETWORK, |fields, rule| fields | rule.reads())
     }
 }
 
@@ -113,7 +113,7 @@ impl Rule {
     /// Return the fields that the rule asks for.
     fn reads(&self) -> Fields {
         let asked = |asked: bool, fields| if asked { fields } else { Fields::NONE };
-        // A prefix of length 0 asks only for the family, which is no field.
+        // A prefix of length 0 asks only for the family, the network layer.
         let address = |prefix: Option<Prefix>| prefix.is_some_and(|prefix| prefix.length() > 0);
         asked(address(self.src), Fields::SOURCE)
             | asked(address(self.dst), Fields::DESTINATION)

@@ -116,12 +116,12 @@ fn what_is_said_of_lists_holds_for_every_packet() {
 fn only_fields_that_rules_ask_for_are_read() {
     let mut rule = Rule::any(Action::Deny);
     let reads = |rule: Rule| Verdicts { rules: vec![rule], default: Action::Permit }.reads();
-    assert_eq!(reads(rule), Fields::NONE);
+    assert_eq!(reads(rule), Fields::NETWORK);
     rule.src = Some(Prefix::v4(0, 0));
-    assert_eq!(reads(rule), Fields::NONE, "the family is no field");
+    assert_eq!(reads(rule), Fields::NETWORK, "the family is the network layer");
     rule.dst = Some(Prefix::v4(0, 8));
     rule.dport = Some(Ports::ALL);
-    assert_eq!(reads(rule), Fields::DESTINATION | Fields::PORTS);
+    assert_eq!(reads(rule), Fields::NETWORK | Fields::DESTINATION | Fields::PORTS);
     rule.protocols = Protocols::one(6);
-    assert_eq!(reads(rule), Fields::DESTINATION | Fields::PORTS | Fields::PROTOCOL);
+    assert_eq!(reads(rule), Fields::NETWORK | Fields::DESTINATION | Fields::PORTS | Fields::PROTOCOL);
 }

@@ -81,8 +81,18 @@ fn function(random: &mut Random, gate: bool) -> String {
     }
 }
 
-/// Return the text of a chain file; every `"@"` in it stands for a file of its own.
-pub fn chain(random: &mut Random) -> String {
+/// Return the text of a chain file: one chain, or two of which one is for a class.
+pub fn file(random: &mut Random) -> String {
+    if random.below(4) > 0 {
+        return chain(random, "one", "");
+    }
+    let class = pick(random, &["src net 10.1.0.0/16", "udp", "ip6 or arp"]);
+    let (first, second) = (chain(random, "one", " for some"), chain(random, "two", ""));
+    format!("class some = \"{class}\"\n{first}{second}")
+}
+
+/// A chain for a class; every `"@"` at the beginning of a string stands for a folder.
+fn chain(random: &mut Random, name: &str, class: &str) -> String {
     let count = 2 + random.below(5);
     let (mut functions, mut paths) = (String::new(), String::new());
     let mut line = Vec::new();
@@ -129,5 +139,5 @@ pub fn chain(random: &mut Random) -> String {
         back.push("in".to_owned());
         paths += &format!("    {}\n", back.join(" -> "));
     }
-    format!("chain random {{\n{functions}{paths}}}\n")
+    format!("chain {name}{class} {{\n{functions}{paths}}}\n").replace("\"@", &format!("\"@{name}"))
 }

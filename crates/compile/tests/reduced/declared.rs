@@ -45,6 +45,7 @@ fn field(at: usize, layers: &Layers) -> Fields {
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
     match (layers.net, at.checked_sub(l3)) {
         _ if at < 12 => Fields::STATIONS,
+        (_, None) => Fields::NETWORK,
         (Net::Ipv4, Some(8)) | (Net::Ipv6, Some(7)) => Fields::TTL,
         (Net::Ipv4, Some(9)) => Fields::PROTOCOL,
         (Net::Ipv4, Some(10 | 11)) => Fields::CHECKSUM,

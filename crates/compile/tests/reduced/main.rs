@@ -65,7 +65,7 @@ fn compare(
     for case in 0..cases() {
         let mut random = Random::new(seed << 32 | case);
         let folder = tempfile::tempdir().expect("there is room for a folder");
-        let text = chains::chain(&mut random);
+        let text = chains::file(&mut random);
         let host = lowered(&text, folder.path());
         let (reduced, findings) = reduce(host.clone(), counts).expect("what could be lowered can be reduced");
         for finding in findings.taken() {
