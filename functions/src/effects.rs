@@ -108,6 +108,9 @@ impl std::fmt::Display for Fields {
     }
 }
 
+/// Reads the list of rules that is all a function does.
+pub type VerdictsOf = fn(&Args) -> Result<Verdicts, ArgError>;
+
 /// What a function does to packets, with the arguments that it has.
 #[derive(Clone, Copy, Debug)]
 pub struct Effects {
@@ -126,7 +129,7 @@ pub struct Effects {
     /// What becomes of the header checksum of IPv4.
     pub checksum: Checksum,
     /// Whether a list of rules is all that it does, so that its verdict on a packet can be told by another.
-    pub verdicts: Option<fn(&Args) -> Result<Verdicts, ArgError>>,
+    pub verdicts: Option<VerdictsOf>,
 }
 
 /// What a function does about the header checksum of IPv4.
