@@ -39,7 +39,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-reduced bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -119,6 +119,11 @@ bench-additivity: build
 bench-planned: build
 	$(TARGET)/release/bench-planned
 	$(CATENA) bench report bench/results/planned.jsonl --into docs/profiles.md >/dev/null
+
+# What taking redundant logic out of a chain's graph gains.
+bench-reduced: build
+	$(TARGET)/release/bench-reduced
+	$(CATENA) bench report bench/results/reduced.jsonl --into docs/reduced-graphs.md >/dev/null
 
 # How long Alpine's partition takes, and what it holds on the dataplane: Lan's dissertation, §5.5.
 bench-alpine: build

@@ -118,6 +118,12 @@ pub struct RunOptions {
     /// Makes all that is random repeatable
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Do all work that the chains' functions do, also what `catena show --stage reduced` finds redundant
+    #[arg(long)]
+    pub no_reduce: bool,
+    /// Drop packets that are certain to be dropped as early as can be: which function counts them may differ
+    #[arg(long, conflicts_with = "no_reduce")]
+    pub early_drops: bool,
     /// Print the closing table as JSON
     #[arg(long)]
     pub json: bool,
@@ -152,6 +158,8 @@ pub enum Stage {
     Policy,
     /// The host pipeline: modules, gates and links
     Host,
+    /// What is redundant in the host pipeline and why, and the pipeline without it, as `catena run` runs it
+    Reduced,
 }
 
 /// How a stage is shown.
@@ -175,6 +183,9 @@ pub struct ShowOptions {
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]
     pub stage: Stage,
+    /// With the stage `reduced`: as `catena run --early-drops` runs it
+    #[arg(long)]
+    pub early_drops: bool,
     /// How
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,

@@ -9,6 +9,7 @@ use catena_packet::wire::Seed;
 use catena_state::{Declaration, Scope, Share};
 
 use crate::config::{ArgError, Args, Param};
+use crate::effects::{Effects, SparedBuilder};
 use crate::workload::Workload;
 
 /// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
@@ -102,10 +103,14 @@ pub struct Descriptor {
     /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
     /// tells.
     pub owner: Option<OwnerOf>,
+    /// What it does to packets as far as others may notice.
+    pub effects: fn(&Args) -> Effects,
     /// How it is measured; `None` where only the user's own chain could tell.
     pub workload: Option<&'static Workload>,
     /// Build an instance for a host.
     pub build: Builder,
+    /// Build one that leaves out work of which nothing would come; `None` where it cannot leave out any.
+    pub spared: Option<SparedBuilder>,
 }
 
 impl Descriptor {

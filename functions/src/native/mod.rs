@@ -76,6 +76,7 @@ use catena_state::{Declaration, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::effects::Effects;
 use instance::{Instance, Own};
 use log::{LEVELS, Log};
 use state::State;
@@ -107,9 +108,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,
+    effects: Effects::any,
     // What a function in C costs, only its own measurement tells.
     workload: None,
     build: |args, build| Ok(Box::new(Native::new(args, build)?)),
+    spared: None,
 };
 
 /// The module of a C function.
