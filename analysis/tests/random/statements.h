@@ -1,0 +1,64 @@
+// Random statements, each within guards that keep its pointers from being followed where they are null.
+#pragma once
+
+#include "types.h"
+
+namespace catena::random {
+
+/// A procedure that statements may call.
+struct Procedure {
+    std::string name;
+    /// What it is given: a pointer to a struct, or a struct itself; and whether it takes the packet as well.
+    const Type *parameter;
+    bool packet;
+    /// What it returns, or null.
+    const Type *result;
+};
+
+/// Writes the statements of one procedure.
+class Statements {
+public:
+    Statements(Random &random, const Types &types, const std::string &prefix, Scope scope, std::vector<Procedure> callable,
+               bool packet)
+        : random(random), types(types), prefix(prefix), scope(std::move(scope)), callable(std::move(callable)),
+          packet(packet) {}
+
+    /// Return `count` statements, each indented.
+    std::string some(unsigned count, unsigned depth = 0);
+    /// Return an expression for a pointer to a type, and add to the guards that it needs.
+    std::string pointerTo(const Type *type, std::vector<std::string> &guards);
+    /// Return an expression of type int without side effects.
+    std::string number(std::vector<std::string> &guards);
+    /// Names of procedures with parameters (struct *, int), by struct.
+    std::map<unsigned, std::vector<std::string>> leaves;
+
+private:
+    std::string one(unsigned depth);
+    std::string assignNumber();
+    std::string assignPointer();
+    std::string assignStruct();
+    std::string copyBytes();
+    std::string holdPointer();
+    std::string branch(unsigned depth);
+    std::string loop(unsigned depth);
+    std::string walk(unsigned depth);
+    std::string call();
+    std::string functionPointer();
+    std::string library();
+    std::string pattern();
+    std::string guarded(const std::vector<std::string> &guards, const std::string &statement);
+    std::optional<Place> find(const Type *type, bool lasting = false);
+    std::string indexText();
+    const Type *anyStruct() { return types.structure(random.below(types.count())); }
+    std::string fresh(const char *stem) { return stem + std::to_string(names++); }
+
+    Random &random;
+    const Types &types;
+    const std::string &prefix;
+    Scope scope;
+    std::vector<Procedure> callable;
+    bool packet;
+    unsigned names = 0;
+};
+
+} // namespace catena::random
