@@ -2,97 +2,19 @@
 // of, and one of several forms of the packet loop around them.
 #include "program.h"
 
+#include "patterns.h"
 #include "statements.h"
 
 namespace catena::random {
 
 namespace {
 
-/// Patterns that statements call; `@` is the prefix and `$` the name of an int of struct 0.
-const char *const patterns = R"(
-int @device, @number, @compared, @allocated, @parsed, @even, @chosen;
-char @text[32] = "a b", *@word;
-struct @s0 *@sorted[4];
-jmp_buf @give_up;
-void *@alloc(unsigned long size) {
-    void *block = malloc(size);
-    @allocated++;
-    return memset(block, 0, size);
-}
-void *@zalloc(unsigned long size) { return @alloc(size + 8); }
-struct @node { struct @node *next; struct @s0 *item; int number; };
-struct @node *@first, *@last;
-void @push(struct @s0 *item) {
-    struct @node *node = malloc(sizeof *node);
-    node->next = 0, node->item = item, node->number = 0;
-    if (@last) @last->next = node; else @first = node;
-    @last = node;
-}
-void @pop(void) {
-    struct @node *node = @first;
-    if (!node) return;
-    @first = node->next;
-    if (!@first) @last = 0;
-    if (node->item) node->item->$++;
-    free(node);
-}
-struct @s0 **@vector;
-int @size, @room;
-void @grow(struct @s0 *item) {
-    if (@size == @room) {
-        @room = @room ? 2 * @room : 2;
-        @vector = realloc(@vector, @room * sizeof *@vector);
-    }
-    @vector[@size++] = item;
-    if (@size > 20) @size = 0;
-    if (@vector[0]) @vector[0]->$ += @size;
-}
-struct @flow { struct @flow *next; int key, seen; };
-struct @flow *@flows[4];
-struct @flow *@find_flow(int key) {
-    for (struct @flow *flow = @flows[key & 3]; flow; flow = flow->next)
-        if (flow->key == key) return flow;
-    return 0;
-}
-void @count_flow(const unsigned char *packet) {
-    int key = packet[3];
-    struct @flow *flow = @find_flow(key);
-    if (!flow) {
-        flow = @alloc(sizeof *flow);
-        flow->key = key, flow->next = @flows[key & 3];
-        @flows[key & 3] = flow;
-    }
-    flow->seen++;
-}
-void @parse(int number) {
-    @parsed++;
-    if (number & 1) longjmp(@give_up, 1);
-    @even++;
-}
-void @choose(struct @s0 **where, struct @s0 *what) {
-    if (!*where || @chosen++ & 1) *where = what;
-}
-void @several(int count, ...) {
-    va_list list;
-    va_start(list, count);
-    struct @s0 *one = va_arg(list, struct @s0 *);
-    int more = va_arg(list, int);
-    if (one) one->$ += more;
-    va_end(list);
-}
-int @compare(const void *a, const void *b) {
-    const struct @s0 *one = *(struct @s0 *const *)a, *other = *(struct @s0 *const *)b;
-    @compared++;
-    return (one ? one->$ : 0) - (other ? other->$ : 0);
-}
-)";
-
 class Program {
 public:
     Program(uint64_t seed, const std::string &prefix) : random(seed), prefix(prefix), types(random, prefix) {}
 
     std::string text() {
-        std::string all = types.definitions() + filled(patterns) + variables();
+        std::string all = types.definitions() + filled(patterns()) + variables();
         for (unsigned i = 1 + random.below(3); i; --i) all += leaf();
         for (unsigned i = 1 + random.below(2); i; --i) all += procedure("low", {});
         std::vector<Procedure> low = procedures;
@@ -110,14 +32,18 @@ private:
     unsigned names = 0;
 
     std::string filled(const char *pattern) const {
-        std::string counter, text;
-        for (const Member &member : types.membersOf(0))
+        std::string counter, next, text;
+        for (const Member &member : types.membersOf(0)) {
             if (member.type->kind == Type::Int) counter = member.name;
+            if (member.type == types.pointer(types.structure(0))) next = member.name;
+        }
         for (const char *c = pattern; *c; ++c)
             if (*c == '@')
                 text += prefix;
             else if (*c == '$')
                 text += counter;
+            else if (*c == '%' && c[-1] == '>')
+                text += next;
             else
                 text += *c;
         return text;

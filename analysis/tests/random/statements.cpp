@@ -37,7 +37,7 @@ std::string Statements::number(std::vector<std::string> &guards) {
 }
 
 std::string Statements::pointerTo(const Type *type, std::vector<std::string> &guards) {
-    unsigned kind = random.below(11);
+    unsigned kind = random.below(14);
     bool structure = type->kind == Type::Struct;
     std::string cast = "(" + types.name(types.pointer(type)) + ")";
     if (kind < 3)
@@ -67,6 +67,21 @@ std::string Statements::pointerTo(const Type *type, std::vector<std::string> &gu
                 }
             }
     }
+    if (kind == 7 && structure && type->index == 0 && random.chance(40)) return cast + prefix + "storage";
+    if (kind == 8)
+        if (auto place = find(types.pointer(type))) {
+            add(guards, *place);
+            static const char *const ways[] = {"(((long)# | 1) & ~1L)", "((long)# + 24 - 24)", "((unsigned long)# ^ 0)"};
+            std::string way = ways[random.below(3)];
+            return cast + way.replace(way.find('#'), 1, place->text);
+        }
+    if (kind == 9)
+        if (auto array = find(types.derived(Type::Array, type), true)) {
+            add(guards, *array);
+            std::string by = "((" + number(guards) + ") & 3)";
+            if (random.chance(50)) return "(" + array->text + " + " + by + ")";
+            return cast + "((char *)" + array->text + " + " + by + " * sizeof(" + types.name(type) + "))";
+        }
     if (kind == 6) {
         auto first = find(types.pointer(type)), second = find(types.pointer(type));
         if (first && second) {
@@ -90,6 +105,8 @@ std::string Statements::assignNumber() {
     add(guards, *place);
     std::string right = number(guards);
     static const char *const operators[] = {" = ", " += ", " ^= ", " = 1 + "};
+    if (!bits && random.chance(10))
+        return guarded(guards, "__atomic_fetch_add(&" + place->text + ", " + right + ", 5);");
     return guarded(guards, random.chance(25) ? place->text + "++;"
                                              : place->text + operators[random.below(4)] + right + ";");
 }
@@ -166,7 +183,7 @@ std::string Statements::walk(unsigned depth) {
     for (const Member &member : types.membersOf(type->index))
         if (member.type == types.pointer(type)) next = member.name;
     std::string text = "{ int " + counter + " = 0; for (" + types.declare(types.pointer(type), walker) + " = " + begin + "; " +
-                       walker + " && " + counter + " < 5; " + walker + " = " + walker + "->" + next + ", " + counter +
+                       walker + " && " + counter + " < 5; " + walker + " = " + walker + " ? " + walker + "->" + next + " : 0, " + counter +
                        "++) {\n";
     scope.push_back({walker, types.pointer(type), false});
     text += some(1 + random.below(2), depth + 1);
@@ -249,7 +266,28 @@ std::string Statements::library() {
 std::string Statements::pattern() {
     std::vector<std::string> guards;
     std::string item = pointerTo(types.structure(0), guards), own = prefix;
-    switch (random.below(6)) {
+    std::string value = indexText();
+    switch (random.below(14)) {
+    case 6:
+        return guarded(guards, own + "schedule(" + value + ", " + item + ");");
+    case 7:
+        return own + "dispatch();\n";
+    case 8:
+        return guarded(guards, own + "collect(2, " + item + ", " + own + "sorted[1]);");
+    case 9:
+        return own + "search(" + value + ");\n";
+    case 10:
+        return own + "advance(" + value + ");\n";
+    case 11:
+        return guarded(guards, own + "descend(" + item + ", 0);");
+    case 12:
+        return guarded(guards, own + "keep_pair(" + own + "make_pair(" + item + ", " + own + "sorted[2]));");
+    case 13:
+        if (auto place = find(types.pointer(types.structure(0)))) {
+            add(guards, *place);
+            return guarded(guards, place->text + " = __atomic_exchange_n(&" + own + "sorted[0], " + item + ", 5);");
+        }
+        return ";\n";
     case 0:
         return guarded(guards, own + "push(" + item + ");");
     case 1:
@@ -280,8 +318,8 @@ std::string Statements::one(unsigned depth) {
     if (kind < 71) return depth < 2 ? loop(depth) : assignNumber();
     if (kind < 76) return depth < 2 ? walk(depth) : assignPointer();
     if (kind < 84) return depth < 1 ? call() : assignPointer();
-    if (kind < 90) return functionPointer();
-    if (kind < 95) return library();
+    if (kind < 89) return functionPointer();
+    if (kind < 93) return library();
     return pattern();
 }
 
