@@ -20,9 +20,9 @@ namespace catena {
 namespace {
 
 /// Allocators that the runtime takes the place of.
-const char *const allocators[] = {"malloc",       "calloc",         "realloc", "reallocarray", "aligned_alloc",
-                                  "memalign",     "posix_memalign", "strdup",  "strndup",      "__strdup",
-                                  "__strndup",    "free",           "cfree"};
+const char *const allocators[] = {"malloc",    "calloc",         "realloc", "reallocarray", "aligned_alloc",
+                                  "memalign",  "posix_memalign", "strdup",  "strndup",      "__strdup",
+                                  "__strndup", "free",           "cfree"};
 
 bool hasLoop(Function &function) {
     for (auto component = scc_begin(&function); !component.isAtEnd(); ++component)
@@ -75,7 +75,8 @@ private:
     TracedObjects objects;
     DenseSet<const Instruction *> handles;
 
-    template <typename... Arguments> CallInst *hook(IRBuilder<> &at, const char *name, Type *result, Arguments... given) {
+    template <typename... Arguments>
+    CallInst *hook(IRBuilder<> &at, const char *name, Type *result, Arguments... given) {
         FunctionCallee function = program.getOrInsertFunction(name, result, given->getType()...);
         return at.CreateCall(function, {given...});
     }
@@ -94,8 +95,7 @@ private:
             return cell && all_of(cell->users(), [&](const User *user) {
                        const auto *other = dyn_cast<StoreInst>(user);
                        const auto *again = dyn_cast<LoadInst>(user);
-                       return (other && other->getPointerOperand() == cell) ||
-                              (again && onlyHandle(*again, depth + 1));
+                       return (other && other->getPointerOperand() == cell) || (again && onlyHandle(*again, depth + 1));
                    });
         });
     }
@@ -148,9 +148,12 @@ private:
     void visit(Instruction &instruction) {
         IRBuilder<> at(&instruction);
         const DataLayout &layout = program.getDataLayout();
-        auto size = [&](Type *type) -> Value * { return at.getInt64(layout.getTypeStoreSize(type).getKnownMinValue()); };
+        auto size = [&](Type *type) -> Value * {
+            return at.getInt64(layout.getTypeStoreSize(type).getKnownMinValue());
+        };
         if (auto *load = dyn_cast<LoadInst>(&instruction)) {
-            if (!handles.contains(load)) access(at, "catena_trace_read", load->getPointerOperand(), size(load->getType()));
+            if (!handles.contains(load))
+                access(at, "catena_trace_read", load->getPointerOperand(), size(load->getType()));
         } else if (auto *store = dyn_cast<StoreInst>(&instruction)) {
             access(at, "catena_trace_write", store->getPointerOperand(), size(store->getValueOperand()->getType()));
         } else if (auto *change = dyn_cast<AtomicRMWInst>(&instruction)) {
@@ -215,7 +218,8 @@ private:
         if (is_contained(allocators, callee.getName())) return nullptr;
         CallInst *mark = nullptr;
         for (Use &given : call.args()) {
-            if (!given->getType()->isPointerTy() || (isa<Constant>(given) && !isa<GlobalVariable, ConstantExpr>(given))) continue;
+            if (!given->getType()->isPointerTy() || (isa<Constant>(given) && !isa<GlobalVariable, ConstantExpr>(given)))
+                continue;
             if (!mark) mark = at.CreateCall(program.getOrInsertFunction("catena_trace_lend", at.getInt64Ty()));
             hook(at, "catena_trace_lend_object", at.getVoidTy(), given.get());
         }

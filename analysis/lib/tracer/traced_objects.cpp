@@ -75,16 +75,34 @@ void TracedObjects::addGlobals() {
     }
 }
 
+FunctionCallee TracedObjects::begins() {
+    return program.getOrInsertFunction("catena_trace_local", Type::getVoidTy(context), pointer, word, number);
+}
+
 void TracedObjects::addCells(Function &function, bool all) {
+    // Structs passed as a copy get a cell of their own, which can be aligned and padded as others are.
+    for (Argument &parameter : function.args()) {
+        if (!parameter.hasByValAttr()) continue;
+        Type *type = parameter.getParamByValType();
+        IRBuilder<> at(&*function.getEntryBlock().begin());
+        AllocaInst *cell = at.CreateAlloca(padded(type));
+        cell->setAlignment(std::max(parameter.getParamAlign().valueOrOne(), Align(granule)));
+        const DILocalVariable *source = sourceLocal(parameter);
+        uint64_t size = program.getDataLayout().getTypeAllocSize(type);
+        at.CreateCall(begins(), {cell, ConstantInt::get(word, size),
+                                 ConstantInt::get(number, source ? variable(*source, 3) : noVariable)});
+        parameter.replaceAllUsesWith(cell);
+        at.CreateMemCpy(cell, Align(granule), &parameter, parameter.getParamAlign(), size);
+        cells.insert(cell);
+    }
     std::vector<AllocaInst *> found;
     for (Instruction &instruction : instructions(function))
         if (auto *cell = dyn_cast<AllocaInst>(&instruction))
-            if (cell->getAllocatedType()->isSized() && !cell->isUsedWithInAlloca() && (all || !isAllocaPromotable(cell)))
+            if (cell->getAllocatedType()->isSized() && !cell->isUsedWithInAlloca() && !cells.contains(cell) &&
+                (all || !isAllocaPromotable(cell)))
                 found.push_back(cell);
-    FunctionCallee begins =
-        program.getOrInsertFunction("catena_trace_local", Type::getVoidTy(context), pointer, word, number);
     for (AllocaInst *cell : found) {
-        const DILocalVariable *source = sourceVariable(*cell);
+        const DILocalVariable *source = sourceLocal(*cell);
         uint32_t name = source ? variable(*source, source->isParameter() ? 3 : 2) : noVariable;
         uint64_t element = program.getDataLayout().getTypeAllocSize(cell->getAllocatedType());
         IRBuilder<> at(cell);
@@ -99,7 +117,7 @@ void TracedObjects::addCells(Function &function, bool all) {
             wider = at.CreateAlloca(padded(cell->getAllocatedType()));
         }
         wider->setAlignment(std::max(cell->getAlign(), Align(granule)));
-        at.CreateCall(begins, {wider, size, ConstantInt::get(number, name)});
+        at.CreateCall(begins(), {wider, size, ConstantInt::get(number, name)});
         cell->replaceAllUsesWith(wider);
         cell->eraseFromParent();
         cells.insert(wider);
@@ -112,8 +130,8 @@ Constant *TracedObjects::table(ArrayRef<Constant *> rows, StructType *type) {
 }
 
 void TracedObjects::announce(Function &main) {
-    FunctionCallee announced = program.getOrInsertFunction("catena_trace_program", Type::getVoidTy(context), pointer,
-                                                           number, pointer, number);
+    FunctionCallee announced =
+        program.getOrInsertFunction("catena_trace_program", Type::getVoidTy(context), pointer, number, pointer, number);
     IRBuilder<> at(&*main.getEntryBlock().begin());
     at.CreateCall(announced, {table(variables, variableType), ConstantInt::get(number, variables.size()),
                               table(globals, globalType), ConstantInt::get(number, globals.size())});

@@ -15,14 +15,15 @@ public:
 
     /// Enter all global and static variables.
     void addGlobals();
-    /// Enter the cells of a function that can outlive a packet: those whose address is kept somewhere and, where packets
-    /// may be received in a loop, all. Calls `catena_trace_local` for each.
+    /// Enter the cells of a function that can outlive a packet: those whose address is kept somewhere and, where
+    /// packets may be received in a loop, all. Calls `catena_trace_local` for each.
     void addCells(llvm::Function &function, bool all);
     bool isTraced(const llvm::AllocaInst &cell) const { return cells.contains(&cell); }
     /// Call `catena_trace_program` at the beginning of `main`.
     void announce(llvm::Function &main);
 
 private:
+    llvm::FunctionCallee begins();
     uint32_t variable(const llvm::DIVariable &source, unsigned kind);
     llvm::Constant *text(llvm::StringRef text);
     llvm::Constant *table(llvm::ArrayRef<llvm::Constant *> rows, llvm::StructType *type);

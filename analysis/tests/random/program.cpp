@@ -135,14 +135,16 @@ private:
             return text + "    while (" + receive + " > 0) {\n" + body(scope, true, 4) + "    }\n" + end;
         case 1: {
             const Type *given = types.structure(random.below(types.count()));
-            scope.push_back({"context", types.pointer(given), false});
-            text = "void " + prefix + "run(" + types.declare(types.pointer(given), "context") +
+            bool copy = random.chance(30);
+            const Type *context = copy ? given : types.pointer(given);
+            scope.push_back({"context", context, copy});
+            text = "void " + prefix + "run(" + types.declare(context, "context") +
                    ") {\n    unsigned char packet[64];\n" + locals(scope, true);
             text += "    while (" + receive + " > 0) {\n" + body(scope, true, 4) + "    }\n}\n";
             Scope outer = globals;
             text += start + "    " + types.declare(given, "context") + " = {0};\n" + locals(outer, true);
             outer.push_back({"context", given, true});
-            return text + body(outer, false, 2) + "    " + prefix + "run(&context);\n" + end;
+            return text + body(outer, false, 2) + "    " + prefix + (copy ? "run(context);\n" : "run(&context);\n") + end;
         }
         case 2: {
             scope.push_back({"context", types.pointer(types.structure(0)), false});
