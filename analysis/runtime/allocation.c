@@ -20,9 +20,9 @@ static size_t first, count, bytes;
 
 static void *known(void *block, size_t size) {
     if (!block) return NULL;
-    bool mine = lock();
-    object_new((uintptr_t)block, size ? size : 1, NO_VARIABLE);
-    unlock(mine);
+    bool mine = catena_lock();
+    catena_object_new((uintptr_t)block, size ? size : 1, NO_VARIABLE);
+    catena_unlock(mine);
     return block;
 }
 
@@ -56,8 +56,8 @@ char *catena_trace_strndup(const char *text, size_t size) {
 char *catena_trace_strdup(const char *text) { return catena_trace_strndup(text, SIZE_MAX); }
 
 static uint32_t block_at(void *block) {
-    uint32_t number = object_at((uintptr_t)block);
-    return number && objects[number].begin == (uintptr_t)block ? number : 0;
+    uint32_t number = catena_object_at((uintptr_t)block);
+    return number && catena_objects[number].begin == (uintptr_t)block ? number : 0;
 }
 
 void *catena_trace_realloc(void *old, size_t size) {
@@ -65,7 +65,7 @@ void *catena_trace_realloc(void *old, size_t size) {
     uint32_t number = block_at(old);
     /* A block of a library's own. */
     if (!number) return realloc(old, size);
-    size_t before = objects[number].size;
+    size_t before = catena_objects[number].size;
     void *grown = catena_trace_malloc(size);
     if (!grown) return NULL;
     memcpy(grown, old, before < size ? before : size);
@@ -83,21 +83,21 @@ void *catena_trace_reallocarray(void *old, size_t number, size_t size) {
 
 void catena_trace_free(void *block) {
     if (!block) return;
-    bool mine = lock();
+    bool mine = catena_lock();
     uint32_t number = block_at(block);
     if (!number) {
-        unlock(mine);
+        catena_unlock(mine);
         free(block);
         return;
     }
-    if (!ring) ring = reserve(sizeof *ring * RING);
+    if (!ring) ring = catena_reserve(sizeof *ring * RING);
     while (count && (count == RING || bytes > most_waiting)) {
         free(ring[first % RING].block);
         bytes -= ring[first++ % RING].size;
         --count;
     }
-    ring[(first + count++) % RING] = (struct waiting){block, objects[number].size};
-    bytes += objects[number].size;
-    object_gone(number);
-    unlock(mine);
+    ring[(first + count++) % RING] = (struct waiting){block, catena_objects[number].size};
+    bytes += catena_objects[number].size;
+    catena_object_gone(number);
+    catena_unlock(mine);
 }

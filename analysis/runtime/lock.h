@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* Return whether the lock is taken now: not if this thread has it already. */
-bool lock(void);
-void unlock(bool mine);
+bool catena_lock(void);
+void catena_unlock(bool mine);
 
 #endif

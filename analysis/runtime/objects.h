@@ -20,16 +20,16 @@ struct object {
 };
 
 /* Objects by number, from 1 on; there are `object_end - 1`. */
-extern struct object *objects;
-extern uint32_t object_end;
+extern struct object *catena_objects;
+extern uint32_t catena_object_end;
 
 /* Return the number of the object that an address lies in, or 0. */
-uint32_t object_at(uintptr_t address);
+uint32_t catena_object_at(uintptr_t address);
 /* Enter an object; what lay there before is gone. Objects begin at multiples of 16 bytes and have some behind them. */
-uint32_t object_new(uintptr_t begin, size_t size, uint32_t variable);
-void object_gone(uint32_t number);
+uint32_t catena_object_new(uintptr_t begin, size_t size, uint32_t variable);
+void catena_object_gone(uint32_t number);
 
 /* Return zeroed memory for the runtime itself, that is only taken up as it is used. */
-void *reserve(size_t bytes);
+void *catena_reserve(size_t bytes);
 
 #endif

@@ -39,43 +39,43 @@ static bool threads;
 static atomic_flag locked = ATOMIC_FLAG_INIT;
 static _Thread_local bool inside;
 
-bool lock(void) {
+bool catena_lock(void) {
     if (inside) return false;
     inside = true;
     while (atomic_flag_test_and_set_explicit(&locked, memory_order_acquire)) continue;
     return true;
 }
 
-void unlock(bool mine) {
+void catena_unlock(bool mine) {
     if (!mine) return;
     atomic_flag_clear_explicit(&locked, memory_order_release);
     inside = false;
 }
 
 static void note(uint32_t number, uint8_t what) {
-    uint32_t variable = objects[number].variable;
+    uint32_t variable = catena_objects[number].variable;
     if (variable != NO_VARIABLE && !(pending[variable] & what)) {
         if (!pending[variable]) pending_variables[pending_variable_count++] = variable;
         pending[variable] |= what;
     }
-    if (what == WRITTEN && !objects[number].pending && pending_object_count < MOST_PENDING) {
-        objects[number].pending = 1;
+    if (what == WRITTEN && !catena_objects[number].pending && pending_object_count < MOST_PENDING) {
+        catena_objects[number].pending = 1;
         pending_objects[pending_object_count++] = number;
     }
 }
 
 static void touch(uintptr_t begin, uint64_t size, uint8_t what) {
     if (!variables || !size) return;
-    bool mine = lock();
+    bool mine = catena_lock();
     if (!mine) return;
     if (!processing || receiver != &self) {
         if (what == WRITTEN) other_changes = true;
     } else {
-        uint32_t number = object_at(begin), last = size > 1 ? object_at(begin + size - 1) : number;
+        uint32_t number = catena_object_at(begin), last = size > 1 ? catena_object_at(begin + size - 1) : number;
         if (number) note(number, what);
         if (last && last != number) note(last, what);
     }
-    unlock(mine);
+    catena_unlock(mine);
 }
 
 void catena_trace_read(const void *address, uint64_t size) { touch((uintptr_t)address, size, READ); }
@@ -84,9 +84,9 @@ void catena_trace_write(const void *address, uint64_t size) { touch((uintptr_t)a
 static void note_read(uint32_t number) { note(number, READ); }
 
 void catena_trace_read_deep(const void *address) {
-    if (!variables || !lock()) return;
-    if (processing && receiver == &self) for_reachable((uintptr_t)address, note_read);
-    unlock(true);
+    if (!variables || !catena_lock()) return;
+    if (processing && receiver == &self) catena_for_reachable((uintptr_t)address, note_read);
+    catena_unlock(true);
 }
 
 /* --- library calls */
@@ -103,33 +103,34 @@ static _Thread_local uint64_t lent_count;
 uint64_t catena_trace_lend(void) { return lent_count; }
 
 void catena_trace_lend_object(const void *address) {
-    if (!variables || lent_count == MOST_LENT || !lock()) return;
-    uint32_t number = processing && receiver == &self ? object_at((uintptr_t)address) : 0;
-    if (number) lent[lent_count++] = (struct lent){number, objects[number].begin, object_hash(number), moments};
-    unlock(true);
+    if (!variables || lent_count == MOST_LENT || !catena_lock()) return;
+    uint32_t number = processing && receiver == &self ? catena_object_at((uintptr_t)address) : 0;
+    if (number)
+        lent[lent_count++] = (struct lent){number, catena_objects[number].begin, catena_object_hash(number), moments};
+    catena_unlock(true);
 }
 
 void catena_trace_take_back(uint64_t mark) {
-    if (!variables || mark == lent_count || !lock()) return;
+    if (!variables || mark == lent_count || !catena_lock()) return;
     while (lent_count > mark) {
         struct lent *one = &lent[--lent_count];
-        struct object *object = &objects[one->number];
+        struct object *object = &catena_objects[one->number];
         if (object->alive && object->begin == one->begin && one->moment == moments &&
-            object_hash(one->number) != one->hash)
+            catena_object_hash(one->number) != one->hash)
             note(one->number, WRITTEN);
     }
-    unlock(true);
+    catena_unlock(true);
 }
 
 /* --- packets */
 
 static void lead(uint32_t number) {
-    if (objects[number].variable != NO_VARIABLE) certain[objects[number].variable] |= LEADS;
+    if (catena_objects[number].variable != NO_VARIABLE) certain[catena_objects[number].variable] |= LEADS;
 }
 
 static void changed(uint32_t number) {
-    objects[number].written = 1;
-    if (objects[number].variable != NO_VARIABLE) certain[objects[number].variable] |= WRITTEN;
+    catena_objects[number].written = 1;
+    if (catena_objects[number].variable != NO_VARIABLE) certain[catena_objects[number].variable] |= WRITTEN;
 }
 
 /* What is pending was done for a packet; at times, look at all memory. */
@@ -140,13 +141,13 @@ static void boundary(void) {
         pending[variable] = 0;
     }
     for (uint32_t i = 0; i < pending_object_count; ++i) {
-        struct object *object = &objects[pending_objects[i]];
+        struct object *object = &catena_objects[pending_objects[i]];
         if (object->alive && object->pending) object->written = 1;
         object->pending = 0;
     }
     pending_variable_count = pending_object_count = 0;
     if (packets < next_boundary) return;
-    size_t bytes = look(other_changes || threads ? NULL : changed, lead);
+    size_t bytes = catena_look(other_changes || threads ? NULL : changed, lead);
     other_changes = false;
     /* Small programs are looked at after every packet; what is large more and more rarely. */
     next_boundary = packets + 1 + (bytes > 65536 ? packets / 16 : 0);
@@ -154,20 +155,22 @@ static void boundary(void) {
 
 static void forget(void) {
     for (uint32_t i = 0; i < pending_variable_count; ++i) pending[pending_variables[i]] = 0;
-    for (uint32_t i = 0; i < pending_object_count; ++i) objects[pending_objects[i]].pending = 0;
+    for (uint32_t i = 0; i < pending_object_count; ++i) catena_objects[pending_objects[i]].pending = 0;
     pending_variable_count = pending_object_count = 0;
 }
 
-void catena_trace_receiving(void) {
-    if (!variables || !lock()) return;
+uint64_t catena_trace_receiving(void) {
+    if (!variables || !catena_lock()) return 0;
+    uint64_t before = packets;
     if (processing && receiver == &self) boundary();
     if (receiver && receiver != &self) threads = true;
     ++moments;
-    unlock(true);
+    catena_unlock(true);
+    return before;
 }
 
-void catena_trace_received(int64_t answer) {
-    if (!variables || !lock()) return;
+void catena_trace_received(int64_t answer, uint64_t asked) {
+    if (!variables || !catena_lock()) return;
     bool end = false;
     ++moments;
     if (answer > 0) {
@@ -176,11 +179,15 @@ void catena_trace_received(int64_t answer) {
         processing = true;
         end = packets++ == most_packets;
     } else {
-        forget();
+        /* A function that gives packets to callbacks was done with them when it returned. */
+        if (processing && packets > asked)
+            boundary();
+        else
+            forget();
         processing = false;
         other_changes = true;
     }
-    unlock(true);
+    catena_unlock(true);
     if (end) exit(0);
 }
 
@@ -190,28 +197,28 @@ static unsigned callback_count;
 static const void *running;
 
 void catena_trace_calls_back(const void *function) {
-    if (!lock()) return;
+    if (!catena_lock()) return;
     other_changes = true;
     bool there = false;
     for (unsigned i = 0; i < callback_count; ++i) there |= callbacks[i] == function;
     if (!there && callback_count < MOST_CALLBACKS) callbacks[callback_count++] = function;
-    unlock(true);
+    catena_unlock(true);
 }
 
 void catena_trace_called(const void *function) {
     if (!callback_count || running) return;
     for (unsigned i = 0; i < callback_count; ++i)
         if (callbacks[i] == function) running = function;
-    if (running) catena_trace_received(1);
+    if (running) catena_trace_received(1, packets);
 }
 
 void catena_trace_returned(const void *function) {
     if (running != function || !running) return;
     running = NULL;
     catena_trace_receiving();
-    if (!lock()) return;
+    if (!catena_lock()) return;
     processing = false;
-    unlock(true);
+    catena_unlock(true);
 }
 
 /* --- the program */
@@ -225,18 +232,18 @@ uint64_t catena_trace_enter(void) { return frame_count; }
 
 void catena_trace_local(void *address, uint64_t size, uint32_t variable) {
     /* Stacks of other threads go away without notice. */
-    if (!variables || first_thread != &self || frame_count == MOST_FRAMES || !lock()) return;
-    if (!frames) frames = reserve(sizeof *frames * MOST_FRAMES);
+    if (!variables || first_thread != &self || frame_count == MOST_FRAMES || !catena_lock()) return;
+    if (!frames) frames = catena_reserve(sizeof *frames * MOST_FRAMES);
     memset(address, 0, size);
-    uint32_t number = object_new((uintptr_t)address, size, variable);
+    uint32_t number = catena_object_new((uintptr_t)address, size, variable);
     if (number) frames[frame_count++] = number;
-    unlock(true);
+    catena_unlock(true);
 }
 
 void catena_trace_leave(uint64_t mark) {
-    if (frame_count <= mark || !lock()) return;
-    while (frame_count > mark) object_gone(frames[--frame_count]);
-    unlock(true);
+    if (frame_count <= mark || !catena_lock()) return;
+    while (frame_count > mark) catena_object_gone(frames[--frame_count]);
+    catena_unlock(true);
 }
 
 static void report_at_end(void) {
@@ -253,17 +260,17 @@ static void report_at_end(void) {
 
 void catena_trace_program(const struct catena_variable *table, uint32_t count, const struct catena_global *globals,
                           uint32_t global_count) {
-    if (variables || !lock()) return;
+    if (variables || !catena_lock()) return;
     first_thread = &self;
     variables = table;
     variable_count = count;
-    certain = reserve(count + 1);
-    pending = reserve(count + 1);
-    pending_variables = reserve(sizeof *pending_variables * (count + 1));
-    pending_objects = reserve(sizeof *pending_objects * MOST_PENDING);
+    certain = catena_reserve(count + 1);
+    pending = catena_reserve(count + 1);
+    pending_variables = catena_reserve(sizeof *pending_variables * (count + 1));
+    pending_objects = catena_reserve(sizeof *pending_objects * MOST_PENDING);
     for (uint32_t i = 0; i < global_count; ++i)
-        object_new((uintptr_t)globals[i].address, globals[i].size, (uint32_t)globals[i].variable);
-    unlock(true);
+        catena_object_new((uintptr_t)globals[i].address, globals[i].size, (uint32_t)globals[i].variable);
+    catena_unlock(true);
     const char *most = getenv("CATENA_TRACE_PACKETS");
     if (most) most_packets = strtoull(most, NULL, 10);
     /* Whoever asks for the report himself sets an empty name. */

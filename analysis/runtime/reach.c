@@ -25,26 +25,26 @@ static uint64_t hash_words(const struct object *object, uint64_t hash, uint32_t 
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 29;
         if (!found || left < sizeof word) continue;
-        uint32_t to = object_at(word);
+        uint32_t to = catena_object_at(word);
         if (to && to != from && *found < MOST_POINTERS) pointers[(*found)++] = (struct pointer){from, to};
     }
     return hash;
 }
 
-uint64_t object_hash(uint32_t number) { return hash_words(&objects[number], 1, number, NULL); }
+uint64_t catena_object_hash(uint32_t number) { return hash_words(&catena_objects[number], 1, number, NULL); }
 
 static void make_room(void) {
-    if (!pointers) pointers = reserve(sizeof *pointers * MOST_POINTERS);
-    if (!sources) sources = reserve(sizeof *sources * MOST_POINTERS);
-    if (!begins) begins = reserve(sizeof *begins << 26);
-    if (!work) work = reserve(sizeof *work << 26);
-    if (!marks) marks = reserve((size_t)1 << 26);
-    memset(marks, 0, mark_room > object_end ? mark_room : object_end);
-    mark_room = object_end;
+    if (!pointers) pointers = catena_reserve(sizeof *pointers * MOST_POINTERS);
+    if (!sources) sources = catena_reserve(sizeof *sources * MOST_POINTERS);
+    if (!begins) begins = catena_reserve(sizeof *begins << 26);
+    if (!work) work = catena_reserve(sizeof *work << 26);
+    if (!marks) marks = catena_reserve((size_t)1 << 26);
+    memset(marks, 0, mark_room > catena_object_end ? mark_room : catena_object_end);
+    mark_room = catena_object_end;
 }
 
-void for_reachable(uintptr_t address, void (*visit)(uint32_t number)) {
-    uint32_t first = object_at(address), count = 0;
+void catena_for_reachable(uintptr_t address, void (*visit)(uint32_t number)) {
+    uint32_t first = catena_object_at(address), count = 0;
     if (!first) return;
     make_room();
     marks[first] = 1;
@@ -53,7 +53,7 @@ void for_reachable(uintptr_t address, void (*visit)(uint32_t number)) {
         uint32_t number = work[--count];
         visit(number);
         uint64_t found = 0;
-        hash_words(&objects[number], 0, number, &found);
+        hash_words(&catena_objects[number], 0, number, &found);
         for (uint64_t i = 0; i < found; ++i) {
             uint32_t to = pointers[i].to;
             if (marks[to]) continue;
@@ -63,12 +63,12 @@ void for_reachable(uintptr_t address, void (*visit)(uint32_t number)) {
     }
 }
 
-size_t look(void (*changed)(uint32_t number), void (*leads)(uint32_t number)) {
+size_t catena_look(void (*changed)(uint32_t number), void (*leads)(uint32_t number)) {
     make_room();
     size_t bytes = 0;
     uint64_t found = 0;
-    for (uint32_t number = 1; number < object_end; ++number) {
-        struct object *object = &objects[number];
+    for (uint32_t number = 1; number < catena_object_end; ++number) {
+        struct object *object = &catena_objects[number];
         if (!object->alive) continue;
         bytes += object->size;
         uint64_t hash = hash_words(object, 1, number, &found);
@@ -77,13 +77,13 @@ size_t look(void (*changed)(uint32_t number), void (*leads)(uint32_t number)) {
         object->hashed = 1;
     }
     /* Sorted by where they point to. */
-    memset(begins, 0, sizeof *begins * (object_end + 2));
+    memset(begins, 0, sizeof *begins * (catena_object_end + 2));
     for (uint64_t i = 0; i < found; ++i) ++begins[pointers[i].to + 2];
-    for (uint32_t number = 2; number <= object_end; ++number) begins[number + 1] += begins[number];
+    for (uint32_t number = 2; number <= catena_object_end; ++number) begins[number + 1] += begins[number];
     for (uint64_t i = 0; i < found; ++i) sources[begins[pointers[i].to + 1]++] = pointers[i].from;
     uint32_t count = 0;
-    for (uint32_t number = 1; number < object_end; ++number)
-        if (objects[number].alive && objects[number].written) marks[number] = 1, work[count++] = number;
+    for (uint32_t number = 1; number < catena_object_end; ++number)
+        if (catena_objects[number].alive && catena_objects[number].written) marks[number] = 1, work[count++] = number;
     while (count) {
         uint32_t number = work[--count];
         leads(number);

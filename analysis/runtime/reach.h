@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /* Call `visit` with every object that can be reached from an address. */
-void for_reachable(uintptr_t address, void (*visit)(uint32_t number));
+void catena_for_reachable(uintptr_t address, void (*visit)(uint32_t number));
 
 /* Return a number for an object's contents. */
-uint64_t object_hash(uint32_t number);
+uint64_t catena_object_hash(uint32_t number);
 
 /* Look at all objects: call `changed`, if it is not null, with those whose contents are others than the last time, then
  * `leads` with those from which an object that was written can be reached. Return how many bytes that was. */
-size_t look(void (*changed)(uint32_t number), void (*leads)(uint32_t number));
+size_t catena_look(void (*changed)(uint32_t number), void (*leads)(uint32_t number));
 
 #endif

@@ -49,9 +49,10 @@ uint64_t catena_trace_lend(void);
 void catena_trace_lend_object(const void *address);
 void catena_trace_take_back(uint64_t mark);
 
-/* A packet is asked for; the answer is positive, or not 0 for a pointer, if there is one. */
-void catena_trace_receiving(void);
-void catena_trace_received(int64_t answer);
+/* A packet is asked for; the answer is positive, or not 0 for a pointer, if there is one. What asking returned goes
+ * with the answer. */
+uint64_t catena_trace_receiving(void);
+void catena_trace_received(int64_t answer, uint64_t asked);
 /* A library is given the function that it calls with every packet; and that function begins and ends. */
 void catena_trace_calls_back(const void *function);
 void catena_trace_called(const void *function);

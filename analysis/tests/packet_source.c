@@ -1,5 +1,6 @@
 /* Where a traced program's packets come from: 200 IPv4 packets of a few flows by every function that receives, as in
  * answer to the sockets and captures that the program believes to open. Then the program ends. */
+#include "packet_source.h"
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
@@ -12,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { MOST_PACKETS = 200, PACKET = 96 };
+enum { MOST_PACKETS = 200 };
 static unsigned char packets[MOST_PACKETS][PACKET];
 static int given;
 static uint64_t state = 1;
@@ -22,8 +23,7 @@ static unsigned next(unsigned below) {
     return (unsigned)(state >> 33) % below;
 }
 
-/* A packet begins with its IP header, or behind an Ethernet header of `ahead` bytes. */
-static unsigned char *packet(int ahead) {
+unsigned char *next_packet(int ahead) {
     if (given == MOST_PACKETS) exit(0);
     unsigned char *bytes = packets[given++];
     for (int i = 0; i < PACKET; ++i) bytes[i] = (unsigned char)next(256);
@@ -41,7 +41,7 @@ static unsigned char *packet(int ahead) {
 
 static ssize_t fill(void *buffer, size_t size) {
     if (size > PACKET) size = PACKET;
-    memcpy(buffer, packet(0), size);
+    memcpy(buffer, next_packet(0), size);
     return (ssize_t)size;
 }
 
@@ -144,19 +144,19 @@ void *pcap_open_live(const char *name, int length, int promiscuous, int wait, ch
 const unsigned char *pcap_next(void *capture, struct header *result) {
     (void)capture;
     *result = header;
-    return packet(14);
+    return next_packet(14);
 }
 
 int pcap_next_ex(void *capture, struct header **result, const unsigned char **data) {
     (void)capture;
     *result = &header;
-    *data = packet(14);
+    *data = next_packet(14);
     return 1;
 }
 
 int pcap_dispatch(void *capture, int count, handler call, unsigned char *user) {
     (void)capture, (void)count;
-    call(user, &header, packet(14));
+    call(user, &header, next_packet(14));
     return 1;
 }
 

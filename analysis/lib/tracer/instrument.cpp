@@ -184,12 +184,12 @@ private:
         bool receives = listed && listed->kind == PacketFunction::Receive;
         bool returns = !call.hasFnAttr(Attribute::ReturnsTwice) && !call.doesNotReturn() && !isa<InvokeInst>(call);
         if (callee->isDeclaration()) readsOf(at, call, *callee);
-        if (receives) beginReception(at, call, *listed);
+        Value *asked = receives ? beginReception(at, call, *listed) : nullptr;
         if (!returns) return;
         CallInst *mark = callee->isDeclaration() ? lend(at, call, *callee) : nullptr;
         IRBuilder<> after(call.getNextNode());
         if (mark) hook(after, "catena_trace_take_back", at.getVoidTy(), static_cast<Value *>(mark));
-        if (receives) endReception(after, call, *listed);
+        if (asked) endReception(after, call, asked);
     }
 
     void readsOf(IRBuilder<> &at, CallBase &call, const Function &callee) {
@@ -226,24 +226,23 @@ private:
         return mark;
     }
 
-    void beginReception(IRBuilder<> &at, CallBase &call, const PacketFunction &listed) {
-        if (!callsBack(listed)) {
-            at.CreateCall(program.getOrInsertFunction("catena_trace_receiving", at.getVoidTy()));
-            return;
-        }
+    /// Return what is to be given to the end of the reception; null where a callback begins and ends it.
+    Value *beginReception(IRBuilder<> &at, CallBase &call, const PacketFunction &listed) {
+        if (!callsBack(listed))
+            return at.CreateCall(program.getOrInsertFunction("catena_trace_receiving", at.getInt64Ty()));
         for (const PacketPlace &place : listed.packets)
             if (place.kind == PacketPlace::CallbackParameter && place.argument < call.arg_size())
                 hook(at, "catena_trace_calls_back", at.getVoidTy(), call.getArgOperand(place.argument));
+        return nullptr;
     }
 
-    void endReception(IRBuilder<> &at, CallBase &call, const PacketFunction &listed) {
-        if (callsBack(listed)) return;
+    void endReception(IRBuilder<> &at, CallBase &call, Value *asked) {
         Value *answer = at.getInt64(1);
         if (call.getType()->isPointerTy())
             answer = at.CreateZExt(at.CreateIsNotNull(&call), at.getInt64Ty());
         else if (call.getType()->isIntegerTy())
             answer = at.CreateSExtOrTrunc(&call, at.getInt64Ty());
-        hook(at, "catena_trace_received", at.getVoidTy(), answer);
+        hook(at, "catena_trace_received", at.getVoidTy(), answer, asked);
     }
 };
 

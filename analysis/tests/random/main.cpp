@@ -94,7 +94,8 @@ Error check(StringRef bitcode, uint64_t programSeed, Figures &figures) {
         LLVMContext context;
         AnalysisOptions options;
         options.fields = fields;
-        auto report = findState([&] { return parseBitcodeFile(MemoryBufferRef(bitcode, "program"), context); }, options);
+        auto report =
+            findState([&] { return parseBitcodeFile(MemoryBufferRef(bitcode, "program"), context); }, options);
         if (!report) return report.takeError();
         for (const Miss &miss : findMisses(report->variables, *run)) {
             ++figures.misses;
@@ -139,8 +140,9 @@ int main(int argc, char **argv) {
             errs() << toString(std::move(error)) << "\n";
             return 1;
         }
-    outs() << figures.programs << " programs, " << figures.misses << " misses, " << figures.broken << " that did not run; "
-           << figures.plain.seen << " of " << figures.plain.called << " variables called updateable were updated, with fields "
-           << figures.fields.seen << " of " << figures.fields.called << "\n";
+    outs() << figures.programs << " programs, " << figures.misses << " misses, " << figures.broken
+           << " that did not run; " << figures.plain.seen << " of " << figures.plain.called
+           << " variables called updateable were updated, with fields " << figures.fields.seen << " of "
+           << figures.fields.called << "\n";
     return figures.misses || figures.broken ? 1 : 0;
 }

@@ -1,4 +1,5 @@
-// What network functions are made of, written out: queues, tables of flows, events, state machines, growing arrays, jumps.
+// What network functions are made of, written out: queues, tables of flows, events, state machines, growing arrays,
+// jumps.
 #include "patterns.h"
 
 namespace catena::random {

@@ -3,8 +3,8 @@
 
 namespace catena::random {
 
-/// Return their text: `@` stands for the program's prefix, `$` for the name of an int of struct 0 and `%` for its pointer to
-/// its own kind.
+/// Return their text: `@` stands for the program's prefix, `$` for the name of an int of struct 0 and `%` for its
+/// pointer to its own kind.
 const char *patterns();
 
 } // namespace catena::random

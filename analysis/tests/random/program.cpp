@@ -77,13 +77,16 @@ private:
             std::string name = "v" + std::to_string(names++);
             bool aggregate = type->kind == Type::Struct || type->kind == Type::Array;
             text += "    " + std::string(isStatic ? "static " : "") + types.declare(type, name) +
-                    (isStatic ? ";\n" : aggregate ? " = {0};\n" : " = 0;\n");
+                    (isStatic    ? ";\n"
+                     : aggregate ? " = {0};\n"
+                                 : " = 0;\n");
             scope.push_back({name, type, lasting || isStatic});
         }
         return text;
     }
 
-    Statements statements(const Scope &scope, const std::vector<Procedure> &callable, bool packet, bool pointers = true) {
+    Statements statements(const Scope &scope, const std::vector<Procedure> &callable, bool packet,
+                          bool pointers = true) {
         Statements all(random, types, prefix, scope, callable, packet);
         if (pointers) all.leaves = leaves;
         return all;
@@ -109,7 +112,8 @@ private:
         scope.push_back({"given", own.parameter, false});
         std::string head = own.name + "(" + types.declare(own.parameter, "given") +
                            (own.packet ? ", const unsigned char *packet)" : ")");
-        std::string text = (own.result ? types.declare(own.result, head) : "void " + head) + " {\n" + locals(scope, false);
+        std::string text =
+            (own.result ? types.declare(own.result, head) : "void " + head) + " {\n" + locals(scope, false);
         Statements body = statements(scope, callable, own.packet);
         text += body.some(3 + random.below(4));
         if (own.result) {
@@ -124,7 +128,8 @@ private:
 
     std::string mainLoop() {
         std::string text, receive = "recv(" + prefix + "device, packet, 64, 0)";
-        const std::string start = "int " + prefix + "main(void) {\n", end = "    " + prefix + "number = 0;\n    return 0;\n}\n";
+        const std::string start = "int " + prefix + "main(void) {\n",
+                          end = "    " + prefix + "number = 0;\n    return 0;\n}\n";
         auto body = [&](const Scope &scope, bool packet, unsigned least) {
             return statements(scope, procedures, packet).some(least + random.below(5));
         };
@@ -144,13 +149,16 @@ private:
             Scope outer = globals;
             text += start + "    " + types.declare(given, "context") + " = {0};\n" + locals(outer, true);
             outer.push_back({"context", given, true});
-            return text + body(outer, false, 2) + "    " + prefix + (copy ? "run(context);\n" : "run(&context);\n") + end;
+            return text + body(outer, false, 2) + "    " + prefix + (copy ? "run(context);\n" : "run(&context);\n") +
+                   end;
         }
         case 2: {
             scope.push_back({"context", types.pointer(types.structure(0)), false});
-            text = "void " + prefix + "on_packet(unsigned char *user, const struct pcap_pkthdr *header, const unsigned char "
-                                      "*packet) {\n    " +
-                   types.declare(types.pointer(types.structure(0)), "context") + " = (void *)user;\n" + locals(scope, false);
+            text = "void " + prefix +
+                   "on_packet(unsigned char *user, const struct pcap_pkthdr *header, const unsigned char "
+                   "*packet) {\n    " +
+                   types.declare(types.pointer(types.structure(0)), "context") + " = (void *)user;\n" +
+                   locals(scope, false);
             text += body(scope, true, 4) + "}\n";
             Scope outer = globals;
             text += start + "    " + types.declare(types.structure(0), "context") + " = {0};\n" + locals(outer, true);
@@ -161,14 +169,15 @@ private:
         case 3:
             text = "unsigned char " + prefix + "packet[64];\nint " + prefix + "received;\nint " + prefix +
                    "receive(void) {\n    " + prefix + "received++;\n    return recv(" + prefix + "device, " + prefix +
-                   "packet, 64, 0);\n}\nvoid " + prefix + "handle(void) {\n    const unsigned char *packet = " + prefix +
-                   "packet;\n" + locals(scope, false) + body(scope, true, 4) + "}\n";
-            return text + start + "    for (;;) {\n        if (" + prefix + "receive() <= 0) break;\n        " + prefix +
-                   "handle();\n    }\n" + end;
+                   "packet, 64, 0);\n}\nvoid " + prefix +
+                   "handle(void) {\n    const unsigned char *packet = " + prefix + "packet;\n" + locals(scope, false) +
+                   body(scope, true, 4) + "}\n";
+            return text + start + "    for (;;) {\n        if (" + prefix + "receive() <= 0) break;\n        " +
+                   prefix + "handle();\n    }\n" + end;
         case 4: {
             text = "int " + prefix + "batch(void) {\n    unsigned char packet[64];\n" + locals(scope, false);
-            text += "    for (int i = 0; i < 3; i++) {\n        if (" + receive + " <= 0) return 0;\n" + body(scope, true, 4) +
-                    "    }\n    return 1;\n}\n";
+            text += "    for (int i = 0; i < 3; i++) {\n        if (" + receive + " <= 0) return 0;\n" +
+                    body(scope, true, 4) + "    }\n    return 1;\n}\n";
             Scope outer = globals;
             text += start + locals(outer, true) + body(outer, false, 1);
             return text + "    while (" + prefix + "batch()) {\n" + body(outer, false, 2) + "    }\n" + end;
@@ -189,7 +198,8 @@ std::string program(uint64_t seed, const std::string &prefix) { return Program(s
 std::string preamble() {
     return "#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
            "#include <string.h>\nlong recv(int, void *, unsigned long, int);\n"
-           "long send(int, const void *, unsigned long, int);\nstruct pcap_pkthdr { long seconds, micros; unsigned caplen, "
+           "long send(int, const void *, unsigned long, int);\nstruct pcap_pkthdr { long seconds, micros; unsigned "
+           "caplen, "
            "len; };\nconst unsigned char *pcap_next(void *, struct pcap_pkthdr *);\n"
            "int pcap_loop(void *, int, void (*)(unsigned char *, const struct pcap_pkthdr *, const unsigned char *), "
            "unsigned char *);\n";

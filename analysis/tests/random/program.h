@@ -6,8 +6,8 @@
 
 namespace catena::random {
 
-/// Return the text of a program. Its names begin with `prefix`, its main procedure is `<prefix>main`; several go into one
-/// file behind `preamble()`.
+/// Return the text of a program. Its names begin with `prefix`, its main procedure is `<prefix>main`; several go into
+/// one file behind `preamble()`.
 std::string program(uint64_t seed, const std::string &prefix);
 std::string preamble();
 

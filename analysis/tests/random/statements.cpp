@@ -62,8 +62,8 @@ std::string Statements::pointerTo(const Type *type, std::vector<std::string> &gu
             if (member.type->kind == Type::Int) {
                 if (auto place = find(type, true)) {
                     add(guards, *place);
-                    return cast + "((char *)&" + place->text + "." + member.name + " - offsetof(" + types.name(type) + ", " +
-                           member.name + "))";
+                    return cast + "((char *)&" + place->text + "." + member.name + " - offsetof(" + types.name(type) +
+                           ", " + member.name + "))";
                 }
             }
     }
@@ -71,7 +71,8 @@ std::string Statements::pointerTo(const Type *type, std::vector<std::string> &gu
     if (kind == 8)
         if (auto place = find(types.pointer(type))) {
             add(guards, *place);
-            static const char *const ways[] = {"(((long)# | 1) & ~1L)", "((long)# + 24 - 24)", "((unsigned long)# ^ 0)"};
+            static const char *const ways[] = {"(((long)# | 1) & ~1L)", "((long)# + 24 - 24)",
+                                               "((unsigned long)# ^ 0)"};
             std::string way = ways[random.below(3)];
             return cast + way.replace(way.find('#'), 1, place->text);
         }
@@ -107,8 +108,8 @@ std::string Statements::assignNumber() {
     static const char *const operators[] = {" = ", " += ", " ^= ", " = 1 + "};
     if (!bits && random.chance(10))
         return guarded(guards, "__atomic_fetch_add(&" + place->text + ", " + right + ", 5);");
-    return guarded(guards, random.chance(25) ? place->text + "++;"
-                                             : place->text + operators[random.below(4)] + right + ";");
+    return guarded(guards,
+                   random.chance(25) ? place->text + "++;" : place->text + operators[random.below(4)] + right + ";");
 }
 
 std::string Statements::assignPointer() {
@@ -128,8 +129,7 @@ std::string Statements::assignStruct() {
     if (!left || !right) return ";\n";
     std::vector<std::string> guards;
     add(guards, *left), add(guards, *right);
-    if (random.chance(30))
-        return guarded(guards, "memset(&" + left->text + ", 0, sizeof " + left->text + ");");
+    if (random.chance(30)) return guarded(guards, "memset(&" + left->text + ", 0, sizeof " + left->text + ");");
     return guarded(guards, "memmove(&" + left->text + ", &" + right->text + ", sizeof " + left->text + ");");
 }
 
@@ -182,9 +182,9 @@ std::string Statements::walk(unsigned depth) {
     std::string begin = pointerTo(type, guards), walker = fresh("w"), counter = fresh("k"), next;
     for (const Member &member : types.membersOf(type->index))
         if (member.type == types.pointer(type)) next = member.name;
-    std::string text = "{ int " + counter + " = 0; for (" + types.declare(types.pointer(type), walker) + " = " + begin + "; " +
-                       walker + " && " + counter + " < 5; " + walker + " = " + walker + " ? " + walker + "->" + next + " : 0, " + counter +
-                       "++) {\n";
+    std::string text = "{ int " + counter + " = 0; for (" + types.declare(types.pointer(type), walker) + " = " + begin +
+                       "; " + walker + " && " + counter + " < 5; " + walker + " = " + walker + " ? " + walker + "->" +
+                       next + " : 0, " + counter + "++) {\n";
     scope.push_back({walker, types.pointer(type), false});
     text += some(1 + random.below(2), depth + 1);
     scope.pop_back();

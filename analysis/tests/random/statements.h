@@ -18,8 +18,8 @@ struct Procedure {
 /// Writes the statements of one procedure.
 class Statements {
 public:
-    Statements(Random &random, const Types &types, const std::string &prefix, Scope scope, std::vector<Procedure> callable,
-               bool packet)
+    Statements(Random &random, const Types &types, const std::string &prefix, Scope scope,
+               std::vector<Procedure> callable, bool packet)
         : random(random), types(types), prefix(prefix), scope(std::move(scope)), callable(std::move(callable)),
           packet(packet) {}
 

@@ -1,4 +1,5 @@
-// The program is compiled in memory (LLVM's ORC) in a child that has the tracer's runtime; a pipe brings back what it saw.
+// The program is compiled in memory (LLVM's ORC) in a child that has the tracer's runtime; a pipe brings back what it
+// saw.
 #include "traced_run.h"
 
 #include "../../runtime/trace.h"
@@ -79,7 +80,8 @@ Error runHere(StringRef bitcode, int report) {
     auto context = std::make_unique<LLVMContext>();
     auto program = parseBitcodeFile(MemoryBufferRef(bitcode, "program"), *context);
     if (!program) return program.takeError();
-    if (Error error = instrumentForTrace(**program, LibraryEffects::standard(), PacketFunctions::standard())) return error;
+    if (Error error = instrumentForTrace(**program, LibraryEffects::standard(), PacketFunctions::standard()))
+        return error;
     auto host = orc::JITTargetMachineBuilder::detectHost();
     if (!host) return host.takeError();
     host->setCodeGenOptLevel(CodeGenOptLevel::None);
