@@ -5,9 +5,9 @@
 #include "program/bitcode.h"
 #include "statealyzr/analysis.h"
 #include "traced_run.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -27,7 +27,7 @@ cl::opt<unsigned long long> seed("seed", cl::desc("The first program's seed; the
 cl::opt<unsigned> packetCount("packets", cl::desc("Packets that each receives"), cl::init(12));
 cl::opt<bool> show("show", cl::desc("Print the programs"));
 
-constexpr unsigned perFile = 8;
+constexpr unsigned perFile = 12;
 
 std::string prefixOf(unsigned number) { return "p" + std::to_string(number) + "_"; }
 
@@ -71,6 +71,17 @@ SmallVector<char, 0> takeOut(const Module &all, const std::string &prefix) {
         if (function.isDeclaration() && function.use_empty()) unused.push_back(&function);
     for (GlobalValue *value : unused) value->eraseFromParent();
     one->getFunction(prefix + "main")->setName("main");
+    // The other programs' variables, and the types that only they have, are still in the file's debug information.
+    SmallVector<Metadata *> described;
+    for (GlobalVariable &global : one->globals()) {
+        SmallVector<DIGlobalVariableExpression *, 1> own;
+        global.getDebugInfo(own);
+        append_range(described, own);
+    }
+    for (DICompileUnit *unit : one->debug_compile_units()) {
+        unit->replaceGlobalVariables(MDTuple::get(one->getContext(), described));
+        unit->replaceRetainedTypes(MDTuple::get(one->getContext(), {}));
+    }
     SmallVector<char, 0> bytes;
     raw_svector_ostream stream(bytes);
     WriteBitcodeToFile(*one, stream);
