@@ -8,7 +8,7 @@
 
 namespace catena {
 
-/// Insert calls of the runtime (`runtime/trace.h`) into a program, and take its debug information away.
+/// Insert calls of the runtime (`runtime/trace/trace.h`) into a program, and take its debug information away.
 ///
 /// Every load and store of memory that can be persistent is seen, what library functions read by the list, and what
 /// they write by comparing. Packets are received by calls of listed functions that name them; calls of these through

@@ -2,7 +2,7 @@
 // saw.
 #include "traced_run.h"
 
-#include "../../runtime/trace.h"
+#include "../../runtime/trace/trace.h"
 #include "program/bitcode.h"
 #include "tracer/instrument.h"
 #include "types.h"
