@@ -11,6 +11,7 @@
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 
 using namespace llvm;
@@ -19,10 +20,32 @@ namespace catena {
 
 namespace {
 
-/// Allocators that the runtime takes the place of.
-const char *const allocators[] = {"malloc",    "calloc",         "realloc", "reallocarray", "aligned_alloc",
-                                  "memalign",  "posix_memalign", "strdup",  "strndup",      "__strdup",
-                                  "__strndup", "free",           "cfree"};
+/// Allocators of C and C++ that the runtime takes the place of, and which of its own does.
+const std::pair<const char *, const char *> allocators[] = {
+    {"malloc", "malloc"},
+    {"calloc", "calloc"},
+    {"realloc", "realloc"},
+    {"reallocarray", "reallocarray"},
+    {"aligned_alloc", "aligned_alloc"},
+    {"memalign", "aligned_alloc"},
+    {"posix_memalign", "posix_memalign"},
+    {"strdup", "strdup"},
+    {"__strdup", "strdup"},
+    {"strndup", "strndup"},
+    {"__strndup", "strndup"},
+    {"free", "free"},
+    {"cfree", "free"},
+    {"_Znwm", "malloc"},
+    {"_Znam", "malloc"},
+    {"_ZdlPv", "free"},
+    {"_ZdaPv", "free"},
+    {"_ZdlPvm", "free"},
+    {"_ZdaPvm", "free"},
+};
+
+bool isAllocator(StringRef name) {
+    return any_of(allocators, [&](const auto &one) { return name == one.first; });
+}
 
 bool hasLoop(Function &function) {
     for (auto component = scc_begin(&function); !component.isAtEnd(); ++component)
@@ -54,14 +77,11 @@ public:
         for (Function &function : program)
             if (!function.isDeclaration()) own.push_back(&function);
         for (Function *function : own) instrument(*function);
-        for (const char *name : allocators)
+        for (const auto &[name, instead] : allocators)
             if (Function *function = program.getFunction(name); function && function->isDeclaration()) {
-                StringRef same = StringRef(name).ltrim('_');
-                if (same == "memalign") same = "aligned_alloc";
-                if (same == "cfree") same = "free";
+                std::string traced = std::string("catena_trace_") + instead;
                 function->replaceAllUsesWith(
-                    program.getOrInsertFunction(("catena_trace_" + same).str(), function->getFunctionType())
-                        .getCallee());
+                    program.getOrInsertFunction(traced, function->getFunctionType()).getCallee());
             }
         objects.announce(main);
         StripDebugInfo(program);
@@ -182,14 +202,21 @@ private:
         if (!callee || callee->isIntrinsic()) return;
         const PacketFunction *listed = functions.find(callee->getName());
         bool receives = listed && listed->kind == PacketFunction::Receive;
-        bool returns = !call.hasFnAttr(Attribute::ReturnsTwice) && !call.doesNotReturn() && !isa<InvokeInst>(call);
+        bool returns = !call.hasFnAttr(Attribute::ReturnsTwice) && !call.doesNotReturn();
         if (callee->isDeclaration()) readsOf(at, call, *callee);
         Value *asked = receives ? beginReception(at, call, *listed) : nullptr;
         if (!returns) return;
         CallInst *mark = callee->isDeclaration() ? lend(at, call, *callee) : nullptr;
-        IRBuilder<> after(call.getNextNode());
+        IRBuilder<> after(behind(call));
         if (mark) hook(after, "catena_trace_take_back", at.getVoidTy(), static_cast<Value *>(mark));
         if (asked) endReception(after, call, asked);
+    }
+
+    /// Return where a call has returned, without an exception.
+    static Instruction *behind(CallBase &call) {
+        auto *invoke = dyn_cast<InvokeInst>(&call);
+        if (!invoke) return call.getNextNode();
+        return &*SplitEdge(invoke->getParent(), invoke->getNormalDest())->getFirstInsertionPt();
     }
 
     void readsOf(IRBuilder<> &at, CallBase &call, const Function &callee) {
@@ -215,7 +242,7 @@ private:
 
     /// Tell the runtime what a library function could write.
     CallInst *lend(IRBuilder<> &at, CallBase &call, const Function &callee) {
-        if (is_contained(allocators, callee.getName())) return nullptr;
+        if (isAllocator(callee.getName())) return nullptr;
         CallInst *mark = nullptr;
         for (Use &given : call.args()) {
             if (!given->getType()->isPointerTy() || (isa<Constant>(given) && !isa<GlobalVariable, ConstantExpr>(given)))

@@ -11,7 +11,8 @@ namespace {
 
 class Program {
 public:
-    Program(uint64_t seed, const std::string &prefix) : random(seed), prefix(prefix), types(random, prefix) {}
+    Program(uint64_t seed, const std::string &prefix)
+        : random(seed), prefix(prefix), types(random, prefix), mix(random) {}
 
     std::string text() {
         std::string all = types.definitions() + filled(patterns()) + variables();
@@ -26,6 +27,7 @@ private:
     Random random;
     std::string prefix;
     Types types;
+    Mix mix;
     Scope globals;
     std::vector<Procedure> procedures;
     std::map<unsigned, std::vector<std::string>> leaves;
@@ -87,7 +89,7 @@ private:
 
     Statements statements(const Scope &scope, const std::vector<Procedure> &callable, bool packet,
                           bool pointers = true) {
-        Statements all(random, types, prefix, scope, callable, packet);
+        Statements all(random, types, prefix, scope, callable, packet, mix);
         if (pointers) all.leaves = leaves;
         return all;
     }

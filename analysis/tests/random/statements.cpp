@@ -3,6 +3,23 @@
 
 namespace catena::random {
 
+Mix::Mix(Random &random) {
+    // Numbers are always counted, and some pointers always set.
+    static constexpr unsigned usual[statements] = {24, 20, 6, 3, 6, 8, 3, 5, 9, 6, 4, 8};
+    for (unsigned i = 0; i < statements; ++i)
+        statement[i] = i && random.chance(40) ? 0 : usual[i] * (1 + random.below(3));
+    for (unsigned &weight : pointer) weight = random.chance(50) ? 0 : 1 + random.below(4);
+    pointer[random.below(4)] += 2;
+}
+
+unsigned Mix::choose(Random &random, const unsigned *weights, unsigned count) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < count; ++i) sum += weights[i];
+    unsigned at = random.below(sum), number = 0;
+    while (at >= weights[number]) at -= weights[number++];
+    return number;
+}
+
 std::string Statements::indexText() {
     return packet ? "packet[" + std::to_string(random.below(32)) + "]" : std::to_string(random.below(4));
 }
@@ -37,7 +54,7 @@ std::string Statements::number(std::vector<std::string> &guards) {
 }
 
 std::string Statements::pointerTo(const Type *type, std::vector<std::string> &guards) {
-    unsigned kind = random.below(14);
+    unsigned kind = Mix::choose(random, mix.pointer, Mix::pointers);
     bool structure = type->kind == Type::Struct;
     std::string cast = "(" + types.name(types.pointer(type)) + ")";
     if (kind < 3)
@@ -308,19 +325,32 @@ std::string Statements::pattern() {
 }
 
 std::string Statements::one(unsigned depth) {
-    unsigned kind = random.below(100);
-    if (kind < 24) return assignNumber();
-    if (kind < 48) return assignPointer();
-    if (kind < 53) return copyBytes();
-    if (kind < 55) return assignStruct();
-    if (kind < 60) return holdPointer();
-    if (kind < 68) return depth < 3 ? branch(depth) : assignNumber();
-    if (kind < 71) return depth < 2 ? loop(depth) : assignNumber();
-    if (kind < 76) return depth < 2 ? walk(depth) : assignPointer();
-    if (kind < 84) return depth < 1 ? call() : assignPointer();
-    if (kind < 89) return functionPointer();
-    if (kind < 93) return library();
-    return pattern();
+    switch (Mix::choose(random, mix.statement, Mix::statements)) {
+    case 0:
+        return assignNumber();
+    case 1:
+        return assignPointer();
+    case 2:
+        return copyBytes();
+    case 3:
+        return assignStruct();
+    case 4:
+        return holdPointer();
+    case 5:
+        return depth < 3 ? branch(depth) : assignNumber();
+    case 6:
+        return depth < 2 ? loop(depth) : assignNumber();
+    case 7:
+        return depth < 2 ? walk(depth) : assignNumber();
+    case 8:
+        return depth < 1 ? call() : assignNumber();
+    case 9:
+        return functionPointer();
+    case 10:
+        return library();
+    default:
+        return pattern();
+    }
 }
 
 std::string Statements::some(unsigned count, unsigned depth) {

@@ -15,13 +15,23 @@ struct Procedure {
     const Type *result;
 };
 
+/// How often a program uses each kind of statement and of pointer. Each program leaves many out: what one kind does is
+/// seen only where no other one does the same (Groce et al., Swarm Testing, ISSTA 2012, §2).
+struct Mix {
+    static constexpr unsigned statements = 12, pointers = 14;
+    unsigned statement[statements], pointer[pointers];
+    explicit Mix(Random &random);
+    /// Return a number of a kind, at random by weight.
+    static unsigned choose(Random &random, const unsigned *weights, unsigned count);
+};
+
 /// Writes the statements of one procedure.
 class Statements {
 public:
     Statements(Random &random, const Types &types, const std::string &prefix, Scope scope,
-               std::vector<Procedure> callable, bool packet)
-        : random(random), types(types), prefix(prefix), scope(std::move(scope)), callable(std::move(callable)),
-          packet(packet) {}
+               std::vector<Procedure> callable, bool packet, const Mix &mix)
+        : random(random), mix(mix), types(types), prefix(prefix), scope(std::move(scope)),
+          callable(std::move(callable)), packet(packet) {}
 
     /// Return `count` statements, each indented.
     std::string some(unsigned count, unsigned depth = 0);
@@ -53,6 +63,7 @@ private:
     std::string fresh(const char *stem) { return stem + std::to_string(names++); }
 
     Random &random;
+    const Mix &mix;
     const Types &types;
     const std::string &prefix;
     Scope scope;
