@@ -28,7 +28,8 @@ private:
     std::string prefix;
     Types types;
     Mix mix;
-    Scope globals;
+    /// What all procedures may name; and what only initialization does, so that packets get at it by pointers alone.
+    Scope globals, hidden;
     std::vector<Procedure> procedures;
     std::map<unsigned, std::vector<std::string>> leaves;
     unsigned names = 0;
@@ -57,15 +58,16 @@ private:
         std::string text;
         globals.push_back({prefix + "number", types.integer(), true});
         globals.push_back({prefix + "sorted", types.derived(Type::Array, types.pointer(types.structure(0))), true});
-        for (unsigned i = 5 + random.below(8); i; --i) {
+        for (unsigned i = 7 + random.below(9); i; --i) {
             const Type *type = types.any(random);
             std::string name = prefix + "g" + std::to_string(names++), initial;
             // Some begin as pointers to others.
             if (type->kind == Type::Pointer && random.chance(40))
-                for (const Scoped &other : globals)
+                for (const Scoped &other : random.chance(50) ? hidden : globals)
                     if (other.type == type->to && random.chance(50)) initial = " = &" + other.name;
             text += types.declare(type, name) + initial + ";\n";
-            globals.push_back({name, type, true});
+            bool data = type->kind == Type::Struct || type->kind == Type::Int || type->kind == Type::Pointer;
+            (data && random.chance(40) ? hidden : globals).push_back({name, type, true});
         }
         return text;
     }
@@ -135,10 +137,15 @@ private:
         auto body = [&](const Scope &scope, bool packet, unsigned least) {
             return statements(scope, procedures, packet).some(least + random.below(5));
         };
+        auto initialization = [&](Scope scope) {
+            scope.insert(scope.end(), hidden.begin(), hidden.end());
+            scope.insert(scope.end(), hidden.begin(), hidden.end());
+            return body(scope, false, 3);
+        };
         Scope scope = globals;
         switch (random.below(6)) {
         case 0:
-            text = start + "    unsigned char packet[64];\n" + locals(scope, true) + body(scope, false, 1);
+            text = start + "    unsigned char packet[64];\n" + locals(scope, true) + initialization(scope);
             return text + "    while (" + receive + " > 0) {\n" + body(scope, true, 4) + "    }\n" + end;
         case 1: {
             const Type *given = types.structure(random.below(types.count()));
@@ -151,7 +158,7 @@ private:
             Scope outer = globals;
             text += start + "    " + types.declare(given, "context") + " = {0};\n" + locals(outer, true);
             outer.push_back({"context", given, true});
-            return text + body(outer, false, 2) + "    " + prefix + (copy ? "run(context);\n" : "run(&context);\n") +
+            return text + initialization(outer) + "    " + prefix + (copy ? "run(context);\n" : "run(&context);\n") +
                    end;
         }
         case 2: {
@@ -165,7 +172,7 @@ private:
             Scope outer = globals;
             text += start + "    " + types.declare(types.structure(0), "context") + " = {0};\n" + locals(outer, true);
             outer.push_back({"context", types.structure(0), true});
-            return text + body(outer, false, 2) + "    pcap_loop((void *)(long)" + prefix + "device, -1, " + prefix +
+            return text + initialization(outer) + "    pcap_loop((void *)(long)" + prefix + "device, -1, " + prefix +
                    "on_packet, (unsigned char *)&context);\n" + end;
         }
         case 3:
@@ -174,19 +181,19 @@ private:
                    "packet, 64, 0);\n}\nvoid " + prefix +
                    "handle(void) {\n    const unsigned char *packet = " + prefix + "packet;\n" + locals(scope, false) +
                    body(scope, true, 4) + "}\n";
-            return text + start + "    for (;;) {\n        if (" + prefix + "receive() <= 0) break;\n        " +
-                   prefix + "handle();\n    }\n" + end;
+            return text + start + initialization(globals) + "    for (;;) {\n        if (" + prefix +
+                   "receive() <= 0) break;\n        " + prefix + "handle();\n    }\n" + end;
         case 4: {
             text = "int " + prefix + "batch(void) {\n    unsigned char packet[64];\n" + locals(scope, false);
             text += "    for (int i = 0; i < 3; i++) {\n        if (" + receive + " <= 0) return 0;\n" +
                     body(scope, true, 4) + "    }\n    return 1;\n}\n";
             Scope outer = globals;
-            text += start + locals(outer, true) + body(outer, false, 1);
+            text += start + locals(outer, true) + initialization(outer);
             return text + "    while (" + prefix + "batch()) {\n" + body(outer, false, 2) + "    }\n" + end;
         }
         default:
             text = start + "    struct pcap_pkthdr header;\n    const unsigned char *packet;\n" + locals(scope, true) +
-                   body(scope, false, 1);
+                   initialization(scope);
             return text + "    while ((packet = pcap_next((void *)(long)" + prefix + "device, &header))) {\n" +
                    body(scope, true, 4) + "    }\n" + end;
         }
