@@ -65,6 +65,8 @@ analysis:
 
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
+	analysis/tests/trace $(ANALYSIS)
+	$(ANALYSIS)/catena-random-programs --count 60
 	analysis/tests/library/run
 	$(MAKE) --no-print-directory fuzz-analysis
 
@@ -79,9 +81,22 @@ fuzz-analysis:
 bench-statealyzr: analysis
 	bench/statealyzr/run $(ANALYSIS)/catena-analyze
 
+.PHONY: random-programs bench-trace
+# Many random packet loops, run traced, against the analysis: two processes, some five minutes each.
+random-programs: analysis
+	$(ANALYSIS)/catena-random-programs --seed 1000000 --count 5000 & first=$$!; \
+	$(ANALYSIS)/catena-random-programs --seed 2000000 --count 5000; second=$$?; \
+	wait $$first && exit $$second
+
+# Real programs, traced over the captures in the folder of CATENA_TRACES.
+bench-trace: bench-statealyzr
+	bench/statealyzr/trace $(ANALYSIS)
+
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
 	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp analysis/fuzz/*.cpp
+	clang-format-19 --dry-run -Werror analysis/runtime/trace/*.[ch] analysis/tests/*.[ch] analysis/tests/random/*.h \
+		analysis/tests/random/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

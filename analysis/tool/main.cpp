@@ -42,13 +42,8 @@ Error readLists(AnalysisOptions &options) {
         if (Error error = addList(options.functions, file)) return error;
     for (const std::string &file : libraryLists)
         if (Error error = addList(options.library, file)) return error;
-    for (const std::string &one : receive) {
-        auto [name, rest] = StringRef(one).split(':');
-        std::string line = "receive " + name.str() + " " + (rest.empty() ? "packet=1 handle=0" : rest.str());
-        for (char &c : line)
-            if (c == ',') c = ' ';
-        if (Error error = options.functions.add("--receive", line)) return error;
-    }
+    for (const std::string &one : receive)
+        if (Error error = options.functions.addReceive(one)) return error;
     return Error::success();
 }
 

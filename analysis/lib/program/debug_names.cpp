@@ -108,8 +108,8 @@ const DIGlobalVariable *sourceVariable(const GlobalVariable &global) {
     return expressions.empty() ? nullptr : expressions.front()->getVariable();
 }
 
-const DILocalVariable *sourceVariable(const AllocaInst &cell) {
-    auto *value = const_cast<AllocaInst *>(&cell);
+const DILocalVariable *sourceLocal(const Value &cell) {
+    auto *value = const_cast<Value *>(&cell);
     for (DbgVariableRecord *record : findDVRDeclares(value)) return record->getVariable();
     for (DbgDeclareInst *declare : findDbgDeclares(value)) return declare->getVariable();
     return nullptr;

@@ -28,8 +28,9 @@ const llvm::DIType *strip(const llvm::DIType *type);
 /// Return the variable that a global variable is in the source, or null if the compiler made it.
 const llvm::DIGlobalVariable *sourceVariable(const llvm::GlobalVariable &global);
 
-/// Return the variable or parameter that a cell on the stack is in the source, or null.
-const llvm::DILocalVariable *sourceVariable(const llvm::AllocaInst &cell);
+/// Return the variable or parameter that a cell on the stack is in the source, or null. A struct that is passed as a
+/// copy has no cell, its parameter is the copy's address.
+const llvm::DILocalVariable *sourceLocal(const llvm::Value &cell);
 
 /// Count all variables that the source declares: global, static and local ones and parameters.
 unsigned countVariables(const llvm::Module &program);
