@@ -105,6 +105,8 @@ Error run(const std::vector<std::string> &line) {
     if (Error error = buildReduced(*reduction->program, options.link, executable, *scratch)) return error;
     step("rebuilding");
     if (!unchecked) {
+        compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
+        step("packets by the solver");
         auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())

@@ -103,12 +103,37 @@ Constant *Frozen::load(const Value *pointer, Type *type, bool rely) {
     return ConstantFoldCastInstruction(Instruction::BitCast, bits, type);
 }
 
+/// A load through one of several pointers, by the path taken, is one of several values by the same path.
+Value *Frozen::loadOfChoice(LoadInst &read) {
+    const DataLayout &layout = program.getDataLayout();
+    APInt offset(layout.getIndexTypeSizeInBits(read.getPointerOperandType()), 0);
+    auto *choice = dyn_cast<PHINode>(read.getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true));
+    if (!choice) return nullptr;
+    std::vector<Constant *> values;
+    for (bool rely : {false, true}) {
+        values.clear();
+        for (Value *pointer : choice->incoming_values()) {
+            auto *constant = dyn_cast<Constant>(pointer);
+            if (!constant) return nullptr;
+            Type *byte = Type::getInt8Ty(program.getContext());
+            Constant *at =
+                ConstantExpr::getGetElementPtr(byte, constant, ConstantInt::get(program.getContext(), offset));
+            values.push_back(load(at, read.getType(), rely));
+            if (!values.back()) return nullptr;
+        }
+    }
+    auto *chosen = PHINode::Create(read.getType(), values.size(), read.getName(), choice->getIterator());
+    for (unsigned i = 0; i < values.size(); ++i) chosen->addIncoming(values[i], choice->getIncomingBlock(i));
+    return chosen;
+}
+
 unsigned Frozen::foldLoads(Function &function) {
     unsigned folded = 0;
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
         auto *read = dyn_cast<LoadInst>(&instruction);
         if (!read || !read->isSimple()) continue;
-        Constant *value = load(read->getPointerOperand(), read->getType(), true);
+        Value *value = load(read->getPointerOperand(), read->getType(), true);
+        if (!value) value = loadOfChoice(*read);
         if (!value) continue;
         read->replaceAllUsesWith(value);
         read->eraseFromParent();
@@ -179,7 +204,6 @@ void Frozen::replacePlaceholders(const std::map<unsigned, Constant *> &slots) {
             auto *phi = dyn_cast<PHINode>(user);
             Instruction *at = phi ? phi->getIncomingBlock(use)->getTerminator() : user;
             auto *load = new LoadInst(placeholder->getType(), slots.at(object), "block", at->getIterator());
-            load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(program.getContext(), {}));
             if (!phi) {
                 use.set(load);
                 continue;

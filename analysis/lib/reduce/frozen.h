@@ -3,6 +3,7 @@
 
 #include "reduce/image.h"
 #include "reduce/written.h"
+#include "llvm/IR/Instructions.h"
 
 namespace catena {
 
@@ -39,6 +40,7 @@ private:
 
     std::optional<unsigned> objectOf(const llvm::GlobalVariable *global) const;
     bool isKept(unsigned object, uint64_t begin, uint64_t end) const;
+    llvm::Value *loadOfChoice(llvm::LoadInst &read);
     llvm::Constant *address(const ImagePointer &pointer);
     std::vector<std::pair<FactKey, Fact>> orderedFacts() const;
     void replacePlaceholders(const std::map<unsigned, llvm::Constant *> &slots);

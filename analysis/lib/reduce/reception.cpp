@@ -132,6 +132,14 @@ Expected<Reception> findReception(Module &program, const AnalysisOptions &option
                                  {source->getFilename().str(), source->getLine(), reception.callback->getName().str()},
                                  true});
     }
+    for (const PacketPlace &place : receives[0].function->packets) {
+        if (!StringRef(reception.name).starts_with("pcap_")) break;
+        if (place.kind == PacketPlace::CallbackParameter && place.parameter)
+            reception.packetParameter = place.parameter;
+        if (place.kind != PacketPlace::ThroughArgument || !place.argument) continue;
+        reception.packetGlobal = reception.call->getArgOperand(place.argument)->getName();
+        reception.headerGlobal = reception.call->getArgOperand(place.argument - 1)->getName();
+    }
     for (const Use &argument : reception.call->args())
         if (reception.locals.count(argument->getName().str()))
             reception.packetVariables.push_back(argument->getName().str());

@@ -5,6 +5,7 @@
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
 #include <map>
+#include <optional>
 
 namespace catena {
 
@@ -27,6 +28,10 @@ struct Reception {
     std::map<std::string, LiftedLocal> locals;
     /// Of these, the ones by which the reception hands a packet over.
     std::vector<std::string> packetVariables;
+    /// Where libpcap puts a packet and before it its header: parameters of the packet function, or else globals that
+    /// get the pointers. Nothing for other receptions.
+    std::optional<unsigned> packetParameter;
+    std::string packetGlobal, headerGlobal;
     /// The parameters of the callback in which packets are.
     std::vector<LiftedLocal> callbackParameters;
 };

@@ -3,6 +3,7 @@
 #include "reduce/reduce.h"
 
 #include "program/bitcode.h"
+#include "reduce/feasible.h"
 #include "reduce/runtime.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -35,6 +36,8 @@ void closeProgram(Module &program) {
     passes.addPass(GlobalDCEPass());
     passes.addPass(NameAnonGlobalPass());
     passes.run(program, modules);
+    // clang marks all functions of bitcode for analyses so.
+    for (Function &function : program) function.removeFnAttr(Attribute::NoInline);
 }
 
 } // namespace
@@ -67,12 +70,34 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     step("elimination");
     done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
     frozen.finish(*reception->call);
+    done.reception = *reception;
     std::string message;
     raw_string_ostream text(message);
     if (verifyModule(*program, &text))
         return failure("the reduced program is damaged, which is an error here: " + message);
     done.program = std::move(program);
     return done;
+}
+
+Capture solvedPackets(const Reduction &reduction, uint32_t linkType) {
+    Capture made;
+    made.linkType = linkType;
+    const Reception &reception = reduction.reception;
+    // As it was: every decision of the packet function, whatever the configuration makes of it.
+    auto whole = CloneModule(*reduction.unreduced);
+    inlineAll(*whole->getFunction(reduction.packetFunction));
+    for (const Module *program :
+         {static_cast<const Module *>(whole.get()), static_cast<const Module *>(reduction.program.get())}) {
+        const Function &packet = *program->getFunction(reduction.packetFunction);
+        PacketBases bases;
+        if (auto parameter = reception.packetParameter; parameter && *parameter < packet.arg_size())
+            bases = {packet.getArg(*parameter), packet.getArg(*parameter - 1)};
+        else if (!reception.packetGlobal.empty())
+            bases = {program->getNamedGlobal(reception.packetGlobal), program->getNamedGlobal(reception.headerGlobal)};
+        if (!bases.packet || !bases.header) continue;
+        for (std::string &one : packetsForBranches(packet, bases)) made.packets.push_back(std::move(one));
+    }
+    return made;
 }
 
 Error buildReduced(const Module &program, const BuildFlags &link, const std::string &to, const Scratch &scratch) {

@@ -1,6 +1,7 @@
 // NFReducer as a whole: from a program and its configuration to a program for that configuration.
 #pragma once
 
+#include "reduce/capture.h"
 #include "reduce/image.h"
 #include "reduce/labels.h"
 #include "reduce/specialise.h"
@@ -24,6 +25,7 @@ struct Reduction {
     std::unique_ptr<llvm::Module> program;
     /// The program as it was before the elimination, with the same variables.
     std::unique_ptr<llvm::Module> unreduced;
+    Reception reception;
     std::string packetFunction;
     /// The calls that allocate blocks which the program itself fills.
     std::set<unsigned> ownBlocks;
@@ -39,6 +41,9 @@ struct Reduction {
 /// Errors: those of the steps, each with what to do.
 llvm::Expected<Reduction> reduce(std::unique_ptr<llvm::Module> program, const ReduceOptions &options,
                                  const Scratch &scratch);
+
+/// Return packets that a solver made to go every way in the packet function that it can go, as it was and as it is.
+Capture solvedPackets(const Reduction &reduction, uint32_t linkType);
 
 /// Make an executable of a reduced program.
 llvm::Error buildReduced(const llvm::Module &program, const BuildFlags &link, const std::string &to,

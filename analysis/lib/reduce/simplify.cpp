@@ -2,8 +2,11 @@
 #include "reduce/simplify.h"
 
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
+#include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/JumpThreading.h"
 #include "llvm/Transforms/Scalar/SCCP.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
@@ -39,6 +42,19 @@ void propagateConstants(Function &function) {
         passes.addPass(ADCEPass());
         // Loops keep their shape: those over configuration are not unrolled yet.
         passes.addPass(SimplifyCFGPass(SimplifyCFGOptions().needCanonicalLoops(true)));
+        return passes;
+    });
+}
+
+void propagateDecisions(Function &function) {
+    propagateConstants(function);
+    runPasses(function, [](PassBuilder &) {
+        FunctionPassManager passes;
+        passes.addPass(CorrelatedValuePropagationPass());
+        passes.addPass(InstCombinePass());
+        passes.addPass(JumpThreadingPass());
+        passes.addPass(ADCEPass());
+        passes.addPass(SimplifyCFGPass());
         return passes;
     });
 }

@@ -2,6 +2,8 @@
 // propagated, and only then paths are looked at.
 #include "reduce/specialise.h"
 
+#include "reduce/feasible.h"
+#include "reduce/paths.h"
 #include "reduce/simplify.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -14,6 +16,11 @@ namespace {
 
 /// What inlining may grow the packet function to, in instructions.
 constexpr unsigned mostInlined = 20000;
+
+/// How much larger than before the packet function may be while paths are taken apart; small ones may grow to a bound.
+constexpr unsigned pathsGrowth = 8, smallestBound = 4000;
+/// How many merges are tried, and which part of a copy (one of so many) must become unneeded for it to be kept.
+constexpr unsigned mostTries = 32, leastGain = 10;
 
 bool callsItself(const Function &function) {
     return any_of(instructions(function), [&](const Instruction &instruction) {
@@ -56,6 +63,35 @@ void removeUncalled(Module &program) {
     }
 }
 
+void decideBranches(Function &packet, Specialised &done) {
+    Feasibility found = removeInfeasible(packet);
+    done.branchesDecided += found.decided;
+    done.undecided = found.undecided;
+}
+
+/// Take paths apart where their copies become smaller by it; tried on a clone, since only LLVM's passes can tell.
+void takePathsApart(Function &packet, Specialised &done) {
+    propagateDecisions(packet);
+    unsigned most = std::max(smallestBound, pathsGrowth * packet.getInstructionCount());
+    unsigned passed = 0;
+    for (unsigned tries = 0; tries < mostTries; ++tries) {
+        ValueToValueMapTy map;
+        Function *trial = CloneFunction(&packet, map);
+        unsigned copied = splitOne(*trial, most, passed);
+        if (copied) propagateDecisions(*trial);
+        bool gains = trial->getInstructionCount() + copied / leastGain <= packet.getInstructionCount() + copied;
+        trial->eraseFromParent();
+        if (!copied) break;
+        if (!gains) {
+            ++passed;
+            continue;
+        }
+        splitOne(packet, most, passed);
+        propagateDecisions(packet);
+        ++done.pathsSplit;
+    }
+}
+
 } // namespace
 
 Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits) {
@@ -79,10 +115,24 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         done.loops.push_back(*unrolled);
         fold();
     }
+    if (level >= ReduceLevel::Paths) {
+        takePathsApart(packet, done);
+        fold();
+    }
     simplify(packet);
     fold();
+    if (level >= ReduceLevel::Paths) {
+        decideBranches(packet, done);
+        simplify(packet);
+        fold();
+    }
     done.instructionsAfter = packet.getInstructionCount();
     return done;
+}
+
+void inlineAll(Function &packet) {
+    inlineCalls(packet);
+    simplify(packet);
 }
 
 } // namespace catena

@@ -27,4 +27,7 @@ struct Specialised {
 /// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate.
 Specialised specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits);
 
+/// Inline what a packet function calls and simplify it, without regard to any configuration.
+void inlineAll(llvm::Function &packet);
+
 } // namespace catena
