@@ -109,20 +109,22 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     };
     fold();
     removeUncalled(*packet.getParent());
-    if (level >= ReduceLevel::Layers) done.privates = makePrivate(packet);
     std::set<const BasicBlock *> kept;
     while (auto unrolled = unrollOne(packet, frozen, limits, kept)) {
         done.loops.push_back(*unrolled);
         fold();
     }
-    if (level >= ReduceLevel::Paths) {
-        takePathsApart(packet, done);
-        fold();
-    }
     simplify(packet);
     fold();
-    if (level >= ReduceLevel::Paths) {
-        decideBranches(packet, done);
+    // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
+    // packet's bytes each would be simplified in its own way.
+    if (level >= ReduceLevel::Layers) {
+        done.privates = makePrivate(packet);
+        if (level >= ReduceLevel::Paths) {
+            takePathsApart(packet, done);
+            fold();
+            decideBranches(packet, done);
+        }
         simplify(packet);
         fold();
     }

@@ -22,6 +22,9 @@ namespace catena {
 
 namespace {
 
+/// How many iterations are followed to find out how many there are.
+constexpr unsigned mostFollowed = 65536;
+
 class Iterations {
 public:
     Iterations(Loop &loop, LoopInfo &loops, DominatorTree &tree, Frozen &frozen)
@@ -137,11 +140,11 @@ std::optional<UnrolledLoop> unrollOne(Function &packet, Frozen &frozen, const Un
     for (Loop *outer : loops) simplifyLoop(outer, &tree, &loops, &evolution, &assumptions, nullptr, false);
     for (Loop *loop : loops.getLoopsInPreorder()) {
         if (kept.count(loop->getHeader())) continue;
-        auto count = Iterations(*loop, loops, tree, frozen).count(limits.iterations);
+        auto count = Iterations(*loop, loops, tree, frozen).count(mostFollowed);
         if (!count) continue;
         UnrolledLoop unrolled{beginOf(*loop), *count, false};
         uint64_t grown = packet.getInstructionCount() + uint64_t(*count) * sizeOf(*loop);
-        if (grown > limits.instructions || !canPeel(loop)) {
+        if (*count > limits.iterations || grown > limits.instructions || !canPeel(loop)) {
             kept.insert(loop->getHeader());
             unrolled.kept = true;
             return unrolled;
