@@ -39,7 +39,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-nfreducer bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -66,6 +66,7 @@ analysis:
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
+	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	$(MAKE) --no-print-directory fuzz-analysis
 
 # The readers of lists and bitcode, for a few seconds each.
@@ -78,6 +79,10 @@ fuzz-analysis:
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
 	bench/statealyzr/run $(ANALYSIS)/catena-analyze
+
+# What reducing functions gains: NFReducer, section VI-B.
+bench-nfreducer: analysis
+	bench/nfreducer/run $(ANALYSIS)/catena-reduce
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
