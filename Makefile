@@ -39,7 +39,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-reduced bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-nfreducer bench-reduced bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -68,6 +68,7 @@ test-analysis: analysis
 	analysis/tests/trace $(ANALYSIS)
 	$(ANALYSIS)/catena-random-programs --count 60
 	analysis/tests/library/run
+	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	$(MAKE) --no-print-directory fuzz-analysis
 
 # The readers of lists and bitcode, for a few seconds each.
@@ -91,6 +92,10 @@ random-programs: analysis
 # Real programs, traced over the captures in the folder of CATENA_TRACES.
 bench-trace: bench-statealyzr
 	bench/statealyzr/trace $(ANALYSIS)
+
+# What reducing functions gains: NFReducer, section VI-B.
+bench-nfreducer: analysis
+	bench/nfreducer/run $(ANALYSIS)/catena-reduce
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
