@@ -2,6 +2,7 @@
 #include "program/bitcode.h"
 #include "report/json.h"
 #include "report/table.h"
+#include "tracking/instrument.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -30,6 +31,15 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::opt<std::string> track("track",
+                           cl::desc("Write the program with an updated bit set before each update of its state"),
+                           cl::value_desc("OUT.bc"), cl::cat(category));
+
+/// Write the instrumented programs that were asked for.
+Error instrument(StateFindings &findings) {
+    if (Error error = trackUpdates(findings, findUpdates(findings))) return error;
+    return writeProgram(findings.original, track);
+}
 
 template <typename Lists> Error addList(Lists &lists, const std::string &file) {
     auto buffer = MemoryBuffer::getFile(file);
@@ -59,7 +69,8 @@ Error run() {
     if (Error error = readLists(options)) return error;
     LLVMContext context;
     std::vector<std::string> names(files.begin(), files.end());
-    auto report = findState([&] { return readProgram(names, context); }, options);
+    auto source = [&] { return readProgram(names, context); };
+    auto report = findState(source, options, track.empty() ? FindingsUse() : instrument);
     if (!report) return report.takeError();
     if (asJson)
         writeJson(*report, outs());
