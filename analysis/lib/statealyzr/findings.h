@@ -13,6 +13,8 @@ namespace catena {
 /// statement and variable of the copy has its counterpart.
 struct StateFindings {
     StateReport &report;
+    /// The program that was analysed.
+    const llvm::Module &analysed;
     /// The program as it was read, to be changed at will.
     llvm::Module &original;
     const PointsTo &pointsTo;
