@@ -13,6 +13,22 @@ static uint32_t *ordinals;      /* how often each site has allocated */
 static struct object *heap;
 static bool initialized;
 
+/* Addresses between which all of a kind are: most values are in none, and are not looked up. */
+struct span {
+    uintptr_t begin, end;
+};
+static struct span fixed_span = {UINTPTR_MAX, 0}, heap_span = {UINTPTR_MAX, 0}, function_span = {UINTPTR_MAX, 0},
+                   cell_span;
+
+static void widen(struct span *span, const void *begin, uint64_t size) {
+    if ((uintptr_t)begin < span->begin) span->begin = (uintptr_t)begin;
+    if ((uintptr_t)begin + size > span->end) span->end = (uintptr_t)begin + size;
+}
+
+static bool within(const struct span *span, const void *address) {
+    return (uintptr_t)address >= span->begin && (uintptr_t)address <= span->end;
+}
+
 static int compare_objects(const void *a, const void *b) {
     const struct object *left = *(struct object *const *)a, *right = *(struct object *const *)b;
     return (left->base > right->base) - (left->base < right->base);
@@ -43,18 +59,27 @@ void objects_begin(void) {
         object->early = true;
         if (from->is_cell) continue;
         object->base = from->address;
+        widen(&fixed_span, object->base, object->size);
         sorted[sorted_count++] = object;
     }
     for (uint32_t i = 0; i < catena_program.variable_count; i++)
         fixed[catena_program.variables[i].object].is_variable = true;
     qsort(sorted, sorted_count, sizeof *sorted, compare_objects);
-    for (uint32_t i = 0; i < functions; i++) by_address[i] = i;
+    for (uint32_t i = 0; i < functions; i++) {
+        by_address[i] = i;
+        widen(&function_span, catena_program.functions[i], 0);
+    }
     qsort(by_address, functions, sizeof *by_address, compare_functions);
 }
 
 void objects_find_cells(void) {
-    for (uint32_t i = 0; i < catena_program.object_count; i++)
-        if (fixed[i].kind == OBJECT_CELL) fixed[i].base = *(char **)catena_program.objects[i].address;
+    cell_span.begin = UINTPTR_MAX;
+    cell_span.end = 0;
+    /* They stand behind the globals. */
+    for (uint32_t i = catena_program.object_count; i > 0 && fixed[i - 1].kind == OBJECT_CELL; i--) {
+        fixed[i - 1].base = *(char **)catena_program.objects[i - 1].address;
+        if (fixed[i - 1].base) widen(&cell_span, fixed[i - 1].base, fixed[i - 1].size);
+    }
 }
 
 static struct object *last_global_up_to(const char *address) {
@@ -83,6 +108,7 @@ static struct object *last_of_heap_up_to(const char *address) {
 }
 
 static struct object *cell_at(const char *address) {
+    if (!within(&cell_span, address)) return NULL;
     for (uint32_t i = catena_program.object_count; i > 0 && fixed[i - 1].kind == OBJECT_CELL; i--) {
         struct object *cell = &fixed[i - 1];
         if (cell->base && address >= cell->base && address < cell->base + cell->size) return cell;
@@ -92,7 +118,8 @@ static struct object *cell_at(const char *address) {
 
 struct object *object_at(const void *pointer) {
     const char *address = pointer;
-    struct object *global = last_global_up_to(address), *block = last_of_heap_up_to(address);
+    struct object *global = within(&fixed_span, address) ? last_global_up_to(address) : NULL;
+    struct object *block = within(&heap_span, address) ? last_of_heap_up_to(address) : NULL;
     if (global && address < global->base + global->size) return global;
     if (block && address < block->base + block->size) return block;
     struct object *cell = cell_at(address);
@@ -109,7 +136,7 @@ struct object *object_of(enum object_kind kind, uint64_t index) {
 }
 
 int64_t function_number(const void *address) {
-    uint32_t low = 0, high = catena_program.function_count;
+    uint32_t low = 0, high = within(&function_span, address) ? catena_program.function_count : 0;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
         uintptr_t here = (uintptr_t)catena_program.functions[by_address[middle]];
@@ -170,6 +197,7 @@ struct object *heap_add(void *base, uint64_t size, uint32_t site) {
     object->priority = random;
     object->base = base;
     object->size = size;
+    widen(&heap_span, base, size);
     object->kind = OBJECT_HEAP;
     object->name = catena_program.sites[site].place;
     object->type = catena_program.sites[site].type;

@@ -141,7 +141,8 @@ static void collect(bool first, const char *updated) {
     if (by_object)
         mark_written(true);
     else
-        walk_to_variables(state.model == PERSISTENT, state.model >= UPDATED && !first, updated);
+        /* At first all: what initialization made once, and maybe by chance (the seed of a hash), never comes again. */
+        walk_to_variables(first || state.model == PERSISTENT, state.model >= UPDATED && !first, updated);
     walk_on(&walk);
 }
 

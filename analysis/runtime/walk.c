@@ -63,19 +63,19 @@ static void refer(struct walk *walk, struct buffer *to, struct object *object) {
     }
 }
 
-/* Write a pointer's place and where it leads. */
-static void pointer_at(struct walk *walk, struct object *object, uint64_t offset, uint32_t kind, const char *member) {
+/* Write a pointer's place and where it leads; return whether there is one. */
+static bool pointer_at(struct walk *walk, struct object *object, uint64_t offset, uint32_t kind, const char *member) {
     const void *value;
-    if (offset + sizeof value <= walk->begin || offset >= walk->end) return;
-    if (offset < walk->begin || offset + sizeof value > walk->end) {
-        walk->cut = true;
-        return;
-    }
+    if (offset + sizeof value <= walk->begin || offset >= walk->end) return false;
     memcpy(&value, object->base + offset, sizeof value);
-    if (!value) return;
+    if (!value) return false;
     struct object *target = object_at(value);
     int64_t function = target ? -1 : function_number(value);
-    if (!target && function < 0 && kind == CATENA_UNSURE) return;
+    if (!target && function < 0 && kind == CATENA_UNSURE) return false;
+    if (offset < walk->begin || offset + sizeof value > walk->end) {
+        walk->cut = true;
+        return true;
+    }
     buffer_number(&walk->pointers, offset - walk->last_offset);
     walk->last_offset = offset;
     walk->pointer_count++;
@@ -91,7 +91,7 @@ static void pointer_at(struct walk *walk, struct object *object, uint64_t offset
     } else {
         buffer_number(&walk->pointers, WALK_OWN);
         /* What was made before the first packet the standby has made as well, with its own pointer. */
-        if (object->early) return;
+        if (object->early) return true;
         if (kind == CATENA_LIBRARY) {
             walk->refused_member = member;
             walk->refused_object = object->name;
@@ -99,13 +99,15 @@ static void pointer_at(struct walk *walk, struct object *object, uint64_t offset
             walk->unknown_member = member;
         }
     }
+    return true;
 }
 
-static void words(struct walk *walk, struct object *object, uint64_t begin, uint64_t end) {
-    if (begin < walk->begin) begin = walk->begin;
-    if (end > walk->end) end = walk->end;
-    for (uint64_t offset = (begin + 7) / 8 * 8; offset + 8 <= end; offset += 8)
-        pointer_at(walk, object, offset, CATENA_UNSURE, "");
+/* Look for pointers at every `step` bytes; not within one that was found. */
+static void words(struct walk *walk, struct object *object, uint64_t begin, uint64_t end, unsigned step) {
+    /* From the first place that reaches into the part that is written down. */
+    if (walk->begin > 7 && begin < walk->begin - 7) begin += (walk->begin - 7 - begin) / step * step;
+    for (uint64_t offset = begin; offset + 8 <= end && offset < walk->end;)
+        offset += pointer_at(walk, object, offset, CATENA_UNSURE, "") ? 8 : step;
 }
 
 static void typed(struct walk *walk, struct object *object, const struct catena_type *type, uint64_t base) {
@@ -114,7 +116,7 @@ static void typed(struct walk *walk, struct object *object, const struct catena_
         const struct catena_slot *slot = &type->slots[i];
         uint64_t offset = base + slot->offset;
         if (slot->kind == CATENA_UNSURE)
-            words(walk, object, offset, offset + slot->count);
+            words(walk, object, offset, offset + slot->count, 8);
         else if (slot->kind == CATENA_STRUCTS)
             for (uint32_t n = 0; n < slot->count; n++) typed(walk, object, slot->element, offset + n * slot->element->size);
         else
@@ -125,14 +127,15 @@ static void typed(struct walk *walk, struct object *object, const struct catena_
 static void pointers_of(struct walk *walk, struct object *object) {
     const struct catena_type *type = object->type;
     if (object->treatment == CATENA_WORDS) {
-        words(walk, object, 0, object->size);
+        /* Allocators with headers of their own may put pointers at odd places. */
+        words(walk, object, 0, object->size, 1);
     } else if (object->treatment == CATENA_TYPED) {
         uint64_t count = type->size ? object->size / type->size : 0, rest = count * type->size;
         if (object->kind != OBJECT_HEAP || type->open) count = count > 0, rest = count * type->size;
         /* What does not come out even is something else. */
         if (object->kind == OBJECT_HEAP && !type->open && rest != object->size) count = rest = 0;
         for (uint64_t n = 0; n < count; n++) typed(walk, object, type, n * type->size);
-        words(walk, object, rest, object->size);
+        words(walk, object, rest, object->size, 1);
     }
 }
 

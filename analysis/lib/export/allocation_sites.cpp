@@ -29,6 +29,24 @@ StructType *outermost(const Structs &structs) {
     return nullptr;
 }
 
+/// Return whether a function may return a pointer into what it has: behind a header of its own.
+bool returnsInner(const Function &function) {
+    SmallVector<const Value *, 8> work;
+    SmallPtrSet<const Value *, 16> seen;
+    for (const BasicBlock &block : function)
+        if (const auto *end = dyn_cast<ReturnInst>(block.getTerminator())) work.push_back(end->getReturnValue());
+    while (!work.empty()) {
+        const Value *value = work.pop_back_val();
+        if (!seen.insert(value).second) continue;
+        if (isa<GetElementPtrInst>(value)) return true;
+        if (const auto *joint = dyn_cast<PHINode>(value)) append_range(work, joint->incoming_values());
+        if (const auto *choice = dyn_cast<SelectInst>(value)) append_range(work, choice->operands());
+        // strcpy and the like return what they were given.
+        if (const auto *call = dyn_cast<CallBase>(value)) append_range(work, call->args());
+    }
+    return false;
+}
+
 /// The calls that allocate below a function.
 class Below {
 public:
@@ -81,10 +99,11 @@ MapVector<CallBase *, AllocationSite> allocationSites(const StateFindings &findi
         }
     struct Use {
         Structs structs;
-        bool pointers = false;
+        bool pointers = false, behindHeader = false;
     };
     MapVector<const CallBase *, Use> uses;
     SmallPtrSet<const CallBase *, 8> mixed, outer;
+    DenseSet<const Function *> allocators;
     Below below(findings.calls);
     for (ObjectId id = 0; id < memory.objectCount(); ++id) {
         const Object &object = memory[id];
@@ -99,22 +118,26 @@ MapVector<CallBase *, AllocationSite> allocationSites(const StateFindings &findi
                 continue;
             }
             outer.insert(call);
+            for (const Function *inner : findings.calls.closure({callee})) allocators.insert(inner);
         } else if (!allocates(callee->getName())) {
             continue;
         }
         Use &use = uses[call];
+        use.behindHeader |= !callee->isDeclaration() && returnsInner(*callee);
         use.structs.insert(accessed[id].begin(), accessed[id].end());
         for (Location location : pointsTo.locationsOf(object)) use.pointers |= !pointsTo.contents(location).empty();
     }
     for (auto &[call, use] : uses) {
         CallBase *original = findings.inOriginal(call);
         if (!original || mixed.contains(call)) continue;
+        // What is allocated within an allocator is known by the call of it, or else not at all.
+        if (allocators.contains(call->getFunction())) continue;
         AllocationSite &site = sites[original];
         site.outer = outer.contains(call);
         if (!use.pointers)
             site.treatment = Treatment::Bytes;
-        else if ((site.type = outermost(use.structs)))
-            site.treatment = Treatment::Typed;
+        else if (StructType *whole = use.behindHeader ? nullptr : outermost(use.structs))
+            site.treatment = Treatment::Typed, site.type = whole;
     }
     return sites;
 }

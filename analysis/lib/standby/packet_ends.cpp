@@ -75,6 +75,7 @@ Expected<PacketEnds> packetEnds(const StateFindings &findings) {
         if (!loop.receives.empty()) procedures.insert(loop.function);
     }
     PacketEnds found;
+    DenseMap<const Function *, unsigned> begun;
     for (const CallBase *call : calls) {
         // An outer loop: its inner ones say where packets end.
         auto below = findings.calls.closure(findings.calls.calledBy(call));
@@ -85,14 +86,20 @@ Expected<PacketEnds> packetEnds(const StateFindings &findings) {
         if (!original) continue;
         if (Error error = checkRegisters(original)) return std::move(error);
         unsigned reception = found.receptions.size();
-        found.receptions.push_back(placeOf(*call));
         if (!back) {
+            found.receptions.push_back(placeOf(*call));
             found.ends.push_back({original, reception});
             continue;
         }
-        for (const Callback &callback : findings.pointsTo.callbacks(*call))
+        // Calls that give packets to the same function are one reception: only one of them is running.
+        const auto &callbacks = findings.pointsTo.callbacks(*call);
+        for (const Callback &callback : callbacks)
+            if (auto known = begun.find(callback.function); known != begun.end()) reception = known->second;
+        if (reception == found.receptions.size()) found.receptions.push_back(placeOf(*call));
+        for (const Callback &callback : callbacks)
             if (Function *function = findings.inOriginal(callback.function))
-                found.ends.push_back({beginOf(*function), reception});
+                if (begun.try_emplace(callback.function, reception).second)
+                    found.ends.push_back({beginOf(*function), reception});
         found.ends.push_back({afterCall(*original), reception});
     }
     if (found.ends.empty())
