@@ -28,6 +28,8 @@ enum { MOST_WRITES = 1 << 14 };
 
 static struct {
     bool begun, check;
+    /* A packet may have been received since the last end of one. */
+    bool receives;
     enum model model;
     int channel;
     uint64_t packets, end_after;
@@ -262,14 +264,19 @@ static void begin(uint32_t reception) {
         stop_shipping("the standby is gone");
 }
 
-void catena_packet_end(uint32_t reception) {
+void catena_packet_end(uint32_t reception, uint32_t receives) {
     if (!standby_active()) return;
+    if (state.begun && !state.receives) {
+        state.receives = receives;
+        return;
+    }
     bool first = !state.begun;
     objects_find_cells();
     if (first)
         begin(reception);
     else
         state.packets++;
+    state.receives = receives;
     /* Bits are taken back before what they stand for is read: a signal that comes between sets them again. */
     static char *updated;
     if (!updated) updated = malloc(catena_updated_count + 1);

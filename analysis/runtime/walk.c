@@ -152,7 +152,6 @@ static bool write_down(struct walk *walk, struct object *object, uint64_t begin,
     }
     pointers_of(walk, object);
     if (walk->cut) return false;
-    size_t start = walk->contents.length;
     refer(walk, &walk->contents, object);
     buffer_number(&walk->contents, begin);
     buffer_number(&walk->contents, end - begin);
@@ -160,8 +159,7 @@ static bool write_down(struct walk *walk, struct object *object, uint64_t begin,
     buffer_append(&walk->contents, &walk->pointers);
     buffer_append(&walk->contents, &walk->content);
     walk->contents_count++;
-    if (walk->visited && !walk->contents.failed)
-        walk->visited(object, walk->contents.bytes + start, walk->contents.length - start);
+    if (walk->visited) walk->visited(object);
     return true;
 }
 

@@ -14,8 +14,8 @@ struct walk {
     bool deep;
     /* Refer to the heap by what allocated it instead of by numbers of the stream: for checks, which ship nothing. */
     bool by_origin;
-    /* Called with each object and its content as written down, if set. */
-    void (*visited)(struct object *, const unsigned char *content, size_t length);
+    /* Called with each object that is written down, if set. */
+    void (*visited)(struct object *);
     /* What a standby cannot have: a pointer to something a library owns, in an object that only the primary has. */
     const char *refused_member, *refused_object;
     /* Pointers to nothing known, in such objects: of freed or foreign memory. The standby has null there. */

@@ -100,7 +100,7 @@ Expected<PacketEnds> packetEnds(const StateFindings &findings) {
             if (Function *function = findings.inOriginal(callback.function))
                 if (begun.try_emplace(callback.function, reception).second)
                     found.ends.push_back({beginOf(*function), reception});
-        found.ends.push_back({afterCall(*original), reception});
+        found.ends.push_back({afterCall(*original), reception, false});
     }
     if (found.ends.empty())
         return failure("there is no place where one packet ends and the next one is not received yet: packets are "

@@ -11,6 +11,8 @@ struct PacketEnd {
     llvm::Instruction *before;
     /// The reception it belongs to: ends of one reception are one to a standby.
     unsigned reception;
+    /// Whether a packet is received next; not so where a library that calls back has returned.
+    bool receives = true;
 };
 
 /// The places where packets end, and the receptions they belong to.

@@ -32,7 +32,8 @@ public:
         for (const PacketEnd &end : found->ends) {
             IRBuilder<> builder(end.before);
             locate(builder, *end.before);
-            builder.CreateCall(runtime("catena_packet_end", {half}), {builder.getInt32(end.reception)});
+            builder.CreateCall(runtime("catena_packet_end", {half, half}),
+                               {builder.getInt32(end.reception), builder.getInt32(end.receives)});
         }
         if (Error error = trackUpdates(findings, updates)) return error;
         for (const Update &update : updates) noteWrites(*update.statement);
