@@ -39,7 +39,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -79,6 +79,10 @@ fuzz-analysis:
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
 	bench/statealyzr/run $(ANALYSIS)/catena-analyze
+
+# What goes between a primary and its hot standby, and what updated bits cost: Khalid's dissertation, §4.6.2.
+bench-standby: analysis
+	bench/statealyzr/standby $(ANALYSIS) --into docs/standby.md
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)

@@ -55,14 +55,14 @@ static int open_tcp(const char *name, bool listens, char *error, size_t size) {
     int channel = -1;
     /* The standby may still be starting. */
     for (int tries = listens ? 1 : 100; tries > 0 && channel < 0; tries--) {
-        for (const struct addrinfo *at = found; at && channel < 0; at = at->ai_next) channel = open_address(at, listens);
+        for (const struct addrinfo *at = found; at && channel < 0; at = at->ai_next)
+            channel = open_address(at, listens);
         if (channel < 0 && tries > 1) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
     freeaddrinfo(found);
     if (channel >= 0 && listens) {
         int listening = channel;
-        do
-            channel = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+        do channel = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
         while (channel < 0 && errno == EINTR);
         close(listening);
     }

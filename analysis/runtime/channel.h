@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Open the primary's end; TCP: connect, for at most ten seconds. Return a descriptor, or -1 with a message in `error`. */
+/* Open the primary's end; TCP: connect, for at most ten seconds. Return a descriptor, or -1 with a message in `error`.
+ */
 int channel_to(const char *name, char *error, size_t size);
 /* Open the standby's end; TCP: listen, and wait for the primary. */
 int channel_from(const char *name, char *error, size_t size);

@@ -15,15 +15,17 @@ static uint64_t digest(const unsigned char *bytes, size_t count) {
     return sum ? sum : 1;
 }
 
-static const char *kind_of(const struct object *object) { return object->kind == OBJECT_HEAP ? "what was allocated at " : ""; }
+static const char *kind_of(const struct object *object) {
+    return object->kind == OBJECT_HEAP ? "what was allocated at " : "";
+}
 
 /* By its bytes: a pointer to what was freed stays the same, whatever is there now. */
 static void compare_object(struct object *object) {
     uint64_t now = digest((const unsigned char *)object->base, object->size);
     if (object->digest && object->digest != now && object->written != packet_now && !written_anywhere) {
         wrong++;
-        fprintf(stderr, "catena: packet %llu: %s%s changed, but no write of it was noted\n", (unsigned long long)packet_now,
-                kind_of(object), object->name);
+        fprintf(stderr, "catena: packet %llu: %s%s changed, but no write of it was noted\n",
+                (unsigned long long)packet_now, kind_of(object), object->name);
     }
     object->digest = now;
 }
@@ -39,8 +41,8 @@ uint64_t check_packet(uint64_t packet, const char *updated, bool anywhere) {
     written_anywhere = anywhere;
     for (uint32_t i = 0; i < catena_program.variable_count; i++) {
         const struct catena_variable *variable = &catena_program.variables[i];
-        struct object *object = object_of(catena_program.objects[variable->object].is_cell ? OBJECT_CELL : OBJECT_GLOBAL,
-                                          variable->object);
+        struct object *object =
+            object_of(catena_program.objects[variable->object].is_cell ? OBJECT_CELL : OBJECT_GLOBAL, variable->object);
         walk_begin(&walk, true);
         walk_to(&walk, object);
         walk_on(&walk);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct object *fixed;    /* globals and cells, in the order of the tables */
-static struct object **sorted;  /* the globals, by address */
+static struct object *fixed;   /* globals and cells, in the order of the tables */
+static struct object **sorted; /* the globals, by address */
 static uint32_t sorted_count;
-static uint32_t *by_address;    /* the functions, by address */
-static uint32_t *ordinals;      /* how often each site has allocated */
+static uint32_t *by_address; /* the functions, by address */
+static uint32_t *ordinals;   /* how often each site has allocated */
 static struct object *heap;
 static bool initialized;
 

@@ -98,7 +98,8 @@ static struct object *object_of_variable(const struct catena_variable *variable)
 static void walk_to_variables(bool all, bool only_updated, const char *updated) {
     for (uint32_t i = 0; i < catena_program.variable_count; i++) {
         const struct catena_variable *variable = &catena_program.variables[i];
-        if (variable->bit < 0 ? all : !only_updated || updated[variable->bit]) walk_to(&walk, object_of_variable(variable));
+        if (variable->bit < 0 ? all : !only_updated || updated[variable->bit])
+            walk_to(&walk, object_of_variable(variable));
     }
 }
 
@@ -238,8 +239,10 @@ static void take_over(const char *from, uint32_t reception) {
     if (restored.reception != reception) {
         const struct catena_boundary *places = catena_program.boundaries;
         bool known = restored.reception < catena_program.boundary_count;
-        snprintf(text, sizeof text, "the state cannot be taken over: the primary came to the reception at %s, and this is "
-                 "that at %s", known ? places[restored.reception].place : "?", places[reception].place);
+        snprintf(text, sizeof text,
+                 "the state cannot be taken over: the primary came to the reception at %s, and this is "
+                 "that at %s",
+                 known ? places[restored.reception].place : "?", places[reception].place);
         fail(text);
     }
     fprintf(stderr, "catena: takes over after %llu packets\n", (unsigned long long)restored.packets);

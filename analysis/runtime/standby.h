@@ -1,4 +1,5 @@
-/* The runtime of a program that `catena-analyze --standby` wrote: primary, standby or neither, as the environment says. */
+/* The runtime of a program that `catena-analyze --standby` wrote: primary, standby or neither, as the environment says.
+ */
 #ifndef CATENA_STANDBY_H
 #define CATENA_STANDBY_H
 

@@ -118,9 +118,11 @@ static void typed(struct walk *walk, struct object *object, const struct catena_
         if (slot->kind == CATENA_UNSURE)
             words(walk, object, offset, offset + slot->count, 8);
         else if (slot->kind == CATENA_STRUCTS)
-            for (uint32_t n = 0; n < slot->count; n++) typed(walk, object, slot->element, offset + n * slot->element->size);
+            for (uint32_t n = 0; n < slot->count; n++)
+                typed(walk, object, slot->element, offset + n * slot->element->size);
         else
-            for (uint32_t n = 0; n < slot->count; n++) pointer_at(walk, object, offset + 8 * n, slot->kind, slot->member);
+            for (uint32_t n = 0; n < slot->count; n++)
+                pointer_at(walk, object, offset + 8 * n, slot->kind, slot->member);
     }
 }
 

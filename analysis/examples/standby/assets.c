@@ -109,7 +109,8 @@ static struct asset *find(struct watch *watch, unsigned address, const unsigned 
     return latest = asset;
 }
 
-static void offer(struct watch *watch, struct asset *asset, unsigned short port, const unsigned char *data, int length) {
+static void offer(struct watch *watch, struct asset *asset, unsigned short port, const unsigned char *data,
+                  int length) {
     struct service **at = &asset->services;
     while (*at && (*at)->port != port) at = &(*at)->next;
     if (!*at) {
@@ -119,7 +120,7 @@ static void offer(struct watch *watch, struct asset *asset, unsigned short port,
     }
     (*at)->hits++;
     if ((*at)->banner[0] || length < 4) return;
-    for (int i = 0; i < length && i < (int)sizeof (*at)->banner - 1 && data[i] >= ' ' && data[i] < 127; i++)
+    for (int i = 0; i < length && i < (int)sizeof(*at)->banner - 1 && data[i] >= ' ' && data[i] < 127; i++)
         (*at)->banner[i] = (char)data[i];
     if ((*at)->banner[0]) printf("%ld banner %s:%u %s\n", watch->now, text_of(asset->address), port, (*at)->banner);
 }
@@ -148,7 +149,8 @@ static void on_packet(unsigned char *user, const struct pcap_pkthdr *header, con
         offer(watch, asset, ntohs(tcp->th_sport), NULL, 0);
     } else if (ntohs(tcp->th_sport) < 1024) {
         unsigned data = begin + tcp->th_off * 4u;
-        if (data < header->caplen) offer(watch, asset, ntohs(tcp->th_sport), packet + data, (int)(header->caplen - data));
+        if (data < header->caplen)
+            offer(watch, asset, ntohs(tcp->th_sport), packet + data, (int)(header->caplen - data));
     }
 }
 

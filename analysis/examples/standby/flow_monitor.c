@@ -2,8 +2,8 @@
  *
  *     flow_monitor CAPTURE
  *
- * Its state is what monitors have: a hash table of chains, an intrusive list by time of last use, a search tree of hosts,
- * a ring of recent events, methods by protocol, names, and counters. */
+ * Its state is what monitors have: a hash table of chains, an intrusive list by time of last use, a search tree of
+ * hosts, a ring of recent events, methods by protocol, names, and counters. */
 #include <net/ethernet.h>
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
@@ -255,7 +255,8 @@ int main(int argc, char **argv) {
         expire();
     }
     for (const struct event *event = next_event;;) {
-        if (event->what && event->flow) printf("recent %ld %s %s\n", event->when, event->what, event->flow->host->label);
+        if (event->what && event->flow)
+            printf("recent %ld %s %s\n", event->when, event->what, event->flow->host->label);
         if (++event == recent + RECENT) event = recent;
         if (event == next_event) break;
     }

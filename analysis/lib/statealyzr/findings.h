@@ -21,7 +21,7 @@ struct StateFindings {
     const CallGraph &calls;
     const std::vector<PacketCall> &receives;
     const std::vector<LoopProcedure> &loops;
-    const std::vector<MemoryStatement> &statements;
+    const MemoryStatements &statements;
     const llvm::ValueToValueMapTy &counterparts;
 
     /// Return what a value of the analysed program is in the original, or null if it is not there.

@@ -66,10 +66,13 @@ std::vector<Update> findUpdates(const StateFindings &findings) {
     std::vector<Update> updates;
     BitsOf bitsOf;
     SetVector<const Function *> procedures;
-    for (const MemoryStatement &statement : findings.statements) {
-        std::vector<unsigned> bits;
-        for (unsigned bit = 0; bit < updateable.size(); ++bit)
-            if (statement.writes.intersects(updateable[bit]->reach)) bits.push_back(bit);
+    // Many statements write the same set of locations.
+    DenseMap<const SparseSet *, std::vector<unsigned>> bySet;
+    for (const MemoryStatement &statement : findings.statements.all) {
+        auto [known, isNew] = bySet.try_emplace(statement.writes);
+        for (unsigned bit = 0; isNew && bit < updateable.size(); ++bit)
+            if (statement.writes->intersects(updateable[bit]->reach)) known->second.push_back(bit);
+        std::vector<unsigned> bits = known->second;
         Instruction *original = bits.empty() ? nullptr : findings.inOriginal(statement.instruction);
         if (!original) continue;
         bitsOf[original] = bits;

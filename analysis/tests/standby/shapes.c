@@ -1,8 +1,9 @@
 /* State of every shape, for export and import: whatever a datagram changes, all of it is printed after each.
  *
- * Arrays of structs, a tree with parents, a circular list, a table that grows, pointers into the middle of objects and to
- * other pointers, one string shared by two owners, functions, a tagged union, a tagged pointer, an array of any length, a
- * pointer to a local of the packet loop, a static local, unnamed memory, and a file that each instance has of its own. */
+ * Arrays of structs, a tree with parents, a circular list, a table that grows, pointers into the middle of objects and
+ * to other pointers, one string shared by two owners, functions, a tagged union, a tagged pointer, an array of any
+ * length, a pointer to a local of the packet loop, a static local, unnamed memory, and a file that each instance has of
+ * its own. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,10 +170,12 @@ static void print(int sum) {
     fprintf(out, "%d:", calls());
     print_tree(root);
     fprintf(out, " | ring");
-    for (const struct ring *at = ring.next; at != &ring; at = at->next) fprintf(out, " %d<%d", at->value, at->before->value);
+    for (const struct ring *at = ring.next; at != &ring; at = at->next)
+        fprintf(out, " %d<%d", at->value, at->before->value);
     fprintf(out, " | owners");
     for (int i = 0; i < 3; i++)
-        fprintf(out, " %s,%s,%d,%d", owners[i].name, owners[i].shared ? owners[i].shared : "-", owners[i].links[1].value,
+        fprintf(out, " %s,%s,%d,%d", owners[i].name, owners[i].shared ? owners[i].shared : "-",
+                owners[i].links[1].value,
                 owners[i].links[1].next ? (int)(owners[i].links[1].next - &owners[0].links[0]) : -1);
     fprintf(out, " shares %d%d", owners[0].shared == owners[1].shared, owners[1].shared == owners[2].shared);
     fprintf(out, " | middle %d | strings", middle->value);
@@ -185,8 +188,8 @@ static void print(int sum) {
             fprintf(out, " %s", values[i].kind == TEXT ? values[i].as.text : values[i].as.node->label);
     fprintf(out, " | tagged %d%s | packed %c%s", (int)(tagged & 1), ((struct node *)(tagged & ~(uintptr_t)1))->label,
             packed.tag, packed.node->label);
-    fprintf(out, " | vector %u at %d is %d | unnamed %u %u %u | sum %d\n", vector->length, (int)(cursor - vector->values),
-            *cursor, unnamed[0], unnamed[1], unnamed[2], sum);
+    fprintf(out, " | vector %u at %d is %d | unnamed %u %u %u | sum %d\n", vector->length,
+            (int)(cursor - vector->values), *cursor, unnamed[0], unnamed[1], unnamed[2], sum);
 }
 
 int main(void) {
