@@ -92,11 +92,27 @@ private:
         auto argument = [&](unsigned number) {
             if (number < call->arg_size()) note(builder, call->getArgOperand(number));
         };
-        for (const Effect &effect : *effects) {
-            if (effect.kind == Effect::Writes || effect.kind == Effect::StoresNew) argument(effect.a);
-            if (effect.kind == Effect::Copies || effect.kind == Effect::Stores) argument(effect.b);
-            if (effect.kind == Effect::WritesDeep) builder.CreateCall(runtime("catena_wrote_deep", {}));
-        }
+        for (const Effect &effect : *effects) switch (effect.kind) {
+            case Effect::Writes:
+            case Effect::StoresNew:
+                argument(effect.a);
+                break;
+            case Effect::Copies:
+            case Effect::Stores:
+            case Effect::GivesCopy:
+            case Effect::StoresMemory:
+                argument(effect.b);
+                break;
+            case Effect::Links:
+                argument(effect.a);
+                argument(effect.b);
+                break;
+            case Effect::WritesDeep:
+                builder.CreateCall(runtime("catena_wrote_deep", {}));
+                break;
+            default:
+                break;
+            }
     }
 
     /// Say before each allocation which it is; an allocator of the program's own is asked before what it calls.
