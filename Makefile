@@ -39,7 +39,8 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-nfreducer bench-reduced bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
+	needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -69,6 +70,7 @@ test-analysis: analysis
 	$(ANALYSIS)/catena-random-programs --count 60
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 
 # The readers of lists and bitcode, for a few seconds each.
@@ -96,6 +98,10 @@ bench-trace: bench-statealyzr
 # What reducing functions gains: NFReducer, section VI-B.
 bench-nfreducer: analysis
 	bench/nfreducer/run $(ANALYSIS)/catena-reduce
+
+# What goes between a primary and its hot standby, and what updated bits cost: Khalid's dissertation, §4.6.2.
+bench-standby: analysis
+	bench/statealyzr/standby $(ANALYSIS) --into docs/standby.md
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)

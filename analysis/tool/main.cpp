@@ -2,6 +2,8 @@
 #include "program/bitcode.h"
 #include "report/json.h"
 #include "report/table.h"
+#include "standby/standby.h"
+#include "tracking/instrument.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -30,6 +32,23 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::opt<std::string> track("track",
+                           cl::desc("Write the program with an updated bit set before each update of its state"),
+                           cl::value_desc("OUT.bc"), cl::cat(category));
+cl::opt<std::string> standby("standby",
+                             cl::desc("Write the program so that it can be a primary or its hot standby; it is linked "
+                                      "with libcatena-standby.a"),
+                             cl::value_desc("OUT.bc"), cl::cat(category));
+
+/// Write the instrumented program that was asked for.
+Error instrument(StateFindings &findings) {
+    if (!standby.empty()) {
+        if (Error error = makeStandby(findings)) return error;
+        return writeProgram(findings.original, standby);
+    }
+    if (Error error = trackUpdates(findings, findUpdates(findings))) return error;
+    return writeProgram(findings.original, track);
+}
 
 template <typename Lists> Error addList(Lists &lists, const std::string &file) {
     auto buffer = MemoryBuffer::getFile(file);
@@ -52,9 +71,11 @@ Error run() {
     options.fields = fields;
     options.loops.assign(loops.begin(), loops.end());
     if (Error error = readLists(options)) return error;
+    if (!track.empty() && !standby.empty()) return failure("--track and --standby are two programs: give one of them");
     LLVMContext context;
     std::vector<std::string> names(files.begin(), files.end());
-    auto report = findState([&] { return readProgram(names, context); }, options);
+    auto source = [&] { return readProgram(names, context); };
+    auto report = findState(source, options, track.empty() && standby.empty() ? FindingsUse() : instrument);
     if (!report) return report.takeError();
     if (asJson)
         writeJson(*report, outs());

@@ -45,7 +45,7 @@ void liftLocals(Function &function, Reception &reception) {
                                           Constant::getNullValue(cell->getAllocatedType()),
                                           "local." + function.getName() + "." + cell->getName());
         global->setAlignment(cell->getAlign());
-        if (const DILocalVariable *source = sourceVariable(*cell)) {
+        if (const DILocalVariable *source = sourceLocal(*cell)) {
             LiftedLocal local{source->getName().str(), typeName(source->getType()), {}, source->isParameter()};
             local.declared = {source->getFilename().str(), source->getLine(), function.getName().str()};
             reception.locals[global->getName().str()] = local;
@@ -123,7 +123,7 @@ Expected<Reception> findReception(Module &program, const AnalysisOptions &option
         // The callback's own parameters are gone with every packet, but they are where it is.
         for (const Instruction &instruction : instructions(*reception.callback))
             if (const auto *cell = dyn_cast<AllocaInst>(&instruction))
-                if (const DILocalVariable *source = sourceVariable(*cell); source && source->isParameter())
+                if (const DILocalVariable *source = sourceLocal(*cell); source && source->isParameter())
                     for (const PacketPlace &place : receives[0].function->packets)
                         if (place.parameter + 1 == source->getArg())
                             reception.callbackParameters.push_back(

@@ -20,7 +20,7 @@ json::Object place(const Place &place) {
     return object;
 }
 
-json::Value variable(const Variable &variable) {
+json::Object variable(const Variable &variable) {
     static const char *const kinds[] = {"global", "static", "local", "parameter"};
     json::Array why, fields, output;
     for (const Step &step : variable.why) {
@@ -47,6 +47,17 @@ json::Value variable(const Variable &variable) {
     return object;
 }
 
+json::Array updates(const std::vector<UpdateFound> &found) {
+    json::Array array;
+    for (const UpdateFound &one : found) {
+        json::Object object = place(one.place);
+        object["bits"] = one.bits;
+        object["pruned"] = one.pruned;
+        array.push_back(std::move(object));
+    }
+    return array;
+}
+
 json::Array places(const std::vector<PacketPlaceFound> &found) {
     json::Array array;
     for (const PacketPlaceFound &one : found) {
@@ -69,7 +80,9 @@ void writeJson(const StateReport &report, raw_ostream &out) {
     json::Array variables;
     unsigned counts[5] = {};
     for (const Variable &one : report.variables) {
-        variables.push_back(variable(one));
+        json::Object described = variable(one);
+        if (one.updateable) described["bit"] = counts[1];
+        variables.push_back(std::move(described));
         counts[0] += one.topLevel(), counts[1] += one.updateable, counts[2] += one.packetOutput;
         counts[3] += one.logOutput, counts[4] += one.packetOutput && one.logOutput;
     }
@@ -98,6 +111,7 @@ void writeJson(const StateReport &report, raw_ostream &out) {
                       {"loop_procedures", strings(report.loopProcedures)},
                       {"packet_procedures", strings(report.packetProcedures)},
                       {"unmodelled", strings(report.unmodelled)}};
+    if (!report.updates.empty()) root["updates"] = updates(report.updates);
     out << formatv("{0:2}", json::Value(std::move(root))) << "\n";
 }
 

@@ -4,11 +4,13 @@
 
 #include "program/bitcode.h"
 #include "program/promotion.h"
+#include "statealyzr/findings.h"
 #include "statealyzr/flowspaces.h"
 #include "statealyzr/output_impact.h"
 #include "statealyzr/persistent_variables.h"
 #include "statealyzr/updateable_variables.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
 
 using namespace llvm;
@@ -55,7 +57,7 @@ std::vector<LoopProcedure> findLoops(const Module &program, const CallGraph &cal
 
 } // namespace
 
-Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options) {
+Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options, const FindingsUse &use) {
     StateReport report;
     Clock clock(report);
     StringSet<> kept;
@@ -84,6 +86,8 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     }
     auto program = source();
     if (!program) return program.takeError();
+    ValueToValueMapTy counterparts;
+    std::unique_ptr<Module> original = use ? CloneModule(**program, counterparts) : nullptr;
     options.library.replaceCode(**program);
     promoteLocals(**program, kept);
     clock.step("read again");
@@ -117,6 +121,12 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     report.locations = pointsTo.figures().locations;
     report.vertices = graph.size();
     report.edges = graph.edgeCount();
+    if (use) {
+        StateFindings findings{report,   **program, *original,  pointsTo,    calls,
+                               receives, loops,     statements, counterparts};
+        if (Error error = use(findings)) return std::move(error);
+        clock.step("instrumentation");
+    }
     // What points into the program goes with it.
     for (Variable &variable : report.variables) variable.value = nullptr, variable.source = nullptr;
     return report;

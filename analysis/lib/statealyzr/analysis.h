@@ -27,6 +27,13 @@ struct PacketPlaceFound {
     Place place;
 };
 
+/// A statement that updates state: where it is and which variables it may update, each by its rank among the
+/// updateable ones. Of some it is known that their bits are set already (Khalid's dissertation, Figure 4.12).
+struct UpdateFound {
+    Place place;
+    std::vector<unsigned> bits, pruned;
+};
+
 /// What the analysis found, in plain values: the program may be gone.
 struct StateReport {
     std::string program;
@@ -34,6 +41,8 @@ struct StateReport {
     std::vector<PacketPlaceFound> receives, sends, logs;
     std::vector<std::string> loopProcedures;
     std::vector<std::string> packetProcedures;
+    /// The statements before which updated bits are set, if the program was instrumented.
+    std::vector<UpdateFound> updates;
     /// Library functions that are called, but in no list: what they do had to be guessed.
     std::vector<std::string> unmodelled;
     unsigned allVariables = 0, instructions = 0, procedures = 0;
@@ -46,9 +55,14 @@ struct StateReport {
 /// Makes the program anew: the analysis changes it, and needs it twice.
 using ProgramSource = std::function<llvm::Expected<std::unique_ptr<llvm::Module>>()>;
 
-/// Find the state of a program (Khalid's dissertation, chapter 4).
+struct StateFindings;
+/// Uses what was found while the program is there.
+using FindingsUse = std::function<llvm::Error(StateFindings &)>;
+
+/// Find the state of a program (Khalid's dissertation, chapter 4), and hand it to `use` if there is one.
 ///
-/// Errors: those of `source`, and a program in which no packet is received.
-llvm::Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options);
+/// Errors: those of `source` and `use`, and a program in which no packet is received.
+llvm::Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options,
+                                      const FindingsUse &use = {});
 
 } // namespace catena
