@@ -31,17 +31,11 @@ json::Value variable(const Variable &variable) {
     for (const std::string &field : variable.flowspace) fields.push_back(text(field));
     if (variable.packetOutput) output.push_back("packets");
     if (variable.logOutput) output.push_back("logs");
-    json::Object object{{"name", text(variable.name)},
-                        {"type", text(variable.type)},
-                        {"kind", kinds[variable.kind]},
-                        {"declared", place(variable.declared)},
-                        {"top_level", variable.topLevel()},
-                        {"updateable", variable.updateable},
-                        {"access", accessPattern(variable)},
-                        {"reads", variable.reads},
-                        {"writes", variable.writes},
-                        {"output", std::move(output)},
-                        {"why", std::move(why)}};
+    json::Object object{
+        {"name", text(variable.name)},          {"type", text(variable.type)},      {"kind", kinds[variable.kind]},
+        {"declared", place(variable.declared)}, {"top_level", variable.topLevel()}, {"updateable", variable.updateable},
+        {"access", accessPattern(variable)},    {"reads", variable.reads},          {"writes", variable.writes},
+        {"output", std::move(output)},          {"unread", variable.unread},        {"why", std::move(why)}};
     if (variable.topLevel()) object["use"] = variable.use == Variable::Named ? "named" : "pointer";
     object["scope"] = variable.keyed ? json::Value(std::move(fields)) : json::Value(nullptr);
     return object;
@@ -67,11 +61,12 @@ json::Array strings(const std::vector<std::string> &list) {
 
 void writeJson(const StateReport &report, raw_ostream &out) {
     json::Array variables;
-    unsigned counts[5] = {};
+    unsigned counts[6] = {};
     for (const Variable &one : report.variables) {
         variables.push_back(variable(one));
         counts[0] += one.topLevel(), counts[1] += one.updateable, counts[2] += one.packetOutput;
         counts[3] += one.logOutput, counts[4] += one.packetOutput && one.logOutput;
+        counts[5] += one.unread;
     }
     json::Object seconds;
     for (const auto &[step, time] : report.seconds) seconds[step] = time;
@@ -84,6 +79,7 @@ void writeJson(const StateReport &report, raw_ostream &out) {
                                               {"impact_packets", counts[2]},
                                               {"impact_logs", counts[3]},
                                               {"impact_both", counts[4]},
+                                              {"unread", counts[5]},
                                               {"procedures", report.procedures},
                                               {"packet_procedures", report.packetProcedures.size()},
                                               {"instructions", report.instructions},

@@ -37,7 +37,8 @@ std::string placeText(const Place &place) {
 
 std::string outputOf(const Variable &variable) {
     if (variable.packetOutput) return variable.logOutput ? "packets, logs" : "packets";
-    return variable.logOutput ? "logs" : "-";
+    if (variable.logOutput) return "logs";
+    return variable.unread ? "unread" : "-";
 }
 
 /// A table has no room for a scope of many fields; JSON has.
@@ -56,10 +57,10 @@ void printWhy(const Variable &variable, raw_ostream &out) {
 void printTable(const StateReport &report, bool all, bool why, raw_ostream &out) {
     std::vector<std::vector<std::string>> rows{
         {"variable", "type", "declared", "top-level", "updateable", "scope", "access", "output"}};
-    unsigned top = 0, updateable = 0, packets = 0, logs = 0;
+    unsigned top = 0, updateable = 0, packets = 0, logs = 0, unread = 0;
     for (const Variable &variable : report.variables) {
         top += variable.topLevel(), updateable += variable.updateable;
-        packets += variable.packetOutput, logs += variable.logOutput;
+        packets += variable.packetOutput, logs += variable.logOutput, unread += variable.unread;
         if (!variable.topLevel() && !all) continue;
         rows.push_back({variable.name, variable.type, placeText(variable.declared),
                         variable.use == Variable::Named            ? "yes"
@@ -77,8 +78,8 @@ void printTable(const StateReport &report, bool all, bool why, raw_ostream &out)
         out << StringRef(line).rtrim() << "\n";
     }
     out << "\nvariables: " << report.allVariables << " in all, " << report.variables.size() << " persistent, " << top
-        << " top-level, " << updateable << " updateable, " << packets << " impact packets, " << logs
-        << " impact logs\n";
+        << " top-level, " << updateable << " updateable, " << packets << " impact packets, " << logs << " impact logs, "
+        << unread << " unread\n";
     out << "procedures: " << report.procedures << ", of them " << report.packetProcedures.size()
         << " process packets; packet loop in";
     for (const std::string &name : report.loopProcedures) out << " " << name;

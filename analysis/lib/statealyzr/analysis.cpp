@@ -7,6 +7,7 @@
 #include "statealyzr/flowspaces.h"
 #include "statealyzr/output_impact.h"
 #include "statealyzr/persistent_variables.h"
+#include "statealyzr/unread_variables.h"
 #include "statealyzr/updateable_variables.h"
 #include "llvm/IR/InstIterator.h"
 #include <chrono>
@@ -108,6 +109,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     markFlowspaces(report.variables, **program, packet, receives, loops, graph);
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
+    markUnread(report.variables, packet, graph);
     clock.step("output impact");
 
     report.receives = places(receives), report.sends = places(sends), report.logs = places(logs);
