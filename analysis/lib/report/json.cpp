@@ -57,9 +57,7 @@ json::Array strings(const std::vector<std::string> &list) {
     return array;
 }
 
-} // namespace
-
-void writeJson(const StateReport &report, raw_ostream &out) {
+json::Object object(const StateReport &report) {
     json::Array variables;
     unsigned counts[6] = {};
     for (const Variable &one : report.variables) {
@@ -70,31 +68,39 @@ void writeJson(const StateReport &report, raw_ostream &out) {
     }
     json::Object seconds;
     for (const auto &[step, time] : report.seconds) seconds[step] = time;
-    json::Object root{{"schema", 1},
-                      {"program", text(report.program)},
-                      {"counts", json::Object{{"variables", report.allVariables},
-                                              {"persistent", report.variables.size()},
-                                              {"top_level", counts[0]},
-                                              {"updateable", counts[1]},
-                                              {"impact_packets", counts[2]},
-                                              {"impact_logs", counts[3]},
-                                              {"impact_both", counts[4]},
-                                              {"unread", counts[5]},
-                                              {"procedures", report.procedures},
-                                              {"packet_procedures", report.packetProcedures.size()},
-                                              {"instructions", report.instructions},
-                                              {"locations", report.locations},
-                                              {"vertices", report.vertices},
-                                              {"edges", report.edges}}},
-                      {"seconds", std::move(seconds)},
-                      {"variables", std::move(variables)},
-                      {"receives", places(report.receives)},
-                      {"sends", places(report.sends)},
-                      {"logs", places(report.logs)},
-                      {"loop_procedures", strings(report.loopProcedures)},
-                      {"packet_procedures", strings(report.packetProcedures)},
-                      {"unmodelled", strings(report.unmodelled)}};
-    out << formatv("{0:2}", json::Value(std::move(root))) << "\n";
+    return json::Object{{"schema", 1},
+                        {"program", text(report.program)},
+                        {"counts", json::Object{{"variables", report.allVariables},
+                                                {"persistent", report.variables.size()},
+                                                {"top_level", counts[0]},
+                                                {"updateable", counts[1]},
+                                                {"impact_packets", counts[2]},
+                                                {"impact_logs", counts[3]},
+                                                {"impact_both", counts[4]},
+                                                {"unread", counts[5]},
+                                                {"procedures", report.procedures},
+                                                {"packet_procedures", report.packetProcedures.size()},
+                                                {"instructions", report.instructions},
+                                                {"locations", report.locations},
+                                                {"vertices", report.vertices},
+                                                {"edges", report.edges}}},
+                        {"seconds", std::move(seconds)},
+                        {"variables", std::move(variables)},
+                        {"receives", places(report.receives)},
+                        {"sends", places(report.sends)},
+                        {"logs", places(report.logs)},
+                        {"loop_procedures", strings(report.loopProcedures)},
+                        {"packet_procedures", strings(report.packetProcedures)},
+                        {"unmodelled", strings(report.unmodelled)}};
+}
+
+} // namespace
+
+void writeJson(const std::vector<StateReport> &reports, raw_ostream &out) {
+    json::Array all;
+    for (const StateReport &report : reports) all.push_back(object(report));
+    json::Value value = all.size() == 1 ? std::move(all.front()) : json::Value(std::move(all));
+    out << formatv("{0:2}", value) << "\n";
 }
 
 } // namespace catena

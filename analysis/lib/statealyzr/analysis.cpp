@@ -16,6 +16,8 @@ using namespace llvm;
 
 namespace catena {
 
+char NoReception::ID;
+
 namespace {
 
 class Clock {
@@ -35,8 +37,9 @@ private:
 Error noReception(const PacketFunctions &functions) {
     std::string known;
     for (StringRef name : functions.names(PacketFunction::Receive)) known += (known.empty() ? "" : ", ") + name.str();
-    return failure("no packet is received: the program calls none of " + known +
-                   ". Name the function that it receives packets with: --receive NAME, or a list by --functions FILE");
+    return make_error<NoReception>("no packet is received: the program calls none of " + known +
+                                   ". Name the function that it receives packets with: --receive NAME, or a list by "
+                                   "--functions FILE");
 }
 
 std::vector<PacketPlaceFound> places(const std::vector<PacketCall> &calls) {

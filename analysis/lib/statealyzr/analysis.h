@@ -46,9 +46,15 @@ struct StateReport {
 /// Makes the program anew: the analysis changes it, and needs it twice.
 using ProgramSource = std::function<llvm::Expected<std::unique_ptr<llvm::Module>>()>;
 
+/// The error for a program in which no packet is received: of several programs of a build, some do other things.
+struct NoReception : llvm::ErrorInfo<NoReception, llvm::StringError> {
+    static char ID;
+    explicit NoReception(const llvm::Twine &message) : ErrorInfo(message, llvm::inconvertibleErrorCode()) {}
+};
+
 /// Find the state of a program (Khalid's dissertation, chapter 4).
 ///
-/// Errors: those of `source`, and a program in which no packet is received.
+/// Errors: those of `source`, and `NoReception`.
 llvm::Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options);
 
 } // namespace catena
