@@ -2,6 +2,7 @@
 #include "build/build.h"
 #include "program/bitcode.h"
 #include "report/json.h"
+#include "report/manifest.h"
 #include "report/table.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -31,6 +32,9 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::opt<std::string>
+    manifest("manifest", cl::desc("Write what packets change, for the `state` of a Native function; implies --fields"),
+             cl::value_desc("FILE"), cl::cat(category));
 cl::opt<std::string> chosen("program", cl::desc("Of a build's programs, the one to analyse"), cl::value_desc("NAME"),
                             cl::cat(category));
 cl::extrahelp
@@ -107,15 +111,37 @@ Expected<std::vector<StateReport>> analyse(const std::vector<Program> &programs,
     return reports;
 }
 
+/// Write a file about one program.
+Error writeOne(StringRef file, const std::vector<StateReport> &reports,
+               function_ref<void(const StateReport &, raw_ostream &)> write) {
+    if (reports.size() > 1) {
+        std::string names;
+        for (const StateReport &report : reports) names += (names.empty() ? "" : ", ") + report.program;
+        return failure(file + ": it describes one program; choose by --program among " + names);
+    }
+    std::error_code error;
+    raw_fd_ostream out(file, error);
+    if (error) return failure(file + ": " + error.message());
+    write(reports.front(), out);
+    out.close();
+    if (!out.has_error()) return Error::success();
+    error = out.error();
+    out.clear_error();
+    return failure(file + ": " + error.message());
+}
+
 Error run(const std::vector<std::string> &command) {
     AnalysisOptions options;
-    options.fields = fields;
+    options.fields = fields || !manifest.empty();
+    options.objects = !manifest.empty();
     options.loops.assign(loops.begin(), loops.end());
     if (Error error = readLists(options)) return error;
     auto programs = findPrograms(command);
     if (!programs) return programs.takeError();
     auto reports = analyse(*programs, options);
     if (!reports) return reports.takeError();
+    if (!manifest.empty())
+        if (Error error = writeOne(manifest, *reports, writeManifest)) return error;
     if (asJson) writeJson(*reports, outs());
     for (const StateReport &report : *reports) {
         if (!asJson && reports->size() > 1)

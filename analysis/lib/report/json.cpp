@@ -31,11 +31,18 @@ json::Value variable(const Variable &variable) {
     for (const std::string &field : variable.flowspace) fields.push_back(text(field));
     if (variable.packetOutput) output.push_back("packets");
     if (variable.logOutput) output.push_back("logs");
-    json::Object object{
-        {"name", text(variable.name)},          {"type", text(variable.type)},      {"kind", kinds[variable.kind]},
-        {"declared", place(variable.declared)}, {"top_level", variable.topLevel()}, {"updateable", variable.updateable},
-        {"access", accessPattern(variable)},    {"reads", variable.reads},          {"writes", variable.writes},
-        {"output", std::move(output)},          {"unread", variable.unread},        {"why", std::move(why)}};
+    json::Object object{{"name", text(variable.name)},
+                        {"type", text(variable.type)},
+                        {"kind", kinds[variable.kind]},
+                        {"declared", place(variable.declared)},
+                        {"top_level", variable.topLevel()},
+                        {"updateable", variable.updateable},
+                        {"access", accessPattern(variable.reads, variable.writes)},
+                        {"reads", variable.reads},
+                        {"writes", variable.writes},
+                        {"output", std::move(output)},
+                        {"unread", variable.unread},
+                        {"why", std::move(why)}};
     if (variable.topLevel()) object["use"] = variable.use == Variable::Named ? "named" : "pointer";
     object["scope"] = variable.keyed ? json::Value(std::move(fields)) : json::Value(nullptr);
     return object;

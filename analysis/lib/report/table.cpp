@@ -16,12 +16,12 @@ std::string scopeOf(const Variable &variable) {
     return text;
 }
 
-std::string accessPattern(const Variable &variable) {
-    if (!variable.writes) return variable.reads ? "read" : "-";
-    if (!variable.reads) return "write";
+std::string accessPattern(unsigned reads, unsigned writes) {
+    if (!writes) return reads ? "read" : "-";
+    if (!reads) return "write";
     // Twice as many statements of one kind make it "mostly".
-    if (variable.reads >= 2 * variable.writes) return "read mostly";
-    return variable.writes >= 2 * variable.reads ? "write mostly" : "both";
+    if (reads >= 2 * writes) return "read mostly";
+    return writes >= 2 * reads ? "write mostly" : "both";
 }
 
 namespace {
@@ -67,7 +67,7 @@ void printTable(const StateReport &report, bool all, bool why, raw_ostream &out)
                         : variable.use == Variable::ThroughPointer ? "by pointer"
                                                                    : "no",
                         variable.updateable ? "yes" : "no", variable.topLevel() ? shorten(scopeOf(variable)) : "-",
-                        accessPattern(variable), outputOf(variable)});
+                        accessPattern(variable.reads, variable.writes), outputOf(variable)});
     }
     std::vector<size_t> widths(rows.front().size(), 0);
     for (const auto &row : rows)

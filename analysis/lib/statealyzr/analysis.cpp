@@ -109,12 +109,17 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    markFlowspaces(report.variables, **program, packet, receives, loops, graph);
+    Flowspaces flowspaces(**program, packet, receives, loops, graph);
+    markFlowspaces(report.variables, flowspaces);
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
     markUnread(report.variables, packet, graph);
     clock.step("output impact");
 
+    if (options.objects) {
+        report.objects = stateObjects(report.variables, flowspaces, statements, packet, graph);
+        clock.step("state objects");
+    }
     report.receives = places(receives), report.sends = places(sends), report.logs = places(logs);
     for (const LoopProcedure &loop : loops) report.loopProcedures.push_back(loop.function->getName().str());
     for (const Function *function : packet.procedures) report.packetProcedures.push_back(function->getName().str());

@@ -3,6 +3,7 @@
 
 #include "library/effects.h"
 #include "library/packet_functions.h"
+#include "statealyzr/state_objects.h"
 #include "statealyzr/variables.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
@@ -17,6 +18,8 @@ struct AnalysisOptions {
     PacketFunctions functions = PacketFunctions::standard();
     /// Tell the members of structs apart.
     bool fields = false;
+    /// Find the objects that hold the state; only with `fields`.
+    bool objects = false;
     /// Procedures that hold the packet loop; if none is named they are looked for.
     std::vector<std::string> loops;
 };
@@ -31,6 +34,8 @@ struct PacketPlaceFound {
 struct StateReport {
     std::string program;
     std::vector<Variable> variables;
+    /// What packets change, if it was asked for.
+    std::vector<StateObject> objects;
     std::vector<PacketPlaceFound> receives, sends, logs;
     std::vector<std::string> loopProcedures;
     std::vector<std::string> packetProcedures;

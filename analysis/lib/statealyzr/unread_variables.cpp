@@ -24,17 +24,10 @@ bool isOutside(const CallBase &call, const PointsTo &pointsTo) {
 
 } // namespace
 
-void markUnread(std::vector<Variable> &variables, const PacketProcedures &packet, const Graph &graph) {
+bool isUnread(const SparseSet &within, const SparseSet &persistent, const PacketProcedures &packet,
+              const Graph &graph) {
     const PointsTo &pointsTo = graph.pointsTo();
-    SparseSet persistent;
-    for (const Variable &variable : variables) persistent.add(variable.own);
-    SliceLimits after;
-    after.vertices = [&](Vertex vertex) {
-        const VertexInfo &info = graph[vertex];
-        const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
-        return !instruction || packet.executed->contains(instruction);
-    };
-    auto isRead = [&](Vertex vertex, const SparseSet &within) {
+    auto isRead = [&](Vertex vertex) {
         const VertexInfo &info = graph[vertex];
         if (info.kind == VertexKind::Definition) {
             if (within.contains(info.index)) return false;
@@ -45,17 +38,27 @@ void markUnread(std::vector<Variable> &variables, const PacketProcedures &packet
             return false;
         return isOutside(*cast<CallBase>(info.value), pointsTo);
     };
-    for (Variable &variable : variables) {
-        if (!variable.updateable || variable.packetOutput || variable.logOutput) continue;
-        std::vector<Vertex> stored;
-        for (Location location : variable.reach) stored.push_back(graph.ofLocation(location));
-        // A slice is as large as what it meets; the first thing read ends the search.
-        bool read = false;
-        SliceLimits limits = after;
-        limits.ends = [&](Vertex vertex) { return read = read || isRead(vertex, variable.reach); };
-        Slice slice(graph, stored, Slice::Forward, limits);
-        variable.unread = !read;
-    }
+    std::vector<Vertex> stored;
+    for (Location location : within) stored.push_back(graph.ofLocation(location));
+    // A slice is as large as what it meets; the first thing read ends the search.
+    bool read = false;
+    SliceLimits limits;
+    limits.vertices = [&](Vertex vertex) {
+        const VertexInfo &info = graph[vertex];
+        const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
+        return !instruction || packet.executed->contains(instruction);
+    };
+    limits.ends = [&](Vertex vertex) { return read = read || isRead(vertex); };
+    Slice slice(graph, stored, Slice::Forward, limits);
+    return !read;
+}
+
+void markUnread(std::vector<Variable> &variables, const PacketProcedures &packet, const Graph &graph) {
+    SparseSet persistent;
+    for (const Variable &variable : variables) persistent.add(variable.own);
+    for (Variable &variable : variables)
+        if (variable.updateable && !variable.packetOutput && !variable.logOutput)
+            variable.unread = isUnread(variable.reach, persistent, packet, graph);
 }
 
 } // namespace catena
