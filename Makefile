@@ -66,6 +66,8 @@ analysis:
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
 	analysis/tests/builds $(ANALYSIS)/catena-analyze
+	analysis/tests/manifests $(ANALYSIS)/catena-analyze
+	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	$(MAKE) --no-print-directory fuzz-analysis
 

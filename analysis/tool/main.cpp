@@ -3,6 +3,7 @@
 #include "program/bitcode.h"
 #include "report/json.h"
 #include "report/manifest.h"
+#include "report/page.h"
 #include "report/table.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -32,6 +33,9 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::opt<std::string> html("html",
+                          cl::desc("Write a page that shows the source with the state coloured, and the reasons"),
+                          cl::value_desc("FILE"), cl::cat(category));
 cl::opt<std::string>
     manifest("manifest", cl::desc("Write what packets change, for the `state` of a Native function; implies --fields"),
              cl::value_desc("FILE"), cl::cat(category));
@@ -142,6 +146,8 @@ Error run(const std::vector<std::string> &command) {
     if (!reports) return reports.takeError();
     if (!manifest.empty())
         if (Error error = writeOne(manifest, *reports, writeManifest)) return error;
+    if (!html.empty())
+        if (Error error = writeOne(html, *reports, writePage)) return error;
     if (asJson) writeJson(*reports, outs());
     for (const StateReport &report : *reports) {
         if (!asJson && reports->size() > 1)

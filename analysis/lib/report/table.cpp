@@ -24,6 +24,12 @@ std::string accessPattern(unsigned reads, unsigned writes) {
     return writes >= 2 * reads ? "write mostly" : "both";
 }
 
+std::string outputOf(const Variable &variable) {
+    if (variable.packetOutput) return variable.logOutput ? "packets, logs" : "packets";
+    if (variable.logOutput) return "logs";
+    return variable.unread ? "unread" : "-";
+}
+
 namespace {
 
 std::string shortFile(StringRef path) {
@@ -33,12 +39,6 @@ std::string shortFile(StringRef path) {
 std::string placeText(const Place &place) {
     std::string text = shortFile(place.file) + ":" + std::to_string(place.line);
     return place.function.empty() ? text : text + " in " + place.function;
-}
-
-std::string outputOf(const Variable &variable) {
-    if (variable.packetOutput) return variable.logOutput ? "packets, logs" : "packets";
-    if (variable.logOutput) return "logs";
-    return variable.unread ? "unread" : "-";
 }
 
 /// A table has no room for a scope of many fields; JSON has.

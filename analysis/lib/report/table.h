@@ -12,6 +12,9 @@ std::string scopeOf(const Variable &variable);
 /// mostly.
 std::string accessPattern(unsigned reads, unsigned writes);
 
+/// What a variable impacts, in words: `packets`, `logs`, both; `unread` if nothing reads it, `-` for nothing.
+std::string outputOf(const Variable &variable);
+
 /// Print the table of top-level variables; `all` adds the persistent ones that are not, `why` the reasons.
 void printTable(const StateReport &report, bool all, bool why, llvm::raw_ostream &out);
 

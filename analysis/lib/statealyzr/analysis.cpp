@@ -122,6 +122,10 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     }
     report.receives = places(receives), report.sends = places(sends), report.logs = places(logs);
     for (const LoopProcedure &loop : loops) report.loopProcedures.push_back(loop.function->getName().str());
+    report.sources = sourcePaths(**program);
+    for (const Function &function : **program)
+        if (const DISubprogram *begin = function.getSubprogram())
+            report.procedurePlaces.push_back({begin->getFilename().str(), begin->getLine(), begin->getName().str()});
     for (const Function *function : packet.procedures) report.packetProcedures.push_back(function->getName().str());
     report.unmodelled.assign(pointsTo.unmodelled().begin(), pointsTo.unmodelled().end());
     report.locations = pointsTo.figures().locations;

@@ -8,6 +8,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace catena {
@@ -39,6 +40,10 @@ struct StateReport {
     std::vector<PacketPlaceFound> receives, sends, logs;
     std::vector<std::string> loopProcedures;
     std::vector<std::string> packetProcedures;
+    /// Where each procedure begins.
+    std::vector<Place> procedurePlaces;
+    /// Where source files are, by the names in places.
+    std::map<std::string, std::string> sources;
     /// Library functions that are called, but in no list: what they do had to be guessed.
     std::vector<std::string> unmodelled;
     unsigned allVariables = 0, instructions = 0, procedures = 0;

@@ -1,7 +1,7 @@
 //! The function library as planners see it: where each function can run, how it may be split, what its size is.
 
-use catena_functions::workload::Told;
 use catena_functions::config::ArgError;
+use catena_functions::workload::Told;
 use catena_functions::{Affinity, Args, Descriptor, registry};
 use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Particular, Platform, Traits};
 use catena_policy as policy;
@@ -62,7 +62,9 @@ fn affinity(affinity: Affinity) -> catalogue::Affinity {
     match affinity {
         Affinity::None => catalogue::Affinity::Any,
         Affinity::Single => catalogue::Affinity::Single,
-        Affinity::Scope(scope) | Affinity::Manifest { otherwise: scope, .. } => fields(scope).map_or(catalogue::Affinity::Single, catalogue::Affinity::Fields),
+        Affinity::Scope(scope) | Affinity::Manifest { otherwise: scope, .. } => {
+            fields(scope).map_or(catalogue::Affinity::Single, catalogue::Affinity::Fields)
+        }
     }
 }
 

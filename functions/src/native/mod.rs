@@ -140,9 +140,7 @@ impl Native {
             .iter()
             .position(|known| *known == level)
             .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
-        if build.share.count > 1 {
-            apart(args, build.share)?;
-        }
+        apart(args, build.share)?;
         let arguments = Arguments::read(args)?;
         let function = library::load(path, symbol)?;
         let own = Own {
@@ -226,14 +224,11 @@ impl Module for Native {
     }
 }
 
-/// Check that instances may share the traffic as workers do, by its inside address.
+/// Check that instances may share the traffic as workers do, by its inside address, if a manifest tells.
 fn apart(args: &Args, share: Share) -> Result<(), ArgError> {
-    let allowed = match DESCRIPTOR.affinity.with(args)? {
-        Affinity::Single | Affinity::Scope(Scope::Destination | Scope::Configured | Scope::Global) => false,
-        Affinity::None | Affinity::Scope(_) | Affinity::Manifest { .. } => true,
-    };
-    match Manifest::of(args, "state")? {
-        Some(manifest) if !allowed => {
+    let Some(manifest) = Manifest::of(args, "state")? else { return Ok(()) };
+    match manifest.affinity() {
+        Affinity::Single | Affinity::Scope(Scope::Destination) if share.count > 1 => {
             let (count, why) = (share.count, manifest.reason());
             Err(ArgError::new("state", format!("{count} instances would each have a part of the state: {why}"))
                 .help("run it with one worker"))
