@@ -49,7 +49,8 @@ private:
     void findPackets(const std::vector<PacketCall> &receives);
     void findConditions(const llvm::Function &function);
     void findSteps(const llvm::Instruction &statement);
-    void leavesOf(const llvm::Value *value, llvm::SmallPtrSetImpl<const llvm::Value *> &seen, std::vector<Leaf> &leaves);
+    void leavesOf(const llvm::Value *value, llvm::SmallPtrSetImpl<const llvm::Value *> &seen,
+                  std::vector<Leaf> &leaves);
     const SparseSet *touched(const llvm::Value *leaf);
     Condition condition(const llvm::Value *value, const llvm::BasicBlock *round);
     SparseSet near(const Variable &variable, const SparseSet &others) const;

@@ -51,8 +51,8 @@ std::optional<Extent> arrayAround(const DataLayout &layout, Type *type, uint64_t
 
 class ObjectFinder {
 public:
-    ObjectFinder(const std::vector<Variable> &variables, Flowspaces &flowspaces,
-                 const MemoryStatements &statements, const PacketProcedures &packet, const Graph &graph)
+    ObjectFinder(const std::vector<Variable> &variables, Flowspaces &flowspaces, const MemoryStatements &statements,
+                 const PacketProcedures &packet, const Graph &graph)
         : variables(variables), flowspaces(flowspaces), statements(statements), packet(packet), graph(graph),
           pointsTo(graph.pointsTo()), memory(pointsTo.memory()) {
         for (const MemoryStatement &statement : statements.all) written.add(*statement.writes);
