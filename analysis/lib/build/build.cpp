@@ -49,12 +49,14 @@ Expected<int> run(const std::vector<std::string> &command) {
 struct Linked {
     std::string path;
     ElfFile elf;
+    /// Whether this build linked it; else it was there before.
+    bool isNew;
 };
 
 /// Linked files with bitcode, each once, however many copies there are.
 class LinkedFiles {
 public:
-    void add(StringRef path) {
+    void add(StringRef path, bool isNew) {
         SmallString<256> real;
         // What build systems only try out is none of the program.
         if (sys::fs::real_path(path, real) || path.contains("/CMakeFiles/") || path.contains("/meson-private/")) return;
@@ -71,7 +73,7 @@ public:
         for (StringRef part : elf->bitcode) hash = hash * 31 + xxh3_64bits(part);
         if (!contents.insert(hash).second) return;
         elf->bitcode.clear();
-        files.push_back({real.str().str(), std::move(*elf)});
+        files.push_back({real.str().str(), std::move(*elf), isNew});
     }
 
     void addFolder(StringRef folder, sys::TimePoint<> since) {
@@ -79,9 +81,8 @@ public:
         for (sys::fs::recursive_directory_iterator entry(folder, error, false), end; !error && entry != end;
              entry.increment(error)) {
             auto status = entry->status();
-            if (status && status->type() == sys::fs::file_type::regular_file &&
-                status->getLastModificationTime() >= since)
-                add(entry->path());
+            if (status && status->type() == sys::fs::file_type::regular_file)
+                add(entry->path(), status->getLastModificationTime() >= since);
         }
     }
 
@@ -114,9 +115,11 @@ std::vector<BuiltProgram> programsOf(const std::vector<Linked> &files) {
     for (const Linked &file : files)
         if (file.elf.kind == ElfFile::Executable)
             for (const Linked *library : asked(file)) used.insert(library);
+    // If nothing was to be done, what an earlier run built still has its bitcode. Libraries may be older in any case.
+    bool anyNew = any_of(files, [](const Linked &file) { return file.isNew; });
     std::vector<BuiltProgram> programs;
     for (const Linked &file : files) {
-        if (used.count(&file)) continue;
+        if (used.count(&file) || (anyNew && !file.isNew)) continue;
         BuiltProgram program{file.path, {}};
         for (const Linked *library : asked(file)) program.libraries.push_back(library->path);
         programs.push_back(std::move(program));
@@ -157,13 +160,10 @@ Expected<std::vector<BuiltProgram>> build(const std::vector<std::string> &comman
     if (auto list = MemoryBuffer::getFile(linked)) {
         SmallVector<StringRef, 16> lines;
         (*list)->getBuffer().split(lines, '\n', -1, false);
-        for (StringRef line : lines) found.add(line);
+        for (StringRef line : lines) found.add(line, true);
     }
     SmallString<256> here;
-    bool known = !sys::fs::current_path(here);
-    if (known) found.addFolder(here, begin);
-    // Nothing was to be done: what an earlier run built still has its bitcode.
-    if (known && found.files.empty()) found.addFolder(here, {});
+    if (!sys::fs::current_path(here)) found.addFolder(here, begin);
     auto programs = programsOf(found.files);
     if (programs.empty())
         return failure(
