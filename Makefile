@@ -19,7 +19,7 @@ TEST_NEEDS := tshark:tshark iproute2:ip iputils-ping:ping curl:curl iperf3:iperf
 BENCH_NEEDS := dpdk-dev:dpdk-testpmd
 # The analysis of C and C++ functions is written on LLVM 19; its tests analyse programs that use libpcap.
 ANALYSIS_NEEDS := clang-19:clang-19 llvm-19-dev:/usr/lib/llvm-19/include/llvm/IR/Module.h \
-	lld-19:ld.lld-19 libz3-dev:/usr/include/z3.h cmake:cmake libpcap-dev:/usr/include/pcap/pcap.h python3:python3
+	binutils:objcopy lld-19:ld.lld-19 libz3-dev:/usr/include/z3.h cmake:cmake libpcap-dev:/usr/include/pcap/pcap.h python3:python3
 
 # The folders of the system's programs are not in everybody's PATH.
 there = $(if $(filter /%,$(1)),$(wildcard $(1)),$(shell PATH="$$PATH:/usr/sbin:/sbin" command -v $(1)))
@@ -68,6 +68,9 @@ test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
 	analysis/tests/trace $(ANALYSIS)
 	$(ANALYSIS)/catena-random-programs --count 60
+	analysis/tests/builds $(ANALYSIS)/catena-analyze
+	analysis/tests/manifests $(ANALYSIS)/catena-analyze
+	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a

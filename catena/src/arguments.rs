@@ -32,7 +32,7 @@ pub enum Command {
     New(NewOptions),
     /// Measure what functions cost on this machine, for plans
     Profile(ProfileOptions),
-    /// Find the state of a network function in C or C++, from its LLVM bitcode
+    /// Find the state of a network function in C or C++, from its LLVM bitcode or its build
     #[command(disable_help_flag = true)]
     Analyze(AnalyzeOptions),
     /// Draw tables and plots from benchmark results
@@ -43,7 +43,7 @@ pub enum Command {
 /// Options of `analyze`: those of `catena-analyze`.
 #[derive(Args, Debug)]
 pub struct AnalyzeOptions {
-    /// Bitcode files and options; `catena analyze --help` lists them
+    /// Bitcode files, or `-- make` or the like to run a build, and options; `catena analyze --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
     pub arguments: Vec<std::ffi::OsString>,
 }

@@ -13,6 +13,7 @@ pub mod function;
 pub mod ipv4fwd;
 pub mod lb;
 pub mod limiter;
+pub mod manifest;
 pub mod monitor;
 pub mod nat;
 pub mod native;

@@ -52,59 +52,17 @@ StringMap<std::string> readHeaderFields() {
     return fields;
 }
 
-class Flowspaces {
-public:
-    Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const std::vector<LoopProcedure> &packetLoops, const Graph &graph)
-        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
-        findPackets(receives);
-        for (const LoopProcedure &procedure : packetLoops)
-            for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
-        for (const Function *procedure : packet.procedures) findConditions(*procedure);
-        for (const Instruction *statement : packet.statements()) findSteps(*statement);
-    }
+} // namespace
 
-    void mark(Variable &variable, const SparseSet &others);
-
-private:
-    /// What an expression is made of, and the locations that this touches.
-    struct Leaf {
-        const Value *value;
-        const SparseSet *touched;
-    };
-    using Condition = std::vector<Leaf>;
-    struct Step {
-        const SparseSet *base;
-        std::vector<const Value *> indices;
-    };
-
-    void findPackets(const std::vector<PacketCall> &receives);
-    void findConditions(const Function &function);
-    void findSteps(const Instruction &statement);
-    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves);
-    const SparseSet *touched(const Value *leaf);
-    Condition condition(const Value *value);
-    SparseSet near(const Variable &variable, const SparseSet &others) const;
-    bool readsPacket(const Instruction &instruction);
-    std::string fieldOf(const Value *pointer) const;
-    void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
-    void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
-
-    const PacketProcedures &packet;
-    const Graph &graph;
-    const PointsTo &pointsTo;
-    StructNames structs;
-    StringMap<std::string> fields;
-    /// Where received packets, and what comes with them, lie.
-    SparseSet packets;
-    /// The blocks in which packet loops receive.
-    SmallPtrSet<const BasicBlock *, 8> receptions;
-    std::vector<Condition> conditions;
-    std::vector<Step> steps;
-    SharedSets sets;
-    DenseMap<const Value *, const SparseSet *> touchedBy;
-    DenseMap<const Instruction *, bool> packetReaders;
-};
+Flowspaces::Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
+                       const std::vector<LoopProcedure> &packetLoops, const Graph &graph)
+    : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
+    findPackets(receives);
+    for (const LoopProcedure &procedure : packetLoops)
+        for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
+    for (const Function *procedure : packet.procedures) findConditions(*procedure);
+    for (const Instruction *statement : packet.statements()) findSteps(*statement);
+}
 
 void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
     auto objects = [&](const SparseSet &locations) {
@@ -129,7 +87,7 @@ void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
 }
 
 /// Collect what an expression is made of: loads, calls, parameters and merged values.
-void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves) {
+void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<Leaf> &leaves) {
     if (isa<Constant>(value) || !seen.insert(value).second) return;
     const auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || isa<LoadInst>(value) || isa<CallBase>(value) || isa<PHINode>(value) || isa<AllocaInst>(value)) {
@@ -139,10 +97,11 @@ void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &se
     for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
 }
 
-Flowspaces::Condition Flowspaces::condition(const Value *value) {
+Flowspaces::Condition Flowspaces::condition(const Value *value, const BasicBlock *round) {
     SmallPtrSet<const Value *, 16> seen;
-    Condition found;
-    leavesOf(value, seen, found);
+    const auto *compare = dyn_cast<ICmpInst>(value);
+    Condition found{{}, round, compare && compare->isEquality()};
+    leavesOf(value, seen, found.leaves);
     return found;
 }
 
@@ -160,17 +119,19 @@ void Flowspaces::findConditions(const Function &function) {
     };
     for (const BasicBlock &block : function) {
         if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
+        const Loop *loop = loops.getLoopFor(&block);
+        const BasicBlock *round = loop ? loop->getHeader() : &function.getEntryBlock();
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
-            conditions.push_back(condition(branch->getCondition()));
+            conditions.push_back(condition(branch->getCondition(), round));
         // `a == b && c == d` as a value, not as branches.
         for (const Instruction &instruction : block)
-            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) conditions.push_back(condition(compare));
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) conditions.push_back(condition(compare, round));
     }
 }
 
 void Flowspaces::findSteps(const Instruction &statement) {
     if (const auto *step = dyn_cast<GetElementPtrInst>(&statement)) {
-        Step found{sets.keep(pointsTo.of(step->getPointerOperand())), {}};
+        Step found{step, sets.keep(pointsTo.of(step->getPointerOperand())), {}};
         for (const Use &index : step->indices())
             if (!isa<Constant>(index.get())) found.indices.push_back(index.get());
         if (!found.indices.empty()) steps.push_back(std::move(found));
@@ -180,7 +141,7 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{call, touched(call)}});
+        conditions.push_back({{{call, touched(call)}}, call->getParent(), true});
 }
 
 /// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
@@ -295,7 +256,8 @@ void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &
     }
 }
 
-void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
+std::set<std::string> Flowspaces::keyFields(const std::vector<Vertex> &keys, const SparseSet &entries) {
+    std::set<std::string> found;
     SliceLimits limits;
     limits.control = false;
     limits.vertices = [&](Vertex vertex) {
@@ -315,12 +277,13 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
         const auto *instruction = cast<Instruction>(graph[vertex].value);
         SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
-            fieldsOf(pointer, seen, variable.flowspace);
+            fieldsOf(pointer, seen, found);
             continue;
         }
         for (const Use &given : cast<CallBase>(instruction)->args())
-            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, variable.flowspace);
+            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, found);
     }
+    return found;
 }
 
 void Flowspaces::mark(Variable &variable, const SparseSet &others) {
@@ -349,21 +312,16 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         if (meets(step.base))
             for (const Value *index : step.indices) key(index);
     for (const Condition &condition : conditions) {
-        if (none_of(condition, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
-        for (const Leaf &leaf : condition)
+        if (none_of(condition.leaves, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
+        for (const Leaf &leaf : condition.leaves)
             if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
     }
-    if (!keys.empty()) extract(variable, keys, entries);
+    if (!keys.empty()) variable.flowspace = keyFields(keys, entries);
 }
 
-} // namespace
-
-void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
-                    const Graph &graph) {
+void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, loops, graph);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);
 }

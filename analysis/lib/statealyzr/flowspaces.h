@@ -2,16 +2,79 @@
 #pragma once
 
 #include "statealyzr/packet_procedures.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace catena {
 
-/// Mark the variables that can hold entries of several flows, whether packet-processing code looks entries up, and by
-/// which header fields.
+/// What packet-processing code finds entries by, and which header fields that comes from.
 ///
 /// Header fields are members of structs that lie over the packet, the system's or the program's own; names of the
 /// system's are those of `lists/header-fields.list`.
-void markFlowspaces(std::vector<Variable> &variables, const llvm::Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
-                    const Graph &graph);
+class Flowspaces {
+public:
+    Flowspaces(const llvm::Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
+               const std::vector<LoopProcedure> &packetLoops, const Graph &graph);
+
+    /// Mark whether a variable can hold entries of several flows, whether packet-processing code looks entries up, and
+    /// by which header fields. `others` are the locations of all variables.
+    void mark(Variable &variable, const SparseSet &others);
+
+    /// What an expression is made of, and the locations that this touches.
+    struct Leaf {
+        const llvm::Value *value;
+        const SparseSet *touched;
+    };
+    /// A condition in a loop, or in a procedure that calls itself.
+    struct Condition {
+        std::vector<Leaf> leaves;
+        /// Where a round of it begins.
+        const llvm::BasicBlock *round;
+        /// Whether it asks for equality.
+        bool equality;
+    };
+    /// A step by square brackets or pointer arithmetic, and where it begins.
+    struct Step {
+        const llvm::GetElementPtrInst *instruction;
+        const SparseSet *base;
+        std::vector<const llvm::Value *> indices;
+    };
+    const std::vector<Condition> &allConditions() const { return conditions; }
+    const std::vector<Step> &allSteps() const { return steps; }
+    /// Return the header fields that values come from, by ways that do not lead through the entries.
+    std::set<std::string> keyFields(const std::vector<Vertex> &keys, const SparseSet &entries);
+    /// Where received packets, and what comes with them, lie.
+    const SparseSet &packetLocations() const { return packets; }
+
+private:
+    void findPackets(const std::vector<PacketCall> &receives);
+    void findConditions(const llvm::Function &function);
+    void findSteps(const llvm::Instruction &statement);
+    void leavesOf(const llvm::Value *value, llvm::SmallPtrSetImpl<const llvm::Value *> &seen,
+                  std::vector<Leaf> &leaves);
+    const SparseSet *touched(const llvm::Value *leaf);
+    Condition condition(const llvm::Value *value, const llvm::BasicBlock *round);
+    SparseSet near(const Variable &variable, const SparseSet &others) const;
+    bool readsPacket(const llvm::Instruction &instruction);
+    std::string fieldOf(const llvm::Value *pointer) const;
+    void fieldsOf(const llvm::Value *pointer, llvm::SmallPtrSetImpl<const llvm::Value *> &seen,
+                  std::set<std::string> &found) const;
+
+    const PacketProcedures &packet;
+    const Graph &graph;
+    const PointsTo &pointsTo;
+    StructNames structs;
+    llvm::StringMap<std::string> fields;
+    SparseSet packets;
+    /// The blocks in which packet loops receive.
+    llvm::SmallPtrSet<const llvm::BasicBlock *, 8> receptions;
+    std::vector<Condition> conditions;
+    std::vector<Step> steps;
+    SharedSets sets;
+    llvm::DenseMap<const llvm::Value *, const SparseSet *> touchedBy;
+    llvm::DenseMap<const llvm::Instruction *, bool> packetReaders;
+};
+
+/// Mark the scopes of all top-level variables.
+void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces);
 
 } // namespace catena

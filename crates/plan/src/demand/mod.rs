@@ -81,7 +81,7 @@ pub fn problem(
                 let (chain, function) = (chain.name.clone(), node.function.clone());
                 unknown.push(Unknown { chain, node: node.name.clone(), function, what });
             };
-            let Some(traits) = catalogue.find(&node.function) else {
+            let Some(traits) = catalogue.find_with(&node.function, &node.args) else {
                 missing(Missing::Traits);
                 continue;
             };
