@@ -262,6 +262,15 @@ pub enum ObjectiveName {
     Fair,
 }
 
+/// What decides among the ways to divide a worker into tasks that keep what chains were promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TasksName {
+    /// As few as possible
+    Fewest,
+    /// Those with which most packets leave, by what queues and batches cost
+    MostPackets,
+}
+
 /// Options of `plan`.
 #[derive(Args, Debug)]
 pub struct PlanOptions {
@@ -280,6 +289,9 @@ pub struct PlanOptions {
     /// What is made as large as possible once all promises are kept
     #[arg(long, value_enum, default_value = "marginal")]
     pub objective: ObjectiveName,
+    /// Which tasks a server's workers are divided into
+    #[arg(long, value_enum, default_value = "fewest")]
+    pub tasks: TasksName,
     /// Replicate only what Lemur does: no branches and merges, nothing that keeps state
     #[arg(long)]
     pub paper_replication: bool,
