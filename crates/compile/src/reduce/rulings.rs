@@ -125,8 +125,7 @@ impl Rulings<'_> {
     /// Find the directions in which everything that comes is permitted.
     fn permit(&mut self, module: ModuleId) {
         let Some(list) = self.kept.get(&module).cloned() else { return };
-        let mut spared = Spared::default();
-        spared.ways = [Way::Never, Way::Never];
+        let mut spared = Spared { ways: [Way::Never, Way::Never], ..Spared::default() };
         for gate in self.gates(module).collect::<Vec<_>>() {
             let permits = |boxes: &[Rule]| {
                 boxes.len().saturating_mul(list.rules.len()) <= MOST_COMPARED
