@@ -101,11 +101,11 @@ fn fields_that_are_not_read_make_no_difference() {
         let mut differ = 0;
         for (_, _, frame) in &mut others {
             let Ok(layers) = parse(frame) else { continue };
-            for at in 0..frame.len() {
+            for (at, byte) in frame.iter_mut().enumerate() {
                 let field = field(at, &layers);
                 // Protocol and lengths decide what is malformed, which is everybody's to drop.
                 if field != Fields::OTHERS && field != Fields::PROTOCOL && !reads.meets(field) {
-                    frame[at] ^= 0x11;
+                    *byte ^= 0x11;
                     differ += 1;
                 }
             }

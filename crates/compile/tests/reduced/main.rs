@@ -115,8 +115,11 @@ fn everything_observed_is_the_same() {
     assert!(left > 30 * cases(), "hardly any packet gets through: {left}");
 }
 
-/// Return what left by side and by what it came in as, in order: such packets take the same way.
-fn by_way(observed: &Observed) -> BTreeMap<(bool, &[u8]), Vec<(u64, &[u8])>> {
+/// What left, with when, by side and by what it came in as.
+type Ways<'a> = BTreeMap<(bool, &'a [u8]), Vec<(u64, &'a [u8])>>;
+
+/// Return what left, in order, by side and by what it came in as: such packets take the same way.
+fn by_way(observed: &Observed) -> Ways<'_> {
     let mut ways: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (side, clock, bytes) in &observed.out {
         let came = &observed.came[*clock as usize - 1];
