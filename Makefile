@@ -74,6 +74,7 @@ test-analysis: analysis
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
+	$(MAKE) --no-print-directory fuzz-analysis
 
 # The readers of lists and bitcode, for a few seconds each.
 fuzz-analysis:
