@@ -13,7 +13,7 @@ use catena_compile::{Host, Lowered, build, lower};
 use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::port::Sink;
 use catena_dataplane::{Context, Graph, Inlet, Module};
-use catena_functions::workload::{SERVERS_BITS, Setup};
+use catena_functions::workload::{PORTS, SERVERS_BITS, Setup};
 use catena_packet::Batch;
 use catena_packet::wire::Seed;
 use catena_policy::Files;
@@ -66,14 +66,36 @@ impl Chain {
     /// Make a chain without functions for each of so many classes, which the traffic falls into evenly. The last
     /// network's bits tell the class: `classes` is a power of two, at most 256.
     pub fn of_classes(classes: u32) -> Chain {
-        let mut text = String::new();
         let bits = classes.trailing_zeros();
-        for class in 0..classes {
+        Self::of_filters(classes, |class| {
             let network = std::net::Ipv4Addr::from_bits(SERVERS_BITS | class << (16 - bits));
-            _ = writeln!(text, "class c{class} = \"dst net {network}/{}\"", 16 + bits);
+            format!("dst net {network}/{}", 16 + bits)
+        })
+    }
+
+    /// The same with classes told by destination ports, which takes a longer filter.
+    pub fn of_port_classes(classes: u32) -> Chain {
+        let width = (PORTS + 1).div_ceil(classes);
+        Self::of_filters(classes, |class| format!("dst portrange {}-{}", class * width, (class + 1) * width - 1))
+    }
+
+    fn of_filters(classes: u32, filter: impl Fn(u32) -> String) -> Chain {
+        let mut text = String::new();
+        for class in 0..classes {
+            _ = writeln!(text, "class c{class} = \"{}\"", filter(class));
             _ = writeln!(text, "chain k{class} for c{class} {{ in -> out }}");
         }
         Chain { text, ..Chain::default() }
+    }
+
+    /// Instructions of the longest way through the filter of the first class.
+    ///
+    /// # Errors
+    /// What is wrong with the chain.
+    pub fn steps(&self) -> Result<u32, String> {
+        let outcome = catena_policy::load("profile.catena", &self.text, &signatures(), self);
+        let graph = outcome.graph.ok_or_else(|| format!("{}: it cannot be read", self.text.trim()))?;
+        graph.classes.first().map(|class| class.filter.steps()).ok_or_else(|| "no class has a filter".to_owned())
     }
 
     /// Lower the chain as `catena run` would.
