@@ -14,7 +14,7 @@ use crate::graphs::{self, Graph};
 const CLUSTER: Cluster =
     Cluster { servers: 24, cores: 15, link_bps: 10e9, ports: 24, port_bps: 10e9, switch_bps: 480e9 };
 /// Steps of traffic tried.
-const STEPS: u32 = 24;
+const STEPS: u32 = 48;
 
 /// One figure relative to another.
 type Ratio = fn(&Found) -> f64;

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let (mut runs, mut packets) = (5_usize, 6_000_000_u64);
+    let (mut runs, mut packets) = (5_usize, 20_000_000_u64);
     let mut output = PathBuf::from("bench/results/planned.jsonl");
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
