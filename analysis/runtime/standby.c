@@ -37,12 +37,9 @@ static const struct model {
     /* Only objects that the packet wrote. */
     bool by_object;
 } models[] = {
-    {.name = "persistent", .all = true},
-    {.name = "updateable"},
-    {.name = "flow", .by_flow = true},
-    {.name = "flow-updated", .by_flow = true, .by_bits = true},
-    {.name = "updated", .by_bits = true},
-    {.name = "written", .by_object = true},
+    {.name = "persistent", .all = true},  {.name = "updateable"},
+    {.name = "flow", .by_flow = true},    {.name = "flow-updated", .by_flow = true, .by_bits = true},
+    {.name = "updated", .by_bits = true}, {.name = "written", .by_object = true},
 };
 enum { MODELS = sizeof models / sizeof models[0] };
 

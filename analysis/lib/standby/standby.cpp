@@ -116,8 +116,8 @@ private:
             }
     }
 
-    /// Before a statement that reads entries of flows, note which memory it reads: a packet's look-ups say which entries
-    /// belong to its flow.
+    /// Before a statement that reads entries of flows, note which memory it reads: a packet's look-ups say which
+    /// entries belong to its flow.
     void noteReads() {
         SparseSet entries;
         for (const Variable &variable : findings.report.variables)
