@@ -73,6 +73,8 @@ test-analysis: analysis
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	$(CARGO) build --quiet --package catena
+	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 
