@@ -30,6 +30,10 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::list<std::string> without("without",
+                              cl::desc("Do without a step that gains precision, to see what it gains: initialization, "
+                                       "handles, allocators, types or roots"),
+                              cl::value_desc("STEP"), cl::cat(category));
 
 template <typename Lists> Error addList(Lists &lists, const std::string &file) {
     auto buffer = MemoryBuffer::getFile(file);
@@ -56,6 +60,11 @@ Error run() {
     AnalysisOptions options;
     options.fields = fields;
     options.loops.assign(loops.begin(), loops.end());
+    for (const std::string &step : without) {
+        if (!is_contained(AnalysisOptions::steps, step))
+            return failure("--without " + step + ": there is no such step; see --help");
+        options.without.insert(step);
+    }
     if (Error error = readLists(options)) return error;
     LLVMContext context;
     std::vector<std::string> names(files.begin(), files.end());

@@ -57,8 +57,7 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
     if (callee.isIntrinsic()) {
         const auto *memory = dyn_cast<MemIntrinsic>(&call);
         if (!memory && callee.getIntrinsicID() != Intrinsic::vacopy) return access;
-        const auto *length = memory ? dyn_cast<ConstantInt>(memory->getLength()) : nullptr;
-        uint64_t size = length ? length->getLimitedValue() : 0;
+        uint64_t size = memory ? mostBytes(memory->getLength()) : 0;
         direct(access.writes, 0, size);
         if (!isa<MemSetInst>(call)) direct(access.reads, 1, size);
         return access;

@@ -14,9 +14,9 @@ struct PacketPlace {
     unsigned parameter = 0;
 };
 
-/// A function that receives or sends packets or writes a log.
+/// A function that receives or sends packets, writes a log, or only asks or closes the device, socket or file of these.
 struct PacketFunction {
-    enum Kind { Receive, Send, Log } kind;
+    enum Kind { Receive, Send, Log, Device } kind;
     std::vector<PacketPlace> packets;
     /// Arguments that only name the device, socket or file.
     std::vector<unsigned> handles;

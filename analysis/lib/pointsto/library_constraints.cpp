@@ -1,4 +1,5 @@
 // The constraints of calls whose code is not there, by the library list; and of functions that only allocate.
+#include "pointsto/block_types.h"
 #include "pointsto/constraint_builder.h"
 
 #include "llvm/IR/Instructions.h"
@@ -32,8 +33,7 @@ bool ConstraintBuilder::bindIntrinsic(const CallBase &call, const Function &call
     case Intrinsic::memcpy:
     case Intrinsic::memcpy_inline:
     case Intrinsic::memmove: {
-        const auto *size = dyn_cast<ConstantInt>(call.getArgOperand(2));
-        solver.copyMemory(argument(call, 1), argument(call, 0), size ? size->getLimitedValue() : 0);
+        solver.copyMemory(argument(call, 1), argument(call, 0), mostBytes(call.getArgOperand(2)));
         return true;
     }
     case Intrinsic::vastart: {
@@ -71,9 +71,13 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         solver.address(node(&call), memory.at(memory.object(kind, site, returnedObject, nullptr, size), 0));
     };
     switch (effect.kind) {
-    case Effect::ReturnsFresh:
-        returns(Object::Heap, &call, allocatedBytes(call, callee));
+    case Effect::ReturnsFresh: {
+        Type *type = options.typedBlocks && memory.hasFields() ? typeOfBlock(call, memory.dataLayout()) : nullptr;
+        uint64_t size = type ? 0 : allocatedBytes(call, callee);
+        ObjectId object = memory.object(Object::Heap, &call, returnedObject, type, size);
+        solver.address(node(&call), memory.at(object, 0));
         break;
+    }
     case Effect::ReturnsOpaque:
         returns(Object::Library, &call, 0);
         break;
@@ -99,8 +103,8 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         break;
     }
     case Effect::Copies: {
-        const auto *size = call.arg_size() == 3 ? dyn_cast<ConstantInt>(call.getArgOperand(2)) : nullptr;
-        solver.copyMemory(argument(call, effect.a), argument(call, effect.b), size ? size->getLimitedValue() : 0);
+        uint64_t size = call.arg_size() == 3 ? mostBytes(call.getArgOperand(2)) : 0;
+        solver.copyMemory(argument(call, effect.a), argument(call, effect.b), size);
         break;
     }
     case Effect::Stores: {
@@ -179,7 +183,8 @@ void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee
 }
 
 void ConstraintBuilder::bindAllocator(const CallBase &call, const Function &callee, const Allocator &allocator) {
-    ObjectId object = memory.object(Object::Heap, &call, returnedObject);
+    Type *type = options.typedBlocks && memory.hasFields() ? typeOfBlock(call, memory.dataLayout()) : nullptr;
+    ObjectId object = memory.object(Object::Heap, &call, returnedObject, type, 0, type ? allocator.header : 0);
     solver.address(node(&call), memory.at(object, allocator.header));
     // What the allocator stored in its object (through its own pointer to it) is in this one too.
     if (allocator.fills) solver.copyMemory(resultOf(callee), node(&call), 0);

@@ -74,7 +74,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
         options.library.replaceCode(**program);
         promoteLocals(**program, {});
         clock.step("read");
-        PointsTo pointsTo(**program, options.library, {options.fields, true});
+        PointsTo pointsTo(**program, options.library, options.pointsTo());
         auto receives = packetCalls(**program, pointsTo, options.functions, PacketFunction::Receive);
         if (receives.empty()) return noReception(options.functions);
         CallGraph calls(**program, pointsTo);
@@ -87,7 +87,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     options.library.replaceCode(**program);
     promoteLocals(**program, kept);
     clock.step("read again");
-    PointsTo pointsTo(**program, options.library, {options.fields, true});
+    PointsTo pointsTo(**program, options.library, options.pointsTo());
     clock.step("points-to sets");
     auto listed = [&](PacketFunction::Kind kind) { return packetCalls(**program, pointsTo, options.functions, kind); };
     auto receives = listed(PacketFunction::Receive), sends = listed(PacketFunction::Send),
@@ -99,13 +99,15 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     Graph graph(**program, pointsTo);
     clock.step("dependence graph");
     report.variables = persistentVariables(**program, pointsTo, loops);
-    PacketProcedures packet = packetProcedures(**program, graph, calls, receives, loops);
-    markTopLevel(report.variables, packet, graph, options.functions);
+    PacketProcedures packet =
+        packetProcedures(**program, graph, calls, receives, loops, options.without.contains("initialization"));
+    markTopLevel(report.variables, packet, graph,
+                 options.without.contains("handles") ? PacketFunctions() : options.functions);
     clock.step("packet procedures");
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    markFlowspaces(report.variables, **program, packet, receives, graph);
+    markFlowspaces(report.variables, **program, packet, receives, graph, calls, !options.without.contains("roots"));
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
     clock.step("output impact");

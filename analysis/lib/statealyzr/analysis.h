@@ -3,6 +3,7 @@
 
 #include "library/effects.h"
 #include "library/packet_functions.h"
+#include "pointsto/points_to.h"
 #include "statealyzr/variables.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
@@ -19,6 +20,11 @@ struct AnalysisOptions {
     bool fields = false;
     /// Procedures that hold the packet loop; if none is named they are looked for.
     std::vector<std::string> loops;
+    /// Steps to do without, to see what they gain; of `steps`.
+    std::set<std::string> without;
+
+    static constexpr const char *steps[] = {"initialization", "handles", "allocators", "types", "roots"};
+    PointsToOptions pointsTo() const { return {fields, !without.contains("allocators"), !without.contains("types")}; }
 };
 
 /// A place where packets are received or put out.

@@ -23,10 +23,16 @@
 // a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
 // Theorem A.4 forbids. For the same reason it stops at the first header field on its way back to the packet: how the
 // field's own place was found (the header length before it) does not key anything.
+//
+// More rules keep fields out. A look-up belongs to the variables that its access path begins at: the oldest entry of a
+// table, kept in a variable of its own, is not found by any key, though the table's entries can be reached from it. A
+// look-up within an entry that another look-up has found (the ports of a host) says nothing about which entries a flow
+// has. What is found in an entry that packets change came with an earlier packet, so the chop does not pass through it.
 #include "statealyzr/flowspaces.h"
 
 #include "dependence/graph_builder.h"
 #include "library/list_file.h"
+#include "statealyzr/access_paths.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Dominators.h"
@@ -51,14 +57,20 @@ StringMap<std::string> readHeaderFields() {
 class Flowspaces {
 public:
     Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const Graph &graph)
-        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
+               const Graph &graph, const CallGraph &calls, bool byRoot)
+        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()),
+          paths(pointsTo, calls), byRoot(byRoot) {
         findPackets(receives);
         for (const Function *procedure : packet.procedures) findConditions(*procedure);
         for (const Instruction *statement : packet.statements()) findSteps(*statement);
     }
 
     void mark(Variable &variable, const SparseSet &others);
+    /// Say which variables packet-processing code updates.
+    void update(const std::vector<Variable> &variables) {
+        for (const Variable &variable : variables)
+            if (variable.updateable) changing.add(variable.reach.without(packets));
+    }
 
 private:
     /// What an expression is made of, and the locations that this touches.
@@ -66,21 +78,37 @@ private:
         const Value *value;
         const SparseSet *touched;
     };
-    using Condition = std::vector<Leaf>;
+    using Blocks = SmallPtrSet<const BasicBlock *, 16>;
+    struct Condition {
+        std::vector<Leaf> leaves;
+        const BasicBlock *block;
+        /// The innermost loop around it, or null.
+        std::shared_ptr<const Blocks> loop;
+    };
     struct Step {
+        const GetElementPtrInst *statement;
         const SparseSet *base;
         std::vector<const Value *> indices;
     };
+    /// The pointers to entries that look-ups found, and the loops in which they did.
+    using Found = DenseMap<const Value *, std::vector<std::shared_ptr<const Blocks>>>;
+    using Meets = function_ref<bool(const SparseSet *)>;
 
     void findPackets(const std::vector<PacketCall> &receives);
     void findConditions(const Function &function);
     void findSteps(const Instruction &statement);
-    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves);
+    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<Leaf> &leaves);
     const SparseSet *touched(const Value *leaf);
-    Condition condition(const Value *value);
+    Condition condition(const Value *value, const BasicBlock *block, std::shared_ptr<const Blocks> loop);
+    std::vector<const Value *> entryPointers(const Value *leaf, const SparseSet &entries) const;
+    bool beginsAt(const Variable &variable, ArrayRef<const Value *> pointers);
+    bool within(const Found &found, ArrayRef<const Value *> pointers, const BasicBlock *block);
+    Found findEntries(const Variable &variable, const SparseSet &entries, Meets meets);
+    bool isKept(Location location) const;
     SparseSet near(const Variable &variable, const SparseSet &others) const;
     bool readsPacket(const Instruction &instruction);
     std::string fieldOf(const Value *pointer) const;
+    void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
     void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
 
     const PacketProcedures &packet;
@@ -88,8 +116,12 @@ private:
     const PointsTo &pointsTo;
     StructNames structs;
     StringMap<std::string> fields;
+    AccessPaths paths;
+    bool byRoot;
     /// Where received packets, and what comes with them, lie.
     SparseSet packets;
+    /// What packet-processing code updates, packets left out.
+    SparseSet changing;
     std::vector<Condition> conditions;
     std::vector<Step> steps;
     SharedSets sets;
@@ -120,7 +152,7 @@ void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
 }
 
 /// Collect what an expression is made of: loads, calls, parameters and merged values.
-void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, Condition &leaves) {
+void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<Leaf> &leaves) {
     if (isa<Constant>(value) || !seen.insert(value).second) return;
     const auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || isa<LoadInst>(value) || isa<CallBase>(value) || isa<PHINode>(value) || isa<AllocaInst>(value)) {
@@ -130,29 +162,35 @@ void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &se
     for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
 }
 
-Flowspaces::Condition Flowspaces::condition(const Value *value) {
+Flowspaces::Condition Flowspaces::condition(const Value *value, const BasicBlock *block,
+                                            std::shared_ptr<const Blocks> loop) {
     SmallPtrSet<const Value *, 16> seen;
-    Condition found;
-    leavesOf(value, seen, found);
+    Condition found{{}, block, std::move(loop)};
+    leavesOf(value, seen, found.leaves);
     return found;
 }
 
 void Flowspaces::findConditions(const Function &function) {
     DominatorTree tree(const_cast<Function &>(function));
     LoopInfo loops(tree);
+    DenseMap<const Loop *, std::shared_ptr<const Blocks>> insides;
     for (const BasicBlock &block : function) {
-        if (!loops.getLoopFor(&block) || !packet.executed->contains(block.getTerminator())) continue;
+        const Loop *loop = loops.getLoopFor(&block);
+        if (!loop || !packet.executed->contains(block.getTerminator())) continue;
+        auto &inside = insides[loop];
+        if (!inside) inside = std::make_shared<const Blocks>(loop->block_begin(), loop->block_end());
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
-            conditions.push_back(condition(branch->getCondition()));
+            conditions.push_back(condition(branch->getCondition(), &block, inside));
         // `a == b && c == d` as a value, not as branches.
         for (const Instruction &instruction : block)
-            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) conditions.push_back(condition(compare));
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction))
+                conditions.push_back(condition(compare, &block, inside));
     }
 }
 
 void Flowspaces::findSteps(const Instruction &statement) {
     if (const auto *step = dyn_cast<GetElementPtrInst>(&statement)) {
-        Step found{sets.keep(pointsTo.of(step->getPointerOperand())), {}};
+        Step found{step, sets.keep(pointsTo.of(step->getPointerOperand())), {}};
         for (const Use &index : step->indices())
             if (!isa<Constant>(index.get())) found.indices.push_back(index.get());
         if (!found.indices.empty()) steps.push_back(std::move(found));
@@ -162,7 +200,7 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{call, touched(call)}});
+        conditions.push_back({{{call, touched(call)}}, call->getParent(), nullptr});
 }
 
 /// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
@@ -182,6 +220,47 @@ const SparseSet *Flowspaces::touched(const Value *leaf) {
         all = pointsTo.of(leaf);
     }
     return at->second = sets.keep(std::move(all));
+}
+
+/// Return the pointers by which a condition's leaf gets at entries.
+std::vector<const Value *> Flowspaces::entryPointers(const Value *leaf, const SparseSet &entries) const {
+    if (const auto *load = dyn_cast<LoadInst>(leaf)) return {load->getPointerOperand()};
+    const auto *call = dyn_cast<CallBase>(leaf);
+    if (!call) return {leaf};
+    std::vector<const Value *> pointers;
+    for (const Use &given : call->args())
+        if (isa<Constant>(given.get()) || pointsTo.of(given.get()).intersects(entries)) pointers.push_back(given.get());
+    return pointers;
+}
+
+bool Flowspaces::beginsAt(const Variable &variable, ArrayRef<const Value *> pointers) {
+    return any_of(pointers, [&](const Value *pointer) { return paths.of(pointer).roots.contains(variable.value); });
+}
+
+/// Return whether some pointers lead through an entry that was found in a loop that is over in `block`.
+bool Flowspaces::within(const Found &found, ArrayRef<const Value *> pointers, const BasicBlock *block) {
+    return any_of(pointers, [&](const Value *pointer) {
+        return any_of(paths.of(pointer).through, [&](const Value *entry) {
+            auto at = found.find(entry);
+            return at != found.end() && none_of(at->second, [&](const auto &loop) { return loop->contains(block); });
+        });
+    });
+}
+
+/// Find the pointers whose entries conditions compare with keys.
+Flowspaces::Found Flowspaces::findEntries(const Variable &variable, const SparseSet &entries, Meets meets) {
+    Found found;
+    for (const Condition &condition : conditions) {
+        if (!condition.loop || condition.leaves.size() < 2) continue;
+        if (all_of(condition.leaves, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
+        for (const Leaf &leaf : condition.leaves) {
+            if (!meets(leaf.touched)) continue;
+            auto pointers = entryPointers(leaf.value, entries);
+            if (!beginsAt(variable, pointers)) continue;
+            for (const Value *pointer : pointers) found[AccessPaths::base(pointer)].push_back(condition.loop);
+        }
+    }
+    return found;
 }
 
 /// What belongs to a variable: all that can be reached from it without passing through another variable, and no
@@ -214,6 +293,14 @@ SparseSet Flowspaces::near(const Variable &variable, const SparseSet &others) co
     return reached;
 }
 
+/// Return whether a location lies in entries that packets update: what is found there came with an earlier packet. A
+/// struct or scalar of which there is only one may as well hold what belongs to this packet.
+bool Flowspaces::isKept(Location location) const {
+    if (!byRoot || !changing.contains(location)) return false;
+    const Object &object = pointsTo.memory().objectOf(location);
+    return object.kind == Object::Heap || isa_and_nonnull<ArrayType>(object.type);
+}
+
 bool Flowspaces::readsPacket(const Instruction &instruction) {
     auto [at, isNew] = packetReaders.try_emplace(&instruction, false);
     if (!isNew) return at->second;
@@ -225,6 +312,8 @@ bool Flowspaces::readsPacket(const Instruction &instruction) {
 }
 
 /// Name the header field that a pointer into a packet points to; empty if it is none.
+///
+/// A struct that holds pointers lies over no packet: it is the program's own, with a buffer for packets in it.
 std::string Flowspaces::fieldOf(const Value *pointer) const {
     const DataLayout &layout = pointsTo.memory().dataLayout();
     uint64_t offset = 0;
@@ -244,15 +333,41 @@ std::string Flowspaces::fieldOf(const Value *pointer) const {
     }
     if (!type) return stepped ? "packet[" + std::to_string(offset) + "]" : "";
     std::string name = type->getName().str();
-    if (name == "pcap_pkthdr" || name == "msghdr") return "";
-    std::string member = memberAt(type, offset);
-    // Members within members: the longest listed beginning names the field.
-    for (StringRef path = member; !path.empty(); path = path.rsplit('.').first) {
-        auto listed = fields.find(name + "." + path.str());
-        if (listed != fields.end()) return listed->second;
-        if (!path.contains('.')) break;
+    if (name == "pcap_pkthdr" || name == "msghdr" || holdsPointers(type)) return "";
+    // Headers within the program's own headers have the names they have alone.
+    uint64_t inside = offset;
+    for (const DICompositeType *inner = type; inner; inner = memberType(inner, inside)) {
+        // Members within members: the longest listed beginning names the field.
+        std::string member = memberAt(inner, inside);
+        for (StringRef path = member; !path.empty(); path = path.rsplit('.').first) {
+            auto listed = fields.find((inner->getName() + "." + path).str());
+            if (listed != fields.end()) return listed->second;
+            if (!path.contains('.')) break;
+        }
     }
-    return name + "." + member;
+    return name + "." + memberAt(type, offset);
+}
+
+/// Name the fields that a pointer may point to. Procedures are given pointers to fields (`find(&ip->saddr)`), so it is
+/// followed to the places that call.
+void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen,
+                          std::set<std::string> &found) const {
+    if (!seen.insert(pointer).second) return;
+    if (std::string field = fieldOf(pointer); !field.empty()) {
+        found.insert(field);
+    } else if (isa<PHINode>(pointer) || isa<SelectInst>(pointer)) {
+        for (const Use &operand : cast<Instruction>(pointer)->operands())
+            if (pointsTo.of(operand.get()).intersects(packets)) fieldsOf(operand.get(), seen, found);
+    } else if (isa<Argument>(pointer)) {
+        for (Edge edge : graph.predecessors(graph.ofValue(pointer))) {
+            const VertexInfo &given = graph[edge.vertex];
+            if (given.kind != VertexKind::Argument) continue;
+            const auto *call = cast<CallBase>(given.value);
+            const Value *operand = call->getArgOperand(given.index);
+            if (packet.executed->contains(call) && pointsTo.of(operand).intersects(packets))
+                fieldsOf(operand, seen, found);
+        }
+    }
 }
 
 void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
@@ -260,7 +375,7 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
     limits.control = false;
     limits.vertices = [&](Vertex vertex) {
         const VertexInfo &info = graph[vertex];
-        if (info.kind == VertexKind::Definition) return !entries.contains(info.index);
+        if (info.kind == VertexKind::Definition) return !entries.contains(info.index) && !isKept(info.index);
         const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
         return !instruction || packet.executed->contains(instruction);
     };
@@ -273,13 +388,13 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
     for (Vertex vertex : slice.vertices()) {
         if (!limits.ends(vertex)) continue;
         const auto *instruction = cast<Instruction>(graph[vertex].value);
+        SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
-            if (std::string field = fieldOf(pointer); !field.empty()) variable.flowspace.insert(field);
+            fieldsOf(pointer, seen, variable.flowspace);
             continue;
         }
         for (const Use &given : cast<CallBase>(instruction)->args())
-            if (pointsTo.of(given.get()).intersects(packets))
-                if (std::string field = fieldOf(given.get()); !field.empty()) variable.flowspace.insert(field);
+            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, variable.flowspace);
     }
 }
 
@@ -305,12 +420,19 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         if (isNew) at->second = set->intersects(entries);
         return at->second;
     };
+    Found found = byRoot ? findEntries(variable, entries, meets) : Found();
+    auto counts = [&](ArrayRef<const Value *> pointers, const BasicBlock *block) {
+        return !byRoot || (beginsAt(variable, pointers) && !within(found, pointers, block));
+    };
     for (const Step &step : steps)
-        if (meets(step.base))
+        if (meets(step.base) && counts({step.statement->getPointerOperand()}, step.statement->getParent()))
             for (const Value *index : step.indices) key(index);
     for (const Condition &condition : conditions) {
-        if (none_of(condition, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
-        for (const Leaf &leaf : condition)
+        if (none_of(condition.leaves, [&](const Leaf &leaf) {
+                return meets(leaf.touched) && counts(entryPointers(leaf.value, entries), condition.block);
+            }))
+            continue;
+        for (const Leaf &leaf : condition.leaves)
             if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
     }
     if (!keys.empty()) extract(variable, keys, entries);
@@ -319,10 +441,11 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
 } // namespace
 
 void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph) {
+                    const std::vector<PacketCall> &receives, const Graph &graph, const CallGraph &calls, bool byRoot) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, graph);
+    Flowspaces flowspaces(program, packet, receives, graph, calls, byRoot);
+    flowspaces.update(variables);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);
 }

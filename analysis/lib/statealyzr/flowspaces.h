@@ -9,8 +9,9 @@ namespace catena {
 /// which header fields.
 ///
 /// Header fields are members of structs that lie over the packet, the system's or the program's own; names of the
-/// system's are those of `lists/header-fields.list`.
+/// system's are those of `lists/header-fields.list`. With `byRoot` a look-up counts for the variables it begins at
+/// only.
 void markFlowspaces(std::vector<Variable> &variables, const llvm::Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph);
+                    const std::vector<PacketCall> &receives, const Graph &graph, const CallGraph &calls, bool byRoot);
 
 } // namespace catena
