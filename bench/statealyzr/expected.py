@@ -7,7 +7,8 @@ leaves it out), `persistent` (Figure 4.6 of Khalid's dissertation), `top-level` 
 flows), header fields with commas between them (4.10), or a dot where it is not judged.
 
 The analysis must not miss: a lower level than the answer's, or a scope with more fields (Theorem A.4), is unsound. A higher
-level, or a scope with fewer fields, is imprecise.
+level, or a scope with fewer fields, is imprecise. Without --fields a struct is one location, so that header fields read into
+one struct are all taken for the key: such scopes are told apart from what is missed, as `blurred`.
 """
 
 import pathlib
@@ -27,11 +28,11 @@ class Answer:
 
 @dataclass
 class Agreement:
-    """What was compared: variables in all and, as text, those missed and those said too much of."""
+    """What was compared: as text, variables missed, those said too much of, and those with blurred scopes."""
 
-    variables: int = 0
     missed: list = field(default_factory=list)
     extra: list = field(default_factory=list)
+    blurred: list = field(default_factory=list)
 
 
 def answers(name):
@@ -69,12 +70,12 @@ def place(variable):
     return pathlib.PurePath(declared["file"]).name + (f":{function}" if function else "")
 
 
-def compare(name, report):
+def compare(name, report, with_fields):
     """Compare a report with the answers for a program; None if none are written."""
     expected = answers(name)
     if expected is None:
         return None
-    agreement = Agreement(len(expected))
+    agreement = Agreement()
     found = {(place(v), v["name"]): v for v in report["variables"]}
     for answer in expected:
         called = f"{answer.name} ({answer.place})"
@@ -91,7 +92,8 @@ def compare(name, report):
         if answer.scope == "." or said < LEVELS.index("top-level"):
             continue
         if fields(scope(variable)) - fields(answer.scope):
-            agreement.missed.append(f"{called} has scope {answer.scope}, said to be {scope(variable)}")
+            told = agreement.missed if with_fields else agreement.blurred
+            told.append(f"{called} has scope {answer.scope}, said to be {scope(variable)}")
         elif fields(answer.scope) != fields(scope(variable)):
             agreement.extra.append(f"{called} has scope {answer.scope}, said to be {scope(variable)}")
     agreement.extra += [f"{called} ({at}) is none, said to be {level(v)}" for (at, called), v in found.items()]

@@ -24,8 +24,8 @@ class Program:
     megabytes: int | None = None
     # Packages with headers and libraries to build against, unpacked beside the sources and not installed.
     needs: list = field(default_factory=list)
-    # Whether Debian's changes are taken: not where its build would have to be made anew for them.
-    patched: bool = True
+    # Without --fields, and with.
+    modes: tuple = ("", "told apart")
     # Whether it is only analysed when named: building or analysing it takes minutes.
     on_request: bool = False
 
@@ -72,6 +72,7 @@ PROGRAMS = {
         "src/openvpn/openvpn.0.0.preopt.bc",
         ["--functions", "{lists}/openvpn.list"],
         seconds=60,
+        modes=("",),
         needs=["libcap-ng-dev", "libcap-ng0"],
     ),
     # A balancer and proxy of TCP and HTTP.
@@ -81,21 +82,7 @@ PROGRAMS = {
         "haproxy.0.0.preopt.bc",
         seconds=300,
         megabytes=8192,
-        on_request=True,
-    ),
-    # A caching proxy, in C++.
-    "squid": Program(
-        "squid",
-        f"{ENVIRONMENT} AR=llvm-ar-19 RANLIB=llvm-ranlib-19 NM=llvm-nm-19 ./configure --disable-optimizations"
-        " --disable-strict-error-checking --disable-arch-native --without-openssl --without-gnutls --without-libcap"
-        " --without-netfilter-conntrack --disable-auth --disable-external-acl-helpers --disable-log-daemon-helpers"
-        " --disable-url-rewrite-helpers --disable-storeid-rewrite-helpers --disable-unlinkd --disable-esi"
-        " --disable-snmp --disable-htcp --without-nettle --without-expat --without-libxml2 --without-systemd"
-        " --disable-translation --disable-auto-locale && make",
-        "src/squid.0.0.preopt.bc",
-        ["--functions", "{lists}/squid.list"],
-        seconds=None,
-        patched=False,
+        modes=("",),
         on_request=True,
     ),
 }

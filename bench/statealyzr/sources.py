@@ -30,16 +30,16 @@ def apt(*arguments):
     return subprocess.run(["apt-get", *flags, "-qq", *arguments], cwd=WORK, capture_output=True, text=True)
 
 
-def source(package, patched=True):
+def source(package):
     """Return the folder of a package's sources, fetched at need, or None.
 
-    Where the archive has the authors' file but not Debian's changes, or they are not wanted, the former is enough."""
+    Where the archive has the authors' file but not Debian's changes, the former is enough."""
     folder = WORK / package
     if folder.is_dir():
         return folder
     apt("source", "--download-only", package)
     described = sorted(WORK.glob(f"{package}_*.dsc"))
-    if described and patched:
+    if described:
         done = subprocess.run(["dpkg-source", "--no-check", "-x", described[-1].name, folder.name], cwd=WORK,
                               capture_output=True)
         if done.returncode != 0:
@@ -66,7 +66,7 @@ def libraries(packages):
 
 def bitcode(name, program):
     """Return a program's bitcode, built at need, or None with a message."""
-    folder = source(program.package, program.patched)
+    folder = source(program.package)
     if folder is None:
         print(f"{name}: left out, the archive does not have its source", file=sys.stderr)
         return None

@@ -35,7 +35,7 @@ def cost(runs):
     rows = [[r.name, r.mode, f"{r.seconds:.1f}", number(r.megabytes), NONE if r.bar is None else f"{r.bar:g}"] for r in runs]
     for name, (_, hours, gigabytes) in paper.COST.items():
         rows.append([f"*{name}, the paper*", "", number(int(hours * 3600)), number(int(gigabytes * 1024)), ""])
-    return table(["program", "fields", "analysis (s)", "memory (MB)", "bar (s)"], rows)
+    return table(["program", "fields", "analysis (CPU s)", "memory (MB)", "bar (s)"], rows)
 
 
 def dimensions(runs):
@@ -61,8 +61,9 @@ def agreement(runs):
         wanted = [sum(expected.LEVELS.index(a.level) >= n for a in expect) for n in (1, 2, 3)]
         said = run.counts
         rows.append([run.name, run.mode, *(f"{s} of {w}" for s, w in zip(
-            (said["persistent"], said["top_level"], said["updateable"]), wanted)), len(found.missed), len(found.extra)])
-    head = ["program", "fields", "persistent", "top-level", "updateable", "missed", "too much"]
+            (said["persistent"], said["top_level"], said["updateable"]), wanted)), len(found.missed), len(found.extra),
+            len(found.blurred)])
+    head = ["program", "fields", "persistent", "top-level", "updateable", "missed", "too much", "blurred scopes"]
     return table(head, rows)
 
 
@@ -85,7 +86,7 @@ def whole(runs, names, by_step):
         variables(runs),
         "What the analysis takes (the paper's rows: CodeSurfer's hours, as seconds):", cost(runs),
         "Updateable variables by the number of header fields that key them:", dimensions(runs),
-        "Answers of the analysis, of answers written by hand; *missed* is unsound, *too much* is imprecise:", agreement(runs),
+        "Answers of the analysis, of answers written by hand; *missed* is unsound, *too much* imprecise:", agreement(runs),
         "Top-level / updateable / updateable with header fields, with all steps and without one, with `--fields`:",
         steps(names, by_step),
     ])

@@ -45,6 +45,13 @@ SparseSet readBy(const Instruction &instruction, const PointsTo &pointsTo) {
     return {};
 }
 
+uint64_t accessedBytes(const CallBase &call, const Function &callee) {
+    bool told = is_contained({"memcmp", "bcmp", "memcpy", "memmove", "mempcpy", "memset", "strncmp", "strncasecmp",
+                              "strncpy", "timingsafe_bcmp", "CRYPTO_memcmp"},
+                             callee.getName());
+    return told && call.arg_size() == 3 ? mostBytes(call.getArgOperand(2)) : 0;
+}
+
 LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const PointsTo &pointsTo) {
     LibraryAccess access;
     auto argument = [&](unsigned i) -> const Value * { return i < call.arg_size() ? call.getArgOperand(i) : nullptr; };
@@ -67,24 +74,25 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
         for (unsigned i = 0; i < call.arg_size(); ++i) deep(access.reads, i), direct(access.writes, i, 0);
         return access;
     }
+    uint64_t size = accessedBytes(call, callee);
     for (const Effect &effect : *effects) switch (effect.kind) {
         case Effect::Reads:
         case Effect::CallsThrough:
-            direct(access.reads, effect.a, 0);
+            direct(access.reads, effect.a, size);
             break;
         case Effect::ReadsDeep:
             deep(access.reads, effect.a);
             break;
         case Effect::Writes:
         case Effect::StoresNew:
-            direct(access.writes, effect.a, 0);
+            direct(access.writes, effect.a, size);
             break;
         case Effect::WritesDeep:
             deep(access.writes, effect.a);
             break;
         case Effect::Copies:
-            direct(access.reads, effect.a, 0);
-            direct(access.writes, effect.b, 0);
+            direct(access.reads, effect.a, size);
+            direct(access.writes, effect.b, size);
             break;
         case Effect::Stores:
             direct(access.writes, effect.b, 8);

@@ -379,7 +379,7 @@ void Solver::stepFrom(Location location, Step step) {
     uint64_t offset = memory.offsetOf(location);
     auto [distance, stride, clear, set] = step.distance;
     if (object.kind == Object::Function) return;
-    if (offset == Memory::restOffset || object.isFormless() || (stride == 1 && memory.inByteArray(location))) {
+    if (offset == Memory::restOffset || object.isFormless() || (stride && memory.inByteArray(location))) {
         address(step.to, location);
         return;
     }

@@ -28,11 +28,12 @@
 // table, kept in a variable of its own, is not found by any key, though the table's entries can be reached from it. A
 // look-up within an entry that another look-up has found (the ports of a host) says nothing about which entries a flow
 // has. What is found in an entry that packets change came with an earlier packet, so the chop does not pass through it.
+// And where entries are told apart by equality, that is the key: an index (a hash) is only a way to get there sooner.
 #include "statealyzr/flowspaces.h"
 
 #include "dependence/graph_builder.h"
-#include "library/list_file.h"
 #include "statealyzr/access_paths.h"
+#include "statealyzr/header_fields.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Dominators.h"
@@ -45,21 +46,12 @@ namespace catena {
 
 namespace {
 
-/// The names of header fields by struct and member.
-StringMap<std::string> readHeaderFields() {
-    StringMap<std::string> fields;
-    for (const ListLine &line : parseList(lists::header_fields))
-        for (StringRef member : line.rest)
-            if (!line.words.empty()) fields[member] = line.words.front().str();
-    return fields;
-}
-
 class Flowspaces {
 public:
     Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
                const Graph &graph, const CallGraph &calls, bool byRoot)
-        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()),
-          paths(pointsTo, calls), byRoot(byRoot) {
+        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), fields(program), paths(pointsTo, calls),
+          byRoot(byRoot) {
         findPackets(receives);
         for (const Function *procedure : packet.procedures) findConditions(*procedure);
         for (const Instruction *statement : packet.statements()) findSteps(*statement);
@@ -84,6 +76,8 @@ private:
         const BasicBlock *block;
         /// The innermost loop around it, or null.
         std::shared_ptr<const Blocks> loop;
+        /// Whether it asks for equality.
+        bool equality = false;
     };
     struct Step {
         const GetElementPtrInst *statement;
@@ -107,15 +101,15 @@ private:
     bool isKept(Location location) const;
     SparseSet near(const Variable &variable, const SparseSet &others) const;
     bool readsPacket(const Instruction &instruction);
-    std::string fieldOf(const Value *pointer) const;
     void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
-    void extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries);
+    std::set<std::string> extract(const std::vector<Vertex> &keys, const SparseSet &entries);
+    std::vector<Vertex> keysOf(const Condition &condition, const SparseSet &entries, Meets meets,
+                               std::set<std::string> &given);
 
     const PacketProcedures &packet;
     const Graph &graph;
     const PointsTo &pointsTo;
-    StructNames structs;
-    StringMap<std::string> fields;
+    HeaderFields fields;
     AccessPaths paths;
     bool byRoot;
     /// Where received packets, and what comes with them, lie.
@@ -167,6 +161,8 @@ Flowspaces::Condition Flowspaces::condition(const Value *value, const BasicBlock
     SmallPtrSet<const Value *, 16> seen;
     Condition found{{}, block, std::move(loop)};
     leavesOf(value, seen, found.leaves);
+    const auto *compare = dyn_cast<ICmpInst>(value);
+    found.equality = compare && compare->isEquality();
     return found;
 }
 
@@ -200,7 +196,7 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{{call, touched(call)}}, call->getParent(), nullptr});
+        conditions.push_back({{{call, touched(call)}}, call->getParent(), nullptr, true});
 }
 
 /// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
@@ -211,6 +207,11 @@ const SparseSet *Flowspaces::touched(const Value *leaf) {
     if (const auto *load = dyn_cast<LoadInst>(leaf)) {
         all = pointsTo.of(load->getPointerOperand());
     } else if (const auto *call = dyn_cast<CallBase>(leaf)) {
+        // What a library function writes it does not compare.
+        const Function *callee = namedCallee(*call);
+        bool writes =
+            byRoot && callee && callee->isDeclaration() && !libraryAccess(*call, *callee, pointsTo).writes.empty();
+        if (writes) return at->second = sets.keep(SparseSet());
         for (const Use &given : call->args()) {
             all.add(pointsTo.of(given.get()));
             if (isa<Constant>(given.get()))
@@ -311,49 +312,12 @@ bool Flowspaces::readsPacket(const Instruction &instruction) {
     return at->second;
 }
 
-/// Name the header field that a pointer into a packet points to; empty if it is none.
-///
-/// A struct that holds pointers lies over no packet: it is the program's own, with a buffer for packets in it.
-std::string Flowspaces::fieldOf(const Value *pointer) const {
-    const DataLayout &layout = pointsTo.memory().dataLayout();
-    uint64_t offset = 0;
-    bool stepped = false;
-    const DICompositeType *type = nullptr;
-    while (const auto *step = dyn_cast<GEPOperator>(pointer)) {
-        APInt distance(64, 0);
-        if (!step->accumulateConstantOffset(layout, distance)) break;
-        const auto *structure = dyn_cast<StructType>(step->getSourceElementType());
-        // A step from header to header is no field.
-        if (structure && step->getNumIndices() == 1) break;
-        if (type && !structure) break;
-        offset += distance.getZExtValue();
-        stepped = true;
-        if (structure) type = structs.find(structure);
-        pointer = step->getPointerOperand();
-    }
-    if (!type) return stepped ? "packet[" + std::to_string(offset) + "]" : "";
-    std::string name = type->getName().str();
-    if (name == "pcap_pkthdr" || name == "msghdr" || holdsPointers(type)) return "";
-    // Headers within the program's own headers have the names they have alone.
-    uint64_t inside = offset;
-    for (const DICompositeType *inner = type; inner; inner = memberType(inner, inside)) {
-        // Members within members: the longest listed beginning names the field.
-        std::string member = memberAt(inner, inside);
-        for (StringRef path = member; !path.empty(); path = path.rsplit('.').first) {
-            auto listed = fields.find((inner->getName() + "." + path).str());
-            if (listed != fields.end()) return listed->second;
-            if (!path.contains('.')) break;
-        }
-    }
-    return name + "." + memberAt(type, offset);
-}
-
 /// Name the fields that a pointer may point to. Procedures are given pointers to fields (`find(&ip->saddr)`), so it is
 /// followed to the places that call.
 void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen,
                           std::set<std::string> &found) const {
     if (!seen.insert(pointer).second) return;
-    if (std::string field = fieldOf(pointer); !field.empty()) {
+    if (std::string field = fields.nameOf(pointer); !field.empty()) {
         found.insert(field);
     } else if (isa<PHINode>(pointer) || isa<SelectInst>(pointer)) {
         for (const Use &operand : cast<Instruction>(pointer)->operands())
@@ -370,7 +334,8 @@ void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &
     }
 }
 
-void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, const SparseSet &entries) {
+/// Return the header fields from which some vertices are computed.
+std::set<std::string> Flowspaces::extract(const std::vector<Vertex> &keys, const SparseSet &entries) {
     SliceLimits limits;
     limits.control = false;
     limits.vertices = [&](Vertex vertex) {
@@ -379,23 +344,60 @@ void Flowspaces::extract(Variable &variable, const std::vector<Vertex> &keys, co
         const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
         return !instruction || packet.executed->contains(instruction);
     };
-    limits.ends = [&](Vertex vertex) {
+    auto reader = [&](Vertex vertex) -> const Instruction * {
         const VertexInfo &info = graph[vertex];
-        if (info.kind != VertexKind::Instruction && info.kind != VertexKind::CallResult) return false;
-        return readsPacket(*cast<Instruction>(info.value));
+        if (info.kind != VertexKind::Instruction && info.kind != VertexKind::CallResult) return nullptr;
+        return cast<Instruction>(info.value);
     };
+    limits.ends = [&](Vertex vertex) {
+        const Instruction *instruction = reader(vertex);
+        if (!instruction) return false;
+        return readsPacket(*instruction) ||
+               (isa<LoadInst>(instruction) &&
+                any_of(readBy(*instruction, pointsTo), [&](Location location) { return isKept(location); }));
+    };
+    std::set<std::string> found;
     Slice slice(graph, keys, Slice::Backward, limits);
     for (Vertex vertex : slice.vertices()) {
-        if (!limits.ends(vertex)) continue;
-        const auto *instruction = cast<Instruction>(graph[vertex].value);
+        const Instruction *instruction = reader(vertex);
+        if (!instruction || !readsPacket(*instruction)) continue;
         SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
-            fieldsOf(pointer, seen, variable.flowspace);
+            fieldsOf(pointer, seen, found);
             continue;
         }
         for (const Use &given : cast<CallBase>(instruction)->args())
-            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, variable.flowspace);
+            if (pointsTo.of(given.get()).intersects(packets)) fieldsOf(given.get(), seen, found);
     }
+    return found;
+}
+
+/// Return the vertices of what a condition compares entries with. Fields that a library function is given by a pointer
+/// into the packet are added to `given`.
+std::vector<Vertex> Flowspaces::keysOf(const Condition &condition, const SparseSet &entries, Meets meets,
+                                       std::set<std::string> &given) {
+    std::vector<Vertex> keys;
+    auto add = [&](Vertex vertex) {
+        if (vertex != noVertex) keys.push_back(vertex);
+    };
+    for (const Leaf &leaf : condition.leaves) {
+        const auto *call = dyn_cast<CallBase>(leaf.value);
+        const Function *callee = call ? namedCallee(*call) : nullptr;
+        if (!byRoot || !callee || !callee->isDeclaration()) {
+            if (call || !meets(leaf.touched)) add(graph.ofValue(leaf.value));
+            continue;
+        }
+        // memcmp and its like: of what is given, that which is no entry.
+        for (const Use &argument : call->args()) {
+            if (pointsTo.of(argument.get()).intersects(entries)) continue;
+            SmallPtrSet<const Value *, 16> seen;
+            if (pointsTo.of(argument.get()).intersects(packets)) fieldsOf(argument.get(), seen, given);
+            for (Location location : pointsTo.touched(argument.get(), accessedBytes(*call, *callee)))
+                add(graph.ofLocation(location));
+            if (!argument->getType()->isPointerTy()) add(graph.ofValue(argument.get()));
+        }
+    }
+    return keys;
 }
 
 void Flowspaces::mark(Variable &variable, const SparseSet &others) {
@@ -407,12 +409,6 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         variable.keyed = composite->getTag() != dwarf::DW_TAG_enumeration_type;
     if (!variable.keyed) return;
     SparseSet entries = near(variable, others);
-    std::vector<Vertex> keys;
-    auto key = [&](const Value *value) {
-        variable.accessed = true;
-        Vertex vertex = graph.ofValue(value);
-        if (vertex != noVertex) keys.push_back(vertex);
-    };
     // Many statements share their sets.
     DenseMap<const SparseSet *, bool> known;
     auto meets = [&](const SparseSet *set) {
@@ -424,18 +420,29 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
     auto counts = [&](ArrayRef<const Value *> pointers, const BasicBlock *block) {
         return !byRoot || (beginsAt(variable, pointers) && !within(found, pointers, block));
     };
-    for (const Step &step : steps)
-        if (meets(step.base) && counts({step.statement->getPointerOperand()}, step.statement->getParent()))
-            for (const Value *index : step.indices) key(index);
+    std::vector<Vertex> equal, other;
+    std::set<std::string> equalFields, otherFields;
+    for (const Step &step : steps) {
+        if (!meets(step.base) || !counts({step.statement->getPointerOperand()}, step.statement->getParent())) continue;
+        variable.accessed = true;
+        for (const Value *index : step.indices)
+            if (Vertex vertex = graph.ofValue(index); vertex != noVertex) other.push_back(vertex);
+    }
     for (const Condition &condition : conditions) {
         if (none_of(condition.leaves, [&](const Leaf &leaf) {
                 return meets(leaf.touched) && counts(entryPointers(leaf.value, entries), condition.block);
             }))
             continue;
-        for (const Leaf &leaf : condition.leaves)
-            if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
+        auto &fields = condition.equality ? equalFields : otherFields;
+        std::vector<Vertex> keys = keysOf(condition, entries, meets, fields);
+        variable.accessed |= !keys.empty() || !fields.empty();
+        append_range(condition.equality ? equal : other, keys);
     }
-    if (!keys.empty()) extract(variable, keys, entries);
+    equalFields.merge(extract(equal, entries));
+    variable.flowspace = equalFields;
+    if (byRoot && !equalFields.empty()) return;
+    variable.flowspace.merge(otherFields);
+    if (!other.empty()) variable.flowspace.merge(extract(other, entries));
 }
 
 } // namespace
