@@ -68,7 +68,7 @@ test-analysis: analysis
 
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
-	bench/statealyzr/run $(ANALYSIS)/catena-analyze
+	bench/statealyzr/run $(ANALYSIS)/catena-analyze --steps --into docs/analyze.md
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
