@@ -39,7 +39,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-statealyzr docs native fuzz sanitize deny clean needs
+	bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -65,6 +65,15 @@ analysis:
 
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
+	analysis/tests/library/run
+	$(MAKE) --no-print-directory fuzz-analysis
+
+# The readers of lists and bitcode, for a few seconds each.
+fuzz-analysis:
+	@$(call install,$(ANALYSIS_NEEDS) libclang-rt-19-dev:/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a)
+	@cmake -S analysis -B $(ANALYSIS) -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DCATENA_FUZZ=ON >/dev/null
+	@cmake --build $(ANALYSIS) --parallel --target fuzz-lists fuzz-bitcode >/dev/null
+	analysis/tests/fuzz $(ANALYSIS)
 
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
@@ -72,7 +81,7 @@ bench-statealyzr: analysis
 
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
-	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp
+	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp analysis/fuzz/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

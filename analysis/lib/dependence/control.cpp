@@ -20,7 +20,7 @@ namespace {
 /// numbers of blocks in reverse post-order; the number after the last is the procedure's end.
 class PostDominators {
 public:
-    explicit PostDominators(const Function &function) {
+    PostDominators(const Function &function, const SmallPtrSetImpl<const BasicBlock *> &left) {
         for (const BasicBlock *block : ReversePostOrderTraversal<const Function *>(&function)) {
             numbers[block] = static_cast<unsigned>(blocks.size());
             blocks.push_back(block);
@@ -31,7 +31,7 @@ public:
         endless.assign(end + 1, false);
         for (unsigned number = 0; number < end; ++number) {
             for (const BasicBlock *successor : successors(blocks[number])) edge(number, numbers[successor]);
-            if (succ_empty(blocks[number])) edge(number, end);
+            if (succ_empty(blocks[number]) || left.contains(blocks[number])) edge(number, end);
         }
         endLoops();
         solve();
@@ -133,9 +133,10 @@ private:
 
 } // namespace
 
-DenseMap<const BasicBlock *, std::vector<const BasicBlock *>> controlDependence(const Function &function) {
+DenseMap<const BasicBlock *, std::vector<const BasicBlock *>>
+controlDependence(const Function &function, const SmallPtrSetImpl<const BasicBlock *> &left) {
     DenseMap<const BasicBlock *, std::vector<const BasicBlock *>> controllers;
-    PostDominators tree(function);
+    PostDominators tree(function, left);
     for (unsigned branch = 0; branch < tree.end; ++branch) {
         if (tree.ownSuccessors(branch) < 2) continue;
         unsigned meeting = tree.meeting(branch);

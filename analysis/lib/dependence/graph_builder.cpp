@@ -70,6 +70,10 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
         return access;
     }
     const std::vector<Effect> *effects = pointsTo.library().find(callee.getName());
+    auto kept = [&](SparseSet &to, const Effect &effect) {
+        if (const Object *object = pointsTo.memory().find(nullptr, effect.memory))
+            to.add(pointsTo.locationsOf(*object));
+    };
     if (!effects) {
         for (unsigned i = 0; i < call.arg_size(); ++i) deep(access.reads, i), direct(access.writes, i, 0);
         return access;
@@ -77,10 +81,12 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
     uint64_t size = accessedBytes(call, callee);
     for (const Effect &effect : *effects) switch (effect.kind) {
         case Effect::Reads:
+        case Effect::ReturnsPointee:
         case Effect::CallsThrough:
             direct(access.reads, effect.a, size);
             break;
         case Effect::ReadsDeep:
+        case Effect::ReturnsReached:
             deep(access.reads, effect.a);
             break;
         case Effect::Writes:
@@ -95,6 +101,28 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
             direct(access.writes, effect.b, size);
             break;
         case Effect::Stores:
+            direct(access.writes, effect.b, 8);
+            break;
+        case Effect::Keeps:
+            kept(access.writes, effect);
+            break;
+        case Effect::Links:
+            direct(access.writes, effect.a, 0);
+            direct(access.writes, effect.b, 0);
+            break;
+        case Effect::KeepsCopy:
+            direct(access.reads, effect.a, 0);
+            kept(access.writes, effect);
+            break;
+        case Effect::GivesCopy:
+            direct(access.writes, effect.b, 0);
+            kept(access.reads, effect);
+            break;
+        case Effect::ReturnsKept:
+        case Effect::CallsKept:
+            kept(access.reads, effect);
+            break;
+        case Effect::StoresMemory:
             direct(access.writes, effect.b, 8);
             break;
         default:
@@ -208,6 +236,7 @@ void GraphBuilder::writes(Vertex vertex, const SparseSet &locations) {
 
 void GraphBuilder::connect(const Function &function) {
     connectControl(function);
+    if (!exits.empty()) connectExits(function);
     for (const Argument &parameter : function.args())
         if (parameter.hasByValAttr())
             writes(graph.ofValue(&parameter), pointsTo.touched(&parameter, bytes(parameter.getParamByValType())));
@@ -241,6 +270,32 @@ void GraphBuilder::connectControl(const Function &function) {
             edge(vertex, call ? graph.ofCall(call) : graph.of(&instruction), EdgeKind::Control);
         }
     }
+}
+
+/// What follows a call that may not return depends on it, and so does whether the procedure itself returns.
+void GraphBuilder::connectExits(const Function &function) {
+    SmallPtrSet<const BasicBlock *, 8> left;
+    for (const BasicBlock &block : function) {
+        const CallBase *before = nullptr;
+        for (const Instruction &instruction : block) {
+            if (isIgnored(instruction)) continue;
+            const auto *call = dyn_cast<CallBase>(&instruction);
+            if (before) edge(graph.of(before), call ? graph.ofCall(call) : graph.of(&instruction), EdgeKind::Control);
+            if (!call || !exits.contains(call)) continue;
+            edge(graph.ofCall(call), graph.of(call), EdgeKind::Control);
+            edge(graph.of(call), graph.resultOf(&function), EdgeKind::Control);
+            if (!isa<InvokeInst>(call)) before = call, left.insert(&block);
+        }
+    }
+    if (left.empty()) return;
+    auto controllers = controlDependence(function, left);
+    for (const BasicBlock &block : function)
+        for (const BasicBlock *from : controllers.lookup(&block))
+            if (left.contains(from))
+                for (const Instruction &instruction : *from)
+                    if (const auto *call = dyn_cast<CallBase>(&instruction);
+                        call && !isa<InvokeInst>(call) && exits.contains(call))
+                        edge(graph.of(call), blockVertex(&block), EdgeKind::Control);
 }
 
 void GraphBuilder::connectInstruction(const Instruction &instruction) {
@@ -319,8 +374,12 @@ void GraphBuilder::enterCallback(const CallBase &call, const Callback &callback)
             edge(graph.ofArgument(&call, static_cast<unsigned>(given)), parameter, EdgeKind::In);
         else if (given == Effect::newObject)
             edge(result, parameter, EdgeKind::In);
+        else if (given <= Effect::firstKept)
+            if (const Object *kept = pointsTo.memory().find(nullptr, Effect::firstKept - given))
+                reads(parameter, pointsTo.locationsOf(*kept));
     }
-    if (!callback.thread) edge(graph.resultOf(callback.function), result, EdgeKind::Out);
+    // Of a thread, who joins it gets the result: by the thread's number, which pthread_create stores.
+    edge(graph.resultOf(callback.function), result, EdgeKind::Out);
 }
 
 } // namespace catena

@@ -1,6 +1,7 @@
 // Builds the system dependence graph.
 #pragma once
 
+#include "dependence/exits.h"
 #include "dependence/graph.h"
 #include <unordered_map>
 
@@ -10,7 +11,7 @@ namespace catena {
 class GraphBuilder {
 public:
     GraphBuilder(Graph &graph, const llvm::Module &program)
-        : graph(graph), program(program), pointsTo(graph.pointsTo()) {}
+        : graph(graph), program(program), pointsTo(graph.pointsTo()), exits(program, graph.pointsTo()) {}
     void build();
 
 private:
@@ -19,6 +20,7 @@ private:
     void makeVertices(const llvm::Function &function);
     void connect(const llvm::Function &function);
     void connectControl(const llvm::Function &function);
+    void connectExits(const llvm::Function &function);
     void connectInstruction(const llvm::Instruction &instruction);
     void connectCall(const llvm::CallBase &call);
     void enter(const llvm::CallBase &call, const llvm::Function &callee);
@@ -34,6 +36,7 @@ private:
     Graph &graph;
     const llvm::Module &program;
     const PointsTo &pointsTo;
+    AbruptExits exits;
     llvm::DenseMap<const llvm::BasicBlock *, Vertex> blocks;
     llvm::DenseMap<const llvm::CallBase *, LibraryAccess> libraryAccesses;
     SparseSet stored;

@@ -17,23 +17,36 @@ struct Effect {
         ReturnsOpaque,   // a new object that only the library looks into
         ReturnsStatic,   // the library's one static object
         ReturnsArgument, // argument `a`
+        ReturnsInto,     // a pointer anywhere into what argument `a` points to
+        ReturnsPointee,  // a pointer that lies where argument `a` points to
+        ReturnsReached,  // a pointer to anything that can be reached from argument `a`
         Reads,           // what argument `a` points to
         ReadsDeep,       // all that can be reached from argument `a`
         Writes,          // what argument `a` points to
         Copies,          // from what `a` points to, to what `b` points to
         Stores,          // the pointer `a` in what `b` points to
+        Links,           // pointers `a` and `b` anywhere in what the other one points to
         StoresNew,       // a pointer to a new object in what `a` points to
         WritesDeep,      // all that can be reached from argument `a`
+        Keeps,           // the pointer `a` in `memory`
+        KeepsCopy,       // a copy of what `a` points to in `memory`
+        ReturnsKept,     // a pointer that lies in `memory`
+        GivesCopy,       // a copy of `memory` in what `b` points to
+        ReturnsMemory,   // a pointer to `memory`
+        StoresMemory,    // a pointer to `memory` in what `b` points to
         Calls,           // the function `a` points to, with `arguments`
         CallsThrough,    // the function that what `a` points to points to (struct sigaction)
+        CallsKept,       // the functions whose pointers lie in `memory`
         StartsThread,    // the same, in a thread of its own
     };
-    /// In `arguments`: a new object, or nothing that points.
-    static constexpr int newObject = -1, noPointer = -2;
+    /// In `arguments`: a new object, nothing that points, or what lies in memory 0 of the library (-4 is memory 1, ..).
+    static constexpr int newObject = -1, noPointer = -2, firstKept = -3;
 
     Kind kind;
     unsigned a = 0, b = 0;
     std::vector<int> arguments = {};
+    /// The library's own memory that it speaks of, by number.
+    int memory = 0;
 };
 
 /// The effects of library functions by name.
@@ -50,11 +63,15 @@ public:
     void replaceCode(llvm::Module &program) const;
     /// Return the effects of a function (none for a pure one), or null if it is not in a list.
     const std::vector<Effect> *find(llvm::StringRef name) const;
+    /// Return the names of all functions in the lists.
+    std::vector<llvm::StringRef> names() const;
 
 private:
     llvm::StringMap<std::vector<Effect>> effects;
     /// Functions of the standard list; a program's code for these is taken for what it is.
     llvm::StringSet<> ofStandard;
+    /// Memory of libraries that outlives calls, by name: what strtok and epoll remember.
+    llvm::StringMap<int> memories;
 };
 
 } // namespace catena

@@ -41,11 +41,11 @@ public:
     void visitAtomicRMWInst(llvm::AtomicRMWInst &change);
     void visitAtomicCmpXchgInst(llvm::AtomicCmpXchgInst &change);
     void visitGetElementPtrInst(llvm::GetElementPtrInst &step);
+    void visitBinaryOperator(llvm::BinaryOperator &operation);
     void visitCallBase(llvm::CallBase &call);
     void visitReturnInst(llvm::ReturnInst &end);
     void visitVAArgInst(llvm::VAArgInst &argument);
     void visitLandingPadInst(llvm::LandingPadInst &pad);
-    void visitBinaryOperator(llvm::BinaryOperator &sum);
     void visitICmpInst(llvm::ICmpInst &) {}
     void visitFCmpInst(llvm::FCmpInst &) {}
     /// All others pass on what their operands point to.

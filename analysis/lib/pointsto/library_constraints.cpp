@@ -89,17 +89,41 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         break;
     }
     case Effect::ReturnsArgument: {
-        // It may point anywhere into the object (strchr), but functions that write return where they began.
         NodeId given = argument(call, effect.a);
         const auto *all = library.find(callee.getName());
-        bool writes = any_of(*all, [&](const Effect &other) {
-            return (other.kind == Effect::Writes || other.kind == Effect::ReturnsFresh) && other.a == effect.a;
-        });
-        bool copies = any_of(*all, [](const Effect &other) { return other.kind == Effect::Copies; });
-        if (!writes && !copies) solver.step(given, node(&call), Solver::anywhere);
         solver.copy(given, node(&call));
         if (any_of(*all, [](const Effect &other) { return other.kind == Effect::ReturnsFresh; }))
             solver.copyMemory(given, node(&call), 0);
+        break;
+    }
+    case Effect::ReturnsInto:
+        solver.step(argument(call, effect.a), node(&call), Solver::anywhere);
+        solver.copy(argument(call, effect.a), node(&call));
+        break;
+    case Effect::ReturnsReached: {
+        NodeId reach = solver.newNode(), inside = solver.newNode();
+        solver.copy(argument(call, effect.a), reach);
+        solver.step(reach, inside, Solver::anywhere);
+        solver.copy(reach, inside);
+        solver.load(inside, reach, 8);
+        solver.copy(reach, node(&call));
+        break;
+    }
+    case Effect::Links: {
+        NodeId one = solver.newNode(), other = solver.newNode();
+        for (auto [argumentNumber, around] : {std::pair(effect.a, one), std::pair(effect.b, other)}) {
+            solver.copy(argument(call, argumentNumber), around);
+            solver.step(argument(call, argumentNumber), around, Solver::anywhere);
+        }
+        solver.store(argument(call, effect.a), other, 8);
+        solver.store(argument(call, effect.b), one, 8);
+        break;
+    }
+    case Effect::ReturnsPointee: {
+        NodeId pointer = solver.newNode();
+        solver.load(argument(call, effect.a), pointer, 8);
+        solver.step(pointer, node(&call), Solver::anywhere);
+        solver.copy(pointer, node(&call));
         break;
     }
     case Effect::Copies: {
@@ -114,6 +138,34 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         solver.store(inside, argument(call, effect.b), 8);
         break;
     }
+    case Effect::Keeps: {
+        NodeId kept = solver.contentOf(memory.ofLibrary(effect.memory));
+        solver.step(argument(call, effect.a), kept, Solver::anywhere);
+        solver.copy(argument(call, effect.a), kept);
+        break;
+    }
+    case Effect::ReturnsKept:
+        solver.copy(solver.contentOf(memory.ofLibrary(effect.memory)), node(&call));
+        break;
+    case Effect::ReturnsMemory:
+        solver.address(node(&call), memory.ofLibrary(effect.memory));
+        break;
+    case Effect::GivesCopy: {
+        // What is kept has one location; in the program's struct it may lie at any offset.
+        NodeId into = solver.newNode();
+        solver.copy(argument(call, effect.b), into);
+        solver.step(argument(call, effect.b), into, Solver::anywhere);
+        solver.store(solver.contentOf(memory.ofLibrary(effect.memory)), into, 8);
+        break;
+    }
+    case Effect::KeepsCopy:
+    case Effect::StoresMemory: {
+        NodeId pointer = solver.newNode();
+        solver.address(pointer, memory.ofLibrary(effect.memory));
+        if (effect.kind == Effect::KeepsCopy) solver.copyMemory(argument(call, effect.a), pointer, 0);
+        if (effect.kind == Effect::StoresMemory) solver.store(pointer, argument(call, effect.b), 8);
+        break;
+    }
     case Effect::StoresNew: {
         Location stored = memory.at(memory.object(Object::Library, &call, firstStored + number), 0);
         NodeId pointer = solver.newNode();
@@ -126,6 +178,9 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
     case Effect::Calls:
     case Effect::StartsThread:
         callThrough(argument(call, effect.a), call, &effect);
+        break;
+    case Effect::CallsKept:
+        callThrough(solver.contentOf(memory.ofLibrary(effect.memory)), call, &effect);
         break;
     case Effect::CallsThrough: {
         NodeId pointer = solver.newNode();
@@ -154,7 +209,12 @@ void ConstraintBuilder::bindCallback(const CallBase &call, const Effect &effect,
             solver.address(parameter, memory.at(memory.object(Object::Library, &call, firstGiven + int(i)), 0));
         else if (given >= 0)
             solver.copy(argument(call, static_cast<unsigned>(given)), parameter);
+        else if (given <= Effect::firstKept)
+            solver.copy(solver.contentOf(memory.ofLibrary(Effect::firstKept - given)), parameter);
     }
+    // A thread's result is kept for who joins it.
+    if (effect.kind == Effect::StartsThread && effect.b)
+        solver.copy(resultOf(callee), solver.contentOf(memory.ofLibrary(effect.memory)));
     // tsearch and bsearch compare elements: any pointer into the array is given.
     if (effect.arguments.size() == 2 && effect.arguments[1] >= 0)
         for (unsigned i = 0; i < 2 && i < callee.arg_size(); ++i)
@@ -169,6 +229,9 @@ void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee
     solver.step(reach, inside, Solver::anywhere);
     solver.copy(reach, inside);
     solver.load(inside, reach, 8);
+    // What its arguments directly point to: it may store there, and call functions whose pointers lie there.
+    NodeId near = solver.newNode(), inNear = solver.newNode();
+    solver.load(near, inNear, 8);
     Location own = memory.at(memory.object(Object::Library, &call, unknownObject), 0);
     solver.address(reach, own);
     solver.address(solver.contentOf(own), own);
@@ -176,9 +239,12 @@ void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee
     for (unsigned i = 0; i < call.arg_size(); ++i) {
         NodeId given = argument(call, i);
         solver.copy(given, reach);
-        solver.store(reach, given, 8);
+        solver.copy(given, near);
+        solver.step(given, near, Solver::anywhere);
         callThrough(given, call, &callsBack);
     }
+    solver.store(reach, near, 8);
+    callThrough(inNear, call, &callsBack);
     solver.copy(reach, node(&call));
 }
 

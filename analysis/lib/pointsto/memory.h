@@ -62,6 +62,8 @@ public:
                     uint64_t size = 0, uint64_t header = 0);
     /// Return the object of a site, or null.
     const Object *find(const llvm::Value *site, int number = 0) const;
+    /// Return what libraries keep from call to call, by the number that the library list gives it; made at need.
+    Location ofLibrary(int number) { return at(object(Object::Library, nullptr, number), 0); }
     /// Return the location at a byte offset of an object, made at need.
     Location at(ObjectId object, uint64_t offset);
     const Object &operator[](ObjectId object) const { return objects[object]; }

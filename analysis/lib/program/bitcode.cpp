@@ -7,9 +7,13 @@
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstdio>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace llvm;
 
@@ -45,6 +49,39 @@ std::string explain(const std::string &file, std::string message) {
     return (file + ": this is not whole LLVM bitcode: " + text).str();
 }
 
+/// Keeps what LLVM's reader may ask for in proportion to the file: a damaged one can claim any number of values. An
+/// allocation beyond it stops the reader like any other crash of its own.
+class MemoryBound {
+public:
+    explicit MemoryBound(size_t fileBytes) {
+        unsigned long pages = 0;
+        if (FILE *statm = fopen("/proc/self/statm", "r")) {
+            if (fscanf(statm, "%lu", &pages) != 1) pages = 0;
+            fclose(statm);
+        }
+        if (!pages || getrlimit(RLIMIT_AS, &before)) return;
+        rlimit bound = before;
+        bound.rlim_cur =
+            std::min<rlim_t>(before.rlim_cur, pages * sysconf(_SC_PAGESIZE) + (1ul << 30) + 64 * fileBytes);
+        set = setrlimit(RLIMIT_AS, &bound) == 0;
+    }
+    ~MemoryBound() {
+        if (set) setrlimit(RLIMIT_AS, &before);
+    }
+    MemoryBound(const MemoryBound &) = delete;
+    MemoryBound &operator=(const MemoryBound &) = delete;
+
+private:
+    rlimit before = {};
+    bool set = false;
+};
+
+/// LLVM drops debug information that is wrong, and says so by itself. Here it is an error like any other.
+void keepDebugInformation() {
+    auto option = cl::getRegisteredOptions().find("disable-auto-upgrade-debug-info");
+    if (option != cl::getRegisteredOptions().end()) static_cast<cl::opt<bool> *>(option->second)->setValue(true);
+}
+
 Expected<std::unique_ptr<Module>> readOne(const std::string &file, LLVMContext &context) {
     auto buffer = MemoryBuffer::getFileOrSTDIN(file);
     if (!buffer) return failure(file + ": " + buffer.getError().message());
@@ -60,9 +97,11 @@ Expected<std::unique_ptr<Module>> readOne(const std::string &file, LLVMContext &
     std::string message;
     bool broken = false;
     // LLVM's reader checks most of what it reads and stops the process at the rest: that must not be ours.
+    keepDebugInformation();
     CrashRecoveryContext::Enable();
     auto disable = make_scope_exit([] { CrashRecoveryContext::Disable(); });
     CrashRecoveryContext recovery;
+    MemoryBound bound((*buffer)->getBufferSize());
     bool ended = recovery.RunSafely([&] {
         auto parsed = parseBitcodeFile((*buffer)->getMemBufferRef(), context);
         if (!parsed) {

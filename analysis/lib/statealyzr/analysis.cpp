@@ -107,7 +107,8 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    markFlowspaces(report.variables, **program, packet, receives, graph, calls, !options.without.contains("roots"));
+    markFlowspaces(report.variables, **program, packet, receives, loops, graph, calls,
+                   !options.without.contains("roots"));
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
     clock.step("output impact");

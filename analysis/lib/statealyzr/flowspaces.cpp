@@ -18,6 +18,10 @@
 //
 // and the text beside it: with square brackets and pointer arithmetic the chop ends at the index. Arrays are keyed too.
 //
+// A procedure that calls itself by name is a loop too (footnote 6 leaves recursion out).
+//
+// The packet loop itself looks nothing up: a condition directly in it compares an entry that was found before.
+//
 // Of a loop's conditions those count that compare an entry with something else; that something is the key, whether the
 // loop's own condition names the entries (a list) or not (an array with a counter). The chop follows data, not control:
 // a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
@@ -49,10 +53,12 @@ namespace {
 class Flowspaces {
 public:
     Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const Graph &graph, const CallGraph &calls, bool byRoot)
+               const std::vector<LoopProcedure> &packetLoops, const Graph &graph, const CallGraph &calls, bool byRoot)
         : packet(packet), graph(graph), pointsTo(graph.pointsTo()), fields(program), paths(pointsTo, calls),
           byRoot(byRoot) {
         findPackets(receives);
+        for (const LoopProcedure &procedure : packetLoops)
+            for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
         for (const Function *procedure : packet.procedures) findConditions(*procedure);
         for (const Instruction *statement : packet.statements()) findSteps(*statement);
     }
@@ -116,6 +122,8 @@ private:
     SparseSet packets;
     /// What packet-processing code updates, packets left out.
     SparseSet changing;
+    /// The blocks in which packet loops receive.
+    SmallPtrSet<const BasicBlock *, 8> receptions;
     std::vector<Condition> conditions;
     std::vector<Step> steps;
     SharedSets sets;
@@ -170,11 +178,23 @@ void Flowspaces::findConditions(const Function &function) {
     DominatorTree tree(const_cast<Function &>(function));
     LoopInfo loops(tree);
     DenseMap<const Loop *, std::shared_ptr<const Blocks>> insides;
-    for (const BasicBlock &block : function) {
+    bool callsItself = any_of(instructions(function), [&](const Instruction &instruction) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        return call && namedCallee(*call) == &function;
+    });
+    auto looksUp = [&](const BasicBlock &block) {
         const Loop *loop = loops.getLoopFor(&block);
-        if (!loop || !packet.executed->contains(block.getTerminator())) continue;
-        auto &inside = insides[loop];
-        if (!inside) inside = std::make_shared<const Blocks>(loop->block_begin(), loop->block_end());
+        return loop ? none_of(receptions, [&](const BasicBlock *reception) { return loop->contains(reception); })
+                    : callsItself;
+    };
+    for (const BasicBlock &block : function) {
+        if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
+        std::shared_ptr<const Blocks> inside;
+        if (const Loop *loop = loops.getLoopFor(&block)) {
+            auto &known = insides[loop];
+            if (!known) known = std::make_shared<const Blocks>(loop->block_begin(), loop->block_end());
+            inside = known;
+        }
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
             conditions.push_back(condition(branch->getCondition(), &block, inside));
         // `a == b && c == d` as a value, not as branches.
@@ -448,10 +468,11 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
 } // namespace
 
 void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph, const CallGraph &calls, bool byRoot) {
+                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                    const Graph &graph, const CallGraph &calls, bool byRoot) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, graph, calls, byRoot);
+    Flowspaces flowspaces(program, packet, receives, loops, graph, calls, byRoot);
     flowspaces.update(variables);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);

@@ -12,6 +12,7 @@ namespace catena {
 /// system's are those of `lists/header-fields.list`. With `byRoot` a look-up counts for the variables it begins at
 /// only.
 void markFlowspaces(std::vector<Variable> &variables, const llvm::Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const Graph &graph, const CallGraph &calls, bool byRoot);
+                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                    const Graph &graph, const CallGraph &calls, bool byRoot);
 
 } // namespace catena

@@ -88,7 +88,14 @@ std::vector<LoopProcedure> loopProcedures(const Module &, const CallGraph &calls
             beyond.insert(call->getFunction());
             continue;
         }
-        for (const CallBase *caller : calls.callersOf(call->getFunction())) climbing.insert(caller);
+        for (const CallBase *caller : calls.callersOf(call->getFunction())) {
+            // Whoever calls a library that calls back whenever something arrives is in a loop of the library's.
+            const Function *callee = namedCallee(*caller);
+            if (callee && callee->isDeclaration())
+                add(caller), beyond.insert(caller->getFunction());
+            else
+                climbing.insert(caller);
+        }
     }
     // Outer loops: procedures that are on the stack whenever anything is received.
     SetVector<const CallBase *> outer;

@@ -30,7 +30,7 @@ struct LoopProcedure {
 /// Find the loop procedures: those with a loop in which packets are received (Khalid's dissertation, §4.3.1 and its
 /// footnote 2).
 ///
-/// From each reception the callers are climbed until one calls in a loop; a library that calls back for every packet is
+/// From each reception the callers are climbed until one calls in a loop; a library that calls back is
 /// such a loop. Beyond it only procedures count that must be on the stack at every reception. All callers of callers
 /// would be sound too, but calls through pointers make that nearly every procedure of a large program.
 std::vector<LoopProcedure> loopProcedures(const llvm::Module &program, const CallGraph &calls,

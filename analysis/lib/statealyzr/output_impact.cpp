@@ -43,6 +43,8 @@ void mark(std::vector<Variable> &variables, const std::vector<PacketCall> &outpu
         if (info.kind == VertexKind::Definition) influential.insert(info.index);
         const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
         if (!instruction || !packet.executed->contains(instruction)) continue;
+        // What is read but never stored to has no definitions.
+        if (isa<LoadInst>(instruction)) influential.add(readBy(*instruction, graph.pointsTo()));
         for (const Use &operand : instruction->operands())
             if (isa<GlobalVariable>(operand) || isa<AllocaInst>(operand)) named.insert(operand.get());
     }

@@ -1,24 +1,23 @@
-/* A bit of the address says what it leads to, as in trees that keep leaves and nodes apart; members stay apart too.
+/* A pointer with a flag in its lowest bit, kept as an integer.
  *
- * expect root: updateable
- * expect counter: updateable
- * expect-fields label: top-level
+ * The entry is reached only by taking the flag off; its counter is changed, so slot and entry are updateable.
+ *
+ * expect slot: updateable
+ * expect entry: updateable
+ * expect other: persistent
  */
 #include "packets.h"
 #include <stdint.h>
-struct node { int *value; char *label; };
-int counter;
-char label[16];
-struct node leaf = {&counter, label};
-uintptr_t root;
+struct entry { long limit; long hits; };
+struct entry entry, other;
+uintptr_t slot;
 
 int main(void) {
     char packet[2048];
-    root = (uintptr_t)&leaf | 1;
+    slot = (uintptr_t)&entry | 1;
+    other.limit = 1;
     while (recv(device, packet, sizeof packet, 0) > 0) {
-        if (!(root & 1)) continue;
-        struct node *node = (struct node *)(root & ~(uintptr_t)1);
-        ++*node->value;
-        if (node->label[0] == packet[0]) ++counter;
+        struct entry *at = (struct entry *)(slot & ~(uintptr_t)1);
+        if (slot & 1) at->hits++;
     }
 }

@@ -1,0 +1,27 @@
+// Fuzzing the reading of programs: whatever stands in a file, it is read or refused with a message that names the file.
+//
+// LLVM's own reader crashes on some hostile files. The analysis lets it: the crash is caught, in the same process, and
+// becomes an error, after which nothing of what was half read is touched again. A process of its own for the reader
+// would have to hand over the program by writing it out, and every program would be read twice. So this target looks
+// for what is wrong around LLVM's reader, not in it.
+#include "program/bitcode.h"
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace catena;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char name[] = "/tmp/catena-fuzz-XXXXXX";
+    int file = mkstemp(name);
+    if (file < 0) abort();
+    bool whole = write(file, data, size) == static_cast<ssize_t>(size);
+    close(file);
+    if (whole) {
+        llvm::LLVMContext context;
+        auto program = readProgram({name}, context);
+        if (!program && !llvm::StringRef(toString(program.takeError())).starts_with(name)) abort();
+    }
+    unlink(name);
+    return 0;
+}
