@@ -19,7 +19,7 @@ TEST_NEEDS := tshark:tshark iproute2:ip iputils-ping:ping curl:curl iperf3:iperf
 BENCH_NEEDS := dpdk-dev:dpdk-testpmd
 # The analysis of C and C++ functions is written on LLVM 19; its tests analyse programs that use libpcap.
 ANALYSIS_NEEDS := clang-19:clang-19 llvm-19-dev:/usr/lib/llvm-19/include/llvm/IR/Module.h \
-	lld-19:ld.lld-19 libz3-dev:/usr/include/z3.h cmake:cmake libpcap-dev:/usr/include/pcap/pcap.h python3:python3
+	binutils:objcopy lld-19:ld.lld-19 libz3-dev:/usr/include/z3.h cmake:cmake libpcap-dev:/usr/include/pcap/pcap.h python3:python3
 
 # The folders of the system's programs are not in everybody's PATH.
 there = $(if $(filter /%,$(1)),$(wildcard $(1)),$(shell PATH="$$PATH:/usr/sbin:/sbin" command -v $(1)))
@@ -39,7 +39,8 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean needs
+	bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
+	needs
 
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
@@ -65,7 +66,14 @@ analysis:
 
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
+	analysis/tests/trace $(ANALYSIS)
+	$(ANALYSIS)/catena-random-programs --count 60
+	analysis/tests/builds $(ANALYSIS)/catena-analyze
+	analysis/tests/manifests $(ANALYSIS)/catena-analyze
+	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
+	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 
 # The readers of lists and bitcode, for a few seconds each.
@@ -79,9 +87,30 @@ fuzz-analysis:
 bench-statealyzr: analysis
 	bench/statealyzr/run $(ANALYSIS)/catena-analyze --steps --into docs/analyze.md
 
+.PHONY: random-programs bench-trace
+# Many random packet loops, run traced, against the analysis: two processes, some five minutes each.
+random-programs: analysis
+	$(ANALYSIS)/catena-random-programs --seed 1000000 --count 5000 & first=$$!; \
+	$(ANALYSIS)/catena-random-programs --seed 2000000 --count 5000; second=$$?; \
+	wait $$first && exit $$second
+
+# Real programs, traced over the captures in the folder of CATENA_TRACES.
+bench-trace: bench-statealyzr
+	bench/statealyzr/trace $(ANALYSIS)
+
+# What reducing functions gains: NFReducer, section VI-B.
+bench-nfreducer: analysis
+	bench/nfreducer/run $(ANALYSIS)/catena-reduce
+
+# What goes between a primary and its hot standby, and what updated bits cost: Khalid's dissertation, §4.6.2.
+bench-standby: analysis
+	bench/statealyzr/standby $(ANALYSIS) --into docs/standby.md
+
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
 	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp analysis/fuzz/*.cpp
+	clang-format-19 --dry-run -Werror analysis/runtime/trace/*.[ch] analysis/tests/*.[ch] analysis/tests/random/*.h \
+		analysis/tests/random/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
@@ -119,6 +148,11 @@ bench-additivity: build
 bench-planned: build
 	$(TARGET)/release/bench-planned
 	$(CATENA) bench report bench/results/planned.jsonl --into docs/profiles.md >/dev/null
+
+# What taking redundant logic out of a chain's graph gains.
+bench-reduced: build
+	$(TARGET)/release/bench-reduced
+	$(CATENA) bench report bench/results/reduced.jsonl --into docs/reduced-graphs.md >/dev/null
 
 # How long Alpine's partition takes, and what it holds on the dataplane: Lan's dissertation, §5.5.
 bench-alpine: build

@@ -172,3 +172,48 @@ fn manual_pages_have_what_a_user_looks_for() {
     let output = catena(&["functions", "nat"], b"");
     assert!(err(&output).contains("did you mean `NAT`?"), "{}", err(&output));
 }
+
+#[test]
+fn a_reduced_chain_says_what_was_taken_out_and_counts_the_same() {
+    let text = "chain c {
+    company = ACL(rules = [\"deny udp to any port 53\", \"permit udp\"])
+    mon = Monitor()
+    department = ACL(rules = [\"deny udp to any port 53\", \"deny udp to any port 1000-30000\", \"permit udp\"])
+    in -> company -> mon -> department -> out
+}
+";
+    let (_folder, path) = chain(text);
+    let path = path.display().to_string();
+    let shown = out(&catena(&["show", &path, "--stage", "reduced"], b""));
+    let lines = [
+        "duplicated department rule 1 of 3 company lets none",
+        "duplicated department its look-up among 2 rules on the way out company finds",
+        "unused company reading source address and destination address",
+        "headers are parsed once a packet, by company",
+        "company: ACL",
+    ];
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    lines.iter().for_each(|line| assert!(shown.contains(line), "{line}: {shown}"));
+    let json = out(&catena(&["show", &path, "--stage", "reduced", "--format", "json"], b""));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json["findings"][0]["logic"], "duplicated");
+    assert_eq!(json["findings"][0]["taken_out"], true);
+    assert_eq!(json["host"]["modules"][0]["name"], "company");
+
+    let traffic = "gen:flows=1000,count=20k,dport=1-60000,seed=1";
+    let run = |more: &[&str]| {
+        let output = catena(&[&["run", &path, "--in", traffic, "--json", "--seed", "1"], more].concat(), b"");
+        let report: serde_json::Value = serde_json::from_str(&out(&output)).expect("the report is JSON");
+        let counts = |name: &str| {
+            let modules = report["modules"].as_array().cloned().unwrap_or_default();
+            let of = modules.into_iter().find(|row| row["name"] == name).expect("every function has a row");
+            (of["packets"].clone(), of["drops"].clone())
+        };
+        (report["output"].clone(), ["company", "mon", "department"].map(counts))
+    };
+    let (as_it_is, reduced) = (run(&["--no-reduce"]), run(&[]));
+    assert_eq!(as_it_is, reduced);
+    let denied = reduced.1[2].1["denied by a rule"].as_u64();
+    assert!(denied.is_some_and(|n| n > 5_000), "{reduced:?}");
+    assert_eq!(catena(&["run", &path, "--in", traffic, "--no-reduce", "--early-drops"], b"").status.code(), Some(2));
+}

@@ -1,7 +1,12 @@
 // catena-analyze: the command line of the analysis.
+#include "build/build.h"
 #include "program/bitcode.h"
 #include "report/json.h"
+#include "report/manifest.h"
+#include "report/page.h"
 #include "report/table.h"
+#include "standby/standby.h"
+#include "tracking/instrument.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -13,7 +18,7 @@ using namespace catena;
 namespace {
 
 cl::OptionCategory category("Options");
-cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ..."), cl::OneOrMore, cl::cat(category));
+cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ..."), cl::cat(category));
 cl::opt<bool> asJson("json", cl::desc("Print the report as JSON"), cl::cat(category));
 cl::opt<bool> all("all", cl::desc("List persistent variables that are not top-level too"), cl::cat(category));
 cl::opt<bool> why("why", cl::desc("Say why each updateable variable is: statements from packet to update"),
@@ -34,6 +39,33 @@ cl::list<std::string> without("without",
                               cl::desc("Do without a step that gains precision, to see what it gains: initialization, "
                                        "handles, allocators, types or roots"),
                               cl::value_desc("STEP"), cl::cat(category));
+cl::opt<std::string> track("track",
+                           cl::desc("Write the program with an updated bit set before each update of its state"),
+                           cl::value_desc("OUT.bc"), cl::cat(category));
+cl::opt<std::string> standby("standby",
+                             cl::desc("Write the program so that it can be a primary or its hot standby; it is linked "
+                                      "with libcatena-standby.a"),
+                             cl::value_desc("OUT.bc"), cl::cat(category));
+
+/// Write the instrumented program that was asked for.
+Error instrument(StateFindings &findings) {
+    if (!standby.empty()) {
+        if (Error error = makeStandby(findings)) return error;
+        return writeProgram(findings.original, standby);
+    }
+    if (Error error = trackUpdates(findings, findUpdates(findings))) return error;
+    return writeProgram(findings.original, track);
+}
+cl::opt<std::string> html("html",
+                          cl::desc("Write a page that shows the source with the state coloured, and the reasons"),
+                          cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string>
+    manifest("manifest", cl::desc("Write what packets change, for the `state` of a Native function; implies --fields"),
+             cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string> chosen("program", cl::desc("Of a build's programs, the one to analyse"), cl::value_desc("NAME"),
+                            cl::cat(category));
+cl::extrahelp
+    builds("\nIn place of files, `-- COMMAND ...` runs a build (`-- make`) and analyses the programs that it links.\n");
 
 template <typename Lists> Error addList(Lists &lists, const std::string &file) {
     auto buffer = MemoryBuffer::getFile(file);
@@ -46,19 +78,85 @@ Error readLists(AnalysisOptions &options) {
         if (Error error = addList(options.functions, file)) return error;
     for (const std::string &file : libraryLists)
         if (Error error = addList(options.library, file)) return error;
-    for (const std::string &one : receive) {
-        auto [name, rest] = StringRef(one).split(':');
-        std::string line = "receive " + name.str() + " " + (rest.empty() ? "packet=1 handle=0" : rest.str());
-        for (char &c : line)
-            if (c == ',') c = ' ';
-        if (Error error = options.functions.add("--receive", line)) return error;
-    }
+    for (const std::string &one : receive)
+        if (Error error = options.functions.addReceive(one)) return error;
     return Error::success();
 }
 
-Error run() {
+/// What makes up one program.
+struct Program {
+    std::string name;
+    std::vector<std::string> files, libraries;
+};
+
+/// Return the programs to analyse: one of the files given, or those of a build.
+Expected<std::vector<Program>> findPrograms(const std::vector<std::string> &command) {
+    if (command.empty()) {
+        if (files.empty()) return failure("no file is given: FILE.bc ..., or -- COMMAND to run a build");
+        if (!chosen.empty()) return failure("--program chooses among what a build makes: -- COMMAND is missing");
+        return std::vector<Program>{{files.front(), {files.begin(), files.end()}, {}}};
+    }
+    if (!files.empty()) return failure("either files or a build are analysed, not both: " + files.front());
+    auto built = build(command);
+    if (!built) return built.takeError();
+    if (!chosen.empty()) {
+        auto one = choose(*built, chosen);
+        if (!one) return one.takeError();
+        built = std::vector<BuiltProgram>{*one};
+    }
+    std::vector<Program> programs;
+    for (const BuiltProgram &one : *built) programs.push_back({one.path, {one.path}, one.libraries});
+    return programs;
+}
+
+/// Analyse programs; of several, those that receive no packets are left out with a message.
+Expected<std::vector<StateReport>> analyse(const std::vector<Program> &programs, const AnalysisOptions &options) {
+    std::vector<StateReport> reports;
+    std::vector<std::pair<std::string, std::string>> without;
+    for (const Program &program : programs) {
+        LLVMContext context;
+        auto source = [&] { return readProgram(program.files, context, program.libraries); };
+        auto report = findState(source, options, track.empty() && standby.empty() ? FindingsUse() : instrument);
+        if (report) {
+            if (files.empty()) report->program = program.name;
+            reports.push_back(std::move(*report));
+            continue;
+        }
+        Error rest = handleErrors(report.takeError(), [&](const NoReception &error) {
+            without.push_back({program.name, error.getMessage()});
+        });
+        if (rest) return failure((programs.size() > 1 ? program.name + ": " : "") + toString(std::move(rest)));
+    }
+    if (reports.empty() && without.size() == 1) return failure(without.front().second);
+    if (reports.empty()) return failure("in none of " + Twine(without.size()) + " programs: " + without.front().second);
+    for (const auto &[name, message] : without)
+        WithColor::note(errs(), "catena-analyze") << name << ": left out, as it receives no packets\n";
+    return reports;
+}
+
+/// Write a file about one program.
+Error writeOne(StringRef file, const std::vector<StateReport> &reports,
+               function_ref<void(const StateReport &, raw_ostream &)> write) {
+    if (reports.size() > 1) {
+        std::string names;
+        for (const StateReport &report : reports) names += (names.empty() ? "" : ", ") + report.program;
+        return failure(file + ": it describes one program; choose by --program among " + names);
+    }
+    std::error_code error;
+    raw_fd_ostream out(file, error);
+    if (error) return failure(file + ": " + error.message());
+    write(reports.front(), out);
+    out.close();
+    if (!out.has_error()) return Error::success();
+    error = out.error();
+    out.clear_error();
+    return failure(file + ": " + error.message());
+}
+
+Error run(const std::vector<std::string> &command) {
     AnalysisOptions options;
-    options.fields = fields;
+    options.fields = fields || !manifest.empty();
+    options.objects = !manifest.empty();
     options.loops.assign(loops.begin(), loops.end());
     for (const std::string &step : without) {
         if (!is_contained(AnalysisOptions::steps, step))
@@ -66,16 +164,25 @@ Error run() {
         options.without.insert(step);
     }
     if (Error error = readLists(options)) return error;
-    LLVMContext context;
-    std::vector<std::string> names(files.begin(), files.end());
-    auto report = findState([&] { return readProgram(names, context); }, options);
-    if (!report) return report.takeError();
-    if (asJson)
-        writeJson(*report, outs());
-    else
-        printTable(*report, all, why, outs());
-    if (times)
-        for (const auto &[step, seconds] : report->seconds) errs() << format("%8.3f s  ", seconds) << step << "\n";
+    auto programs = findPrograms(command);
+    if (!programs) return programs.takeError();
+    if (!track.empty() && !standby.empty()) return failure("--track and --standby are two programs: give one of them");
+    if (programs->size() > 1 && !(track.empty() && standby.empty()))
+        return failure("--track and --standby write one program; choose it by --program");
+    auto reports = analyse(*programs, options);
+    if (!reports) return reports.takeError();
+    if (!manifest.empty())
+        if (Error error = writeOne(manifest, *reports, writeManifest)) return error;
+    if (!html.empty())
+        if (Error error = writeOne(html, *reports, writePage)) return error;
+    if (asJson) writeJson(*reports, outs());
+    for (const StateReport &report : *reports) {
+        if (!asJson && reports->size() > 1)
+            outs() << (&report == &reports->front() ? "" : "\n") << report.program << "\n\n";
+        if (!asJson) printTable(report, all, why, outs());
+        if (times)
+            for (const auto &[step, seconds] : report.seconds) errs() << format("%8.3f s  ", seconds) << step << "\n";
+    }
     return Error::success();
 }
 
@@ -83,12 +190,15 @@ Error run() {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
+    // What stands behind `--` is the build's command, whatever it looks like.
+    char **end = std::find_if(argv + 1, argv + argc, [](const char *word) { return StringRef(word) == "--"; });
+    std::vector<std::string> command(end == argv + argc ? end : end + 1, argv + argc);
     cl::HideUnrelatedOptions(category);
-    cl::ParseCommandLineOptions(argc, argv,
+    cl::ParseCommandLineOptions(static_cast<int>(end - argv), argv,
                                 "Finds the state of a network function in C or C++: which variables outlive a packet, "
                                 "which it changes,\nby which header fields they are keyed, and which output they "
                                 "impact.\n");
-    if (Error error = run()) {
+    if (Error error = run(command)) {
         WithColor::error(errs(), "catena-analyze") << toString(std::move(error)) << "\n";
         return 1;
     }

@@ -80,6 +80,7 @@ PROGRAMS = {
         "haproxy",
         f"make TARGET=linux-glibc CC=clang-19 CPU_CFLAGS=-O0 DEBUG_CFLAGS='{COMPILE}' LDFLAGS='{LINK}' haproxy",
         "haproxy.0.0.preopt.bc",
+        ["--library", "{lists}/haproxy.list", "--loop", "run_poll_loop"],
         seconds=300,
         megabytes=8192,
         modes=("",),

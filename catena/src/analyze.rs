@@ -15,7 +15,9 @@ const PROGRAM: &str = "catena-analyze";
 /// Become `catena-analyze` with the given arguments; return only if that fails.
 pub fn analyze(options: &AnalyzeOptions) -> Result<ExitCode, Failure> {
     let program = places().into_iter().find(|place| place.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
-    let error = Command::new(program).args(&options.arguments).exec();
+    // A `--` in front of all is lost on the way here, but says that a build's command follows.
+    let build = std::env::args_os().skip_while(|word| word != "analyze").nth(1).filter(|word| word == "--");
+    let error = Command::new(program).args(build).args(&options.arguments).exec();
     if error.kind() == std::io::ErrorKind::NotFound {
         return Err(Failure(format!(
             "{PROGRAM} is not there: `make analysis` builds it (it needs LLVM 19, and installs it)"

@@ -32,7 +32,7 @@ pub enum Command {
     New(NewOptions),
     /// Measure what functions cost on this machine, for plans
     Profile(ProfileOptions),
-    /// Find the state of a network function in C or C++, from its LLVM bitcode
+    /// Find the state of a network function in C or C++, from its LLVM bitcode or its build
     #[command(disable_help_flag = true)]
     Analyze(AnalyzeOptions),
     /// Draw tables and plots from benchmark results
@@ -43,7 +43,7 @@ pub enum Command {
 /// Options of `analyze`: those of `catena-analyze`.
 #[derive(Args, Debug)]
 pub struct AnalyzeOptions {
-    /// Bitcode files and options; `catena analyze --help` lists them
+    /// Bitcode files, or `-- make` or the like to run a build, and options; `catena analyze --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
     pub arguments: Vec<std::ffi::OsString>,
 }
@@ -118,6 +118,12 @@ pub struct RunOptions {
     /// Makes all that is random repeatable
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Do all work that the chains' functions do, also what `catena show --stage reduced` finds redundant
+    #[arg(long)]
+    pub no_reduce: bool,
+    /// Drop packets that are certain to be dropped as early as can be: which function counts them may differ
+    #[arg(long, conflicts_with = "no_reduce")]
+    pub early_drops: bool,
     /// Print the closing table as JSON
     #[arg(long)]
     pub json: bool,
@@ -152,6 +158,8 @@ pub enum Stage {
     Policy,
     /// The host pipeline: modules, gates and links
     Host,
+    /// What is redundant in the host pipeline and why, and the pipeline without it, as `catena run` runs it
+    Reduced,
 }
 
 /// How a stage is shown.
@@ -175,6 +183,9 @@ pub struct ShowOptions {
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]
     pub stage: Stage,
+    /// With the stage `reduced`: as `catena run --early-drops` runs it
+    #[arg(long)]
+    pub early_drops: bool,
     /// How
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -251,6 +262,15 @@ pub enum ObjectiveName {
     Fair,
 }
 
+/// What decides among the ways to divide a worker into tasks that keep what chains were promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TasksName {
+    /// As few as possible
+    Fewest,
+    /// Those with which most packets leave, by what queues and batches cost
+    MostPackets,
+}
+
 /// Options of `plan`.
 #[derive(Args, Debug)]
 pub struct PlanOptions {
@@ -269,6 +289,9 @@ pub struct PlanOptions {
     /// What is made as large as possible once all promises are kept
     #[arg(long, value_enum, default_value = "marginal")]
     pub objective: ObjectiveName,
+    /// Which tasks a server's workers are divided into
+    #[arg(long, value_enum, default_value = "fewest")]
+    pub tasks: TasksName,
     /// Replicate only what Lemur does: no branches and merges, nothing that keeps state
     #[arg(long)]
     pub paper_replication: bool,

@@ -158,6 +158,11 @@ fn page(function: &Descriptor) -> String {
         Affinity::Scope(scope) => {
             format!("\nSeveral instances may share the work by {}: equal ones meet the same instance.\n", scope.text())
         }
+        Affinity::Manifest { param, otherwise } => format!(
+            "\nSeveral instances may share the work as the manifest in `{param}` says, and without one by {}: equal ones \
+             meet the same instance.\n",
+            otherwise.text()
+        ),
     };
     text
 }

@@ -89,7 +89,7 @@ fn as_json(function: &Descriptor) -> serde_json::Value {
     let affinity = match function.affinity {
         Affinity::None => "none",
         Affinity::Single => "single instance",
-        Affinity::Scope(scope) => scope.text(),
+        Affinity::Scope(scope) | Affinity::Manifest { otherwise: scope, .. } => scope.text(),
     };
     json!({
         "signature": signatures().find(function.name),

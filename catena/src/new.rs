@@ -23,7 +23,7 @@ const LONGEST: usize = 32;
 
 /// Modules of the library that are no functions, and words that Rust keeps for itself (of those that begin with
 /// a capital letter in a function's name).
-const TAKEN: [&str; 52] = [
+const TAKEN: [&str; 54] = [
     "abstract",
     "as",
     "async",
@@ -38,6 +38,7 @@ const TAKEN: [&str; 52] = [
     "descriptor",
     "do",
     "dyn",
+    "effects",
     "else",
     "enum",
     "extern",
@@ -63,6 +64,7 @@ const TAKEN: [&str; 52] = [
     "ref",
     "registry",
     "return",
+    "rules",
     "self",
     "static",
     "struct",

@@ -5,7 +5,8 @@ use std::process::{ExitCode, Stdio};
 
 use crate::Failure;
 use crate::arguments::{Format, ShowOptions, Stage};
-use crate::chain;
+use crate::trial::counts;
+use crate::{chain, trial};
 
 /// Show a stage.
 ///
@@ -18,6 +19,12 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
         Stage::Host => {
             let host = catena_compile::lower(&loaded.graph)?;
             (host.to_string(), host.dot(), host.json())
+        }
+        Stage::Reduced => {
+            let (host, findings) = trial::lower_and_reduce(&loaded, counts(options.early_drops))?;
+            let mut json = findings.json();
+            json["host"] = host.json();
+            (format!("{findings}\n{host}"), host.dot(), json)
         }
     };
     match options.format {

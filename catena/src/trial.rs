@@ -1,6 +1,6 @@
 //! Building a pipeline on trial: what only a function can know of its arguments shows before a port is opened.
 
-use catena_compile::{BuildError, Host, build, lower};
+use catena_compile::{BuildError, Counts, Findings, Host, build, lower, reduce};
 use catena_dataplane::port::Sink;
 use catena_packet::wire::Seed;
 use catena_state::Share;
@@ -14,8 +14,31 @@ use crate::chain::Loaded;
 /// What the library lacks or a function refuses, with the place in the chain file.
 pub fn lower_and_build(loaded: &Loaded) -> Result<Host, Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
-    build(&host, Seed::from_number(0), Share::WHOLE, |_| Box::new(Sink)).map_err(|error| explain(&error, loaded))?;
+    build_once(&host, loaded)?;
     Ok(host)
+}
+
+/// Lower a chain file to its host pipeline, and take out what is redundant.
+///
+/// # Errors
+/// What the library lacks or a list of rules refuses, with the place in the chain file.
+pub fn lower_and_reduce(loaded: &Loaded, counts: Counts) -> Result<(Host, Findings), Failure> {
+    let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
+    reduce(host, counts).map_err(|error| explain(&error, loaded))
+}
+
+/// Return which counts are observed: with early drops only those of the whole.
+pub fn counts(early_drops: bool) -> Counts {
+    if early_drops { Counts::Totals } else { Counts::Functions }
+}
+
+/// Build a pipeline to throw it away.
+///
+/// # Errors
+/// What a function refuses, with the place in the chain file.
+pub fn build_once(host: &Host, loaded: &Loaded) -> Result<(), Failure> {
+    let built = build(host, Seed::from_number(0), Share::WHOLE, |_| Box::new(Sink));
+    built.map(|_| ()).map_err(|error| explain(&error, loaded))
 }
 
 /// Say where in the chain file the trouble is.

@@ -9,6 +9,8 @@ use catena_packet::wire::Seed;
 use catena_state::{Declaration, Scope, Share};
 
 use crate::config::{ArgError, Args, Param};
+use crate::effects::{Effects, SparedBuilder};
+use crate::manifest::Manifest;
 use crate::workload::Workload;
 
 /// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
@@ -43,6 +45,24 @@ pub enum Affinity {
     Scope(Scope),
     /// The function cannot be replicated.
     Single,
+    /// What the manifest in an argument says; packets that agree in these header fields where it is not given.
+    Manifest {
+        /// The argument's name.
+        param: &'static str,
+        /// Without one.
+        otherwise: Scope,
+    },
+}
+
+impl Affinity {
+    /// Return what holds for a function with these arguments: none, a scope or a single instance.
+    ///
+    /// # Errors
+    /// What is wrong with a manifest.
+    pub fn with(self, args: &Args) -> Result<Affinity, ArgError> {
+        let Affinity::Manifest { param, otherwise } = self else { return Ok(self) };
+        Ok(Manifest::of(args, param)?.map_or(Affinity::Scope(otherwise), |manifest| manifest.affinity()))
+    }
 }
 
 /// What a function needs of the pipeline it is built for.
@@ -102,10 +122,14 @@ pub struct Descriptor {
     /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
     /// tells.
     pub owner: Option<OwnerOf>,
+    /// What it does to packets as far as others may notice.
+    pub effects: fn(&Args) -> Effects,
     /// How it is measured; `None` where only the user's own chain could tell.
     pub workload: Option<&'static Workload>,
     /// Build an instance for a host.
     pub build: Builder,
+    /// Build one that leaves out work of which nothing would come; `None` where it cannot leave out any.
+    pub spared: Option<SparedBuilder>,
 }
 
 impl Descriptor {

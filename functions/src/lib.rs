@@ -8,19 +8,23 @@
 pub mod acl;
 pub mod config;
 pub mod descriptor;
+pub mod effects;
 pub mod function;
 pub mod ipv4fwd;
 pub mod lb;
 pub mod limiter;
+pub mod manifest;
 pub mod monitor;
 pub mod nat;
 pub mod native;
 pub mod registry;
+pub mod rules;
 #[cfg(test)]
 pub mod testing;
 pub mod workload;
 
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+pub use effects::{Effects, Fields, Spared};
 pub use function::{At, Function, Runner, Step};
 pub use workload::Workload;

@@ -42,7 +42,14 @@ SparseSet readBy(const Instruction &instruction, const PointsTo &pointsTo) {
     if (isa<AtomicRMWInst>(instruction) || isa<AtomicCmpXchgInst>(instruction)) return written(instruction, pointsTo);
     if (const auto *argument = dyn_cast<VAArgInst>(&instruction))
         return pointsTo.reachable(pointsTo.of(argument->getPointerOperand()));
-    return {};
+    SparseSet copied;
+    if (const auto *call = dyn_cast<CallBase>(&instruction))
+        // Structs that are passed as a copy are read by the call itself.
+        for (unsigned i = 0; i < call->arg_size(); ++i)
+            if (call->isByValArgument(i))
+                copied.add(
+                    pointsTo.touched(call->getArgOperand(i), storeBytes(instruction, call->getParamByValType(i))));
+    return copied;
 }
 
 uint64_t accessedBytes(const CallBase &call, const Function &callee) {

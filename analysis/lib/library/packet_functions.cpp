@@ -69,6 +69,13 @@ Error PacketFunctions::add(StringRef file, StringRef text) {
     return Error::success();
 }
 
+Error PacketFunctions::addReceive(StringRef one) {
+    auto [name, rest] = one.split(':');
+    std::string line = ("receive " + name + " " + (rest.empty() ? "packet=1 handle=0" : rest)).str();
+    std::replace(line.begin(), line.end(), ',', ' ');
+    return add("--receive", line);
+}
+
 const PacketFunction *PacketFunctions::find(StringRef name) const {
     auto found = functions.find(name);
     return found == functions.end() ? nullptr : &found->second;

@@ -29,6 +29,9 @@ public:
     static PacketFunctions standard();
     /// Add a list in the format of `lists/packet-functions.list`. Errors name file and line.
     llvm::Error add(llvm::StringRef file, llvm::StringRef text);
+    /// Add a receive function as the command line has it: NAME, with its packet in argument 1 and its handle in
+    /// argument 0, or NAME:packet=..[,handle=N].
+    llvm::Error addReceive(llvm::StringRef one);
     const PacketFunction *find(llvm::StringRef name) const;
     /// Return the names of all functions of a kind, sorted.
     std::vector<llvm::StringRef> names(PacketFunction::Kind kind) const;

@@ -1,8 +1,12 @@
 // Reading bitcode: what can be wrong with it is found here, so that the analyses may trust a program.
 #include "program/bitcode.h"
 
+#include "program/elf_file.h"
+#include "program/shared_library.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Verifier.h"
@@ -41,12 +45,21 @@ struct FirstError : DiagnosticHandler {
     }
 };
 
-std::string explain(const std::string &file, std::string message) {
-    StringRef text(message);
-    // LLVM says "Unknown attribute kind (97) (Producer: 'LLVM21.1.0' Reader: 'LLVM 19.1.7')".
-    if (text.contains("Producer:") && !text.contains("Producer: 'LLVM19"))
-        return (file + ": this bitcode is of another version of LLVM than 19 (" + text + "); " + build).str();
-    return (file + ": this is not whole LLVM bitcode: " + text).str();
+/// Return who wrote bitcode, as it says itself: `LLVM19.1.7`; empty if it does not.
+std::string producerOf(MemoryBufferRef bitcode) {
+    auto producer = getBitcodeProducerString(bitcode);
+    if (producer) return StringRef(*producer).trim('\0').str();
+    consumeError(producer.takeError());
+    return "";
+}
+
+std::string explain(const std::string &file, const std::string &producer, StringRef message) {
+    unsigned version = 0;
+    StringRef number = StringRef(producer).drop_until(isDigit);
+    if (!number.consumeInteger(10, version) && version > LLVM_VERSION_MAJOR)
+        return file + ": this bitcode was written by " + producer + ", which is newer than the LLVM " +
+               Twine(LLVM_VERSION_MAJOR).str() + " that reads it here (" + message.str() + "); " + build;
+    return file + ": this is not whole LLVM bitcode: " + message.str();
 }
 
 /// Keeps what LLVM's reader may ask for in proportion to the file: a damaged one can claim any number of values. An
@@ -82,28 +95,20 @@ void keepDebugInformation() {
     if (option != cl::getRegisteredOptions().end()) static_cast<cl::opt<bool> *>(option->second)->setValue(true);
 }
 
-Expected<std::unique_ptr<Module>> readOne(const std::string &file, LLVMContext &context) {
-    auto buffer = MemoryBuffer::getFileOrSTDIN(file);
-    if (!buffer) return failure(file + ": " + buffer.getError().message());
-    const auto *bytes = reinterpret_cast<const unsigned char *>((*buffer)->getBufferStart());
-    if (!isBitcode(bytes, bytes + (*buffer)->getBufferSize())) {
-        const char *what = (*buffer)->getBuffer().starts_with("\x7f"
-                                                              "ELF")
-                               ? "an object file or executable, not bitcode"
-                               : "not LLVM bitcode";
-        return failure(file + ": this is " + what + "; " + build);
-    }
+/// Read one module.
+Expected<std::unique_ptr<Module>> readModule(const std::string &file, MemoryBufferRef bitcode, LLVMContext &context) {
     std::unique_ptr<Module> module;
-    std::string message;
+    std::string message, producer;
     bool broken = false;
     // LLVM's reader checks most of what it reads and stops the process at the rest: that must not be ours.
     keepDebugInformation();
     CrashRecoveryContext::Enable();
     auto disable = make_scope_exit([] { CrashRecoveryContext::Disable(); });
     CrashRecoveryContext recovery;
-    MemoryBound bound((*buffer)->getBufferSize());
+    MemoryBound bound(bitcode.getBufferSize());
     bool ended = recovery.RunSafely([&] {
-        auto parsed = parseBitcodeFile((*buffer)->getMemBufferRef(), context);
+        producer = producerOf(bitcode);
+        auto parsed = parseBitcodeFile(bitcode, context);
         if (!parsed) {
             message = toString(parsed.takeError());
             return;
@@ -115,11 +120,27 @@ Expected<std::unique_ptr<Module>> readOne(const std::string &file, LLVMContext &
     if (!ended) {
         // What LLVM left half built cannot be taken apart either.
         (void)module.release();
-        return failure(explain(file, "LLVM's reader gave up on it"));
+        return failure(explain(file, producer, "LLVM's reader gave up on it"));
     }
-    if (!module) return failure(explain(file, message));
-    if (broken) return failure(explain(file, StringRef(message).split('\n').first.str()));
+    if (!module) return failure(explain(file, producer, message));
+    if (broken) return failure(explain(file, producer, StringRef(message).split('\n').first));
     return std::move(module);
+}
+
+/// Return the bitcode in a file: the file itself, or what an object file, executable or library carries.
+Expected<std::vector<StringRef>> bitcodeIn(const std::string &file, MemoryBufferRef buffer) {
+    if (isElf(buffer.getBuffer())) {
+        auto elf = readElf(buffer);
+        if (!elf) return failure(file + ": this is no whole ELF file: " + toString(elf.takeError()));
+        if (elf->bitcode.empty())
+            return failure(file + ": this is an object file or executable that carries no bitcode; " + build +
+                           ", or let `catena analyze -- make` do the building");
+        return elf->bitcode;
+    }
+    const auto *bytes = reinterpret_cast<const unsigned char *>(buffer.getBufferStart());
+    if (!isBitcode(bytes, bytes + buffer.getBufferSize()))
+        return failure(file + ": this is not LLVM bitcode; " + build);
+    return std::vector<StringRef>{buffer.getBuffer()};
 }
 
 bool hasDebugInformation(const Module &module) {
@@ -131,26 +152,60 @@ bool hasDebugInformation(const Module &module) {
     return !functions;
 }
 
+/// Reads files one by one and links them.
+class ProgramLinker {
+public:
+    explicit ProgramLinker(LLVMContext &context) : context(context) {}
+
+    /// Link all bitcode of a file into `into`, which is null at first.
+    Error add(const std::string &file, std::unique_ptr<Module> &into) {
+        auto buffer = MemoryBuffer::getFileOrSTDIN(file);
+        if (!buffer) return failure(file + ": " + buffer.getError().message());
+        auto parts = bitcodeIn(file, (*buffer)->getMemBufferRef());
+        if (!parts) return parts.takeError();
+        bool debug = false;
+        for (StringRef bitcode : *parts) {
+            auto part = readModule(file, MemoryBufferRef(bitcode, file), context);
+            if (!part) return part.takeError();
+            debug |= hasDebugInformation(**part);
+            // A program is called by what was linked, not by one of its sources.
+            if (parts->size() > 1) (*part)->setSourceFileName(file);
+            if (Error error = link(file, into, std::move(*part))) return error;
+        }
+        if (!debug) return failure(file + ": there is no debug information, which names and lines come from; " + build);
+        return Error::success();
+    }
+
+    Error link(const std::string &file, std::unique_ptr<Module> &into, std::unique_ptr<Module> part) {
+        if (!into) {
+            into = std::move(part);
+            return Error::success();
+        }
+        std::string message;
+        context.setDiagnosticHandler(std::make_unique<FirstError>(&message));
+        bool failed = Linker::linkModules(*into, std::move(part));
+        context.setDiagnosticHandler(nullptr);
+        if (failed) return failure(file + ": cannot be linked with the files before it: " + message);
+        return Error::success();
+    }
+
+private:
+    LLVMContext &context;
+};
+
 } // namespace
 
-Expected<std::unique_ptr<Module>> readProgram(const std::vector<std::string> &files, LLVMContext &context) {
-    std::string linkError;
-    auto program = std::make_unique<Module>("program", context);
-    bool first = true;
-    for (const std::string &file : files) {
-        auto part = readOne(file, context);
-        if (!part) return part.takeError();
-        if (!hasDebugInformation(**part))
-            return failure(file + ": there is no debug information, which names and lines come from; " + build);
-        if (first) {
-            program = std::move(*part);
-            first = false;
-            continue;
-        }
-        context.setDiagnosticHandler(std::make_unique<FirstError>(&linkError));
-        bool failed = Linker::linkModules(*program, std::move(*part));
-        context.setDiagnosticHandler(nullptr);
-        if (failed) return failure(file + ": cannot be linked with the files before it: " + linkError);
+Expected<std::unique_ptr<Module>> readProgram(const std::vector<std::string> &files, LLVMContext &context,
+                                              const std::vector<std::string> &libraries) {
+    ProgramLinker linker(context);
+    std::unique_ptr<Module> program;
+    for (const std::string &file : files)
+        if (Error error = linker.add(file, program)) return std::move(error);
+    for (const std::string &file : libraries) {
+        std::unique_ptr<Module> library;
+        if (Error error = linker.add(file, library)) return std::move(error);
+        giveWay(*library, *program);
+        if (Error error = linker.link(file, program, std::move(library))) return std::move(error);
     }
     bool defines = false;
     for (const Function &function : *program) defines |= !function.isDeclaration();

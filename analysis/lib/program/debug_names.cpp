@@ -2,9 +2,11 @@
 #include "program/debug_names.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
@@ -108,11 +110,30 @@ const DIGlobalVariable *sourceVariable(const GlobalVariable &global) {
     return expressions.empty() ? nullptr : expressions.front()->getVariable();
 }
 
-const DILocalVariable *sourceVariable(const AllocaInst &cell) {
-    auto *value = const_cast<AllocaInst *>(&cell);
+const DILocalVariable *sourceLocal(const Value &cell) {
+    auto *value = const_cast<Value *>(&cell);
     for (DbgVariableRecord *record : findDVRDeclares(value)) return record->getVariable();
     for (DbgDeclareInst *declare : findDbgDeclares(value)) return declare->getVariable();
     return nullptr;
+}
+
+std::map<std::string, std::string> sourcePaths(const Module &program) {
+    std::map<std::string, std::string> paths;
+    auto add = [&](const DIScope *scope) {
+        const DIFile *file = scope ? scope->getFile() : nullptr;
+        if (!file || file->getFilename().empty()) return;
+        SmallString<128> path(file->getFilename());
+        if (sys::path::is_relative(path)) path = (file->getDirectory() + "/" + file->getFilename()).str();
+        paths.try_emplace(file->getFilename().str(), path.str().str());
+    };
+    DebugInfoFinder finder;
+    finder.processModule(program);
+    for (const DISubprogram *procedure : finder.subprograms()) add(procedure);
+    for (const DIScope *scope : finder.scopes()) add(scope);
+    for (const DICompileUnit *unit : finder.compile_units()) add(unit);
+    for (const DIGlobalVariableExpression *variable : finder.global_variables())
+        if (const DIFile *file = variable->getVariable()->getFile()) add(file);
+    return paths;
 }
 
 unsigned countVariables(const Module &program) {

@@ -4,6 +4,7 @@
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
+#include <map>
 #include <string>
 
 namespace catena {
@@ -28,8 +29,12 @@ const llvm::DIType *strip(const llvm::DIType *type);
 /// Return the variable that a global variable is in the source, or null if the compiler made it.
 const llvm::DIGlobalVariable *sourceVariable(const llvm::GlobalVariable &global);
 
-/// Return the variable or parameter that a cell on the stack is in the source, or null.
-const llvm::DILocalVariable *sourceVariable(const llvm::AllocaInst &cell);
+/// Return the variable or parameter that a cell on the stack is in the source, or null. A struct that is passed as a
+/// copy has no cell, its parameter is the copy's address.
+const llvm::DILocalVariable *sourceLocal(const llvm::Value &cell);
+
+/// Return where source files are, by the names that debug information has for them.
+std::map<std::string, std::string> sourcePaths(const llvm::Module &program);
 
 /// Count all variables that the source declares: global, static and local ones and parameters.
 unsigned countVariables(const llvm::Module &program);

@@ -20,7 +20,7 @@ json::Object place(const Place &place) {
     return object;
 }
 
-json::Value variable(const Variable &variable) {
+json::Object variable(const Variable &variable) {
     static const char *const kinds[] = {"global", "static", "local", "parameter"};
     json::Array why, fields, output;
     for (const Step &step : variable.why) {
@@ -37,14 +37,26 @@ json::Value variable(const Variable &variable) {
                         {"declared", place(variable.declared)},
                         {"top_level", variable.topLevel()},
                         {"updateable", variable.updateable},
-                        {"access", accessPattern(variable)},
+                        {"access", accessPattern(variable.reads, variable.writes)},
                         {"reads", variable.reads},
                         {"writes", variable.writes},
                         {"output", std::move(output)},
+                        {"unread", variable.unread},
                         {"why", std::move(why)}};
     if (variable.topLevel()) object["use"] = variable.use == Variable::Named ? "named" : "pointer";
     object["scope"] = variable.keyed ? json::Value(std::move(fields)) : json::Value(nullptr);
     return object;
+}
+
+json::Array updates(const std::vector<UpdateFound> &found) {
+    json::Array array;
+    for (const UpdateFound &one : found) {
+        json::Object object = place(one.place);
+        object["bits"] = one.bits;
+        object["pruned"] = one.pruned;
+        array.push_back(std::move(object));
+    }
+    return array;
 }
 
 json::Array places(const std::vector<PacketPlaceFound> &found) {
@@ -63,15 +75,16 @@ json::Array strings(const std::vector<std::string> &list) {
     return array;
 }
 
-} // namespace
-
-void writeJson(const StateReport &report, raw_ostream &out) {
+json::Object object(const StateReport &report) {
     json::Array variables;
-    unsigned counts[5] = {};
+    unsigned counts[6] = {};
     for (const Variable &one : report.variables) {
-        variables.push_back(variable(one));
+        json::Object described = variable(one);
+        if (one.updateable) described["bit"] = counts[1];
+        variables.push_back(std::move(described));
         counts[0] += one.topLevel(), counts[1] += one.updateable, counts[2] += one.packetOutput;
         counts[3] += one.logOutput, counts[4] += one.packetOutput && one.logOutput;
+        counts[5] += one.unread;
     }
     json::Object seconds;
     for (const auto &[step, time] : report.seconds) seconds[step] = time;
@@ -84,6 +97,7 @@ void writeJson(const StateReport &report, raw_ostream &out) {
                                               {"impact_packets", counts[2]},
                                               {"impact_logs", counts[3]},
                                               {"impact_both", counts[4]},
+                                              {"unread", counts[5]},
                                               {"procedures", report.procedures},
                                               {"packet_procedures", report.packetProcedures.size()},
                                               {"instructions", report.instructions},
@@ -98,7 +112,17 @@ void writeJson(const StateReport &report, raw_ostream &out) {
                       {"loop_procedures", strings(report.loopProcedures)},
                       {"packet_procedures", strings(report.packetProcedures)},
                       {"unmodelled", strings(report.unmodelled)}};
-    out << formatv("{0:2}", json::Value(std::move(root))) << "\n";
+    if (!report.updates.empty()) root["updates"] = updates(report.updates);
+    return root;
+}
+
+} // namespace
+
+void writeJson(const std::vector<StateReport> &reports, raw_ostream &out) {
+    json::Array all;
+    for (const StateReport &report : reports) all.push_back(object(report));
+    json::Value value = all.size() == 1 ? std::move(all.front()) : json::Value(std::move(all));
+    out << formatv("{0:2}", value) << "\n";
 }
 
 } // namespace catena

@@ -6,7 +6,7 @@
 
 namespace catena {
 
-/// Write the report as one JSON object.
-void writeJson(const StateReport &report, llvm::raw_ostream &out);
+/// Write reports as JSON, described in docs/analyze.md: one as an object, several as an array of them.
+void writeJson(const std::vector<StateReport> &reports, llvm::raw_ostream &out);
 
 } // namespace catena

@@ -16,12 +16,18 @@ std::string scopeOf(const Variable &variable) {
     return text;
 }
 
-std::string accessPattern(const Variable &variable) {
-    if (!variable.writes) return variable.reads ? "read" : "-";
-    if (!variable.reads) return "write";
+std::string accessPattern(unsigned reads, unsigned writes) {
+    if (!writes) return reads ? "read" : "-";
+    if (!reads) return "write";
     // Twice as many statements of one kind make it "mostly".
-    if (variable.reads >= 2 * variable.writes) return "read mostly";
-    return variable.writes >= 2 * variable.reads ? "write mostly" : "both";
+    if (reads >= 2 * writes) return "read mostly";
+    return writes >= 2 * reads ? "write mostly" : "both";
+}
+
+std::string outputOf(const Variable &variable) {
+    if (variable.packetOutput) return variable.logOutput ? "packets, logs" : "packets";
+    if (variable.logOutput) return "logs";
+    return variable.unread ? "unread" : "-";
 }
 
 namespace {
@@ -33,11 +39,6 @@ std::string shortFile(StringRef path) {
 std::string placeText(const Place &place) {
     std::string text = shortFile(place.file) + ":" + std::to_string(place.line);
     return place.function.empty() ? text : text + " in " + place.function;
-}
-
-std::string outputOf(const Variable &variable) {
-    if (variable.packetOutput) return variable.logOutput ? "packets, logs" : "packets";
-    return variable.logOutput ? "logs" : "-";
 }
 
 /// A table has no room for a scope of many fields; JSON has.
@@ -56,17 +57,17 @@ void printWhy(const Variable &variable, raw_ostream &out) {
 void printTable(const StateReport &report, bool all, bool why, raw_ostream &out) {
     std::vector<std::vector<std::string>> rows{
         {"variable", "type", "declared", "top-level", "updateable", "scope", "access", "output"}};
-    unsigned top = 0, updateable = 0, packets = 0, logs = 0;
+    unsigned top = 0, updateable = 0, packets = 0, logs = 0, unread = 0;
     for (const Variable &variable : report.variables) {
         top += variable.topLevel(), updateable += variable.updateable;
-        packets += variable.packetOutput, logs += variable.logOutput;
+        packets += variable.packetOutput, logs += variable.logOutput, unread += variable.unread;
         if (!variable.topLevel() && !all) continue;
         rows.push_back({variable.name, variable.type, placeText(variable.declared),
                         variable.use == Variable::Named            ? "yes"
                         : variable.use == Variable::ThroughPointer ? "by pointer"
                                                                    : "no",
                         variable.updateable ? "yes" : "no", variable.topLevel() ? shorten(scopeOf(variable)) : "-",
-                        accessPattern(variable), outputOf(variable)});
+                        accessPattern(variable.reads, variable.writes), outputOf(variable)});
     }
     std::vector<size_t> widths(rows.front().size(), 0);
     for (const auto &row : rows)
@@ -77,8 +78,8 @@ void printTable(const StateReport &report, bool all, bool why, raw_ostream &out)
         out << StringRef(line).rtrim() << "\n";
     }
     out << "\nvariables: " << report.allVariables << " in all, " << report.variables.size() << " persistent, " << top
-        << " top-level, " << updateable << " updateable, " << packets << " impact packets, " << logs
-        << " impact logs\n";
+        << " top-level, " << updateable << " updateable, " << packets << " impact packets, " << logs << " impact logs, "
+        << unread << " unread\n";
     out << "procedures: " << report.procedures << ", of them " << report.packetProcedures.size()
         << " process packets; packet loop in";
     for (const std::string &name : report.loopProcedures) out << " " << name;

@@ -19,7 +19,7 @@ struct AccessPath {
 ///
 /// A path is followed back through steps, loads, parameters and results, but not through memory from a load to all
 /// stores that it may see: `p->next->key` begins at `p` wherever else the entry may be reached from. Only the cells of
-/// locals are followed on to what is stored in them by name.
+/// locals are followed on to what is stored in them, by name or by procedures that are given their address (iterators).
 class AccessPaths {
 public:
     AccessPaths(const PointsTo &pointsTo, const CallGraph &calls) : pointsTo(pointsTo), calls(calls) {}
@@ -28,9 +28,14 @@ public:
     static const llvm::Value *base(const llvm::Value *pointer);
 
 private:
+    const std::vector<const llvm::Value *> &storedIn(const llvm::AllocaInst *cell);
+    std::vector<const llvm::Value *> givenTo(const llvm::Argument &parameter, const llvm::CallBase &call) const;
+
     const PointsTo &pointsTo;
     const CallGraph &calls;
     llvm::DenseMap<const llvm::Value *, AccessPath> known;
+    /// What is stored in the cells of locals.
+    llvm::DenseMap<const llvm::Value *, std::vector<const llvm::Value *>> stored;
 };
 
 } // namespace catena

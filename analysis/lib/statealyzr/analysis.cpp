@@ -4,16 +4,21 @@
 
 #include "program/bitcode.h"
 #include "program/promotion.h"
+#include "statealyzr/findings.h"
 #include "statealyzr/flowspaces.h"
 #include "statealyzr/output_impact.h"
 #include "statealyzr/persistent_variables.h"
+#include "statealyzr/unread_variables.h"
 #include "statealyzr/updateable_variables.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
 
 using namespace llvm;
 
 namespace catena {
+
+char NoReception::ID;
 
 namespace {
 
@@ -34,8 +39,9 @@ private:
 Error noReception(const PacketFunctions &functions) {
     std::string known;
     for (StringRef name : functions.names(PacketFunction::Receive)) known += (known.empty() ? "" : ", ") + name.str();
-    return failure("no packet is received: the program calls none of " + known +
-                   ". Name the function that it receives packets with: --receive NAME, or a list by --functions FILE");
+    return make_error<NoReception>("no packet is received: the program calls none of " + known +
+                                   ". Name the function that it receives packets with: --receive NAME, or a list by "
+                                   "--functions FILE");
 }
 
 std::vector<PacketPlaceFound> places(const std::vector<PacketCall> &calls) {
@@ -55,7 +61,7 @@ std::vector<LoopProcedure> findLoops(const Module &program, const CallGraph &cal
 
 } // namespace
 
-Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options) {
+Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptions &options, const FindingsUse &use) {
     StateReport report;
     Clock clock(report);
     StringSet<> kept;
@@ -84,6 +90,8 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     }
     auto program = source();
     if (!program) return program.takeError();
+    ValueToValueMapTy counterparts;
+    std::unique_ptr<Module> original = use ? CloneModule(**program, counterparts) : nullptr;
     options.library.replaceCode(**program);
     promoteLocals(**program, kept);
     clock.step("read again");
@@ -107,19 +115,34 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    markFlowspaces(report.variables, **program, packet, receives, loops, graph, calls,
-                   !options.without.contains("roots"));
+    Flowspaces flowspaces(**program, packet, receives, loops, graph, calls, !options.without.contains("roots"));
+    markFlowspaces(report.variables, flowspaces);
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
+    markUnread(report.variables, packet, graph);
     clock.step("output impact");
 
+    if (options.objects) {
+        report.objects = stateObjects(report.variables, flowspaces, statements, packet, graph);
+        clock.step("state objects");
+    }
     report.receives = places(receives), report.sends = places(sends), report.logs = places(logs);
     for (const LoopProcedure &loop : loops) report.loopProcedures.push_back(loop.function->getName().str());
+    report.sources = sourcePaths(**program);
+    for (const Function &function : **program)
+        if (const DISubprogram *begin = function.getSubprogram())
+            report.procedurePlaces.push_back({begin->getFilename().str(), begin->getLine(), begin->getName().str()});
     for (const Function *function : packet.procedures) report.packetProcedures.push_back(function->getName().str());
     report.unmodelled.assign(pointsTo.unmodelled().begin(), pointsTo.unmodelled().end());
     report.locations = pointsTo.figures().locations;
     report.vertices = graph.size();
     report.edges = graph.edgeCount();
+    if (use) {
+        StateFindings findings{report,   **program, *original,  pointsTo,    calls,
+                               receives, loops,     statements, counterparts};
+        if (Error error = use(findings)) return std::move(error);
+        clock.step("instrumentation");
+    }
     // What points into the program goes with it.
     for (Variable &variable : report.variables) variable.value = nullptr, variable.source = nullptr;
     return report;

@@ -36,8 +36,6 @@
 #include "statealyzr/flowspaces.h"
 
 #include "dependence/graph_builder.h"
-#include "statealyzr/access_paths.h"
-#include "statealyzr/header_fields.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Dominators.h"
@@ -48,88 +46,22 @@ using namespace llvm;
 
 namespace catena {
 
-namespace {
+Flowspaces::Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
+                       const std::vector<LoopProcedure> &packetLoops, const Graph &graph, const CallGraph &calls,
+                       bool byRoot)
+    : packet(packet), graph(graph), pointsTo(graph.pointsTo()), fields(program), paths(pointsTo, calls),
+      byRoot(byRoot) {
+    findPackets(receives);
+    for (const LoopProcedure &procedure : packetLoops)
+        for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
+    for (const Function *procedure : packet.procedures) findConditions(*procedure);
+    for (const Instruction *statement : packet.statements()) findSteps(*statement);
+}
 
-class Flowspaces {
-public:
-    Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-               const std::vector<LoopProcedure> &packetLoops, const Graph &graph, const CallGraph &calls, bool byRoot)
-        : packet(packet), graph(graph), pointsTo(graph.pointsTo()), fields(program), paths(pointsTo, calls),
-          byRoot(byRoot) {
-        findPackets(receives);
-        for (const LoopProcedure &procedure : packetLoops)
-            for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
-        for (const Function *procedure : packet.procedures) findConditions(*procedure);
-        for (const Instruction *statement : packet.statements()) findSteps(*statement);
-    }
-
-    void mark(Variable &variable, const SparseSet &others);
-    /// Say which variables packet-processing code updates.
-    void update(const std::vector<Variable> &variables) {
-        for (const Variable &variable : variables)
-            if (variable.updateable) changing.add(variable.reach.without(packets));
-    }
-
-private:
-    /// What an expression is made of, and the locations that this touches.
-    struct Leaf {
-        const Value *value;
-        const SparseSet *touched;
-    };
-    using Blocks = SmallPtrSet<const BasicBlock *, 16>;
-    struct Condition {
-        std::vector<Leaf> leaves;
-        const BasicBlock *block;
-        /// The innermost loop around it, or null.
-        std::shared_ptr<const Blocks> loop;
-        /// Whether it asks for equality.
-        bool equality = false;
-    };
-    struct Step {
-        const GetElementPtrInst *statement;
-        const SparseSet *base;
-        std::vector<const Value *> indices;
-    };
-    /// The pointers to entries that look-ups found, and the loops in which they did.
-    using Found = DenseMap<const Value *, std::vector<std::shared_ptr<const Blocks>>>;
-    using Meets = function_ref<bool(const SparseSet *)>;
-
-    void findPackets(const std::vector<PacketCall> &receives);
-    void findConditions(const Function &function);
-    void findSteps(const Instruction &statement);
-    void leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &seen, std::vector<Leaf> &leaves);
-    const SparseSet *touched(const Value *leaf);
-    Condition condition(const Value *value, const BasicBlock *block, std::shared_ptr<const Blocks> loop);
-    std::vector<const Value *> entryPointers(const Value *leaf, const SparseSet &entries) const;
-    bool beginsAt(const Variable &variable, ArrayRef<const Value *> pointers);
-    bool within(const Found &found, ArrayRef<const Value *> pointers, const BasicBlock *block);
-    Found findEntries(const Variable &variable, const SparseSet &entries, Meets meets);
-    bool isKept(Location location) const;
-    SparseSet near(const Variable &variable, const SparseSet &others) const;
-    bool readsPacket(const Instruction &instruction);
-    void fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen, std::set<std::string> &found) const;
-    std::set<std::string> extract(const std::vector<Vertex> &keys, const SparseSet &entries);
-    std::vector<Vertex> keysOf(const Condition &condition, const SparseSet &entries, Meets meets,
-                               std::set<std::string> &given);
-
-    const PacketProcedures &packet;
-    const Graph &graph;
-    const PointsTo &pointsTo;
-    HeaderFields fields;
-    AccessPaths paths;
-    bool byRoot;
-    /// Where received packets, and what comes with them, lie.
-    SparseSet packets;
-    /// What packet-processing code updates, packets left out.
-    SparseSet changing;
-    /// The blocks in which packet loops receive.
-    SmallPtrSet<const BasicBlock *, 8> receptions;
-    std::vector<Condition> conditions;
-    std::vector<Step> steps;
-    SharedSets sets;
-    DenseMap<const Value *, const SparseSet *> touchedBy;
-    DenseMap<const Instruction *, bool> packetReaders;
-};
+void Flowspaces::update(const std::vector<Variable> &variables) {
+    for (const Variable &variable : variables)
+        if (variable.updateable) changing.add(variable.reach.without(packets));
+}
 
 void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
     auto objects = [&](const SparseSet &locations) {
@@ -164,14 +96,13 @@ void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &se
     for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
 }
 
-Flowspaces::Condition Flowspaces::condition(const Value *value, const BasicBlock *block,
-                                            std::shared_ptr<const Blocks> loop) {
+void Flowspaces::addCondition(const Value *value, const BasicBlock *block, const BasicBlock *round,
+                              std::shared_ptr<const Blocks> loop) {
     SmallPtrSet<const Value *, 16> seen;
-    Condition found{{}, block, std::move(loop)};
-    leavesOf(value, seen, found.leaves);
     const auto *compare = dyn_cast<ICmpInst>(value);
-    found.equality = compare && compare->isEquality();
-    return found;
+    Condition found{{}, block, round, std::move(loop), compare && compare->isEquality()};
+    leavesOf(value, seen, found.leaves);
+    conditions.push_back(std::move(found));
 }
 
 void Flowspaces::findConditions(const Function &function) {
@@ -189,18 +120,19 @@ void Flowspaces::findConditions(const Function &function) {
     };
     for (const BasicBlock &block : function) {
         if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
+        const BasicBlock *round = &function.getEntryBlock();
         std::shared_ptr<const Blocks> inside;
         if (const Loop *loop = loops.getLoopFor(&block)) {
             auto &known = insides[loop];
             if (!known) known = std::make_shared<const Blocks>(loop->block_begin(), loop->block_end());
             inside = known;
+            round = loop->getHeader();
         }
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
-            conditions.push_back(condition(branch->getCondition(), &block, inside));
+            addCondition(branch->getCondition(), &block, round, inside);
         // `a == b && c == d` as a value, not as branches.
         for (const Instruction &instruction : block)
-            if (const auto *compare = dyn_cast<ICmpInst>(&instruction))
-                conditions.push_back(condition(compare, &block, inside));
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) addCondition(compare, &block, round, inside);
     }
 }
 
@@ -216,7 +148,7 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{{call, touched(call)}}, call->getParent(), nullptr, true});
+        conditions.push_back({{{call, touched(call)}}, call->getParent(), call->getParent(), nullptr, true});
 }
 
 /// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
@@ -255,7 +187,9 @@ std::vector<const Value *> Flowspaces::entryPointers(const Value *leaf, const Sp
 }
 
 bool Flowspaces::beginsAt(const Variable &variable, ArrayRef<const Value *> pointers) {
-    return any_of(pointers, [&](const Value *pointer) { return paths.of(pointer).roots.contains(variable.value); });
+    return any_of(pointers, [&](const Value *pointer) {
+        return pointsTo.of(pointer).intersects(variable.own) || paths.of(pointer).roots.contains(variable.value);
+    });
 }
 
 /// Return whether some pointers lead through an entry that was found in a loop that is over in `block`.
@@ -317,7 +251,7 @@ SparseSet Flowspaces::near(const Variable &variable, const SparseSet &others) co
 /// Return whether a location lies in entries that packets update: what is found there came with an earlier packet. A
 /// struct or scalar of which there is only one may as well hold what belongs to this packet.
 bool Flowspaces::isKept(Location location) const {
-    if (!byRoot || !changing.contains(location)) return false;
+    if (!changing.contains(location)) return false;
     const Object &object = pointsTo.memory().objectOf(location);
     return object.kind == Object::Heap || isa_and_nonnull<ArrayType>(object.type);
 }
@@ -355,12 +289,13 @@ void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &
 }
 
 /// Return the header fields from which some vertices are computed.
-std::set<std::string> Flowspaces::extract(const std::vector<Vertex> &keys, const SparseSet &entries) {
+std::set<std::string> Flowspaces::extract(const std::vector<Vertex> &keys, const SparseSet &entries, bool endAtKept) {
     SliceLimits limits;
     limits.control = false;
     limits.vertices = [&](Vertex vertex) {
         const VertexInfo &info = graph[vertex];
-        if (info.kind == VertexKind::Definition) return !entries.contains(info.index) && !isKept(info.index);
+        if (info.kind == VertexKind::Definition)
+            return !entries.contains(info.index) && !(endAtKept && isKept(info.index));
         const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
         return !instruction || packet.executed->contains(instruction);
     };
@@ -373,7 +308,7 @@ std::set<std::string> Flowspaces::extract(const std::vector<Vertex> &keys, const
         const Instruction *instruction = reader(vertex);
         if (!instruction) return false;
         return readsPacket(*instruction) ||
-               (isa<LoadInst>(instruction) &&
+               (endAtKept && isa<LoadInst>(instruction) &&
                 any_of(readBy(*instruction, pointsTo), [&](Location location) { return isKept(location); }));
     };
     std::set<std::string> found;
@@ -443,7 +378,8 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
     std::vector<Vertex> equal, other;
     std::set<std::string> equalFields, otherFields;
     for (const Step &step : steps) {
-        if (!meets(step.base) || !counts({step.statement->getPointerOperand()}, step.statement->getParent())) continue;
+        if (!meets(step.base) || !counts({step.instruction->getPointerOperand()}, step.instruction->getParent()))
+            continue;
         variable.accessed = true;
         for (const Value *index : step.indices)
             if (Vertex vertex = graph.ofValue(index); vertex != noVertex) other.push_back(vertex);
@@ -458,21 +394,16 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         variable.accessed |= !keys.empty() || !fields.empty();
         append_range(condition.equality ? equal : other, keys);
     }
-    equalFields.merge(extract(equal, entries));
+    equalFields.merge(extract(equal, entries, byRoot));
     variable.flowspace = equalFields;
     if (byRoot && !equalFields.empty()) return;
     variable.flowspace.merge(otherFields);
-    if (!other.empty()) variable.flowspace.merge(extract(other, entries));
+    if (!other.empty()) variable.flowspace.merge(extract(other, entries, byRoot));
 }
 
-} // namespace
-
-void markFlowspaces(std::vector<Variable> &variables, const Module &program, const PacketProcedures &packet,
-                    const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
-                    const Graph &graph, const CallGraph &calls, bool byRoot) {
+void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
-    Flowspaces flowspaces(program, packet, receives, loops, graph, calls, byRoot);
     flowspaces.update(variables);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);

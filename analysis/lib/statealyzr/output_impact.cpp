@@ -46,7 +46,7 @@ void mark(std::vector<Variable> &variables, const std::vector<PacketCall> &outpu
         // What is read but never stored to has no definitions.
         if (isa<LoadInst>(instruction)) influential.add(readBy(*instruction, graph.pointsTo()));
         for (const Use &operand : instruction->operands())
-            if (isa<GlobalVariable>(operand) || isa<AllocaInst>(operand)) named.insert(operand.get());
+            if (isa<GlobalVariable, AllocaInst, Argument>(operand)) named.insert(operand.get());
     }
     for (Variable &variable : variables)
         if (variable.updateable)

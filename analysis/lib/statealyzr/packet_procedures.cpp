@@ -83,7 +83,7 @@ namespace {
 
 /// Vars(stmt): call `visit` with the globals and cells that an instruction names, within constant expressions too.
 template <typename Visit> void forNamed(const Value *operand, Visit visit) {
-    if (isa<GlobalVariable>(operand) || isa<AllocaInst>(operand)) {
+    if (isa<GlobalVariable, AllocaInst, Argument>(operand)) {
         visit(operand);
     } else if (const auto *expression = dyn_cast<ConstantExpr>(operand)) {
         for (const Use &inner : expression->operands()) forNamed(inner.get(), visit);
@@ -126,11 +126,11 @@ void markTopLevel(std::vector<Variable> &variables, const PacketProcedures &pack
                 Variable *variable = byValue.lookup(named);
                 if (variable && !handle) variable->use = Variable::Named;
             });
-        const auto *call = dyn_cast<CallBase>(statement);
-        if (!call && !handle) {
+        if (!handle) {
             touch(readBy(*statement, pointsTo));
             touch(written(*statement, pointsTo));
-        } else if (call) {
+        }
+        if (const auto *call = dyn_cast<CallBase>(statement)) {
             auto with = [&](const Function &callee) {
                 LibraryAccess access = libraryAccess(*call, callee, pointsTo);
                 touch(access.reads);

@@ -59,14 +59,17 @@ std::vector<Variable> persistentVariables(const Module &program, const PointsTo 
         bool local = isa_and_nonnull<DILocalScope>(source->getScope());
         variables.push_back(describe(&global, source, local ? Variable::Static : Variable::Global, pointsTo));
     }
-    for (const LoopProcedure &loop : loops)
-        for (const Instruction &instruction : instructions(*loop.function)) {
-            const auto *cell = dyn_cast<AllocaInst>(&instruction);
-            const DILocalVariable *source = cell ? sourceVariable(*cell) : nullptr;
-            if (source)
+    for (const LoopProcedure &loop : loops) {
+        auto add = [&](const Value &cell) {
+            if (const DILocalVariable *source = sourceLocal(cell))
                 variables.push_back(
-                    describe(cell, source, source->isParameter() ? Variable::Parameter : Variable::Local, pointsTo));
-        }
+                    describe(&cell, source, source->isParameter() ? Variable::Parameter : Variable::Local, pointsTo));
+        };
+        for (const Argument &parameter : loop.function->args())
+            if (parameter.hasByValAttr()) add(parameter);
+        for (const Instruction &instruction : instructions(*loop.function))
+            if (isa<AllocaInst>(instruction)) add(instruction);
+    }
     return variables;
 }
 

@@ -25,7 +25,7 @@ namespace catena {
 MemoryStatements memoryStatements(const PacketProcedures &packet, const PointsTo &pointsTo) {
     MemoryStatements found;
     for (const Instruction *instruction : packet.statements()) {
-        SparseSet reads, writes;
+        SparseSet reads = readBy(*instruction, pointsTo), writes = written(*instruction, pointsTo);
         if (const auto *call = dyn_cast<CallBase>(instruction)) {
             auto with = [&](const Function &callee) {
                 LibraryAccess access = libraryAccess(*call, callee, pointsTo);
@@ -35,9 +35,6 @@ MemoryStatements memoryStatements(const PacketProcedures &packet, const PointsTo
             if (const Function *callee = call->getCalledFunction(); callee && callee->isIntrinsic()) with(*callee);
             for (const Function *callee : pointsTo.callees(*call))
                 if (callee->isDeclaration()) with(*callee);
-        } else {
-            reads = readBy(*instruction, pointsTo);
-            writes = written(*instruction, pointsTo);
         }
         if (reads.empty() && writes.empty()) continue;
         found.all.push_back({instruction, found.sets.keep(std::move(reads)), found.sets.keep(std::move(writes))});

@@ -38,6 +38,8 @@ struct Variable {
     std::set<std::string> flowspace;
     /// Which output it may change (Figure 4.11).
     bool packetOutput = false, logOutput = false;
+    /// Whether packets update it and nothing reads it but to update it.
+    bool unread = false;
     /// Statements of packet-processing code that read and write it or what it leads to.
     unsigned reads = 0, writes = 0;
     /// The chain of statements from the packet's reception to the update, and to the use.

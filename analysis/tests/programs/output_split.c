@@ -2,7 +2,7 @@
  *
  * expect dropped: updateable packets
  * expect logged: updateable logs
- * expect forgotten: updateable silent
+ * expect forgotten: updateable silent unread
  */
 #include "packets.h"
 int dropped, logged, forgotten;

@@ -3,6 +3,7 @@
  * options --library @own_pool.list
  * expect settings: top-level
  * expect flows: updateable
+ * expect small: updateable
  */
 #include "packets.h"
 struct pool { void *unused; };

@@ -60,7 +60,9 @@ impl Running {
         for (i, module) in graph.modules.iter().enumerate() {
             let row = match shape_module(graph, i) {
                 Some(m) => rows[m].clone(),
-                None if module.upstream.is_some() => vec![works::classifier(shape, &front_gates(graph, i))?],
+                None if module.upstream.is_some() => {
+                    vec![works::classifier(shape, &front_gates(graph, i), &plan.apart)?]
+                }
                 None => Vec::new(),
             };
             let add = |module| pipeline.graph.add(&format!("module {i}"), Box::new(module));
@@ -162,6 +164,7 @@ impl Running {
 impl Watched {
     fn read(&self) -> Seen {
         let sum = |nodes: &Vec<Arc<NodeCounters>>| Work {
+            batches: nodes.first().map_or(0.0, |node| node.batches.get() as f64),
             packets: nodes.first().map_or(0.0, |node| node.input.packets.get() as f64),
             cycles: nodes.iter().map(|node| node.cycles.get() as f64).sum(),
         };
@@ -178,7 +181,11 @@ impl Watched {
             tasks: self
                 .tasks
                 .iter()
-                .map(|task| Work { packets: task.input.packets.get() as f64, cycles: task.cycles.get() as f64 })
+                .map(|task| Work {
+                    batches: task.runs.get() as f64,
+                    packets: task.input.packets.get() as f64,
+                    cycles: task.cycles.get() as f64,
+                })
                 .collect(),
         }
     }

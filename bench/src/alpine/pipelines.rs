@@ -5,7 +5,8 @@
 //! stand here for them, one module more for the port; where there are fewer exits than classes, classes share
 //! paths, so that some ratios need a classifier in front. Binary trees are those of Figures 5.9 and 5.10.
 
-use catena_plan::alpine::{Class, Graph, Kind, Module};
+use catena_plan::alpine::{Class, Ends, Graph, Kind, Module};
+use catena_plan::profile::FULL_BATCH;
 
 /// A tree of modules without their costs.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub struct Shape {
 }
 
 /// What a shape does not say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Cycles per second of a worker.
     pub hz: f64,
@@ -29,10 +30,16 @@ pub struct Figures {
     pub port: f64,
     /// Cycles per packet of each module.
     pub modules: Vec<f64>,
+    /// Of that, cycles of a batch however few packets it has, and how many it had; of each module, where it is known.
+    pub batches: Vec<(f64, f64)>,
     /// Cycles per packet of a queue.
     pub queue: f64,
+    /// What its ends take, where it is known.
+    pub ends: Ends,
     /// Cycles per packet of a classifier in front.
     pub classify: f64,
+    /// Of that, each class that is tried.
+    pub classify_each: f64,
 }
 
 impl Shape {
@@ -65,15 +72,20 @@ impl Shape {
         let port = Module {
             name: "port".to_owned(),
             cycles: figures.port,
+            per_batch: 0.0,
+            batch: FULL_BATCH,
             upstream: None,
             kind: Kind::Port,
             cuttable: false,
             replicable: true,
             origin: 0,
         };
+        let batches = |m: usize| figures.batches.get(m).copied().unwrap_or((0.0, FULL_BATCH));
         let module = |(m, up): (usize, &Option<usize>)| Module {
             name: format!("m{m}"),
             cycles: figures.modules.get(m).copied().unwrap_or(0.0),
+            per_batch: batches(m).0,
+            batch: batches(m).1,
             upstream: Some(up.map_or(0, |up| up + 1)),
             kind: Kind::Function,
             cuttable: true,
@@ -91,7 +103,9 @@ impl Shape {
             classes: self.exits.iter().enumerate().map(class).collect(),
             hz: figures.hz,
             queue_cycles: figures.queue,
+            queue_ends: figures.ends,
             classify_cycles: figures.classify,
+            classify_each: figures.classify_each,
         }
     }
 }

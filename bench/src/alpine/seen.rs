@@ -7,7 +7,8 @@
 //! was, so that of the packets at a module the part of a class is that of the way it takes among those behind, and of
 //! the class among those of that way.
 
-use catena_plan::alpine::{Alpine, Graph, Kind, Module, Options, Promise, Strategy, Tasks, solve};
+use catena_packet::BATCH;
+use catena_plan::alpine::{Alpine, Cost, Graph, Kind, Module, Options, Promise, Tasks, weigh};
 
 /// The part of what comes to a queue that is to be dropped at least: costs vary by some percent from one moment to the
 /// next, and a queue that runs empty costs its class its turn.
@@ -15,9 +16,27 @@ pub const SURPLUS: f64 = 0.05;
 /// Weights that serve less than this part of what was planned keep promises by burning cycles in queues.
 const LEAST: f64 = 0.4;
 
+/// Packets of a batch, and cycles per packet.
+pub type Point = (f64, f64);
+
+/// Lay `cycles = packet + batch / packets of a batch` through points, by least squares; neither is less than 0.
+pub fn line(points: &[Point]) -> Cost {
+    let count = points.len().max(1) as f64;
+    let mean = |of: &dyn Fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(&|p| 1.0 / p.0), mean(&|p| p.1));
+    let (xx, xy) = (mean(&|p| (1.0 / p.0 - x).powi(2)), mean(&|p| (1.0 / p.0 - x) * (p.1 - y)));
+    let slope = if xx > 0.0 { (xy / xx).max(0.0) } else { 0.0 };
+    match y - slope * x {
+        packet if packet >= 0.0 => Cost { packet, batch: slope },
+        _ => Cost { packet: 0.0, batch: if x > 0.0 { y / x } else { 0.0 } },
+    }
+}
+
 /// Packets, and the cycles spent on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
+    /// Batches that came in.
+    pub batches: f64,
     /// Packets that came in.
     pub packets: f64,
     /// Cycles.
@@ -27,6 +46,11 @@ pub struct Work {
 impl Work {
     fn each(self) -> f64 {
         if self.packets > 0.0 { self.cycles / self.packets } else { 0.0 }
+    }
+
+    /// Packets of a batch.
+    fn batch(self) -> f64 {
+        if self.batches > 0.0 { self.packets / self.batches } else { BATCH as f64 }
     }
 }
 
@@ -49,7 +73,11 @@ impl Seen {
     /// Apply `f` to every figure of two.
     fn with(&self, other: &Seen, f: impl Fn(f64, f64) -> f64) -> Seen {
         let work = |a: &[Work], b: &[Work]| {
-            let one = |(a, b): (&Work, &Work)| Work { packets: f(a.packets, b.packets), cycles: f(a.cycles, b.cycles) };
+            let one = |(a, b): (&Work, &Work)| Work {
+                batches: f(a.batches, b.batches),
+                packets: f(a.packets, b.packets),
+                cycles: f(a.cycles, b.cycles),
+            };
             a.iter().zip(b).map(one).collect()
         };
         let numbers = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect();
@@ -83,8 +111,8 @@ impl Seen {
         let own: f64 = tasks.tasks[task].modules.iter().map(|m| self.modules[*m].cycles).sum();
         let ends = |m: &usize| plan.graph.modules[*m].upstream.is_some_and(|up| tasks.task_of[up] == task);
         let entrances: f64 = (0..self.queues.len()).filter(ends).map(|m| self.queues[m].cycles).sum();
-        let Work { packets, cycles } = self.tasks[task];
-        Work { packets, cycles: (cycles - own - entrances).max(0.0) }
+        let Work { cycles, .. } = self.tasks[task];
+        Work { cycles: (cycles - own - entrances).max(0.0), ..self.tasks[task] }
     }
 
     /// Cycles of each class.
@@ -143,12 +171,40 @@ impl Seen {
                 (Kind::Port, None) => {}
                 _ => {
                     let sum = &mut sums[module.origin.saturating_sub(1)];
+                    sum.batches += self.modules[m].batches;
                     sum.packets += self.modules[m].packets;
                     sum.cycles += self.modules[m].cycles;
                 }
             }
         }
         (self.source(plan, 0).each(), classify, sums.into_iter().map(Work::each).collect())
+    }
+
+    /// How many packets of a batch came to each module, by its index in the shape; and all that a line over batches can
+    /// be laid through: the module, packets of a batch, cycles per packet.
+    pub fn batches(&self, plan: &Alpine, modules: usize) -> (Vec<f64>, Vec<(usize, Point)>) {
+        let (mut sums, mut points) = (vec![Work::default(); modules], Vec::new());
+        for (m, module) in plan.graph.modules.iter().enumerate().filter(|(_, module)| module.kind != Kind::Port) {
+            let (work, origin) = (self.modules[m], module.origin.saturating_sub(1));
+            sums[origin].batches += work.batches;
+            sums[origin].packets += work.packets;
+            if work.packets > 0.0 {
+                points.push((origin, (work.batch(), work.each())));
+            }
+        }
+        (sums.into_iter().map(Work::batch).collect(), points)
+    }
+
+    /// The same of queues: of their entrances, with the part that is dropped, and of their exits.
+    pub fn queue_batches(&self, plan: &Alpine) -> (Vec<(Point, f64)>, Vec<Point>) {
+        let queued = plan.tasks.tasks.iter().enumerate().filter(|(_, planned)| planned.queue);
+        let point = |work: Work| (work.batch(), work.each());
+        let ends = queued.map(|(task, planned)| {
+            let entrance = self.queues[planned.start];
+            let dropped = 1.0 - self.tasks[task].packets / entrance.packets.max(1.0);
+            ((point(entrance), dropped), point(self.source(plan, task)))
+        });
+        ends.unzip()
     }
 
     /// Cycles per packet of a queue, both ends, on average over all queues.
@@ -166,14 +222,13 @@ impl Seen {
     /// None if with these costs the same partition cannot keep the promise, or hardly serves anybody then.
     pub fn weighed(&self, plan: &Alpine, promise: &Promise) -> Option<Tasks> {
         let graph = &plan.graph;
-        let mut modules: Vec<Module> = Vec::new();
+        let (mut modules, mut starts): (Vec<Module>, Vec<bool>) = (Vec::new(), Vec::new());
         let mut new = vec![0; graph.modules.len()];
         for (m, module) in graph.modules.iter().enumerate() {
             let task = plan.tasks.task_of[m];
             let begins = plan.tasks.tasks[task].start == m;
             let source = if begins { self.source(plan, task).each() } else { 0.0 };
             let mut upstream = module.upstream.map(|up| new[up]);
-            let mut kind = module.kind;
             if begins && plan.tasks.tasks[task].queue {
                 modules.push(Module {
                     name: "entrance".to_owned(),
@@ -183,22 +238,21 @@ impl Seen {
                     cuttable: false,
                     ..module.clone()
                 });
+                starts.push(false);
                 upstream = Some(modules.len() - 1);
-                kind = Kind::Scheduled;
             }
             new[m] = modules.len();
             let cycles = self.modules[m].each() + source;
-            modules.push(Module { cycles, upstream, kind, cuttable: false, ..module.clone() });
+            modules.push(Module { cycles, upstream, ..module.clone() });
+            starts.push(begins);
         }
         let classes = graph.classes.iter().map(|class| {
             let exit = new[class.exit];
             catena_plan::alpine::Class { exit, ..class.clone() }
         });
         let refined = Graph { modules, classes: classes.collect(), queue_cycles: 0.0, ..*graph };
-        // No queue may be put anywhere but where one is: what is left to find are the weights.
-        let options = Options { strategy: Strategy::SemiManual, surplus: SURPLUS, ..Options::default() };
-        let weighed = solve(&refined, std::slice::from_ref(promise), options).ok()?;
-        let serves = weighed.tasks.throughput() >= LEAST * plan.tasks.throughput();
-        (serves && weighed.tasks.tasks.len() == plan.tasks.tasks.len()).then_some(weighed.tasks)
+        let options = Options { surplus: SURPLUS, ..Options::default() };
+        let weighed = weigh(&refined, std::slice::from_ref(promise), &starts, options).ok()?;
+        (weighed.throughput() >= LEAST * plan.tasks.throughput()).then_some(weighed)
     }
 }

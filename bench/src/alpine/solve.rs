@@ -50,7 +50,15 @@ fn main() {
 
 fn graph(shape: &Shape) -> Graph {
     let modules = (0..shape.upstream.len()).map(|m| 20.0 + (m * 37 % 5) as f64 * 10.0).collect();
-    shape.graph(&Figures { hz: 2.6e9, packets: 3e6, port: 40.0, modules, queue: 25.0, classify: 60.0 })
+    shape.graph(&Figures {
+        hz: 2.6e9,
+        packets: 3e6,
+        port: 40.0,
+        modules,
+        queue: 25.0,
+        classify: 60.0,
+        ..Figures::default()
+    })
 }
 
 fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>, bar: Option<f64>) {

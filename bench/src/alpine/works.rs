@@ -71,16 +71,19 @@ pub fn rows(shape: &Shape) -> Result<Vec<Row>, String> {
 
 /// Make the classifier in front: gate `gates[j]` for class `j`.
 ///
-/// The pipelines' is a branch with a filter for each class, as Catena tells classes. The trees' is one look-up by
+/// The pipelines' is a branch with a filter for each class that it tells `apart`, as Catena tells classes; what is left
+/// then is not tried. The trees' is one look-up by
 /// destination port: a filter for each of many classes would be a classifier that nobody needs.
 ///
 /// # Errors
 /// What libpcap or the dataplane refuses.
-pub fn classifier(shape: &Shape, gates: &[u16]) -> Result<OneInstance, String> {
+pub fn classifier(shape: &Shape, gates: &[u16], apart: &[usize]) -> Result<OneInstance, String> {
     if is_tree(shape) {
         return Ok(OneInstance::new(Box::new(Index(gates.to_vec()))));
     }
-    let arms = gates.iter().enumerate().map(|(j, gate)| arm(&[j], *gate)).collect::<Result<_, String>>()?;
+    let mut arms = apart.iter().map(|j| arm(&[*j], gates[*j])).collect::<Result<Vec<_>, String>>()?;
+    let rest = (0..gates.len()).find(|j| !apart.contains(j));
+    arms.extend(rest.map(|j| Arm { when: Vec::new(), gate: gates[j] }));
     Ok(OneInstance::new(Box::new(Branch::new(arms))))
 }
 

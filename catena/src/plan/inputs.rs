@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use catena_plan::catalogue::Catalogue;
+use catena_plan::catalogue::{Catalogue, Particular};
 use catena_plan::profile::{Profile, VERSION};
 use catena_plan::rack::{Rack, parse};
 use catena_plan::unite::unite;
 use catena_plan::what_if::Edit;
-use catena_policy::{Code, Diagnostic, Disk, PolicyGraph, Severity};
+use catena_policy::{Code, Diagnostic, Disk, Node, PolicyGraph, Severity};
 
 use super::functions::{self, Known};
 use crate::Failure;
@@ -32,12 +32,15 @@ impl Inputs {
     pub fn read(options: &PlanOptions) -> Result<Inputs, Failure> {
         let edits = options.what_if.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let measured = options.profile.as_deref().map(profile).transpose()?;
-        let known = functions::known(measured);
+        let mut known = functions::known(measured);
         let mut rack = rack(&options.rack, &known.catalogue)?;
         let mut graphs = Vec::new();
         for path in &options.files {
             let stem = path.file_stem().map_or_else(|| "chain".to_owned(), |stem| stem.to_string_lossy().into_owned());
             graphs.push((stem, policy(path, &known.catalogue)?));
+        }
+        for (name, graph) in &graphs {
+            known.catalogue.particular.extend(particular(name, graph)?);
         }
         let mut graph = if graphs.len() == 1 { graphs.remove(0).1 } else { unite(graphs) };
         for edit in &edits {
@@ -63,6 +66,16 @@ fn policy(path: &Path, catalogue: &Catalogue) -> Result<PolicyGraph, Failure> {
         Some(graph) if chain::errors(&findings) == 0 => Ok(graph),
         _ => Err(Failure(format!("{name}: {}", chain::summary(&findings)))),
     }
+}
+
+/// What is known of functions by their arguments.
+fn particular(file: &str, graph: &PolicyGraph) -> Result<Vec<Particular>, Failure> {
+    let nodes = graph.chains.iter().flat_map(|chain| &chain.nodes);
+    let of = |node: &Node| catena_compile::catalogue::particular(&node.function, &node.args);
+    nodes
+        .filter_map(|node| of(node).transpose())
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure(format!("{file}: {error}")))
 }
 
 /// Read a rack's file.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use catena_plan::alpine;
 use catena_plan::demand::{self, Options};
 use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
@@ -13,7 +14,7 @@ use catena_plan::tasks;
 
 use super::inputs::Inputs;
 use crate::Failure;
-use crate::arguments::{ObjectiveName, PlanOptions, StrategyName};
+use crate::arguments::{ObjectiveName, PlanOptions, StrategyName, TasksName};
 
 /// What has to be decided, ready for any planner.
 pub struct Case {
@@ -23,6 +24,7 @@ pub struct Case {
     pub problem: Problem,
     switch: Box<dyn Feasible>,
     time: Duration,
+    tasks: alpine::Objective,
 }
 
 /// A planner's decision, and how long it took.
@@ -58,7 +60,11 @@ impl Case {
             Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let switch = for_problem(&problem);
-        Ok(Case { inputs, problem, switch, time: options.time_limit })
+        let tasks = match options.tasks {
+            TasksName::Fewest => alpine::Objective::FewestTasks,
+            TasksName::MostPackets => alpine::Objective::MostPackets,
+        };
+        Ok(Case { inputs, problem, switch, time: options.time_limit, tasks })
     }
 
     /// Let a planner decide.
@@ -132,7 +138,7 @@ impl Case {
         if let ([server], None, Some(placement)) =
             (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())
         {
-            match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps) {
+            match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps, self.tasks) {
                 Ok(tasks) => server.tasks = Some(tasks),
                 Err(why) => plan.verdict = Verdict::Broken { proven: false, why, remedies: None },
             }

@@ -25,7 +25,13 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    let mut host = trial::lower_and_build(&loaded)?;
+    let mut host = if options.no_reduce {
+        trial::lower_and_build(&loaded)?
+    } else {
+        let (host, _) = trial::lower_and_reduce(&loaded, trial::counts(options.early_drops))?;
+        trial::build_once(&host, &loaded)?;
+        host
+    };
     let planned = options.plan.as_deref().map(planned::Planned::read).transpose()?;
     if let Some(planned) = &planned {
         planned.divide(&mut host, &loaded.graph)?;

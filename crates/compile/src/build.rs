@@ -117,9 +117,13 @@ pub fn build(
                 });
                 Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?))
             }
-            Lowered::Function { descriptor, args, taken, origin } => {
+            Lowered::Function { descriptor, args, taken, origin, spared } => {
                 let mut build = Build { seed, share, attributes: &mut attributes, taken };
-                (descriptor.build)(args, &mut build).map_err(|error| BuildError::Argument {
+                let made = match descriptor.spared.filter(|_| !spared.is_nothing()) {
+                    Some(sparing) => sparing(args, spared, &mut build),
+                    None => (descriptor.build)(args, &mut build),
+                };
+                made.map_err(|error| BuildError::Argument {
                     module: module.name.clone(),
                     origin: *origin,
                     error: Box::new(error),

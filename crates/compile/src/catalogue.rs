@@ -1,14 +1,38 @@
 //! The function library as planners see it: where each function can run, how it may be split, what its size is.
 
+use catena_functions::config::ArgError;
 use catena_functions::workload::Told;
-use catena_functions::{Affinity, Descriptor, registry};
-use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Platform, Traits};
+use catena_functions::{Affinity, Args, Descriptor, registry};
+use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Particular, Platform, Traits};
+use catena_policy as policy;
 use catena_state::{Declaration, Object, Scope};
+
+use crate::library::value;
 
 /// Return what planners must know of every function of the library.
 #[must_use]
 pub fn catalogue() -> Catalogue {
-    Catalogue { functions: registry::FUNCTIONS.iter().map(|f| traits(f)).collect() }
+    Catalogue { functions: registry::FUNCTIONS.iter().map(|f| traits(f)).collect(), particular: Vec::new() }
+}
+
+/// Return what planners must know of a function with these arguments where they, and not the function alone, tell:
+/// where a manifest says what its state is.
+///
+/// # Errors
+/// What is wrong with the manifest.
+pub fn particular(function: &str, args: &[(String, policy::Value)]) -> Result<Option<Particular>, ArgError> {
+    let Some(descriptor) = registry::find(function) else { return Ok(None) };
+    let Affinity::Manifest { param, .. } = descriptor.affinity else { return Ok(None) };
+    let Some((_, given)) = args.iter().find(|(name, _)| name == param) else { return Ok(None) };
+    let read = Args::default().with(param, value(given));
+    let affinity = affinity(descriptor.affinity.with(&read)?);
+    let memory = match affinity {
+        catalogue::Affinity::Any => Memory::None,
+        catalogue::Affinity::Fields(_) => Memory::PerGroup,
+        catalogue::Affinity::Single => Memory::Shared,
+    };
+    let traits = Traits { affinity, memory, ..traits(descriptor) };
+    Ok(Some(Particular { argument: param.to_owned(), value: given.clone(), traits }))
 }
 
 fn traits(function: &Descriptor) -> Traits {
@@ -38,7 +62,9 @@ fn affinity(affinity: Affinity) -> catalogue::Affinity {
     match affinity {
         Affinity::None => catalogue::Affinity::Any,
         Affinity::Single => catalogue::Affinity::Single,
-        Affinity::Scope(scope) => fields(scope).map_or(catalogue::Affinity::Single, catalogue::Affinity::Fields),
+        Affinity::Scope(scope) | Affinity::Manifest { otherwise: scope, .. } => {
+            fields(scope).map_or(catalogue::Affinity::Single, catalogue::Affinity::Fields)
+        }
     }
 }
 

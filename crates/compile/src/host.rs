@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use catena_dataplane::steer::Owner;
-use catena_functions::{Args, Descriptor, Method, registry};
+use catena_functions::{Args, Descriptor, Method, Spared, registry};
 use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph};
 
 use crate::library;
@@ -54,6 +54,8 @@ pub enum Lowered {
         taken: Vec<String>,
         /// The chain and the node it comes from, as indices into the policy graph.
         origin: (usize, usize),
+        /// Work that it need not do in this pipeline.
+        spared: Spared,
     },
     /// Arms tried in order.
     Branch(Vec<Arm>),
@@ -222,7 +224,7 @@ impl Lowering<'_> {
                     taken.extend(values.iter().filter(|v| port_value(descriptor, v).is_some()).cloned());
                 }
             }
-            let kind = Lowered::Function { descriptor, args, taken, origin: (c, n) };
+            let kind = Lowered::Function { descriptor, args, taken, origin: (c, n), spared: Spared::default() };
             let id = self.add(self.qualified(chain, &node.name), kind);
             self.functions.insert((c, n), id);
         }

@@ -2,15 +2,17 @@
 //!
 //! [`library`] tells the chain language what functions there are; [`host`] lowers a checked policy graph to
 //! the modules and links of a host pipeline, as plain data that can be printed and drawn; [`tasks`] says where
-//! queues divide it; [`build`] makes the pipeline itself. [`catalogue`] tells planners what the
-//! functions allow.
+//! queues divide it; [`reduce`](mod@reduce) takes redundant logic out of it; [`build`] makes the pipeline itself.
+//! [`catalogue`] tells planners what the functions allow.
 
 pub mod build;
 pub mod catalogue;
 pub mod host;
 pub mod library;
 mod print;
+pub mod reduce;
 pub mod tasks;
 
 pub use build::{BuildError, Built, Queued, Side, build};
 pub use host::{Host, Lowered, lower};
+pub use reduce::{Counts, Findings, reduce};

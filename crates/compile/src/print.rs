@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use catena_functions::Affinity;
+use catena_functions::manifest::Manifest;
 use catena_policy::Direction;
 
 use crate::host::{Arm, Host, Link, Lowered, Module, When};
@@ -15,6 +17,9 @@ impl fmt::Display for Host {
         }
         for (id, module) in self.modules.iter().enumerate() {
             writeln!(f, "\n{}: {}", module.name, kind(&module.kind))?;
+            if let Some((split, why)) = split(&module.kind) {
+                writeln!(f, "    {split}, as {why}")?;
+            }
             if let Lowered::Branch(arms) = &module.kind {
                 for arm in arms {
                     writeln!(f, "    {} by gate {}", conditions(&arm.when), arm.gate)?;
@@ -41,6 +46,20 @@ fn kind(kind: &Lowered) -> String {
         Lowered::Exit(Direction::Return) => "leaves by side in".to_owned(),
         Lowered::Discard => "dropped by the chain".to_owned(),
     }
+}
+
+/// How a function's manifest lets its traffic be split, and why.
+fn split(kind: &Lowered) -> Option<(String, String)> {
+    let Lowered::Function { descriptor, args, .. } = kind else { return None };
+    let Affinity::Manifest { param, .. } = descriptor.affinity else { return None };
+    // What is wrong with a manifest is said when the function is built.
+    let manifest = Manifest::of(args, param).ok().flatten()?;
+    let split = match manifest.affinity() {
+        Affinity::None => "any number of instances".to_owned(),
+        Affinity::Scope(scope) => format!("several instances by {}", scope.text()),
+        Affinity::Single | Affinity::Manifest { .. } => "one instance only".to_owned(),
+    };
+    Some((split, manifest.reason()))
 }
 
 /// The kind in one word, for programs.
@@ -96,6 +115,9 @@ impl Host {
                     object["selected"] = taken.clone().into();
                     let args = args.iter().map(|(name, value)| (name.to_owned(), format!("{value:?}").into()));
                     object["args"] = serde_json::Value::Object(args.collect());
+                    if let Some((split, why)) = split(&module.kind) {
+                        object["instances"] = serde_json::json!({ "split": split, "why": why });
+                    }
                 }
                 Lowered::Branch(arms) => {
                     let arm = |arm: &Arm| serde_json::json!({ "when": conditions(&arm.when), "gate": arm.gate });

@@ -32,6 +32,12 @@ pub enum Unit {
     Bits,
 }
 
+/// A run that takes so many times what is usual was interrupted: the core was another's for a while. A task does not pay
+/// for that; one of small weight would have no turn for seconds after.
+const INTERRUPTED: u64 = 16;
+/// The usual cost follows a run's by one part of so many.
+const FOLLOWS: u64 = 16;
+
 /// A node of the scheduler tree.
 #[derive(Clone, Debug)]
 pub enum Tree {
@@ -55,6 +61,8 @@ pub struct Share {
     used: u64,
     /// Had nothing to do in this look.
     idle: bool,
+    /// Cycles that its runs usually take per packet, times 256; 0: not known yet.
+    usual: u64,
     tree: Tree,
 }
 
@@ -87,8 +95,13 @@ impl Bucket {
 impl Tree {
     /// Make a node whose children share cycles by weight.
     pub fn fair(children: impl IntoIterator<Item = (u32, Tree)>) -> Tree {
-        let share =
-            |(weight, tree): (u32, Tree)| Share { weight: u64::from(weight.max(1)), used: 0, idle: false, tree };
+        let share = |(weight, tree): (u32, Tree)| Share {
+            weight: u64::from(weight.max(1)),
+            used: 0,
+            idle: false,
+            usual: 0,
+            tree,
+        };
         Tree::Fair(children.into_iter().map(share).collect())
     }
 
@@ -163,6 +176,18 @@ impl Tree {
     }
 }
 
+impl Share {
+    /// Pay for a run. What is usual follows what was paid, so a task that from now on takes much more pays for it soon.
+    fn pay(&mut self, ran: Ran) {
+        let most = if self.usual > 0 { self.usual.saturating_mul(INTERRUPTED * ran.packets) >> 8 } else { u64::MAX };
+        let cycles = ran.cycles.min(most);
+        let each = ((cycles << 8) / ran.packets.max(1)).max(1);
+        let usual = if self.usual > 0 { self.usual } else { each };
+        self.usual = (usual - usual / FOLLOWS + each / FOLLOWS).max(1);
+        self.used += (cycles << 10) / self.weight + 1;
+    }
+}
+
 fn first<'a>(children: impl Iterator<Item = &'a mut Tree>, now: u64, leaves: &mut impl Leaves) -> Ran {
     children.map(|child| child.run(now, leaves)).find(|ran| ran.packets > 0).unwrap_or_default()
 }
@@ -177,7 +202,7 @@ fn run_fair(shares: &mut [Share], now: u64, leaves: &mut impl Leaves) -> Ran {
         level = share.used;
         served = share.tree.run(now, leaves);
         if served.packets > 0 {
-            share.used += (served.cycles << 10) / share.weight + 1;
+            share.pay(served);
             break;
         }
         share.idle = true;

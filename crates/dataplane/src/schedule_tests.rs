@@ -90,6 +90,37 @@ fn a_removed_task_runs_no_more() {
     assert_eq!(only.run(0, &mut Fixed::new(&[], &[])), Ran::default());
 }
 
+#[test]
+fn an_interrupted_task_does_not_pay_for_the_interruption() {
+    let mut tree = Tree::fair([(1, task(0)), (1, task(1))]);
+    let mut tasks = Fixed::new(&[1_000, 1_000], &[u64::MAX, u64::MAX]);
+    (0..100).for_each(|_| _ = tree.run(0, &mut tasks));
+    // Both run at a cost of a millisecond once, then as before: paid in full, it would be 1,000 turns.
+    let before = tasks.work.clone();
+    tasks.cost[0] = 1_000_000;
+    while tasks.work[0] == before[0] {
+        tree.run(0, &mut tasks);
+    }
+    tasks.cost[0] = 1_000;
+    let after = tasks.work.clone();
+    (0..100).for_each(|_| _ = tree.run(0, &mut tasks));
+    let turns = after[0] - tasks.work[0];
+    assert!((40..50).contains(&turns), "{turns} turns of 100");
+}
+
+#[test]
+fn a_task_that_takes_more_from_now_on_pays_for_it() {
+    let mut tree = Tree::fair([(1, task(0)), (1, task(1))]);
+    let mut tasks = Fixed::new(&[1_000, 1_000], &[u64::MAX, u64::MAX]);
+    (0..100).for_each(|_| _ = tree.run(0, &mut tasks));
+    tasks.cost[0] = 1_000_000;
+    (0..20_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    let before = tasks.cycles.clone();
+    (0..20_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    let spent = [0, 1].map(|i| (tasks.cycles[i] - before[i]) as f64);
+    assert!((spent[0] / spent[1] - 1.0).abs() < 0.1, "{spent:?}");
+}
+
 proptest! {
     /// Of cycles spent, each child gets its weight's share, whatever its runs cost.
     #[test]

@@ -1,5 +1,6 @@
 //! What a planner must know of a function beside its cost: where it can run, and how it may be split.
 
+use catena_policy::Value;
 use serde::{Deserialize, Serialize};
 
 /// The functions that chains may name.
@@ -7,6 +8,20 @@ use serde::{Deserialize, Serialize};
 pub struct Catalogue {
     /// One entry a function; names are unique.
     pub functions: Vec<Traits>,
+    /// What holds instead of a function that was given certain arguments.
+    #[serde(default)]
+    pub particular: Vec<Particular>,
+}
+
+/// What holds of a function that was given a certain argument, such as a description of its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Particular {
+    /// The argument.
+    pub argument: String,
+    /// What was given.
+    pub value: Value,
+    /// What holds then; the function is the one of this name.
+    pub traits: Traits,
 }
 
 impl Catalogue {
@@ -14,6 +29,14 @@ impl Catalogue {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Traits> {
         self.functions.iter().find(|f| f.name == name)
+    }
+
+    /// The function called `name`, given `args`.
+    #[must_use]
+    pub fn find_with(&self, name: &str, args: &[(String, Value)]) -> Option<&Traits> {
+        let given = |one: &&Particular| args.iter().any(|(n, value)| *n == one.argument && *value == one.value);
+        let particular = self.particular.iter().filter(|one| one.traits.name == name).find(given);
+        particular.map(|one| &one.traits).or_else(|| self.find(name))
     }
 }
 

@@ -138,6 +138,10 @@ pub struct Node {
     pub entry: f64,
     /// Cycles per packet on a server's core; None: it cannot run there.
     pub server: Option<f64>,
+    /// Of that, cycles that a batch takes however few packets it has.
+    pub per_batch: f64,
+    /// Packets of a batch, where chains run to completion on one core.
+    pub batch: f64,
     /// Cycles per packet on a SmartNIC; None: it cannot run there.
     pub smart_nic: Option<f64>,
     /// Its tables on a PISA switch, with `entries` for its size; None: it cannot run there.

@@ -9,9 +9,10 @@ use catena_policy::{Direction, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::alpine::pipeline::{Figures, Origin, pipeline};
-use crate::alpine::{Alpine, Front, Kind, Options, Promise, Proof, SchedulerTree, solve};
+use crate::alpine::{Alpine, Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
 use crate::demand::shares;
 use crate::problem::{Problem, ServerId};
+use crate::profile::FULL_BATCH;
 
 /// A rate limit saves up packets of this many seconds.
 const BURST_SECONDS: f64 = 1e-3;
@@ -27,7 +28,7 @@ pub struct TaskPlan {
     pub tree: SchedulerTree,
     /// What each class of traffic gets of a saturated server.
     pub classes: Vec<ClassFigures>,
-    /// Whether it is proven that no fewer tasks do.
+    /// Whether it is proven that no fewer tasks do; of those that serve the most packets nothing of the kind is known.
     pub minimal: bool,
     /// Cycles per packet of bringing it in and out again.
     #[serde(default)]
@@ -78,11 +79,17 @@ pub struct ClassFigures {
     pub cpu: f64,
 }
 
-/// Divide what runs on `server` into tasks, where chains carry `rates_bps`.
+/// Divide what runs on `server` into tasks, where chains carry `rates_bps`: the fewest, or those that serve most packets.
 ///
 /// # Errors
 /// Why the file's relations between chains and classes cannot hold.
-pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: &[f64]) -> Result<TaskPlan, String> {
+pub fn of(
+    policy: &PolicyGraph,
+    problem: &Problem,
+    server: ServerId,
+    rates_bps: &[f64],
+    objective: Objective,
+) -> Result<TaskPlan, String> {
     let about = problem.servers.get(server).ok_or("there is no such server")?;
     let workers = about.cores.max(1);
     let planned = |c: usize| match (rates_bps.get(c), problem.chains.get(c)) {
@@ -93,8 +100,14 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
     let several = policy.chains.len() > 1;
     // Of what bringing packets in costs, finding their chain is a module of its own.
     let port_cycles = problem.overheads.visit - problem.overheads.classify;
+    // A profile does not tell the two ends apart.
+    let half_a_queue = Cost { packet: problem.overheads.queue / 2.0, batch: 0.0 };
     let figures = Figures {
         cycles: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)?.server).unwrap_or(0.0),
+        batches: &|(c, n)| {
+            let node = problem.chains.get(c).and_then(|chain| chain.nodes.get(n));
+            node.map_or((0.0, FULL_BATCH), |node| (node.per_batch, node.batch))
+        },
         replicable: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)).is_none_or(|n| n.replicable),
         packets: &|c, group, direction| match direction {
             Direction::Return => 0.0,
@@ -103,6 +116,7 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
         port_cycles,
         classify_cycles: problem.overheads.classify,
         queue_cycles: problem.overheads.queue,
+        queue_ends: Ends { entrance: half_a_queue, drop: 0.0, exit: half_a_queue },
         hz: about.clock_hz,
     };
     let mut seen = pipeline(policy, &figures).map_err(|error| error.to_string())?;
@@ -129,7 +143,7 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
             seen.graph.modules[module].kind = Kind::Scheduled;
         }
     }
-    let options = Options { front: Front::Never, ..Options::default() };
+    let options = Options { front: Front::Never, objective, ..Options::default() };
     let plan = solve(&seen.graph, &seen.promises, options).map_err(|refusal| refusal.to_string())?;
     let limit = |task: usize| {
         let module = plan.tasks.tasks.get(task)?.start;
@@ -155,7 +169,7 @@ pub fn of(policy: &PolicyGraph, problem: &Problem, server: ServerId, rates_bps: 
         tasks: tasks.collect::<Result<_, String>>()?,
         tree,
         classes: classes.collect(),
-        minimal: plan.proof != Proof::Prescribed,
+        minimal: matches!(plan.proof, Proof::Exact | Proof::GeneralPosition),
         port_cycles,
         classify_cycles: problem.overheads.classify,
     })

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use catena_dataplane::attribute::{Attributes, Slot};
 use catena_dataplane::module::{Reason, Verdict};
 use catena_dataplane::{Context, Module};
 use catena_packet::wire::{Net, Seed};
 use catena_packet::{BATCH, Batch};
 
-use super::flow::{FlowV4, FlowV6};
-use super::list::{List, Ruling};
+use super::flow::{FlowV4, FlowV6, Mask};
+use super::list::{Later, List, Ruling};
 use super::matcher::Matcher;
+use crate::config::ArgError;
+use crate::descriptor::Build;
+use crate::effects::{Fields, Spared, Way};
+use crate::rules::Verdicts;
 
 const BY_RULE: Reason = Reason(0);
 const BY_DEFAULT: Reason = Reason(1);
@@ -47,18 +52,53 @@ struct Denied {
 }
 
 impl Denied {
+    /// Every packet, because no rule is known that permits it.
+    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX };
+
     #[inline(always)]
     fn note(&mut self, packets: &[u8], rulings: &[Ruling; BATCH]) {
         for (&i, ruling) in packets.iter().zip(rulings) {
             self.all |= u32::from(ruling.denies()) << (i % BATCH as u8);
-            self.by_default |= u32::from(*ruling == Ruling::DENIED_BY_DEFAULT) << (i % BATCH as u8);
+            self.by_default |= u32::from(ruling.denies_by_default()) << (i % BATCH as u8);
         }
     }
+
+    /// Read what an earlier function has found.
+    #[inline(always)]
+    fn told(batch: &Batch, slot: Slot, place: u8) -> Denied {
+        let mut denied = Denied::default();
+        for (i, packet) in batch.iter().enumerate() {
+            let found = Later::at(slot.get(packet), place);
+            denied.all |= u32::from(found != Later::PERMITS) << i;
+            denied.by_default |= u32::from(found & Later::BY_RULE == 0) << i;
+        }
+        denied
+    }
+}
+
+/// How packets of one direction are judged.
+#[derive(Clone, Copy)]
+enum Judge {
+    /// By the rules.
+    Search,
+    /// By what an earlier function has left in this slot and place.
+    Told(Slot, u8),
+    /// All are permitted; only their headers are checked.
+    Permits,
+    /// All are denied: none was expected.
+    Never,
 }
 
 /// Permits or denies packets.
 pub struct Filter {
-    matcher: Matcher,
+    /// There unless no direction is judged by the rules.
+    matcher: Option<Matcher>,
+    judges: [Judge; 2],
+    /// Where the verdicts of later lists are left.
+    tells: Option<Slot>,
+    mask: Mask,
+    /// Rules that the user gave, for the table.
+    rules: usize,
     /// Whether denied packets leave by a gate of their own.
     diverts: bool,
     left_out: usize,
@@ -70,31 +110,92 @@ impl Filter {
     /// A filter by `list`. With `diverts`, denied packets leave by gate 2 (3 on the way back) instead of being
     /// dropped. `seed` should be secret; `left_out` is how many rules the user left out, for the table.
     pub fn new(list: Arc<List>, seed: Seed, diverts: bool, left_out: usize) -> Self {
-        Self { matcher: Matcher::new(list, seed), diverts, left_out, v4: Gathered::new(), v6: Gathered::new() }
+        Self {
+            rules: list.len(),
+            matcher: Some(Matcher::new(list, seed)),
+            judges: [Judge::Search; 2],
+            tells: None,
+            mask: Mask::without(Fields::NONE),
+            diverts,
+            left_out,
+            v4: Gathered::new(),
+            v6: Gathered::new(),
+        }
     }
 
-    /// Takes another list of rules; the next packet meets it.
+    /// A filter by the `rules` of the user that leaves out what it is `spared`.
+    ///
+    /// # Errors
+    /// When there are more rules than a list holds, or more attributes than a packet carries.
+    pub fn sparing(
+        rules: &Verdicts,
+        spared: &Spared,
+        build: &mut Build<'_>,
+        diverts: bool,
+        left_out: usize,
+    ) -> Result<Self, ArgError> {
+        let slot = |attributes: &mut Attributes, name: &str| {
+            attributes.slot(name).map_err(|most| ArgError::new("rules", format!("a packet carries {most} attributes")))
+        };
+        let mut judge = |way: &Way| {
+            Ok(match way {
+                Way::Search => Judge::Search,
+                Way::Told { attribute, place } => Judge::Told(slot(build.attributes, attribute)?, *place),
+                Way::Permits => Judge::Permits,
+                Way::Never => Judge::Never,
+            })
+        };
+        let judges = [judge(&spared.ways[0])?, judge(&spared.ways[1])?];
+        let tells = spared.tells.as_ref().map(|tells| slot(build.attributes, &tells.attribute)).transpose()?;
+        let matcher = if judges.iter().any(|judge| matches!(judge, Judge::Search)) {
+            let compile = |verdicts: &Verdicts| {
+                List::new(&verdicts.rules, verdicts.default).map_err(|error| ArgError::new("rules", error.to_string()))
+            };
+            let others = spared.tells.iter().flat_map(|tells| &tells.others);
+            let later = others.map(|other| compile(other)).collect::<Result<_, _>>()?;
+            let list = compile(spared.rules.as_deref().unwrap_or(rules))?.telling(later, diverts);
+            Some(Matcher::new(Arc::new(list), build.seed))
+        } else {
+            None
+        };
+        Ok(Self {
+            matcher,
+            judges,
+            tells,
+            mask: Mask::without(spared.unread),
+            rules: rules.rules.len(),
+            diverts,
+            left_out,
+            v4: Gathered::new(),
+            v6: Gathered::new(),
+        })
+    }
+
+    /// Takes another list of rules; the next packet meets it. For filters that are spared nothing: what one is
+    /// spared follows from its old rules.
     pub fn replace(&mut self, list: Arc<List>) {
-        self.matcher.replace(list);
+        self.rules = list.len();
+        if let Some(matcher) = &mut self.matcher {
+            matcher.replace(list);
+        }
     }
 
-    /// The list in use.
-    pub fn list(&self) -> &Arc<List> {
-        self.matcher.list()
-    }
-
-    /// Which packets of a batch, whose headers are parsed, are denied.
+    /// Which packets of a batch, whose headers are parsed, are denied; leaves what later lists say with them.
     #[inline(always)]
-    fn denied(&mut self, batch: &Batch) -> Denied {
-        let Self { matcher, v4, v6, .. } = self;
+    fn denied(&mut self, batch: &mut Batch) -> Denied {
+        let Self { matcher: Some(matcher), v4, v6, mask, tells, .. } = self else { return Denied::EVERY };
         let mut denied = Denied::default();
         // Counted here and not in memory, where each packet would wait for the one before.
         let (mut fours, mut sixes) = (0, 0);
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
             let read = match layers.net {
-                Net::Ipv4 => FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow)),
-                Net::Ipv6 => FlowV6::read(packet.data(), &layers).map(|flow| sixes = v6.put(sixes, i, flow)),
+                Net::Ipv4 => {
+                    FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow.masked(mask)))
+                }
+                Net::Ipv6 => {
+                    FlowV6::read(packet.data(), &layers).map(|flow| sixes = v6.put(sixes, i, flow.masked(mask)))
+                }
                 Net::Arp | Net::Other => Some(()),
             };
             if read.is_none() {
@@ -104,23 +205,53 @@ impl Filter {
             }
         }
         let mut rulings = [Ruling::UNKNOWN; BATCH];
+        if let Some(slot) = *tells {
+            let unread = denied.all;
+            // What cannot be read was asked of nobody: the later lists deny it as this one does.
+            let found = |i: usize| if unread >> i & 1 == 1 { 0 } else { Later::ALL_PERMIT };
+            batch.iter_mut().enumerate().for_each(|(i, packet)| slot.set(packet, found(i)));
+        }
         if fours > 0 {
             matcher.classify_v4(&v4.flows[..fours], &mut rulings);
             denied.note(&v4.of[..fours], &rulings);
+            leave(*tells, batch, &v4.of[..fours], &rulings);
         }
         if sixes > 0 {
             matcher.classify_v6(&v6.flows[..sixes], &mut rulings);
             denied.note(&v6.of[..sixes], &rulings);
+            leave(*tells, batch, &v6.of[..sixes], &rulings);
         }
         denied
     }
 }
 
+/// Leave with packets what later lists say of them.
+#[inline(always)]
+fn leave(slot: Option<Slot>, batch: &mut Batch, packets: &[u8], rulings: &[Ruling; BATCH]) {
+    let Some(slot) = slot else { return };
+    let all = batch.as_mut_slice();
+    for (&i, ruling) in packets.iter().zip(rulings) {
+        if let Some(packet) = all.get_mut(usize::from(i)) {
+            slot.set(packet, ruling.later());
+        }
+    }
+}
+
 impl Module for Filter {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        cx.parse(batch);
-        let denied = self.denied(batch);
         let gate = cx.gate();
+        let denied = match self.judges[usize::from(gate & 1)] {
+            Judge::Search => {
+                cx.parse(batch);
+                self.denied(batch)
+            }
+            Judge::Told(slot, place) => Denied::told(batch, slot, place),
+            Judge::Permits => {
+                cx.parse(batch);
+                Denied::default()
+            }
+            Judge::Never => Denied::EVERY,
+        };
         if denied.all == 0 && gate == 0 {
             return;
         }
@@ -143,10 +274,10 @@ impl Module for Filter {
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        tell("rules", self.list().len() as u64);
+        tell("rules", self.rules as u64);
         if self.left_out > 0 {
             tell("rules left out", self.left_out as u64);
         }
-        tell("packets searched for", self.matcher.searched());
+        tell("packets searched for", self.matcher.as_ref().map_or(0, Matcher::searched));
     }
 }

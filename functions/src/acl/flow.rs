@@ -7,6 +7,7 @@ use catena_packet::wire::{Layers, Seed};
 
 use super::key::{KeyV4, KeyV6};
 use super::protocol;
+use crate::effects::Fields;
 
 /// An IPv4 flow: both addresses, then ports, protocol and flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +22,33 @@ const HAS_PORTS: u64 = 1 << 40;
 /// Set in the last word of every flow, so that none is all zeros.
 const PRESENT: u64 = 1 << 48;
 
+/// Which bits of flows tell them apart: those of fields that some rule asks for. Two packets that differ in others
+/// are one flow, and remembered once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask {
+    v4: [u64; 2],
+    v6: [u64; 5],
+}
+
+impl Mask {
+    /// All bits but those of `unread` fields.
+    pub fn without(unread: Fields) -> Self {
+        let read = |field, bits: u64| if unread.has(field) { 0 } else { bits };
+        let (src, dst) = (read(Fields::SOURCE, u64::MAX), read(Fields::DESTINATION, u64::MAX));
+        let ports = read(Fields::PORTS, HAS_PORTS | u64::from(u32::MAX));
+        let last = PRESENT | read(Fields::PROTOCOL, 0xff << 32) | ports;
+        // Of an IPv4 packet's eight bytes of addresses the source's come first, and are the word's lower half.
+        Self { v4: [src & u64::from(u32::MAX) | dst << 32, last], v6: [src, src, dst, dst, last] }
+    }
+}
+
 impl FlowV4 {
+    /// Leave out the bits that do not count.
+    #[inline(always)]
+    pub fn masked(self, Mask { v4: [addresses, last], .. }: &Mask) -> Self {
+        Self([self.0[0] & addresses, self.0[1] & last])
+    }
+
     /// Read the flow of an IPv4 packet; `None` if `layers` are not this frame's.
     #[inline(always)]
     pub fn read(frame: &[u8], layers: &Layers) -> Option<Self> {
@@ -37,6 +64,13 @@ impl FlowV4 {
 }
 
 impl FlowV6 {
+    /// Leave out the bits that do not count.
+    #[inline(always)]
+    pub fn masked(mut self, mask: &Mask) -> Self {
+        self.0.iter_mut().zip(&mask.v6).for_each(|(word, mask)| *word &= mask);
+        self
+    }
+
     /// Read the flow of an IPv6 packet; `None` if `layers` are not this frame's.
     #[inline(always)]
     pub fn read(frame: &[u8], layers: &Layers) -> Option<Self> {
@@ -132,6 +166,23 @@ mod tests {
         let v6 = KeyV6 { src, dst, sport: 1, dport: 0xff00, protocol: 6, has_ports: true };
         assert_eq!(KeyV6::from(&FlowV6::from(&v6)), v6);
         assert_ne!(FlowV4::from(&KeyV4::default()), FlowV4::default());
+    }
+
+    #[test]
+    fn a_mask_leaves_out_the_fields_that_are_not_read() {
+        let v4 = KeyV4 { src: 1, dst: 2, sport: 3, dport: 4, protocol: 17, has_ports: true };
+        let of = |key: &KeyV4, unread| KeyV4::from(&FlowV4::from(key).masked(&Mask::without(unread)));
+        assert_eq!(of(&v4, Fields::NONE), v4);
+        assert_eq!(of(&v4, Fields::PORTS), KeyV4 { sport: 0, dport: 0, has_ports: false, ..v4 });
+        assert_eq!(of(&v4, Fields::SOURCE | Fields::PROTOCOL), KeyV4 { src: 0, protocol: 0, ..v4 });
+        assert_eq!(of(&v4, Fields::DESTINATION), KeyV4 { dst: 0, ..v4 });
+        let v6 = KeyV6 { src: 1 << 90 | 1, dst: 1 << 90 | 2, sport: 3, dport: 4, protocol: 17, has_ports: true };
+        let of = |unread| KeyV6::from(&FlowV6::from(&v6).masked(&Mask::without(unread)));
+        assert_eq!(of(Fields::SOURCE), KeyV6 { src: 0, ..v6 });
+        assert_eq!(
+            of(Fields::DESTINATION | Fields::PORTS),
+            KeyV6 { dst: 0, sport: 0, dport: 0, has_ports: false, ..v6 }
+        );
     }
 
     #[test]

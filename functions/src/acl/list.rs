@@ -1,16 +1,20 @@
 //! A list of rules, ready for use: compiled for search, with what each rule and their absence mean.
 
-use super::classifier::{Classifier, NONE, TooManyRules};
+use super::classifier::{BATCH, Classifier, NONE, Point, TooManyRules, Tree, search};
 use super::rule::{Action, Rule};
+use crate::effects::MOST_TOLD;
 
-/// What becomes of a packet, and why: one word, as the verdict cache keeps it.
+/// What becomes of a packet, and why: one word, as the verdict cache keeps it. Bits 0 to 23 are the rule's index, bits
+/// 24 to 29 what later lists of the chain say, two bits each, bit 31 whether the packet is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ruling(u32);
 
 impl Ruling {
     const DENY: u32 = 1 << 31;
     /// In place of a rule's index; greater than any.
-    const NO_RULE: u32 = (1 << 30) - 1;
+    const NO_RULE: u32 = (1 << Self::LATER) - 1;
+    /// Where the verdicts of later lists begin.
+    const LATER: u32 = 24;
 
     /// No rule matched, and the packet is denied.
     pub const DENIED_BY_DEFAULT: Self = Self(Self::DENY | Self::NO_RULE);
@@ -25,10 +29,56 @@ impl Ruling {
         self.0 & Self::DENY != 0
     }
 
+    /// Whether the packet is denied because no rule matched.
+    #[inline(always)]
+    pub fn denies_by_default(self) -> bool {
+        self.0 & (Self::DENY | Self::NO_RULE) == Self::DENIED_BY_DEFAULT.0
+    }
+
+    /// What later lists say of the packet, as an attribute carries it; see [`Later`].
+    #[inline(always)]
+    pub fn later(self) -> u16 {
+        (self.0 >> Self::LATER) as u16 & Later::ALL_PERMIT
+    }
+
+    /// Add what the later list of this place says.
+    fn with(self, place: usize, ruling: Ruling) -> Self {
+        Self(self.0 | u32::from(Later::of(ruling)) << (Self::LATER as usize + 2 * place))
+    }
+
     /// Index of the rule that decided; `None` if none matched.
     pub fn rule(self) -> Option<u32> {
-        let index = self.0 & !Self::DENY;
+        let index = self.0 & Self::NO_RULE;
         (index < Self::NO_RULE).then_some(index)
+    }
+}
+
+/// What a later list says of a packet, in two bits of an attribute. A packet that was never asked about has none of
+/// them set, and is denied.
+pub struct Later;
+
+impl Later {
+    /// A rule denies.
+    pub const BY_RULE: u16 = 1;
+    /// The packet is permitted.
+    pub const PERMITS: u16 = 3;
+    /// All later lists permit: what is not IP.
+    pub const ALL_PERMIT: u16 = (1 << (2 * MOST_TOLD)) - 1;
+    /// No rule matches, and the packet is denied.
+    const BY_DEFAULT: u16 = 2;
+
+    fn of(ruling: Ruling) -> u16 {
+        match (ruling.denies(), ruling.denies_by_default()) {
+            (false, _) => Self::PERMITS,
+            (true, false) => Self::BY_RULE,
+            (true, true) => Self::BY_DEFAULT,
+        }
+    }
+
+    /// What the list of a place says, of all that an attribute carries.
+    #[inline(always)]
+    pub fn at(attribute: u16, place: u8) -> u16 {
+        attribute >> (2 * place) & Self::PERMITS
     }
 }
 
@@ -39,6 +89,10 @@ pub struct List {
     denying: Vec<u64>,
     default: Ruling,
     count: usize,
+    /// Lists of functions further on, whose rulings are found together with this one's.
+    later: Vec<List>,
+    /// Whether they are asked for packets that this list denies, too.
+    of_denied: bool,
 }
 
 impl List {
@@ -56,7 +110,43 @@ impl List {
             Action::Deny => Ruling::DENIED_BY_DEFAULT,
             Action::Permit => Ruling::PERMITTED_BY_DEFAULT,
         };
-        Ok(Self { classifier: Classifier::build(rules)?, denying, default, count: rules.len() })
+        let classifier = Classifier::build(rules)?;
+        Ok(Self { classifier, denying, default, count: rules.len(), later: Vec::new(), of_denied: false })
+    }
+
+    /// Let rulings hold what `later` lists say, too, at most [`MOST_TOLD`]: of packets that this one permits, and
+    /// `of_denied` ones as well.
+    #[must_use]
+    pub fn telling(self, later: Vec<List>, of_denied: bool) -> Self {
+        Self { later: later.into_iter().take(MOST_TOLD).collect(), of_denied, ..self }
+    }
+
+    /// Whether rulings hold what later lists say.
+    pub(super) fn tells(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// Add what later lists say to the rulings on `points`, at most [`BATCH`].
+    pub(super) fn ask_later<const W: usize>(
+        &self,
+        trees: fn(&Classifier) -> &[Tree<W>],
+        points: &[Point<W>],
+        found: &mut [Ruling],
+    ) {
+        let asked = |ruling: &Ruling| self.of_denied || !ruling.denies();
+        let (mut dense, mut of, mut count) = ([Point::ORIGIN; BATCH], [0u8; BATCH], 0);
+        for (i, (point, _)) in points.iter().zip(&*found).enumerate().filter(|(_, (_, ruling))| asked(ruling)) {
+            (dense[count], of[count]) = (*point, i as u8);
+            count += 1;
+        }
+        for (place, list) in self.later.iter().enumerate() {
+            let mut best = [NONE; BATCH];
+            search(trees(&list.classifier), &dense[..count], &mut best);
+            for (&i, &index) in of[..count].iter().zip(&best) {
+                let ruling = &mut found[usize::from(i)];
+                *ruling = ruling.with(place, list.ruling(index));
+            }
+        }
     }
 
     /// How many rules there are.
@@ -101,6 +191,7 @@ mod tests {
         let list = List::new(&[], Action::Permit).unwrap();
         assert!(list.is_empty() && !list.ruling(NONE).denies());
         assert_eq!(Ruling::DENIED_BY_DEFAULT.rule(), None);
+        assert!(Ruling::DENIED_BY_DEFAULT.denies_by_default() && !Ruling::PERMITTED_BY_DEFAULT.denies_by_default());
         assert_ne!(Ruling::DENIED_BY_DEFAULT, Ruling::UNKNOWN);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use catena_packet::wire::Seed;
 
 use super::cache::{Cache, Remembered};
-use super::classifier::{BATCH, NONE, Point, Tree, V4, V6, prefetch, search};
+use super::classifier::{BATCH, Classifier, NONE, Point, Tree, V4, V6, prefetch, search};
 use super::flow::{FlowV4, FlowV6};
 use super::list::{List, Ruling};
 
@@ -54,7 +54,7 @@ impl Matcher {
     /// If `found` is shorter than `flows`.
     #[inline]
     pub fn classify_v4(&mut self, flows: &[FlowV4], found: &mut [Ruling]) {
-        self.v4.classify::<V4>(&self.list, self.list.classifier().trees_v4(), flows, found);
+        self.v4.classify::<V4>(&self.list, Classifier::trees_v4, flows, found);
     }
 
     /// What the list says of each IPv6 packet.
@@ -63,7 +63,7 @@ impl Matcher {
     /// If `found` is shorter than `flows`.
     #[inline]
     pub fn classify_v6(&mut self, flows: &[FlowV6], found: &mut [Ruling]) {
-        self.v6.classify::<V6>(&self.list, self.list.classifier().trees_v6(), flows, found);
+        self.v6.classify::<V6>(&self.list, Classifier::trees_v6, flows, found);
     }
 }
 
@@ -88,8 +88,13 @@ impl<F: Remembered> Memory<F> {
     }
 
     #[inline]
-    fn classify<const W: usize>(&mut self, list: &List, trees: &[Tree<W>], flows: &[F], found: &mut [Ruling])
-    where
+    fn classify<const W: usize>(
+        &mut self,
+        list: &List,
+        trees: fn(&Classifier) -> &[Tree<W>],
+        flows: &[F],
+        found: &mut [Ruling],
+    ) where
         for<'a> Point<W>: From<&'a F>,
     {
         assert!(found.len() >= flows.len());
@@ -109,8 +114,13 @@ impl<F: Remembered> Memory<F> {
 
     /// Searches for a batch (at most [`BATCH`]).
     #[inline(never)]
-    fn search<const W: usize>(&mut self, list: &List, trees: &[Tree<W>], flows: &[F], found: &mut [Ruling])
-    where
+    fn search<const W: usize>(
+        &mut self,
+        list: &List,
+        trees: fn(&Classifier) -> &[Tree<W>],
+        flows: &[F],
+        found: &mut [Ruling],
+    ) where
         for<'a> Point<W>: From<&'a F>,
     {
         let mut points = [Point::ORIGIN; BATCH];
@@ -118,17 +128,25 @@ impl<F: Remembered> Memory<F> {
             *point = Point::from(flow);
         }
         let mut best = [NONE; BATCH];
-        search(trees, &points[..flows.len()], &mut best);
+        search(trees(list.classifier()), &points[..flows.len()], &mut best);
         for (found, &index) in found.iter_mut().zip(&best) {
             *found = list.ruling(index);
+        }
+        if list.tells() {
+            list.ask_later(trees, &points[..flows.len()], found);
         }
         self.searched += flows.len() as u64;
     }
 
     /// Looks up a batch (at most [`BATCH`]) in the cache, searches for what is not there.
     #[inline(always)]
-    fn remember<const W: usize>(&mut self, list: &List, trees: &[Tree<W>], flows: &[F], found: &mut [Ruling])
-    where
+    fn remember<const W: usize>(
+        &mut self,
+        list: &List,
+        trees: fn(&Classifier) -> &[Tree<W>],
+        flows: &[F],
+        found: &mut [Ruling],
+    ) where
         for<'a> Point<W>: From<&'a F>,
     {
         let mut hashes = [0; BATCH];
@@ -182,7 +200,7 @@ impl<F: Remembered> Memory<F> {
     fn learn<const W: usize>(
         &mut self,
         list: &List,
-        trees: &[Tree<W>],
+        trees: fn(&Classifier) -> &[Tree<W>],
         flows: &[F],
         hashes: &[u64; BATCH],
         missing: &[u8],
@@ -221,7 +239,6 @@ impl<F: Remembered> Memory<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acl::classifier::Classifier;
     use crate::acl::key::{KeyV4, KeyV6};
     use crate::acl::rule::{Action, Rule};
     use crate::acl::synthetic::{self, Random, Style};

@@ -110,17 +110,15 @@ pub mod error;
 pub mod filter;
 pub mod flow;
 pub mod iptables;
-pub mod key;
 pub mod list;
 pub mod matcher;
 mod options;
 pub mod parse;
-pub mod protocol;
 mod record;
-pub mod rule;
 pub mod synthetic;
 mod workload;
 
+pub use crate::rules::{key, protocol, rule};
 pub use filter::Filter;
 pub use list::List;
 
@@ -130,6 +128,8 @@ use catena_dataplane::Module;
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::effects::{Checksum, Effects, Fields, Spared};
+use crate::rules::Verdicts;
 use options::Options;
 
 /// ACL for the registry.
@@ -174,16 +174,46 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    effects,
     workload: Some(&workload::WORKLOAD),
     build,
+    spared: Some(spared),
 };
+
+/// The rules are all there is.
+fn effects(_args: &Args) -> Effects {
+    Effects {
+        reads: Fields::NETWORK | Fields::FIVE_TUPLE,
+        writes: Fields::NONE,
+        overwrites: Fields::NONE,
+        observes: false,
+        turns: false,
+        checksum: Checksum::Kept,
+        verdicts: Some(|args| {
+            let Options { rules, default, .. } = Options::read(args)?;
+            Ok(Verdicts { rules, default })
+        }),
+    }
+}
 
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let options = Options::read(args)?;
     let list = List::new(&options.rules, options.default).map_err(|error| ArgError::new("rules", error.to_string()))?;
-    let diverts = build.taken.iter().any(|value| value == "deny");
+    let diverts = diverts(build);
     Ok(Box::new(Filter::new(Arc::new(list), build.seed, diverts, options.left_out)))
+}
+
+/// Build an instance that leaves out what it is spared.
+fn spared(args: &Args, spared: &Spared, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
+    let Options { rules, default, left_out } = Options::read(args)?;
+    let diverts = diverts(build);
+    Ok(Box::new(Filter::sparing(&Verdicts { rules, default }, spared, build, diverts, left_out)?))
+}
+
+/// Whether denied packets leave by a gate of their own.
+fn diverts(build: &Build<'_>) -> bool {
+    build.taken.iter().any(|value| value == "deny")
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use catena_packet::{BATCH, Batch, Packet};
 use super::table::{Action, Table};
 use super::{Address, Lpm, NextHop};
 use crate::config::{ArgError, Args};
+use crate::effects::{Fields, Spared};
 
 const NO_ROUTE: Reason = Reason(0);
 const DISCARDED: Reason = Reason(1);
@@ -20,6 +21,8 @@ pub struct IPv4Fwd {
     table: Box<Table>,
     checksum: bool,
     ttl: bool,
+    /// Fields that need not be written, as nobody reads them any more.
+    unwritten: Fields,
 }
 
 impl IPv4Fwd {
@@ -29,7 +32,14 @@ impl IPv4Fwd {
     /// Those of [`Table::new`].
     pub fn new(args: &Args, taken: &[String]) -> Result<IPv4Fwd, ArgError> {
         let table = Box::new(Table::new(args, taken)?);
-        Ok(IPv4Fwd { table, checksum: args.flag("checksum", true), ttl: args.flag("ttl", true) })
+        let (checksum, ttl) = (args.flag("checksum", true), args.flag("ttl", true));
+        Ok(IPv4Fwd { table, checksum, ttl, unwritten: Fields::NONE })
+    }
+
+    /// Leave out what the function is spared.
+    #[must_use]
+    pub fn sparing(self, spared: &Spared) -> IPv4Fwd {
+        IPv4Fwd { checksum: self.checksum && !spared.verified, unwritten: spared.unwritten, ..self }
     }
 
     /// Take other routes from the next batch on, and return those held so far: to be dropped elsewhere, as
@@ -53,7 +63,8 @@ enum Kind {
 impl Module for IPv4Fwd {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let IPv4Fwd { table, checksum, ttl } = self;
+        let IPv4Fwd { table, checksum, ttl, unwritten } = self;
+        let (stations, time) = (!unwritten.has(Fields::STATIONS), !unwritten.has(Fields::TTL | Fields::CHECKSUM));
         let mut kinds = [Kind::Other; BATCH];
         let (mut ipv4, mut ipv6) = (Asked::<u32>::new(), Asked::<u128>::new());
         for (i, packet) in batch.iter().enumerate() {
@@ -76,10 +87,12 @@ impl Module for IPv4Fwd {
                 Some(Action::Forward { gate, macs }) => (gate, macs),
             };
             let spend = if matches!(kind, Kind::Ipv4) { spend_ttl } else { spend_hop_limit };
-            if *ttl && !spend(packet) {
+            if *ttl && !spend(packet, time) {
                 return Verdict::Drop(EXPIRED);
             }
-            if let Some((destination, source)) = macs {
+            if let Some((destination, source)) = macs
+                && stations
+            {
                 let mut frame = ethernet::Packet::new_unchecked(packet.data_mut());
                 frame.set_dst(*destination);
                 source.iter().for_each(|mac| frame.set_src(*mac));
@@ -166,9 +179,9 @@ fn is_neighbour_discovery(packet: &Packet, hop_limit: u8) -> bool {
     hop_limit == 255 && !layers.has(Layers::FRAGMENT) && matches!(kind, Some(133..=137))
 }
 
-/// Take one off the TTL; returns whether any was left.
+/// Take one off the TTL, and `write` it; returns whether any was left.
 #[inline(always)]
-fn spend_ttl(packet: &mut Packet) -> bool {
+fn spend_ttl(packet: &mut Packet, write: bool) -> bool {
     let l3 = usize::from(packet.layers().l3);
     let header = packet.data_mut().get_mut(l3..).and_then(|l3| l3.first_chunk_mut::<{ ipv4::HEADER_LEN }>());
     let Some(header) = header else { return false };
@@ -177,6 +190,9 @@ fn spend_ttl(packet: &mut Packet) -> bool {
     if ttl <= 1 {
         return false;
     }
+    if !write {
+        return true;
+    }
     let check =
         checksum::update16(header.checksum(), u16::from_be_bytes([ttl, proto]), u16::from_be_bytes([ttl - 1, proto]));
     header.set_ttl(ttl - 1);
@@ -184,9 +200,9 @@ fn spend_ttl(packet: &mut Packet) -> bool {
     true
 }
 
-/// Take one off the hop limit; returns whether any was left.
+/// Take one off the hop limit, and `write` it; returns whether any was left.
 #[inline(always)]
-fn spend_hop_limit(packet: &mut Packet) -> bool {
+fn spend_hop_limit(packet: &mut Packet, write: bool) -> bool {
     let l3 = usize::from(packet.layers().l3);
     let header = packet.data_mut().get_mut(l3..).and_then(|l3| l3.first_chunk_mut::<{ ipv6::HEADER_LEN }>());
     let Some(header) = header else { return false };
@@ -195,7 +211,9 @@ fn spend_hop_limit(packet: &mut Packet) -> bool {
     if hops <= 1 {
         return false;
     }
-    header.set_hop_limit(hops - 1);
+    if write {
+        header.set_hop_limit(hops - 1);
+    }
     true
 }
 

@@ -76,8 +76,9 @@ pub use forward::IPv4Fwd;
 pub use lpm::{InsertError, Lpm, MAX_ROUTES};
 pub use table::Table;
 
-use crate::config::{Kind, Param};
+use crate::config::{Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns};
+use crate::effects::{Checksum, Effects, Fields};
 
 /// The values of the attribute `gate`.
 const GATES: &[&str] = &["0", "1", "2", "3", "4", "5", "6", "7"];
@@ -114,9 +115,32 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?)),
+    spared: Some(|args, spared, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?.sparing(spared)))),
 };
+
+/// Routes are all that it knows: it keeps no state.
+fn effects(args: &Args) -> Effects {
+    let on = |name, fields| if args.flag(name, true) { fields } else { Fields::NONE };
+    let stations = table::stations(args);
+    let read = Fields::NETWORK
+        | Fields::DESTINATION
+        | Fields::PROTOCOL
+        | on("ttl", Fields::TTL)
+        | on("checksum", Fields::CHECKSUM | Fields::SOURCE);
+    Effects {
+        // Neighbour discovery is known by its hop limit and type.
+        reads: read | Fields::TTL | Fields::OTHERS,
+        writes: stations.written | on("ttl", Fields::TTL | Fields::CHECKSUM),
+        overwrites: stations.overwritten,
+        observes: false,
+        turns: false,
+        checksum: if args.flag("checksum", true) { Checksum::Verified } else { Checksum::Kept },
+        verdicts: None,
+    }
+}
 
 /// Longest-prefix match over IPv4 addresses in host byte order.
 pub type Lpm4 = Lpm<u32>;

@@ -8,6 +8,7 @@ use catena_packet::wire::ethernet::Mac;
 use super::routes::{self, Hop, RouteError, Routes};
 use super::{Address, GATES, Lpm, Lpm4, Lpm6, NextHop, Prefix, neighbour};
 use crate::config::{ArgError, Args, Value};
+use crate::effects::Fields;
 
 /// What becomes of a packet at its next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,33 @@ impl Table {
     pub(super) fn action(&self, hop: NextHop) -> Option<&Action> {
         // `NextHop::NONE` is beyond the last possible number.
         self.actions.get(usize::from(hop.0))
+    }
+}
+
+/// What a function with these arguments does to the station addresses of frames.
+pub(super) struct Stations {
+    /// Those that it may change.
+    pub(super) written: Fields,
+    /// Those that it changes in every frame that it forwards.
+    pub(super) overwritten: Fields,
+}
+
+/// Read the arguments for what they say of station addresses; of those that are wrong nothing is promised.
+pub(super) fn stations(args: &Args) -> Stations {
+    let nothing_known = Stations { written: Fields::STATIONS, overwritten: Fields::NONE };
+    let routes = args.require("routes").and_then(read);
+    let (Ok(routes), Ok(neighbours), Ok(own)) = (routes, neighbour::table(args), neighbour::own(args)) else {
+        return nothing_known;
+    };
+    let station = |hop: &Hop| match hop {
+        Hop::Forward { via, mac, .. } => Some(mac.is_some() || via.is_some_and(|via| neighbours.contains_key(&via))),
+        Hop::Discard => None,
+    };
+    let mut known = routes.hops.iter().filter_map(station);
+    let overwritten = own.is_some() && known.clone().all(|known| known);
+    Stations {
+        written: if known.any(|known| known) { Fields::STATIONS } else { Fields::NONE },
+        overwritten: if overwritten { Fields::STATIONS } else { Fields::NONE },
     }
 }
 

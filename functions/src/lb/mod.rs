@@ -88,6 +88,7 @@ use catena_state::{Access, Declaration, Local, Object, Scope};
 
 use crate::config::{ArgError, Args};
 use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::effects::{Checksum, Effects, Fields};
 use crate::function::Runner;
 
 use settings::Settings;
@@ -131,9 +132,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     returns,
     // The client's address tells: it is the inside one, both ways.
     owner: None,
+    effects,
     workload: Some(&workload::WORKLOAD),
     build,
+    spared: None,
 };
+
+/// It rewrites one endpoint.
+fn effects(_args: &Args) -> Effects {
+    let endpoints = Fields::SOURCE | Fields::DESTINATION | Fields::PORTS | Fields::OTHERS;
+    let reads = Fields::NETWORK | endpoints | Fields::PROTOCOL;
+    Effects { reads, writes: endpoints | Fields::CHECKSUM, turns: false, checksum: Checksum::Kept, ..Effects::ANY }
+}
 
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let settings = Settings::read(args)?;

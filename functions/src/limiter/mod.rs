@@ -77,8 +77,9 @@ pub use limit::Limiter;
 
 use catena_state::{Access, Declaration, Local, Object, Scope};
 
-use crate::config::{Kind, Param};
+use crate::config::{Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns};
+use crate::effects::{Checksum, Effects, Fields};
 use crate::function::Runner;
 
 /// What Limiter says about itself.
@@ -134,10 +135,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,
+    effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| {
         let mut engine = Local::new(build.seed, build.share);
         let limiter = Limiter::new(&mut engine, args, build.taken)?;
         Ok(Box::new(Runner::new(engine, limiter)))
     },
+    spared: None,
 };
+
+/// It looks at lengths beside keys, and changes nothing.
+fn effects(_args: &Args) -> Effects {
+    let reads = Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS;
+    Effects { reads, writes: Fields::NONE, turns: false, checksum: Checksum::Kept, ..Effects::ANY }
+}

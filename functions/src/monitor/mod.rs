@@ -79,6 +79,7 @@ use catena_state::{Access, Declaration, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Returns};
+use crate::effects::{Checksum, Effects, Fields};
 use crate::function::Runner;
 
 use export::{Format, Outlet};
@@ -131,9 +132,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,
+    effects,
     workload: Some(&workload::WORKLOAD),
     build,
+    spared: None,
 };
+
+/// It looks at flags and lengths beside keys, and changes nothing.
+fn effects(_args: &Args) -> Effects {
+    let reads = Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS;
+    Effects { reads, writes: Fields::NONE, turns: false, checksum: Checksum::Kept, ..Effects::ANY }
+}
 
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let limits = Limits {

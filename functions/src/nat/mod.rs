@@ -84,6 +84,7 @@ use catena_state::{Access, Declaration, Local, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor};
+use crate::effects::{Checksum, Effects, Fields};
 use crate::function::Runner;
 use options::{Options, Spaces};
 
@@ -138,9 +139,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: owner::returns,
     owner: Some(owner::owner),
+    effects,
     workload: Some(&workload::WORKLOAD),
     build,
+    spared: None,
 };
+
+/// It rewrites endpoints, and sends hairpins back.
+fn effects(_args: &Args) -> Effects {
+    let endpoints = Fields::SOURCE | Fields::DESTINATION | Fields::PORTS | Fields::OTHERS;
+    let reads = Fields::NETWORK | endpoints | Fields::PROTOCOL;
+    Effects { reads, writes: endpoints | Fields::CHECKSUM, checksum: Checksum::Kept, ..Effects::ANY }
+}
 
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {

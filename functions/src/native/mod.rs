@@ -2,7 +2,8 @@
 //!
 //! # Parameters
 //!
-//! `Native(lib = "fw.so" [, args = {name: value, ...}] [, name = "symbol"] [, log = LEVEL])`
+//! `Native(lib = "fw.so" [, args = {name: value, ...}] [, name = "symbol"] [, state = file("fw.manifest")]
+//! [, log = LEVEL])`
 //!
 //! - `lib`: the shared object. A relative path begins at the working directory (not at the chain file's folder, and
 //!   no search path is used).
@@ -10,6 +11,9 @@
 //!   in bits or packets per second, sizes in bytes, `file("x")` as what stands in the file. A name that the
 //!   function does not ask for is an error.
 //! - `name`: which function of a library with several: the symbol of its table (`catena_nf`).
+//! - `state`: what `catena analyze --manifest` found of the function's state beside the objects that it declares. It says how
+//!   traffic may be split over several instances: by the header fields that key the state, or not at all where packets
+//!   of all flows use the same. Plans keep to it, and several workers are refused where they would not.
 //! - `log`: which of its messages are shown: `error`, `warning`, `info` or `debug` (`info`). They go to the standard error,
 //!   at most 20 a second for each instance; how many more there were is said.
 //!
@@ -42,7 +46,8 @@
 //! its own.
 //!
 //! Instances of several workers share nothing: a map that is keyed wider than by connection (say, by source
-//! address) then has an entry in each instance that meets it, and a warning says so.
+//! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
+//! variables of its own only `state` tells.
 //!
 //! A library stays loaded until Catena ends; a new build of it is used by the next run.
 //!
@@ -76,6 +81,8 @@ use catena_state::{Declaration, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::effects::Effects;
+use crate::manifest::Manifest;
 use instance::{Instance, Own};
 use log::{LEVELS, Log};
 use state::State;
@@ -95,6 +102,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         Param { name: "lib", kind: Kind::Text, default: None, doc: "the shared object, from the working directory" },
         Param { name: "args", kind: Kind::Record, default: Some("{}"), doc: "the function's own arguments" },
         Param { name: "name", kind: Kind::Text, default: Some("\"catena_nf\""), doc: "the symbol of its table" },
+        Param { name: "state", kind: Kind::File, default: Some("none"), doc: "a manifest of its state" },
         Param { name: "log", kind: Kind::Word(LEVELS), default: Some("info"), doc: "which of its messages are shown" },
     ],
     attributes: &[Attribute {
@@ -104,12 +112,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         doc: "the way that the function chose; 0 is the normal one",
     }],
     state: &[],
-    affinity: Affinity::Scope(Scope::Connection),
+    affinity: Affinity::Manifest { param: "state", otherwise: Scope::Connection },
     returns: Returns::none,
     owner: None,
+    effects: Effects::any,
     // What a function in C costs, only its own measurement tells.
     workload: None,
     build: |args, build| Ok(Box::new(Native::new(args, build)?)),
+    spared: None,
 };
 
 /// The module of a C function.
@@ -130,6 +140,7 @@ impl Native {
             .iter()
             .position(|known| *known == level)
             .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
+        apart(args, build.share)?;
         let arguments = Arguments::read(args)?;
         let function = library::load(path, symbol)?;
         let own = Own {
@@ -210,6 +221,19 @@ impl Module for Native {
         if own.mistakes > 0 {
             tell("mistakes", own.mistakes);
         }
+    }
+}
+
+/// Check that instances may share the traffic as workers do, by its inside address, if a manifest tells.
+fn apart(args: &Args, share: Share) -> Result<(), ArgError> {
+    let Some(manifest) = Manifest::of(args, "state")? else { return Ok(()) };
+    match manifest.affinity() {
+        Affinity::Single | Affinity::Scope(Scope::Destination) if share.count > 1 => {
+            let (count, why) = (share.count, manifest.reason());
+            Err(ArgError::new("state", format!("{count} instances would each have a part of the state: {why}"))
+                .help("run it with one worker"))
+        }
+        _ => Ok(()),
     }
 }
 

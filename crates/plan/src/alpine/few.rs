@@ -27,7 +27,8 @@ const DEPENDENT: f64 = 1e-12;
 /// # Errors
 /// No partition into at most `most` tasks keeps the promises, or the solver failed.
 pub fn fewest(program: &Program, most: usize) -> Option<Result<Vec<bool>, Nothing>> {
-    let (graph, spared) = (program.graph, program.spared());
+    let graph = program.graph;
+    let spared = spared(graph, program.promises, program.levels);
     let given: Vec<bool> = graph.modules.iter().map(|module| module.always_starts()).collect();
     let free: Vec<usize> =
         (0..given.len()).filter(|m| !given[*m] && graph.modules[*m].cuttable && !spared[*m]).collect();
@@ -76,6 +77,33 @@ pub fn applies(levels: &Levels) -> bool {
     levels.count == 1 && !levels.cut.contains(&true)
 }
 
+/// Modules where no task needs to begin, because it may as well begin right upstream: on the last stretch
+/// before an exit, which is one class's alone. The same cycles can be made up with one part from further
+/// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
+/// where what follows may need the very part that a cut further down gives it.)
+pub(super) fn spared(graph: &Graph, promises: &[Promise], levels: &Levels) -> Vec<bool> {
+    let cpu = promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
+    let throughput = promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
+    let downstream = graph.downstream();
+    let mut ends = vec![false; graph.modules.len()];
+    graph.classes.iter().for_each(|class| ends[class.exit] = true);
+    let mut last = vec![false; graph.modules.len()];
+    for m in (0..last.len()).rev() {
+        last[m] = match downstream[m][..] {
+            [] => true,
+            [next] => !ends[m] && last[next],
+            _ => false,
+        };
+    }
+    let same = |up: usize| {
+        let upstream = &graph.modules[up];
+        let cut = upstream.cuttable || upstream.always_starts() || levels.cut[up];
+        cut && last[up]
+    };
+    let spared = |module: &super::graph::Module| !(cpu && throughput) && module.upstream.is_some_and(same);
+    graph.modules.iter().map(spared).collect()
+}
+
 /// The number of ways to choose `k` of `n`, or at least more than [`PARTITIONS`].
 fn choices(n: usize, k: usize) -> usize {
     (0..k).fold(1, |ways, i| if ways > PARTITIONS { ways } else { ways * (n - i) / (i + 1) })
@@ -91,7 +119,7 @@ fn next(chosen: &mut [usize], n: usize) -> bool {
 }
 
 /// Whether the weights of every promise lie in the span of what the tasks can give.
-fn may_keep(graph: &Graph, promises: &[Promise], starts: &[bool]) -> bool {
+pub(super) fn may_keep(graph: &Graph, promises: &[Promise], starts: &[bool]) -> bool {
     let mut task_of = vec![0; graph.modules.len()];
     let mut count = 0;
     for (m, module) in graph.modules.iter().enumerate() {

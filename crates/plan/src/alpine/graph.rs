@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::profile::FULL_BATCH;
+
 /// Index of a module in [`Graph::modules`].
 pub type ModuleId = usize;
 /// Index of a class in [`Graph::classes`].
@@ -21,8 +23,40 @@ pub struct Graph {
     pub hz: f64,
     /// Cycles per packet that a queue in front of a module adds to the task it begins.
     pub queue_cycles: f64,
-    /// Cycles per packet of finding the class up front, where a classifier has to be put there.
+    /// What of that each end takes, by the packets of a batch; only the most throughput reckons with it.
+    pub queue_ends: Ends,
+    /// Cycles per packet of finding the class up front, where a classifier has to be put there: of all classes.
     pub classify_cycles: f64,
+    /// Of that, each class that is tried, one after the other: a classifier that tells fewer apart costs less.
+    pub classify_each: f64,
+}
+
+/// The two ends of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ends {
+    /// Putting a packet in: work of the task in front.
+    pub entrance: Cost,
+    /// Cycles per packet that dropping it takes more, where there is no room: work of the task in front.
+    pub drop: f64,
+    /// Taking it out: work of the task behind.
+    pub exit: Cost,
+}
+
+/// Cycles of a packet, and of a batch however few packets it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Cycles per packet.
+    pub packet: f64,
+    /// Cycles per batch.
+    pub batch: f64,
+}
+
+impl Cost {
+    /// Cycles per packet in batches of so many.
+    #[must_use]
+    pub fn in_batches(&self, packets: f64) -> f64 {
+        self.packet + self.batch / packets
+    }
 }
 
 /// A module.
@@ -30,8 +64,13 @@ pub struct Graph {
 pub struct Module {
     /// What it is called; copies of one module bear the same name.
     pub name: String,
-    /// Cycles per packet.
+    /// Cycles per packet, when everything runs to completion.
     pub cycles: f64,
+    /// Of that, cycles that a batch takes however few packets it has. Behind a queue batches are full: there it costs
+    /// less. Only the most throughput reckons with it.
+    pub per_batch: f64,
+    /// Packets of a batch when everything runs to completion.
+    pub batch: f64,
     /// Where its packets come from; None: from outside.
     pub upstream: Option<ModuleId>,
     /// How it comes to run.
@@ -105,6 +144,12 @@ impl Module {
         if self.kind == Kind::Port { 0.0 } else { self.cycles }
     }
 
+    /// Cycles per packet in batches of so many packets.
+    #[must_use]
+    pub fn in_batches(&self, packets: f64) -> f64 {
+        (self.cycles + self.per_batch * (1.0 / packets - 1.0 / self.batch)).max(0.0)
+    }
+
     /// Whether it begins a task whatever is decided.
     #[must_use]
     pub fn always_starts(&self) -> bool {
@@ -125,8 +170,15 @@ impl Graph {
         figure("the clock", self.hz, f64::MIN_POSITIVE)?;
         figure("the cost of a queue", self.queue_cycles, 0.0)?;
         figure("the cost of the classifier", self.classify_cycles, 0.0)?;
+        figure("the cost of a class that is tried", self.classify_each, 0.0)?;
+        let Ends { entrance, drop, exit } = self.queue_ends;
+        for cycles in [entrance.packet, entrance.batch, drop, exit.packet, exit.batch] {
+            figure("the cost of a queue's end", cycles, 0.0)?;
+        }
         for (m, module) in self.modules.iter().enumerate() {
             figure(&format!("the cost of `{}`", module.name), module.cycles, 0.0)?;
+            figure(&format!("the cost of a batch of `{}`", module.name), module.per_batch, 0.0)?;
+            figure(&format!("the packets of a batch of `{}`", module.name), module.batch, 1.0)?;
             match module.upstream {
                 Some(up) if up >= m => return Err(Malformed::Upstream(m)),
                 None if module.kind == Kind::Function => return Err(Malformed::Source(m)),
@@ -196,6 +248,24 @@ impl Graph {
         Graph { modules, classes, ..*self }
     }
 
+    /// Cycles per packet of a classifier that tells `apart` from each other and from all others: those with most packets
+    /// are tried first.
+    #[must_use]
+    pub fn classifier(&self, apart: &[ClassId]) -> f64 {
+        let all: Vec<ClassId> = (0..self.classes.len()).collect();
+        (self.classify_cycles - self.classify_each * (self.tried(&all) - self.tried(apart))).max(0.0)
+    }
+
+    /// How many classes are tried for a packet on average.
+    fn tried(&self, apart: &[ClassId]) -> f64 {
+        let mut rates: Vec<f64> = apart.iter().map(|j| self.classes[*j].packets).collect();
+        rates.sort_by(|a, b| b.total_cmp(a));
+        let all: f64 = self.classes.iter().map(|class| class.packets).sum();
+        let found: f64 = rates.iter().sum();
+        let tries: f64 = rates.iter().enumerate().map(|(n, rate)| rate * (n + 1) as f64).sum();
+        (tries + (all - found) * rates.len() as f64) / all
+    }
+
     /// With a classifier in front of everything else, that gives the classes of `apart` ways of their own:
     /// copies of the modules on their paths. Behind ports, in front of other sources.
     ///
@@ -209,7 +279,9 @@ impl Graph {
         for (m, module) in self.modules.iter().enumerate() {
             let classifier = Module {
                 name: "classify".to_owned(),
-                cycles: self.classify_cycles,
+                cycles: self.classifier(apart),
+                per_batch: 0.0,
+                batch: FULL_BATCH,
                 upstream: None,
                 kind: Kind::Port,
                 cuttable: false,

@@ -63,10 +63,9 @@ pub enum Whole {
 }
 
 impl Whole {
-    /// See whether the rule fits: one level, one ratio promise whose subjects are all classes one by one,
-    /// every class with an exit of its own at the end of the tree, queues allowed everywhere.
+    /// See whether there is one level, and one ratio promise whose subjects are all classes one by one.
     #[must_use]
-    pub fn of(graph: &Graph, promises: &[Promise], levels: &Levels) -> Option<Whole> {
+    pub fn named(graph: &Graph, promises: &[Promise], levels: &Levels) -> Option<Whole> {
         let [promise] = promises else { return None };
         let (Promise::Cpu(members) | Promise::Throughput(members)) = promise else { return None };
         let mut weights = vec![0.0; graph.classes.len()];
@@ -74,7 +73,19 @@ impl Whole {
             let [class] = subject[..] else { return None };
             weights[class] = *weight;
         }
-        let cpu = matches!(promise, Promise::Cpu(_));
+        match (levels.count == 1 && weights.iter().all(|w| *w > 0.0), promise) {
+            (false, _) => None,
+            (true, Promise::Cpu(_)) => Some(Whole::Cpu(weights)),
+            (true, _) => Some(Whole::Throughput(weights)),
+        }
+    }
+
+    /// See whether the rule fits: one level, one ratio promise whose subjects are all classes one by one,
+    /// every class with an exit of its own at the end of the tree, queues allowed everywhere.
+    #[must_use]
+    pub fn of(graph: &Graph, promises: &[Promise], levels: &Levels) -> Option<Whole> {
+        let whole = Whole::named(graph, promises, levels)?;
+        let cpu = matches!(whole, Whole::Cpu(_));
         let mut classes_at = vec![0; graph.modules.len()];
         graph.classes.iter().for_each(|class| classes_at[class.exit] += 1);
         let downstream = graph.downstream();
@@ -86,12 +97,7 @@ impl Whole {
             let leaf = downstream[m].is_empty();
             free && classes_at[m] == usize::from(leaf) && !(cpu && leaf && module.charged() <= 0.0)
         };
-        let all = levels.count == 1 && weights.iter().all(|w| *w > 0.0) && graph.modules.iter().enumerate().all(fits);
-        match (all, cpu) {
-            (false, _) => None,
-            (true, true) => Some(Whole::Cpu(weights)),
-            (true, false) => Some(Whole::Throughput(weights)),
-        }
+        graph.modules.iter().enumerate().all(fits).then_some(whole)
     }
 
     /// Cut.

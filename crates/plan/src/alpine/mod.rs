@@ -43,7 +43,8 @@
 //! One ratio promise over all classes: in closed form ([`greedy`]). Small graphs: by trying partitions, most of which
 //! linear algebra refuses ([`few`]). Anything else: as a mixed-integer program ([`program`]), one level of priority after the other, higher levels first; the number of tasks is
 //! minimal for each level given the ones above. Weights are then those that serve the most packets, with the
-//! queues' own cost reckoned in.
+//! queues' own cost reckoned in. Or the most packets instead of the fewest tasks, with costs by batches
+//! ([`Objective::MostPackets`], `throughput`).
 //!
 //! Ratios bind when a worker has more to do than it can: schedulers rest for nobody. To hold them on an idle
 //! worker too, [`tree::SchedulerTree::limited`] adds rate limits.
@@ -56,15 +57,16 @@ pub mod program;
 pub mod promise;
 pub mod strategy;
 pub mod tasks;
+mod throughput;
 pub mod tree;
 pub mod workers;
 
 #[cfg(test)]
 mod tests;
 
-pub use graph::{Class, ClassId, Graph, Kind, Malformed, Module, ModuleId};
+pub use graph::{Class, ClassId, Cost, Ends, Graph, Kind, Malformed, Module, ModuleId};
 pub use promise::{Conflict, Levels, Promise, Subject};
-pub use strategy::{Alpine, Front, Options, Proof, Refusal, Strategy, solve};
+pub use strategy::{Alpine, Front, Objective, Options, Proof, Refusal, Strategy, solve, weigh};
 pub use tasks::{Served, Task, Tasks};
 pub use tree::SchedulerTree;
 pub use workers::Assignment;

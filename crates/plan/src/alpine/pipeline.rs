@@ -10,9 +10,10 @@
 
 use catena_policy::{Direction, End, PolicyGraph, Relation};
 
-use super::graph::{Class, Graph, Kind, Module, ModuleId};
+use super::graph::{Class, Ends, Graph, Kind, Module, ModuleId};
 use super::promise::{Promise, Subject};
 use crate::demand::shares::divide;
+use crate::profile::FULL_BATCH;
 
 /// More modules than this, by ways that part and merge again, are refused.
 pub const MODULES: usize = 20_000;
@@ -26,6 +27,8 @@ pub type NodeOf = (usize, usize);
 pub struct Figures<'a> {
     /// Cycles per packet of a node, with the branch behind it if it has one.
     pub cycles: &'a dyn Fn(NodeOf) -> f64,
+    /// Of that, cycles that a batch takes however few packets it has, and how many it has when all runs to completion.
+    pub batches: &'a dyn Fn(NodeOf) -> (f64, f64),
     /// Whether a node may be replicated.
     pub replicable: &'a dyn Fn(NodeOf) -> bool,
     /// Packets per second that come in for a chain by a side, of one of its classes (index in the policy
@@ -37,6 +40,8 @@ pub struct Figures<'a> {
     pub classify_cycles: f64,
     /// Cycles per packet of a queue.
     pub queue_cycles: f64,
+    /// What of that each end takes.
+    pub queue_ends: Ends,
     /// Cycles per second of a worker.
     pub hz: f64,
 }
@@ -85,7 +90,9 @@ pub fn pipeline(policy: &PolicyGraph, figures: &Figures) -> Result<Pipeline, Too
         classes: Vec::new(),
         hz: figures.hz,
         queue_cycles: figures.queue_cycles,
+        queue_ends: figures.queue_ends,
         classify_cycles: figures.classify_cycles,
+        classify_each: 0.0,
     };
     let mut make = Make { policy, figures, graph, origins: Vec::new(), owners: Vec::new() };
     let named = named(policy);
@@ -204,6 +211,8 @@ impl Make<'_> {
         let module = |name: &str, cycles, upstream| Module {
             name: name.to_owned(),
             cycles,
+            per_batch: 0.0,
+            batch: FULL_BATCH,
             upstream,
             kind: Kind::Port,
             cuttable: false,
@@ -232,9 +241,12 @@ impl Make<'_> {
             }
             let node = (way.chain, n as usize);
             let replicable = (self.figures.replicable)(node);
+            let (per_batch, batch) = (self.figures.batches)(node);
             let module = Module {
                 name: chain.end_name(end).to_owned(),
                 cycles: (self.figures.cycles)(node),
+                per_batch,
+                batch,
                 upstream: Some(way.upstream),
                 kind: Kind::Function,
                 cuttable: way.cut,
@@ -277,11 +289,13 @@ mod tests {
         let packets = |_: usize, _: Option<u32>, direction| if direction == Direction::Forward { 1e7 } else { 0.0 };
         let figures = Figures {
             cycles: &|(_, n)| 100.0 + 10.0 * n as f64,
+            batches: &|_| (0.0, FULL_BATCH),
             replicable: &|_| true,
             packets: &packets,
             port_cycles: 40.0,
             classify_cycles: 30.0,
             queue_cycles: 20.0,
+            queue_ends: Ends::default(),
             hz: 2e9,
         };
         pipeline(policy, &figures).unwrap()

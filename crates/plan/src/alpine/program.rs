@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use highs::{Col, HighsModelStatus, RowProblem, Sense};
 
+use super::few;
 use super::graph::{ClassId, Graph, Kind};
 use super::promise::{Levels, Promise};
 
@@ -216,34 +217,6 @@ impl Program<'_> {
         }
     }
 
-    /// Modules where no task needs to begin, because it may as well begin right upstream: on the last stretch
-    /// before an exit, which is one class's alone. The same cycles can be made up with one part from further
-    /// up. (Where both cycles and packets are promised, the two are not the same; nor are they before a branch,
-    /// where what follows may need the very part that a cut further down gives it.)
-    pub(super) fn spared(&self) -> Vec<bool> {
-        let graph = self.graph;
-        let cpu = self.promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
-        let throughput = self.promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
-        let downstream = graph.downstream();
-        let mut ends = vec![false; graph.modules.len()];
-        graph.classes.iter().for_each(|class| ends[class.exit] = true);
-        let mut last = vec![false; graph.modules.len()];
-        for m in (0..last.len()).rev() {
-            last[m] = match downstream[m][..] {
-                [] => true,
-                [next] => !ends[m] && last[next],
-                _ => false,
-            };
-        }
-        let same = |up: usize| {
-            let upstream = &graph.modules[up];
-            let cut = upstream.cuttable || upstream.always_starts() || self.levels.cut[up];
-            cut && last[up]
-        };
-        let spared = |module: &super::graph::Module| !(cpu && throughput) && module.upstream.is_some_and(same);
-        graph.modules.iter().map(spared).collect()
-    }
-
     fn model(&self, ask: Ask, packets: &[f64], scale: f64) -> Model {
         let (graph, count) = (self.graph, self.graph.modules.len());
         let mut model = Model {
@@ -259,7 +232,7 @@ impl Program<'_> {
         let mut load = Linear::default();
         let mut high = vec![0.0; count];
         let capacity = self.capacity();
-        let spared = self.spared();
+        let spared = few::spared(graph, self.promises, self.levels);
         for m in (0..count).filter(|m| self.active(*m)) {
             let module = &graph.modules[m];
             let cost = packets[m] * (module.cycles + self.queue(m, ask));

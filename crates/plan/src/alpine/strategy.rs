@@ -39,11 +39,24 @@ pub enum Front {
     WhenFaster,
 }
 
+/// What [`Strategy::Alpine`] looks for among the partitions that keep the promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// The fewest tasks, as the dissertation (§5.3.3).
+    #[default]
+    FewestTasks,
+    /// The most packets that leave, by costs in place.
+    MostPackets,
+}
+
 /// How to solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// The way.
     pub strategy: Strategy,
+    /// What [`Strategy::Alpine`] looks for.
+    pub objective: Objective,
     /// Whether a classifier may be put in front.
     pub front: Front,
     /// Seconds that the solver may take for each level of priority.
@@ -55,11 +68,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { strategy: Strategy::Alpine, front: Front::LastResort, seconds: 20.0, surplus: 0.02 }
+        let (strategy, objective) = (Strategy::Alpine, Objective::FewestTasks);
+        Options { strategy, objective, front: Front::LastResort, seconds: 20.0, surplus: 0.02 }
     }
 }
 
-/// How good the number of tasks is known to be.
+/// How good the number of tasks, or of packets, is known to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
@@ -72,6 +86,11 @@ pub enum Proof {
     GeneralPosition,
     /// Not fewer than this many; the solver's time was over, or classes are tied.
     AtLeast(usize),
+    /// No other partition serves more packets, by the costs given, of those where a task that begins on the last stretch to
+    /// an exit begins at its head; of the number of tasks nothing is known.
+    Most,
+    /// The partition that serves most of those that were tried.
+    Found,
 }
 
 /// A partition with its schedule.
@@ -143,6 +162,7 @@ pub fn solve(graph: &Graph, promises: &[Promise], options: Options) -> Result<Al
     let graph = graph.pruned();
     let run = Run { graph, promises, options };
     match options.strategy {
+        Strategy::Alpine if options.objective == Objective::MostPackets => run.most_packets(),
         Strategy::Alpine => run.alpine(),
         Strategy::Manual => run.manual(),
         Strategy::SemiManual => run.semi_manual(),
@@ -150,10 +170,21 @@ pub fn solve(graph: &Graph, promises: &[Promise], options: Options) -> Result<Al
     }
 }
 
-struct Run<'a> {
-    graph: Graph,
-    promises: &'a [Promise],
-    options: Options,
+/// Weigh the tasks that begin at `starts` so that `promises` are kept, with the costs of `graph` as they are.
+///
+/// # Errors
+/// Why no weights keep them.
+pub fn weigh(graph: &Graph, promises: &[Promise], starts: &[bool], options: Options) -> Result<Tasks, Refusal> {
+    graph.check().map_err(Refusal::Malformed)?;
+    let run = Run { graph: graph.clone(), promises, options };
+    let levels = run.levels(graph)?;
+    run.plan(graph, &levels, starts, Proof::Prescribed, Vec::new()).map(|plan| plan.tasks)
+}
+
+pub(super) struct Run<'a> {
+    pub(super) graph: Graph,
+    pub(super) promises: &'a [Promise],
+    pub(super) options: Options,
 }
 
 impl Run<'_> {
@@ -253,7 +284,7 @@ impl Run<'_> {
     }
 
     /// Solve each level with what the ones above leave; returns the part each module sees.
-    fn by_level(
+    pub(super) fn by_level(
         &self,
         graph: &Graph,
         levels: &Levels,

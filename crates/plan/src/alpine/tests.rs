@@ -9,10 +9,12 @@ use super::*;
 use super::{Strategy, solve};
 
 /// A tree given by upstreams and costs; module 0 is the source and works for its classes.
-fn graph(modules: &[(Option<usize>, f64)], classes: &[(usize, f64)]) -> Graph {
+pub(super) fn graph(modules: &[(Option<usize>, f64)], classes: &[(usize, f64)]) -> Graph {
     let module = |(m, (upstream, cycles)): (usize, &(Option<usize>, f64))| Module {
         name: format!("m{m}"),
         cycles: *cycles,
+        per_batch: 0.0,
+        batch: 32.0,
         upstream: *upstream,
         kind: if upstream.is_none() { Kind::Scheduled } else { Kind::Function },
         cuttable: true,
@@ -30,11 +32,13 @@ fn graph(modules: &[(Option<usize>, f64)], classes: &[(usize, f64)]) -> Graph {
         classes: classes.iter().enumerate().map(class).collect(),
         hz: 1e9,
         queue_cycles: 0.0,
+        queue_ends: Ends::default(),
         classify_cycles: 20.0,
+        classify_each: 0.0,
     }
 }
 
-fn cpu(weights: &[f64]) -> Promise {
+pub(super) fn cpu(weights: &[f64]) -> Promise {
     Promise::Cpu(weights.iter().enumerate().map(|(j, w)| (vec![j], *w)).collect())
 }
 
@@ -172,7 +176,7 @@ fn strategies_compare_as_in_the_dissertation() {
 }
 
 /// A random tree of `count` modules whose leaves are the exits.
-fn trees(count: std::ops::RangeInclusive<usize>, cost: BoxedStrategy<f64>) -> BoxedStrategy<Graph> {
+pub(super) fn trees(count: std::ops::RangeInclusive<usize>, cost: BoxedStrategy<f64>) -> BoxedStrategy<Graph> {
     let module = (any::<proptest::sample::Index>(), cost, 1e6..2e7);
     let drawn = proptest::collection::vec(module, count);
     let tree = |drawn: Vec<(proptest::sample::Index, f64, f64)>| {
@@ -186,7 +190,7 @@ fn trees(count: std::ops::RangeInclusive<usize>, cost: BoxedStrategy<f64>) -> Bo
 }
 
 /// Weights that some partition holds: what the classes get when each module drops some of its packets.
-fn attainable(graph: &Graph, drops: &[f64], cpu: bool) -> Vec<f64> {
+pub(super) fn attainable(graph: &Graph, drops: &[f64], cpu: bool) -> Vec<f64> {
     let mut sigma = vec![1.0; graph.modules.len()];
     for (m, module) in graph.modules.iter().enumerate() {
         sigma[m] = module.upstream.map_or(1.0, |up| sigma[up]) * drops[m % drops.len()];
@@ -198,7 +202,7 @@ fn attainable(graph: &Graph, drops: &[f64], cpu: bool) -> Vec<f64> {
     graph.classes.iter().enumerate().map(weight).collect()
 }
 
-fn checked(plan: &Alpine, promises: &[Promise]) -> Result<(), TestCaseError> {
+pub(super) fn checked(plan: &Alpine, promises: &[Promise]) -> Result<(), TestCaseError> {
     for promise in promises {
         prop_assert!(plan.tasks.error(promise) < 1e-5, "{} {plan:?}", plan.tasks.error(promise));
     }

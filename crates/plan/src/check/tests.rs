@@ -4,7 +4,7 @@ use super::*;
 use crate::catalogue::{Match, Table};
 use crate::placement::Subgroup;
 use crate::problem::{Chain, Edge, Node, Objective, Replication, Server, SmartNic, Switch};
-use crate::profile::Overheads;
+use crate::profile::{FULL_BATCH, Overheads};
 use crate::rack::{Stages, SwitchKind};
 use crate::switch::{self, Use};
 
@@ -26,6 +26,8 @@ pub fn line(cycles: &[f64]) -> Chain {
         share: 1.0,
         entry: if i == 0 { 1.0 } else { 0.0 },
         server: Some(cycles),
+        per_batch: 0.0,
+        batch: FULL_BATCH,
         smart_nic: Some(cycles / 10.0),
         pisa: Some(vec![table.clone()]),
         openflow: None,

@@ -81,7 +81,7 @@ pub fn problem(
                 let (chain, function) = (chain.name.clone(), node.function.clone());
                 unknown.push(Unknown { chain, node: node.name.clone(), function, what });
             };
-            let Some(traits) = catalogue.find(&node.function) else {
+            let Some(traits) = catalogue.find_with(&node.function, &node.args) else {
                 missing(Missing::Traits);
                 continue;
             };
@@ -97,7 +97,8 @@ pub fn problem(
             let first = if rack.switch.is_none() && share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
             let parse = first * profile.overheads.parse_in_batches(batch);
             let server = made.server.map(|cycles| cycles + parse);
-            let made = Node { name: node.name.clone(), share, entry, server, ..made };
+            let per_batch = made.per_batch + first * profile.overheads.parse_batch;
+            let made = Node { name: node.name.clone(), share, entry, server, per_batch, ..made };
             if made.server.is_none() && made.smart_nic.is_none() && made.pisa.is_none() && made.openflow.is_none() {
                 missing(Missing::Device);
             }
@@ -202,6 +203,8 @@ fn node(
         share: 0.0,
         entry: 0.0,
         server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_in_batches(size, batch)),
+        per_batch: cost.map_or(0.0, |c| c.server.per_batch),
+        batch: batch.clamp(1.0, FULL_BATCH),
         smart_nic: cost
             .filter(|_| traits.runs_on(Platform::SmartNic) && rack.servers.iter().any(|s| !s.smart_nics.is_empty()))
             .and_then(|c| c.smart_nic.as_ref())

@@ -250,7 +250,7 @@ mod tests {
             packet_bytes: 125.0,
         };
         let demands = [Demand { forward_bps: 2e9, return_bps: 0.0 }];
-        let catalogue = Catalogue { functions: FUNCTIONS.map(traits).into() };
+        let catalogue = Catalogue { functions: FUNCTIONS.map(traits).into(), particular: Vec::new() };
         let rewrites = BTreeMap::new();
         let inputs = Inputs {
             policy: &graph,

@@ -81,7 +81,7 @@ pub fn describe(
 ) -> Result<Vec<Description>, Unknown> {
     let describe = |node: &PNode| {
         let unknown = |lacking| Unknown { node: node.name.clone(), function: node.function.clone(), lacking };
-        let traits = catalogue.find(&node.function).ok_or_else(|| unknown(Lacking::Catalogue))?;
+        let traits = catalogue.find_with(&node.function, &node.args).ok_or_else(|| unknown(Lacking::Catalogue))?;
         let cost = profile.functions.get(&node.function).ok_or_else(|| unknown(Lacking::Profile))?;
         let size = traits.size.as_ref().map_or(0.0, |size| size_of(size, &node.args));
         Ok(Description {

@@ -6,6 +6,7 @@ use super::experiment;
 use crate::catalogue::{Match, Table};
 use crate::paper;
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
+use crate::profile::FULL_BATCH;
 use crate::switch::{Feasible, Overflow, Use, Verdict, members};
 
 /// A switch that holds so many functions, whichever they are.
@@ -36,6 +37,8 @@ pub fn node(name: &str, server: Option<f64>, pisa: bool, replicable: bool) -> No
         share: 1.0,
         entry: 0.0,
         server,
+        per_batch: 0.0,
+        batch: FULL_BATCH,
         smart_nic: None,
         pisa: pisa.then(|| vec![table]),
         openflow: None,

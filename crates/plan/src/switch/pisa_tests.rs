@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::catalogue::Match;
 use crate::problem::{Chain, Edge, Node, Objective, Replication};
-use crate::profile::Overheads;
+use crate::profile::{FULL_BATCH, Overheads};
 
 /// Tofino, and the stages that Lemur takes for itself.
 pub const TOFINO: Stages = Stages { stages: 12, sram_blocks: 80, tcam_blocks: 24, tables: 16, framework_stages: 2 };
@@ -30,6 +30,8 @@ pub fn chain(functions: Vec<Vec<Table>>, edges: &[(usize, usize)]) -> Chain {
         share: 1.0,
         entry: if i == 0 { 1.0 } else { 0.0 },
         server: Some(1000.0),
+        per_batch: 0.0,
+        batch: FULL_BATCH,
         smart_nic: None,
         pisa: Some(tables),
         openflow: None,

@@ -6,6 +6,8 @@ use super::*;
 use crate::problem::{Chain, Edge, Node, Objective, Replication, Server};
 use crate::profile::Overheads;
 
+const FEWEST: crate::alpine::Objective = crate::alpine::Objective::FewestTasks;
+
 fn policy(source: &str) -> PolicyGraph {
     let outcome = catena_policy::load("t.catena", source, &Library::default(), &NoFiles);
     outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics))
@@ -21,6 +23,8 @@ fn problem(policy: &PolicyGraph) -> Problem {
             share: flow.nodes[n],
             entry: flow.entries[n],
             server: Some(100.0),
+            per_batch: 0.0,
+            batch: FULL_BATCH,
             smart_nic: None,
             pisa: None,
             openflow: None,
@@ -57,7 +61,7 @@ const TWO: &str = "class w = \"tcp\"\nclass v = \"udp\"\n\
 #[test]
 fn chains_that_are_planned_the_same_rate_need_one_task() {
     let policy = policy(TWO);
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
     assert_eq!((plan.tasks.len(), plan.workers), (1, 2));
     assert_eq!((&plan.tasks[0].start, &plan.tree), (&Start::Port, &SchedulerTree::Task(0)));
 }
@@ -65,7 +69,7 @@ fn chains_that_are_planned_the_same_rate_need_one_task() {
 #[test]
 fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
     let policy = policy(TWO);
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 3e9]).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 3e9], FEWEST).unwrap();
     assert_eq!(plan.tasks[1].start, Start::Function { chain: "a".into(), node: "a".into() });
     assert!((plan.classes[1].packets / plan.classes[0].packets - 3.0).abs() < 1e-6);
     // 2 cores of 2·10⁹ cycles: reading and classifying 60 cycles for each packet that comes, of both classes
@@ -77,14 +81,14 @@ fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
 #[test]
 fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 4\n"));
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
     assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
 }
 
 #[test]
 fn a_chain_with_an_upper_end_waits_in_a_queue_of_its_own_and_is_held_to_it() {
     let policy = policy(&TWO.replace("in -> A", "promise 0..1Gbps in -> A"));
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9]).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
     let held = plan.tasks.iter().position(|t| matches!(&t.start, Start::Function { chain, .. } if chain == "a"));
     // 10⁹ bits are 10⁶ packets of 125 bytes, half of them on each worker.
     let limit = |tree: &SchedulerTree| {

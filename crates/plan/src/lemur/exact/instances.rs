@@ -2,7 +2,7 @@
 
 use crate::catalogue::Table;
 use crate::problem::{Chain, Edge, Node, NodeId, Objective, Problem, Replication, Server, SmartNic, Switch};
-use crate::profile::Overheads;
+use crate::profile::{FULL_BATCH, Overheads};
 use crate::rack::{Stages, SwitchKind};
 use crate::switch::{Feasible, Overflow, Use, Verdict};
 
@@ -102,6 +102,8 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         share: share[id],
         entry: if id == 0 { 1.0 } else { 0.0 },
         server: kinds[function].server,
+        per_batch: 0.0,
+        batch: FULL_BATCH,
         smart_nic: kinds[function].smart_nic,
         pisa: kinds[function].switch.then(Vec::<Table>::new),
         openflow: None,

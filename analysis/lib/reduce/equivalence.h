@@ -1,0 +1,29 @@
+// Whether a reduced program does what the original does.
+#pragma once
+
+#include "reduce/capture.h"
+#include "reduce/reduce.h"
+
+namespace catena {
+
+/// What was compared, and the first difference.
+struct Equivalence {
+    unsigned captures = 0;
+    uint64_t packets = 0;
+    /// Variables whose state was compared at the end, and bytes of it, in all.
+    unsigned variables = 0;
+    uint64_t stateBytes = 0;
+    /// Empty if there is none.
+    std::string difference;
+};
+
+/// Run original and reduced program on captures, and compare all they write, how they end, and the state that they
+/// leave: its bytes, and where its pointers lead.
+///
+/// `executable` is the reduced program as it will be used.
+llvm::Expected<Equivalence> compare(const llvm::Module &original, const Reduction &reduction,
+                                    const std::string &executable, const ReduceOptions &options,
+                                    const std::vector<std::pair<std::string, Capture>> &captures,
+                                    const Scratch &scratch);
+
+} // namespace catena

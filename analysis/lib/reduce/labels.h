@@ -1,0 +1,30 @@
+// The critical variables of a program: packet, state, configuration and temporary ones.
+#pragma once
+
+#include "reduce/frozen.h"
+#include "reduce/private.h"
+
+namespace catena {
+
+/// A variable with its label, and why it has it.
+struct LabelledVariable {
+    enum Label { Packet, State, Configuration, Temporary } label;
+    std::string name, type;
+    Place declared;
+    std::string why;
+};
+
+/// Table I of the paper, for one program: its variables in the order of the labels.
+struct Labels {
+    std::vector<LabelledVariable> variables;
+    unsigned count(LabelledVariable::Label label) const;
+};
+
+/// Label the variables that packet processing uses and whose life is longer than a packet's.
+Labels labelVariables(const llvm::Module &program, const Reception &reception, const PacketPhase &phase,
+                      const Frozen &frozen, const std::map<std::string, PrivateParts> &privates);
+
+/// Return the name of a label.
+llvm::StringRef name(LabelledVariable::Label label);
+
+} // namespace catena

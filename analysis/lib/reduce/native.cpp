@@ -1,0 +1,128 @@
+// Executables come from clang-19, which must be there anyway to make bitcode.
+#include "reduce/native.h"
+
+#include "program/bitcode.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include <set>
+#include <unistd.h>
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+/// No program that is compared runs longer, in seconds.
+constexpr unsigned longestRun = 60;
+
+Error writeText(const std::string &path, StringRef text) {
+    std::error_code code;
+    raw_fd_ostream stream(path, code);
+    if (code) return failure(path + ": " + code.message());
+    stream << text;
+    return Error::success();
+}
+
+} // namespace
+
+Expected<Scratch> Scratch::make() {
+    SmallString<128> path;
+    if (std::error_code code = sys::fs::createUniqueDirectory("catena-reduce", path))
+        return failure("cannot make a temporary folder: " + code.message());
+    return Scratch(std::string(path));
+}
+
+Scratch::~Scratch() {
+    if (!path.empty()) sys::fs::remove_directories(path);
+}
+
+Expected<std::string> Scratch::folder(const Twine &name) const {
+    std::string at = file(name);
+    if (std::error_code code = sys::fs::create_directory(at)) return failure(at + ": " + code.message());
+    return at;
+}
+
+Expected<std::string> readFile(const std::string &path) {
+    auto buffer = MemoryBuffer::getFile(path);
+    if (!buffer) return failure(path + ": " + buffer.getError().message());
+    return (*buffer)->getBuffer().str();
+}
+
+Error buildExecutable(const Module &program, StringRef source, const BuildFlags &flags, const std::string &to,
+                      const Scratch &scratch) {
+    auto clang = sys::findProgramByName("clang-19");
+    if (!clang) return failure("clang-19 is not there; it makes executables: apt-get install clang-19");
+    std::string bitcode = scratch.file("program.bc"), text = scratch.file("runtime.c"),
+                messages = scratch.file("clang");
+    std::error_code code;
+    {
+        raw_fd_ostream stream(bitcode, code);
+        if (code) return failure(bitcode + ": " + code.message());
+        WriteBitcodeToFile(program, stream);
+    }
+    std::vector<StringRef> words{"clang-19", "-w", bitcode};
+    if (!source.empty()) {
+        if (Error error = writeText(text, source)) return error;
+        words.push_back(text);
+    }
+    words.insert(words.end(), {"-o", to});
+    words.insert(words.end(), flags.begin(), flags.end());
+    std::string why;
+    int status = sys::ExecuteAndWait(*clang, words, std::nullopt, {"", messages, messages}, longestRun, 0, &why);
+    if (status == 0) return Error::success();
+    auto said = readFile(messages);
+    std::string what = said ? *said : (consumeError(said.takeError()), std::string());
+    return failure("clang-19 cannot make an executable of the program (libraries are named with --link): " + why +
+                   what);
+}
+
+std::vector<std::string> CommandLine::outputs() const {
+    std::vector<std::string> names;
+    for (StringRef word : words)
+        for (size_t open = word.find('{'); open != StringRef::npos; open = word.find('{', open + 1))
+            if (size_t close = word.find('}', open); close != StringRef::npos)
+                if (StringRef name = word.slice(open + 1, close); name != "in") names.push_back(name.str());
+    return names;
+}
+
+Run run(const std::string &executable, const CommandLine &line, const std::string &capture, const std::string &folder,
+        const std::map<std::string, std::string> &environment) {
+    auto place = [&](StringRef name) { return name == "in" ? capture : folder + "/" + name.str(); };
+    std::vector<std::string> words{executable};
+    for (StringRef word : line.words) {
+        std::string filled;
+        while (!word.empty()) {
+            size_t open = word.find('{'), close = open == StringRef::npos ? open : word.find('}', open);
+            if (close == StringRef::npos) break;
+            filled += word.take_front(open).str() + place(word.slice(open + 1, close));
+            word = word.drop_front(close + 1);
+        }
+        words.push_back(filled + word.str());
+    }
+    std::vector<std::string> variables;
+    for (char **variable = environ; *variable; ++variable)
+        if (!StringRef(*variable).starts_with("CATENA_")) variables.push_back(*variable);
+    for (const auto &[name, value] : environment) variables.push_back(name + "=" + value);
+    std::vector<StringRef> arguments(words.begin(), words.end()), settings(variables.begin(), variables.end());
+    std::string out = place("stdout"), err = place("stderr");
+    std::string why;
+    Run done;
+    done.status =
+        sys::ExecuteAndWait(executable, arguments, ArrayRef<StringRef>(settings), {"", out, err}, longestRun, 0, &why);
+    if (done.status < 0) done.failed = why.empty() ? "it was ended by a signal" : why;
+    std::vector<std::string> names = line.outputs();
+    names.insert(names.end(), {"stdout", "stderr"});
+    for (const std::string &name : names)
+        if (auto text = readFile(place(name)))
+            done.written[name] = std::move(*text);
+        else
+            consumeError(text.takeError());
+    return done;
+}
+
+} // namespace catena

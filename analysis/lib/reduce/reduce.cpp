@@ -1,0 +1,109 @@
+// The steps in their order (Deng and Wu, NFReducer, Figure 4): the packet-processing function, the configuration, the
+// elimination, and a program that can be deployed.
+#include "reduce/reduce.h"
+
+#include "program/bitcode.h"
+#include "reduce/feasible.h"
+#include "reduce/runtime.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/NameAnonGlobals.h"
+#include <chrono>
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+/// Make everything but `main` the program's own, and remove what nothing uses.
+void closeProgram(Module &program) {
+    LoopAnalysisManager loops;
+    FunctionAnalysisManager functions;
+    CGSCCAnalysisManager components;
+    ModuleAnalysisManager modules;
+    PassBuilder builder;
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    ModulePassManager passes;
+    passes.addPass(InternalizePass([](const GlobalValue &value) { return value.getName() == "main"; }));
+    passes.addPass(GlobalDCEPass());
+    passes.addPass(NameAnonGlobalPass());
+    passes.run(program, modules);
+    // clang marks all functions of bitcode for analyses so.
+    for (Function &function : program) function.removeFnAttr(Attribute::NoInline);
+}
+
+} // namespace
+
+Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions &options, const Scratch &scratch) {
+    Reduction done;
+    auto last = std::chrono::steady_clock::now();
+    auto step = [&](const char *name) {
+        auto now = std::chrono::steady_clock::now();
+        done.seconds.push_back({name, std::chrono::duration<double>(now - last).count()});
+        last = now;
+    };
+    auto reception = findReception(*program, options.analysis);
+    if (!reception) return reception.takeError();
+    auto packet = outlinePacketFunction(*reception);
+    if (!packet) return packet.takeError();
+    closeProgram(*program);
+    done.packetFunction = (*packet)->getName().str();
+    step("packet function");
+    PacketPhase phase = packetPhase(*program, *reception, options.analysis);
+    done.unmodelled = phase.unmodelled;
+    step("labels");
+    auto image = imageAtReception(*program, options.link, options.line, options.capture, scratch);
+    if (!image) return image.takeError();
+    step("configuration");
+    done.unreduced = CloneModule(*program);
+    Frozen frozen(*program, *image, phase, options.analysis.library);
+    done.ownBlocks = frozen.blocks();
+    done.specialised = specialise(**packet, frozen, options.level, options.limits);
+    step("elimination");
+    done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
+    frozen.finish(*reception->call);
+    done.reception = *reception;
+    std::string message;
+    raw_string_ostream text(message);
+    if (verifyModule(*program, &text))
+        return failure("the reduced program is damaged, which is an error here: " + message);
+    done.program = std::move(program);
+    return done;
+}
+
+Capture solvedPackets(const Reduction &reduction, uint32_t linkType) {
+    Capture made;
+    made.linkType = linkType;
+    const Reception &reception = reduction.reception;
+    // As it was: every decision of the packet function, whatever the configuration makes of it.
+    auto whole = CloneModule(*reduction.unreduced);
+    inlineAll(*whole->getFunction(reduction.packetFunction));
+    for (const Module *program :
+         {static_cast<const Module *>(whole.get()), static_cast<const Module *>(reduction.program.get())}) {
+        const Function &packet = *program->getFunction(reduction.packetFunction);
+        PacketBases bases;
+        if (auto parameter = reception.packetParameter; parameter && *parameter < packet.arg_size())
+            bases = {packet.getArg(*parameter), packet.getArg(*parameter - 1)};
+        else if (!reception.packetGlobal.empty())
+            bases = {program->getNamedGlobal(reception.packetGlobal), program->getNamedGlobal(reception.headerGlobal)};
+        if (!bases.packet || !bases.header) continue;
+        for (std::string &one : packetsForBranches(packet, bases)) made.packets.push_back(std::move(one));
+    }
+    return made;
+}
+
+Error buildReduced(const Module &program, const BuildFlags &link, const std::string &to, const Scratch &scratch) {
+    BuildFlags flags = link;
+    flags.push_back("-O3");
+    return buildExecutable(program, runtime::enter, flags, to, scratch);
+}
+
+} // namespace catena

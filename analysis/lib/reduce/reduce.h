@@ -1,0 +1,52 @@
+// NFReducer as a whole: from a program and its configuration to a program for that configuration.
+#pragma once
+
+#include "reduce/capture.h"
+#include "reduce/image.h"
+#include "reduce/labels.h"
+#include "reduce/specialise.h"
+
+namespace catena {
+
+/// How a program is reduced.
+struct ReduceOptions {
+    AnalysisOptions analysis;
+    /// What `clang-19` needs to make executables of it, as -lpcap.
+    BuildFlags link;
+    /// The program's command line with its configuration, and a capture to start it on.
+    CommandLine line;
+    std::string capture;
+    ReduceLevel level = ReduceLevel::Paths;
+    UnrollLimits limits;
+};
+
+/// A reduced program, and what was done.
+struct Reduction {
+    std::unique_ptr<llvm::Module> program;
+    /// The program as it was before the elimination, with the same variables.
+    std::unique_ptr<llvm::Module> unreduced;
+    Reception reception;
+    std::string packetFunction;
+    /// The calls that allocate blocks which the program itself fills.
+    std::set<unsigned> ownBlocks;
+    Labels labels;
+    Specialised specialised;
+    /// What each step took, in seconds.
+    std::vector<std::pair<std::string, double>> seconds;
+    std::vector<std::string> unmodelled;
+};
+
+/// Reduce a program, which is changed. Its equivalence is not checked here.
+///
+/// Errors: those of the steps, each with what to do.
+llvm::Expected<Reduction> reduce(std::unique_ptr<llvm::Module> program, const ReduceOptions &options,
+                                 const Scratch &scratch);
+
+/// Return packets that a solver made to go every way in the packet function that it can go, as it was and as it is.
+Capture solvedPackets(const Reduction &reduction, uint32_t linkType);
+
+/// Make an executable of a reduced program.
+llvm::Error buildReduced(const llvm::Module &program, const BuildFlags &link, const std::string &to,
+                         const Scratch &scratch);
+
+} // namespace catena

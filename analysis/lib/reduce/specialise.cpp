@@ -1,0 +1,140 @@
+// The order is that of Algorithm 3 (Deng and Wu, NFReducer): configuration is applied, constants are folded and
+// propagated, and only then paths are looked at.
+#include "reduce/specialise.h"
+
+#include "reduce/feasible.h"
+#include "reduce/paths.h"
+#include "reduce/simplify.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+/// What inlining may grow the packet function to, in instructions.
+constexpr unsigned mostInlined = 20000;
+
+/// How much larger than before the packet function may be while paths are taken apart; small ones may grow to a bound.
+constexpr unsigned pathsGrowth = 8, smallestBound = 4000;
+/// How many merges are tried, and which part of a copy (one of so many) must become unneeded for it to be kept.
+constexpr unsigned mostTries = 32, leastGain = 10;
+
+bool callsItself(const Function &function) {
+    return any_of(instructions(function), [&](const Instruction &instruction) {
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        return call && call->getCalledFunction() == &function;
+    });
+}
+
+/// Inline all calls of functions with code; return how many.
+unsigned inlineCalls(Function &packet) {
+    unsigned inlined = 0;
+    bool again = true;
+    while (again && packet.getInstructionCount() < mostInlined) {
+        again = false;
+        for (Instruction &instruction : instructions(packet)) {
+            auto *call = dyn_cast<CallBase>(&instruction);
+            Function *callee = call ? call->getCalledFunction() : nullptr;
+            if (!callee || callee->isDeclaration() || callee == &packet || callee->isVarArg() || callsItself(*callee))
+                continue;
+            InlineFunctionInfo info;
+            if (!InlineFunction(*call, info).isSuccess()) continue;
+            ++inlined;
+            again = true;
+            break;
+        }
+    }
+    return inlined;
+}
+
+/// Remove functions that nothing calls any more: what only they used is the packet function's own then.
+void removeUncalled(Module &program) {
+    for (bool again = true; again;) {
+        again = false;
+        for (Function &function : make_early_inc_range(program)) {
+            function.removeDeadConstantUsers();
+            if (!function.hasLocalLinkage() || !function.use_empty()) continue;
+            function.eraseFromParent();
+            again = true;
+        }
+    }
+}
+
+void decideBranches(Function &packet, Specialised &done) {
+    Feasibility found = removeInfeasible(packet);
+    done.branchesDecided += found.decided;
+    done.undecided = found.undecided;
+}
+
+/// Take paths apart where their copies become smaller by it; tried on a clone, since only LLVM's passes can tell.
+void takePathsApart(Function &packet, Specialised &done) {
+    propagateDecisions(packet);
+    unsigned most = std::max(smallestBound, pathsGrowth * packet.getInstructionCount());
+    unsigned passed = 0;
+    for (unsigned tries = 0; tries < mostTries; ++tries) {
+        ValueToValueMapTy map;
+        Function *trial = CloneFunction(&packet, map);
+        unsigned copied = splitOne(*trial, most, passed);
+        if (copied) propagateDecisions(*trial);
+        bool gains = trial->getInstructionCount() + copied / leastGain <= packet.getInstructionCount() + copied;
+        trial->eraseFromParent();
+        if (!copied) break;
+        if (!gains) {
+            ++passed;
+            continue;
+        }
+        splitOne(packet, most, passed);
+        propagateDecisions(packet);
+        ++done.pathsSplit;
+    }
+}
+
+} // namespace
+
+Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits) {
+    Specialised done;
+    done.inlined = inlineCalls(packet);
+    done.instructionsBefore = packet.getInstructionCount();
+    auto fold = [&] {
+        // Folding one load may make the address of another constant, or a call through a pointer direct.
+        for (bool again = true; again;) {
+            propagateConstants(packet);
+            unsigned loads = frozen.foldLoads(packet), calls = inlineCalls(packet);
+            done.loadsFolded += loads, done.inlined += calls;
+            again = loads || calls;
+        }
+    };
+    fold();
+    removeUncalled(*packet.getParent());
+    std::set<const BasicBlock *> kept;
+    while (auto unrolled = unrollOne(packet, frozen, limits, kept)) {
+        done.loops.push_back(*unrolled);
+        fold();
+    }
+    simplify(packet);
+    fold();
+    // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
+    // packet's bytes each would be simplified in its own way.
+    if (level >= ReduceLevel::Layers) {
+        done.privates = makePrivate(packet);
+        if (level >= ReduceLevel::Paths) {
+            takePathsApart(packet, done);
+            fold();
+            decideBranches(packet, done);
+        }
+        simplify(packet);
+        fold();
+    }
+    done.instructionsAfter = packet.getInstructionCount();
+    return done;
+}
+
+void inlineAll(Function &packet) {
+    inlineCalls(packet);
+    simplify(packet);
+}
+
+} // namespace catena

@@ -1,0 +1,180 @@
+// Lines 6-15 of Algorithm 1 (Deng and Wu, NFReducer), by bytes:
+//
+//     6 for each stmt in AssignmentStmts(loopProc) do
+//     7     for each var in VS do
+//     8         if var == stmt.LHS or var in PointsTo(stmt.LHS) or PointsTo(var) n PointsTo(stmt.LHS) then
+//    12             SV = SV U var
+//
+// A struct may hold configuration beside state, and so may what a variable leads to; so it is not variables that are
+// asked here but bytes of objects: what no assignment may touch keeps the value it has at the first reception.
+#include "reduce/written.h"
+
+#include "dependence/execution.h"
+#include "dependence/graph_builder.h"
+#include "program/promotion.h"
+#include "statealyzr/loop_procedures.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace catena {
+
+bool WrittenBytes::touches(uint64_t begin, uint64_t end) const {
+    return all || any_of(ranges, [&](auto range) { return range.first < end && begin < range.second; });
+}
+
+namespace {
+
+/// The blocks of the outermost loop around an instruction; none if there is no loop.
+SmallPtrSet<const BasicBlock *, 16> outermostLoop(const Instruction &instruction) {
+    SmallPtrSet<const BasicBlock *, 16> blocks;
+    DominatorTree tree(const_cast<Function &>(*instruction.getFunction()));
+    LoopInfo loops(tree);
+    const Loop *loop = loops.getLoopFor(instruction.getParent());
+    while (loop && loop->getParentLoop()) loop = loop->getParentLoop();
+    if (loop) blocks.insert(loop->block_begin(), loop->block_end());
+    return blocks;
+}
+
+/// Adds the leaves of a type that a location stands for. Offsets of locations are canonical: those of an array's first
+/// element stand for all of its elements.
+struct Leaves {
+    static constexpr uint64_t mostElements = 65536;
+    const DataLayout &layout;
+    /// The location's canonical offsets.
+    uint64_t begin, end;
+    WrittenBytes &bytes;
+
+    void add(Type *type, uint64_t base, uint64_t canonical) {
+        uint64_t size = layout.getTypeAllocSize(type).getFixedValue();
+        if (canonical >= end || canonical + size <= begin || !size) return;
+        if (auto *structure = dyn_cast<StructType>(type)) {
+            const StructLayout *inside = layout.getStructLayout(structure);
+            for (unsigned i = 0; i < structure->getNumElements(); ++i) {
+                uint64_t at = inside->getElementOffset(i).getFixedValue();
+                add(structure->getElementType(i), base + at, canonical + at);
+            }
+            return;
+        }
+        auto *array = dyn_cast<ArrayType>(type);
+        if (!array || !array->getElementType()->isAggregateType()) {
+            bytes.ranges.push_back({base, base + size});
+        } else if (array->getNumElements() > mostElements) {
+            bytes.all = true;
+        } else {
+            uint64_t step = layout.getTypeAllocSize(array->getElementType()).getFixedValue();
+            for (uint64_t i = 0; i < array->getNumElements(); ++i)
+                add(array->getElementType(), base + i * step, canonical);
+        }
+    }
+};
+
+void addLocation(Location location, const Memory &memory, WrittenBytes &bytes) {
+    const Object &object = memory.objectOf(location);
+    uint64_t offset = memory.offsetOf(location);
+    if (offset == Memory::restOffset || object.fields.size() >= Memory::mostFields) {
+        bytes.all = true;
+        return;
+    }
+    // What nobody addresses by itself belongs to the location before it.
+    auto next = object.fields.upper_bound(offset);
+    uint64_t end = next == object.fields.end() ? UINT64_MAX : next->first;
+    if (object.type && object.type->isSized() && offset < object.size)
+        Leaves{memory.dataLayout(), offset, end, bytes}.add(object.type, 0, 0);
+    else
+        bytes.ranges.push_back({offset, end});
+}
+
+const std::set<StringRef> givesBack = {"free",   "cfree",   "realloc", "reallocarray", "_ZdlPv",
+                                       "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "munmap",       "mremap"};
+
+class Phase {
+public:
+    Phase(const PointsTo &pointsTo, PacketPhase &found) : pointsTo(pointsTo), found(found) {}
+
+    void statement(const Instruction &instruction) {
+        for (const Use &operand : instruction.operands()) names(operand.get());
+        const auto *call = dyn_cast<CallBase>(&instruction);
+        if (!call) {
+            add(written(instruction, pointsTo));
+            return;
+        }
+        auto library = [&](const Function &callee) {
+            add(libraryAccess(*call, callee, pointsTo).writes);
+            if (!givesBack.count(callee.getName())) return;
+            for (const Use &argument : call->args())
+                if (argument->getType()->isPointerTy())
+                    for (Location location : pointsTo.of(argument)) free(pointsTo.memory().objectOf(location));
+        };
+        if (const Function *callee = call->getCalledFunction(); callee && callee->isIntrinsic()) library(*callee);
+        for (const Function *callee : pointsTo.callees(*call))
+            if (callee->isDeclaration()) library(*callee);
+    }
+
+private:
+    void names(const Value *value) {
+        if (const auto *global = dyn_cast<GlobalVariable>(value))
+            found.used.insert(global->getName().str());
+        else if (const auto *expression = dyn_cast<ConstantExpr>(value))
+            for (const Use &operand : expression->operands()) names(operand.get());
+    }
+
+    void add(const SparseSet &locations) {
+        for (Location location : locations) {
+            const Object &object = pointsTo.memory().objectOf(location);
+            if (object.kind == Object::Global)
+                addLocation(location, pointsTo.memory(), found.globals[object.site->getName().str()]);
+            else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
+                addLocation(location, pointsTo.memory(), found.heap[callNumber(*call)]);
+        }
+    }
+
+    void free(const Object &object) {
+        if (const auto *call = dyn_cast_or_null<CallBase>(object.site)) found.freed.insert(callNumber(*call));
+    }
+
+    const PointsTo &pointsTo;
+    PacketPhase &found;
+};
+
+} // namespace
+
+PacketPhase packetPhase(const Module &program, const Reception &reception, const AnalysisOptions &options) {
+    PacketPhase found;
+    auto copy = CloneModule(program);
+    promoteLocals(*copy, {});
+    PointsTo pointsTo(*copy, options.library, {true, false});
+    CallGraph calls(*copy, pointsTo);
+    auto receives = packetCalls(*copy, pointsTo, options.functions, PacketFunction::Receive);
+    SmallPtrSet<const BasicBlock *, 32> blocks;
+    for (const LoopProcedure &loop : loopProcedures(*copy, calls, receives))
+        for (const CallBase *call : loop.receives)
+            for (const BasicBlock *block : outermostLoop(*call)) blocks.insert(block);
+    const CallBase *call = numberedCalls(*copy).at(callNumber(*reception.call));
+    std::vector<const Function *> called = calls.calledBack();
+    append_range(called, calls.calledBy(call));
+    for (const BasicBlock *block : blocks)
+        for (const Instruction &instruction : *block)
+            if (const auto *inside = dyn_cast<CallBase>(&instruction))
+                for (const Function *callee : calls.calledBy(inside))
+                    if (!is_contained(called, callee)) called.push_back(callee);
+    Phase phase(pointsTo, found);
+    DenseSet<const Function *> processing = calls.closure(called);
+    for (const Function &function : *copy) {
+        if (!processing.contains(&function)) continue;
+        found.functions.push_back(function.getName().str());
+        for (const Instruction &instruction : instructions(function)) phase.statement(instruction);
+    }
+    for (const BasicBlock *block : blocks)
+        if (!processing.contains(block->getParent()))
+            for (const Instruction &instruction : *block) phase.statement(instruction);
+    // A library that calls back needs no loop around its call.
+    phase.statement(*call);
+    found.unmodelled.assign(pointsTo.unmodelled().begin(), pointsTo.unmodelled().end());
+    return found;
+}
+
+} // namespace catena

@@ -1,0 +1,35 @@
+// What a program writes while it processes packets.
+#pragma once
+
+#include "reduce/reception.h"
+#include <set>
+
+namespace catena {
+
+/// The bytes of one object that packet processing may write: by ranges [begin, end), or all.
+struct WrittenBytes {
+    bool all = false;
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;
+    bool touches(uint64_t begin, uint64_t end) const;
+};
+
+/// What may change between the first packet's reception and the last one's processing.
+struct PacketPhase {
+    /// Globals by name, heap objects by the number of the call that allocates them.
+    std::map<std::string, WrittenBytes> globals;
+    std::map<unsigned, WrittenBytes> heap;
+    /// Calls whose objects packet processing may give back or move.
+    std::set<unsigned> freed;
+    /// Globals that packet processing uses by name.
+    std::set<std::string> used;
+    /// Functions with code that process packets, by name.
+    std::vector<std::string> functions;
+    /// Library functions that had to be guessed.
+    std::vector<std::string> unmodelled;
+};
+
+/// Find what a program whose locals are lifted may write from its reception on, until no packet follows: by the loops
+/// around the reception, all they call, and all that libraries call back (signals, threads, timers).
+PacketPhase packetPhase(const llvm::Module &program, const Reception &reception, const AnalysisOptions &options);
+
+} // namespace catena

@@ -1,0 +1,58 @@
+// Variables by label, as Table I counts them (Deng and Wu, NFReducer), then the elimination in figures.
+#include "report/reduction.h"
+
+#include "llvm/Support/Format.h"
+
+using namespace llvm;
+
+namespace catena {
+
+namespace {
+
+std::string declaredAt(const Place &place) {
+    std::string at = place.file + ":" + std::to_string(place.line);
+    return place.function.empty() ? at : at + " in " + place.function;
+}
+
+void printLabels(const Labels &labels, raw_ostream &to) {
+    size_t nameWidth = 8, typeWidth = 4, placeWidth = 8;
+    for (const LabelledVariable &variable : labels.variables) {
+        nameWidth = std::max(nameWidth, variable.name.size());
+        typeWidth = std::max(typeWidth, variable.type.size());
+        placeWidth = std::max(placeWidth, declaredAt(variable.declared).size());
+    }
+    to << left_justify("label", 15) << left_justify("variable", nameWidth + 2) << left_justify("type", typeWidth + 2)
+       << left_justify("declared", placeWidth + 2) << "why\n";
+    for (const LabelledVariable &variable : labels.variables)
+        to << left_justify(name(variable.label), 15) << left_justify(variable.name, nameWidth + 2)
+           << left_justify(variable.type, typeWidth + 2) << left_justify(declaredAt(variable.declared), placeWidth + 2)
+           << variable.why << "\n";
+    to << "\n"
+       << labels.count(LabelledVariable::Packet) << " packet, " << labels.count(LabelledVariable::State) << " state, "
+       << labels.count(LabelledVariable::Configuration) << " configuration, "
+       << labels.count(LabelledVariable::Temporary) << " temporary variables\n";
+}
+
+} // namespace
+
+void printReduction(const Reduction &reduction, raw_ostream &to) {
+    printLabels(reduction.labels, to);
+    const Specialised &done = reduction.specialised;
+    to << "packet function: " << done.instructionsBefore << " instructions, reduced " << done.instructionsAfter << "; "
+       << done.inlined << " calls inlined, " << done.loadsFolded << " loads of configuration folded\n";
+    for (const UnrolledLoop &loop : done.loops)
+        to << "loop over configuration at " << loop.place.file << ":" << loop.place.line << ": "
+           << (loop.kept ? "left a loop, too large to unroll (" : "unrolled (") << loop.iterations << " iterations)\n";
+    if (done.pathsSplit || done.branchesDecided || done.undecided)
+        to << "paths: " << done.pathsSplit << " merges taken apart, " << done.branchesDecided
+           << " branches that go one way only, " << done.undecided << " left open by the solver\n";
+    for (const std::string &name : reduction.unmodelled) to << "not in the list of libraries: " << name << "\n";
+}
+
+void printEquivalence(const Equivalence &equivalence, raw_ostream &to) {
+    to << "compared with the original: " << equivalence.packets << " packets in " << equivalence.captures
+       << " captures, all output the same; " << equivalence.stateBytes << " bytes of state in " << equivalence.variables
+       << " variables\n";
+}
+
+} // namespace catena

@@ -1,0 +1,308 @@
+/* What happens where a packet ends. The environment says which part the program plays:
+ *
+ *   CATENA_PRIMARY=file:PATH | tcp:HOST:PORT   ships its state there after every packet
+ *   CATENA_STANDBY=file:PATH | tcp:HOST:PORT   before its first packet restores what comes from there, up to its end
+ *   CATENA_STATE=persistent | updateable | updated | written      what is shipped; `written` if not said
+ *   CATENA_PACKETS=N                           ends after N packets, as a primary that fails does
+ *   CATENA_STATE_STATISTICS=PATH               writes figures there when it ends, as JSON
+ *   CATENA_STATE_CHECK=1                       checks after every packet that what changed was noted */
+#include "standby.h"
+
+#include "channel.h"
+#include "check.h"
+#include "restore.h"
+#include "updated.h"
+#include "walk.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(void *) == 8, "the tables and the walk are made for pointers of 8 bytes");
+
+/* The models of Khalid's dissertation, §4.6.2, and one beyond: by objects. */
+enum model { PERSISTENT, UPDATEABLE, UPDATED, WRITTEN };
+static const char *const models[] = {"persistent", "updateable", "updated", "written"};
+
+enum { MOST_WRITES = 1 << 14 };
+
+static struct {
+    bool begun, check;
+    /* A packet may have been received since the last end of one. */
+    bool receives;
+    enum model model;
+    int channel;
+    uint64_t packets, end_after;
+    const char *statistics;
+    uint64_t first_bytes, bytes, wrong;
+    double seconds;
+} state = {.channel = -1, .model = WRITTEN};
+
+static struct walk walk;
+static struct buffer freed, message;
+static uint64_t freed_count;
+static struct {
+    const void *address;
+    uint32_t size;
+} writes[MOST_WRITES];
+static uint32_t write_count;
+/* More was written than there is room to note. */
+static bool written_anywhere;
+static int active = -1;
+
+bool standby_active(void) {
+    if (active < 0) {
+        active = getenv("CATENA_PRIMARY") || getenv("CATENA_STANDBY") || getenv("CATENA_STATE_CHECK") ||
+                 getenv("CATENA_PACKETS");
+        if (active) objects_begin();
+    }
+    return active;
+}
+
+void standby_forget(const void *memory) {
+    uint64_t stream_id = 0;
+    if (!heap_remove(memory, &stream_id) || !stream_id || state.channel < 0) return;
+    buffer_number(&freed, stream_id);
+    freed_count++;
+}
+
+void catena_wrote(const void *address, uint32_t size) {
+    if (active <= 0) return;
+    if (write_count && writes[write_count - 1].address == address && writes[write_count - 1].size == size) return;
+    if (write_count == MOST_WRITES) {
+        written_anywhere = true;
+    } else {
+        writes[write_count].address = address;
+        writes[write_count++].size = size;
+    }
+}
+
+void catena_wrote_deep(void) { written_anywhere = true; }
+
+static void fail(const char *what) {
+    fprintf(stderr, "catena: %s\n", what);
+    exit(1);
+}
+
+static void stop_shipping(const char *why) {
+    fprintf(stderr, "catena: no state is shipped any more: %s\n", why);
+    close(state.channel);
+    state.channel = -1;
+}
+
+static struct object *object_of_variable(const struct catena_variable *variable) {
+    bool cell = catena_program.objects[variable->object].is_cell;
+    return object_of(cell ? OBJECT_CELL : OBJECT_GLOBAL, variable->object);
+}
+
+static void walk_to_variables(bool all, bool only_updated, const char *updated) {
+    for (uint32_t i = 0; i < catena_program.variable_count; i++) {
+        const struct catena_variable *variable = &catena_program.variables[i];
+        if (variable->bit < 0 ? all : !only_updated || updated[variable->bit])
+            walk_to(&walk, object_of_variable(variable));
+    }
+}
+
+/* Of a large object only the parts that were written are shipped: a bucket of a table, not the table. */
+enum { LARGE = 512, PART = 64, MOST_PARTS = 256 };
+
+static struct {
+    const struct object *object;
+    uint64_t begin;
+} parts[MOST_PARTS];
+
+/* Ship the parts of an object that a write lies in; those that another write has shipped already are not again. */
+static void walk_to_write(struct object *object, uint64_t offset, uint32_t size, unsigned *count) {
+    if (object->size < LARGE || !size || offset + size > object->size) return walk_to(&walk, object);
+    for (uint64_t begin = offset / PART * PART; begin < offset + size; begin += PART) {
+        unsigned i = 0;
+        while (i < *count && (parts[i].object != object || parts[i].begin != begin)) i++;
+        if (i < *count) continue;
+        if (*count == MOST_PARTS) return walk_to(&walk, object);
+        parts[*count].object = object;
+        parts[(*count)++].begin = begin;
+        walk_to_part(&walk, object, begin, begin + PART < object->size ? begin + PART : object->size);
+    }
+}
+
+/* Note in the objects that they were written, and ship those that the standby knows. */
+static void mark_written(bool ships) {
+    unsigned count = 0;
+    for (uint32_t i = 0; i < write_count; i++) {
+        struct object *object = object_at(writes[i].address);
+        if (!object) continue;
+        object->written = state.packets;
+        if (ships && (object->kind != OBJECT_HEAP || object->stream_id))
+            walk_to_write(object, (uint64_t)((const char *)writes[i].address - object->base), writes[i].size, &count);
+    }
+}
+
+/* Put together what goes to the standby. */
+static void collect(bool first, const char *updated) {
+    bool by_object = state.model == WRITTEN && !first && !written_anywhere;
+    walk_begin(&walk, !by_object);
+    if (by_object)
+        mark_written(true);
+    else
+        /* At first all: what initialization made once, and maybe by chance (the seed of a hash), never comes again. */
+        walk_to_variables(first || state.model == PERSISTENT, state.model >= UPDATED && !first, updated);
+    walk_on(&walk);
+}
+
+static void refuse(void) {
+    char why[512];
+    snprintf(why, sizeof why, "%s, in what was allocated at %s, points to something that belongs to a library",
+             walk.refused_member, walk.refused_object);
+    message.length = 0;
+    buffer_number(&message, MESSAGE_REFUSAL);
+    buffer_bytes(&message, why, strlen(why));
+    uint32_t length = (uint32_t)message.length;
+    unsigned char head[4] = {length & 255, length >> 8 & 255, length >> 16 & 255, length >> 24};
+    channel_write(state.channel, head, sizeof head);
+    channel_write(state.channel, message.bytes, message.length);
+    stop_shipping(why);
+}
+
+static void ship(uint32_t reception, bool first, const char *updated) {
+    collect(first, updated);
+    message.length = 0;
+    buffer_grow(&message, 4);
+    buffer_number(&message, MESSAGE_STATE);
+    buffer_number(&message, state.packets);
+    buffer_number(&message, reception);
+    buffer_number(&message, freed_count);
+    size_t before = message.length;
+    buffer_append(&message, &freed);
+    for (struct reader ids = {freed.bytes, freed.bytes + freed.length, false}; ids.at < ids.end;)
+        walk_release(reader_number(&ids));
+    freed.length = freed_count = 0;
+    buffer_number(&message, walk.fresh_count);
+    buffer_append(&message, &walk.fresh);
+    buffer_number(&message, walk.contents_count);
+    buffer_append(&message, &walk.contents);
+    if (walk.unknown_member && walk.unknown == 1)
+        fprintf(stderr, "catena: %s points to memory that the program has not allocated: the standby has null there\n",
+                walk.unknown_member);
+    if (walk.refused_member) return refuse();
+    if (message.failed || message.length - 4 > UINT32_MAX) return stop_shipping("out of memory");
+    /* What would tell nothing is not told: neither bit nor write, nothing freed. */
+    (first ? &state.first_bytes : &state.bytes)[0] += message.length - before;
+    uint32_t length = (uint32_t)(message.length - 4);
+    message.bytes[0] = length & 255, message.bytes[1] = length >> 8 & 255;
+    message.bytes[2] = length >> 16 & 255, message.bytes[3] = length >> 24;
+    if (!channel_write(state.channel, message.bytes, message.length)) stop_shipping("the standby is gone");
+}
+
+static void write_statistics(void) {
+    FILE *file = state.statistics ? fopen(state.statistics, "w") : NULL;
+    if (!file) return;
+    fprintf(file,
+            "{\"model\": \"%s\", \"packets\": %llu, \"first_bytes\": %llu, \"bytes\": %llu, \"seconds\": %.6f, "
+            "\"wrong\": %llu}\n",
+            models[state.model], (unsigned long long)state.packets, (unsigned long long)state.first_bytes,
+            (unsigned long long)state.bytes, state.seconds, (unsigned long long)state.wrong);
+    fclose(file);
+}
+
+static uint64_t number_in(const char *name) {
+    const char *text = getenv(name);
+    if (!text || !*text) return 0;
+    char *end;
+    uint64_t number = strtoull(text, &end, 10);
+    if (*end || *text == '-') {
+        fprintf(stderr, "catena: %s=%s: expected a number\n", name, text);
+        exit(1);
+    }
+    return number;
+}
+
+static void read_model(void) {
+    const char *wanted = getenv("CATENA_STATE");
+    if (!wanted) return;
+    for (int model = PERSISTENT; model <= WRITTEN; model++)
+        if (!strcmp(wanted, models[model])) {
+            state.model = model;
+            return;
+        }
+    fail("CATENA_STATE: expected persistent, updateable, updated or written");
+}
+
+static void take_over(const char *from, uint32_t reception) {
+    char error[512], text[640];
+    struct restored restored = {0};
+    int channel = channel_from(from, error, sizeof error);
+    if (channel < 0 || !restore_stream(channel, &restored, error, sizeof error)) {
+        snprintf(text, sizeof text, "the state cannot be taken over: %s", error);
+        fail(text);
+    }
+    close(channel);
+    if (restored.reception != reception) {
+        const struct catena_boundary *places = catena_program.boundaries;
+        bool known = restored.reception < catena_program.boundary_count;
+        snprintf(text, sizeof text,
+                 "the state cannot be taken over: the primary came to the reception at %s, and this is "
+                 "that at %s",
+                 known ? places[restored.reception].place : "?", places[reception].place);
+        fail(text);
+    }
+    fprintf(stderr, "catena: takes over after %llu packets\n", (unsigned long long)restored.packets);
+}
+
+static void begin(uint32_t reception) {
+    char error[512];
+    state.begun = true;
+    state.check = getenv("CATENA_STATE_CHECK") != NULL;
+    state.end_after = number_in("CATENA_PACKETS");
+    state.statistics = getenv("CATENA_STATE_STATISTICS");
+    read_model();
+    atexit(write_statistics);
+    heap_initialized();
+    const char *from = getenv("CATENA_STANDBY"), *to = getenv("CATENA_PRIMARY");
+    if (from) take_over(from, reception);
+    if (!to) return;
+    state.channel = channel_to(to, error, sizeof error);
+    if (state.channel < 0) fail(error);
+    if (!channel_write(state.channel, STREAM_MAGIC, sizeof STREAM_MAGIC - 1) ||
+        !channel_write(state.channel, catena_program.fingerprint, sizeof catena_program.fingerprint))
+        stop_shipping("the standby is gone");
+}
+
+void catena_packet_end(uint32_t reception, uint32_t receives) {
+    if (!standby_active()) return;
+    if (state.begun && !state.receives) {
+        state.receives = receives;
+        return;
+    }
+    bool first = !state.begun;
+    objects_find_cells();
+    if (first)
+        begin(reception);
+    else
+        state.packets++;
+    state.receives = receives;
+    /* Bits are taken back before what they stand for is read: a signal that comes between sets them again. */
+    static char *updated;
+    if (!updated) updated = malloc(catena_updated_count + 1);
+    if (!updated) fail("out of memory");
+    for (unsigned bit = 0; bit < catena_updated_count; bit++) {
+        updated[bit] = catena_updated[bit];
+        catena_updated[bit] = 0;
+    }
+    struct timespec began, ended;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    if (state.channel >= 0) ship(reception, first, updated);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    state.seconds += (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
+    if (state.check) {
+        mark_written(false);
+        state.wrong += check_packet(state.packets, updated, written_anywhere);
+    }
+    write_count = 0;
+    written_anywhere = false;
+    if (state.end_after && state.packets >= state.end_after) {
+        /* What was logged before the end has been logged; nothing else is done. */
+        fflush(NULL);
+        write_statistics();
+        _exit(0);
+    }
+}

@@ -1,0 +1,147 @@
+// catena-reduce: the command line of the reduction.
+#include "program/bitcode.h"
+#include "reduce/equivalence.h"
+#include "report/reduction.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <chrono>
+
+using namespace llvm;
+using namespace catena;
+
+namespace {
+
+cl::OptionCategory category("Options");
+cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ... -- ARGUMENT ..."), cl::OneOrMore, cl::cat(category));
+cl::opt<std::string> input("input", cl::desc("A capture to start the program on, and to compare on"),
+                           cl::value_desc("FILE.pcap"), cl::Required, cl::cat(category));
+cl::list<std::string> check("check", cl::desc("Another capture to compare on"), cl::value_desc("FILE.pcap"),
+                            cl::cat(category));
+cl::opt<unsigned> randomCount("random", cl::desc("How many random packets to compare on (default 2000)"),
+                              cl::value_desc("PACKETS"), cl::init(2000), cl::cat(category));
+cl::opt<std::string> output("o", cl::desc("The executable to make"), cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string> bitcode("bitcode", cl::desc("A file for the reduced program as bitcode"), cl::value_desc("FILE"),
+                             cl::cat(category));
+cl::list<std::string> link("link",
+                           cl::desc("A flag that makes executables of the program need, as -lssl; -lpcap and -lm "
+                                    "are given"),
+                           cl::value_desc("FLAG"), cl::cat(category));
+cl::opt<bool> unchecked("unchecked", cl::desc("Do not compare with the original"), cl::cat(category));
+cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(category));
+cl::opt<unsigned> unroll("unroll",
+                         cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
+                         cl::value_desc("N"), cl::init(UnrollLimits().iterations), cl::cat(category));
+cl::opt<ReduceLevel> level("level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
+                           cl::values(clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
+                                      clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
+                                      clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
+                                    cl::value_desc("FILE"), cl::cat(category));
+cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
+                                   cl::cat(category));
+
+template <typename Lists> Error addList(Lists &lists, const std::string &file) {
+    auto text = readFile(file);
+    if (!text) return text.takeError();
+    return lists.add(file, *text);
+}
+
+Expected<std::vector<std::pair<std::string, Capture>>> captures() {
+    std::vector<std::pair<std::string, Capture>> all;
+    std::vector<std::string> names{input};
+    names.insert(names.end(), check.begin(), check.end());
+    for (const std::string &name : names) {
+        auto capture = readCapture(name);
+        if (!capture) return capture.takeError();
+        all.push_back({name, std::move(*capture)});
+    }
+    if (randomCount) all.push_back({"random packets", randomPackets(all.front().second, randomCount, 1)});
+    return all;
+}
+
+Error writeBitcode(const Module &program) {
+    std::error_code code;
+    raw_fd_ostream stream(bitcode, code);
+    if (code) return failure(bitcode + ": " + code.message());
+    WriteBitcodeToFile(program, stream);
+    return Error::success();
+}
+
+Error run(const std::vector<std::string> &line) {
+    ReduceOptions options;
+    options.line.words = line;
+    options.capture = input;
+    options.level = level;
+    options.limits.iterations = unroll;
+    options.link = {"-lpcap", "-lm"};
+    options.link.insert(options.link.end(), link.begin(), link.end());
+    for (const std::string &file : functionLists)
+        if (Error error = addList(options.analysis.functions, file)) return error;
+    for (const std::string &file : libraryLists)
+        if (Error error = addList(options.analysis.library, file)) return error;
+    auto compared = captures();
+    if (!compared) return compared.takeError();
+    auto scratch = Scratch::make();
+    if (!scratch) return scratch.takeError();
+    LLVMContext context;
+    auto program = readProgram({files.begin(), files.end()}, context);
+    if (!program) return program.takeError();
+    auto original = CloneModule(**program);
+    auto reduction = reduce(std::move(*program), options, *scratch);
+    if (!reduction) return reduction.takeError();
+    printReduction(*reduction, outs());
+    auto begin = std::chrono::steady_clock::now();
+    auto step = [&](const char *name) {
+        auto now = std::chrono::steady_clock::now();
+        reduction->seconds.push_back({name, std::chrono::duration<double>(now - begin).count()});
+        begin = now;
+    };
+    std::string executable = scratch->file("reduced");
+    if (Error error = buildReduced(*reduction->program, options.link, executable, *scratch)) return error;
+    step("rebuilding");
+    if (!unchecked) {
+        compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
+        step("packets by the solver");
+        auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
+        if (!equivalence) return equivalence.takeError();
+        if (!equivalence->difference.empty())
+            return failure("the reduced program does not do what the original does, so it is not written: " +
+                           equivalence->difference);
+        printEquivalence(*equivalence, outs());
+        step("comparison");
+    }
+    if (times)
+        for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
+    if (!bitcode.empty())
+        if (Error error = writeBitcode(*reduction->program)) return error;
+    if (!output.empty())
+        if (std::error_code code = sys::fs::copy_file(executable, output))
+            return failure(output + ": " + code.message());
+    if (!output.empty())
+        sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+    return Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    InitLLVM init(argc, argv);
+    // What follows `--` is the program's own command line.
+    char **behind = std::find(argv, argv + argc, StringRef("--"));
+    std::vector<std::string> line(behind == argv + argc ? behind : behind + 1, argv + argc);
+    cl::HideUnrelatedOptions(category);
+    cl::ParseCommandLineOptions(behind - argv, argv,
+                                "Removes the logic of a network function that its configuration makes redundant.\n\n"
+                                "After -- stands the function's own command line: {in} in it is a capture to read, any "
+                                "other\n{NAME} a file that it writes.\n");
+    if (Error error = run(line)) {
+        WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "\n";
+        return 1;
+    }
+    return 0;
+}
