@@ -37,7 +37,7 @@ cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packe
                             cl::value_desc("NAME"), cl::cat(category));
 cl::list<std::string> without("without",
                               cl::desc("Do without a step that gains precision, to see what it gains: initialization, "
-                                       "handles, allocators, types or roots"),
+                                       "handles, allocators or roots"),
                               cl::value_desc("STEP"), cl::cat(category));
 cl::opt<std::string> track("track",
                            cl::desc("Write the program with an updated bit set before each update of its state"),

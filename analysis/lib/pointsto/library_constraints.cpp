@@ -1,5 +1,4 @@
 // The constraints of calls whose code is not there, by the library list; and of functions that only allocate.
-#include "pointsto/block_types.h"
 #include "pointsto/constraint_builder.h"
 
 #include "llvm/IR/Instructions.h"
@@ -71,13 +70,9 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         solver.address(node(&call), memory.at(memory.object(kind, site, returnedObject, nullptr, size), 0));
     };
     switch (effect.kind) {
-    case Effect::ReturnsFresh: {
-        Type *type = options.typedBlocks && memory.hasFields() ? typeOfBlock(call, memory.dataLayout()) : nullptr;
-        uint64_t size = type ? 0 : allocatedBytes(call, callee);
-        ObjectId object = memory.object(Object::Heap, &call, returnedObject, type, size);
-        solver.address(node(&call), memory.at(object, 0));
+    case Effect::ReturnsFresh:
+        returns(Object::Heap, &call, allocatedBytes(call, callee));
         break;
-    }
     case Effect::ReturnsOpaque:
         returns(Object::Library, &call, 0);
         break;
@@ -249,8 +244,7 @@ void ConstraintBuilder::bindUnknown(const CallBase &call, const Function &callee
 }
 
 void ConstraintBuilder::bindAllocator(const CallBase &call, const Function &callee, const Allocator &allocator) {
-    Type *type = options.typedBlocks && memory.hasFields() ? typeOfBlock(call, memory.dataLayout()) : nullptr;
-    ObjectId object = memory.object(Object::Heap, &call, returnedObject, type, 0, type ? allocator.header : 0);
+    ObjectId object = memory.object(Object::Heap, &call, returnedObject);
     solver.address(node(&call), memory.at(object, allocator.header));
     // What the allocator stored in its object (through its own pointer to it) is in this one too.
     if (allocator.fills) solver.copyMemory(resultOf(callee), node(&call), 0);

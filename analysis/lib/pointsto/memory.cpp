@@ -11,11 +11,11 @@ bool Object::isReadOnly() const {
     return global && global->isConstant();
 }
 
-ObjectId Memory::object(Object::Kind kind, const Value *site, int number, Type *type, uint64_t size, uint64_t header) {
+ObjectId Memory::object(Object::Kind kind, const Value *site, int number, Type *type, uint64_t size) {
     auto [at, isNew] = bySite.try_emplace({site, number}, objects.size());
     if (isNew) {
-        if (type && type->isSized() && !size) size = header + layout.getTypeAllocSize(type).getKnownMinValue();
-        objects.push_back({kind, site, number, type, size, header});
+        if (type && type->isSized() && !size) size = layout.getTypeAllocSize(type).getKnownMinValue();
+        objects.push_back({kind, site, number, type, size});
     }
     return at->second;
 }
@@ -81,8 +81,7 @@ uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayTyp
 uint64_t Memory::canonical(const Object &object, uint64_t offset) const {
     // Library objects and variable arguments have no known layout: they are one location.
     if (object.isFormless()) return 0;
-    if (object.type && offset >= object.header && offset < object.size)
-        return object.header + descend(layout, object.type, offset - object.header, nullptr);
+    if (object.type && offset < object.size) return descend(layout, object.type, offset, nullptr);
     return offset;
 }
 
@@ -90,18 +89,18 @@ bool Memory::inByteArray(Location location) const {
     const Object &object = objectOf(location);
     if (object.isFormless()) return true;
     uint64_t offset = offsetOf(location);
-    if (!object.type || offset < object.header || offset >= object.size) return false;
+    if (!object.type || offset >= object.size) return false;
     ArrayType *array = nullptr;
-    descend(layout, object.type, offset - object.header, &array);
+    descend(layout, object.type, offset, &array);
     return array && array->getElementType()->isIntegerTy(8);
 }
 
 bool Memory::inArray(Location location) const {
     const Object &object = objectOf(location);
     uint64_t offset = offsetOf(location);
-    if (!object.type || !object.size || offset < object.header || offset > object.size) return false;
+    if (!object.type || !object.size || offset > object.size) return false;
     bool within = false;
-    descend(layout, object.type, std::min(offset, object.size - 1) - object.header, nullptr, &within);
+    descend(layout, object.type, std::min(offset, object.size - 1), nullptr, &within);
     return within;
 }
 

@@ -34,8 +34,6 @@ struct Object {
     llvm::Type *type;
     /// Bytes, or 0 if not known.
     uint64_t size;
-    /// Where the type begins: an allocator may keep a header of its own before it.
-    uint64_t header = 0;
     /// Its locations by byte offset. Without fields there is only the one at 0.
     std::map<uint64_t, Location> fields = {};
     /// Whether it lies in memory that cannot be written.
@@ -59,7 +57,7 @@ public:
     bool hasFields() const { return fields; }
     /// Return the object of a site, made at need.
     ObjectId object(Object::Kind kind, const llvm::Value *site, int number = 0, llvm::Type *type = nullptr,
-                    uint64_t size = 0, uint64_t header = 0);
+                    uint64_t size = 0);
     /// Return the object of a site, or null.
     const Object *find(const llvm::Value *site, int number = 0) const;
     /// Return what libraries keep from call to call, by the number that the library list gives it; made at need.

@@ -27,8 +27,6 @@ struct PointsToOptions {
     bool fields = false;
     /// Take every call of a function that only allocates and returns (xmalloc) for an allocation of its own.
     bool cloneAllocators = true;
-    /// Give blocks of memory the type they are used with (with fields only).
-    bool typedBlocks = true;
 };
 
 /// An inclusion-based points-to analysis of a whole program, flow- and context-insensitive.

@@ -27,8 +27,8 @@ struct AnalysisOptions {
     /// Steps to do without, to see what they gain; of `steps`.
     std::set<std::string> without;
 
-    static constexpr const char *steps[] = {"initialization", "handles", "allocators", "types", "roots"};
-    PointsToOptions pointsTo() const { return {fields, !without.contains("allocators"), !without.contains("types")}; }
+    static constexpr const char *steps[] = {"initialization", "handles", "allocators", "roots"};
+    PointsToOptions pointsTo() const { return {fields, !without.contains("allocators")}; }
 };
 
 /// A place where packets are received or put out.

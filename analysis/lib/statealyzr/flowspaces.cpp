@@ -396,9 +396,11 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
     }
     equalFields.merge(extract(equal, entries, byRoot));
     variable.flowspace = equalFields;
-    if (byRoot && !equalFields.empty()) return;
-    variable.flowspace.merge(otherFields);
-    if (!other.empty()) variable.flowspace.merge(extract(other, entries, byRoot));
+    if (!byRoot || equalFields.empty()) {
+        variable.flowspace.merge(otherFields);
+        if (!other.empty()) variable.flowspace.merge(extract(other, entries, byRoot));
+    }
+    if (!variable.flowspace.empty()) variable.entries = std::move(entries);
 }
 
 void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces) {

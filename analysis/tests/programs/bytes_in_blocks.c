@@ -1,5 +1,5 @@
-/* Blocks of memory have the type they are used with: an index into bytes stays among them, and a copy of a chosen size
- * stays within it, so that names never lead to hosts.
+/* A block of memory holds bytes that are indexed and bytes that are copied, of one of two sizes, before a pointer: neither
+ * may seem to reach it, so that names never lead to hosts.
  *
  * expect host: updateable
  * expect-fields names: top-level
