@@ -138,8 +138,8 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     report.vertices = graph.size();
     report.edges = graph.edgeCount();
     if (use) {
-        StateFindings findings{report,   **program, *original,  pointsTo,    calls,
-                               receives, loops,     statements, counterparts};
+        StateFindings findings{report,   **program, *original,  pointsTo,         calls,
+                               receives, loops,     statements, *packet.executed, counterparts};
         if (Error error = use(findings)) return std::move(error);
         clock.step("instrumentation");
     }
