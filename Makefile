@@ -73,6 +73,7 @@ test-analysis: analysis
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	analysis/tests/reduction/chains $(ANALYSIS)/catena-reduce
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 
