@@ -38,10 +38,14 @@ cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(ca
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
                          cl::value_desc("N"), cl::init(UnrollLimits().iterations), cl::cat(category));
-cl::opt<ReduceLevel> level("level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
-                           cl::values(clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
-                                      clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
-                                      clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::opt<ReduceLevel> level(
+    "level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
+    cl::values(clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
+               clEnumValN(ReduceLevel::Duplicated, "duplicated", "and what its functions do again removed"),
+               clEnumValN(ReduceLevel::Overwritten, "overwritten", "and what they do to packets that are dropped"),
+               clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
+               clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
+               clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
 cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
                                     cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
@@ -122,6 +126,7 @@ Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLV
     if (!spliced) return spliced.takeError();
     options.line = spliced->line;
     options.lifted = spliced->locals;
+    options.isChain = true;
     return std::move(spliced->program);
 }
 

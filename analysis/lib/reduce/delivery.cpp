@@ -5,6 +5,7 @@
 #include "reduce/delivery.h"
 
 #include "program/bitcode.h"
+#include "reduce/simplify.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/Dominators.h"
@@ -225,6 +226,9 @@ private:
         call.replaceAllUsesWith(PoisonValue::get(call.getType()));
         while (&at->back() != where) at->back().eraseFromParent();
         removeUnreachableBlocks(procedure);
+        // At the end it is known which way is taken; what the loop did with packets must not stay as if it were done
+        // here.
+        propagateConstants(procedure);
     }
 
     Reception &reception;
