@@ -131,6 +131,7 @@ private:
         builder->CreateRetVoid();
         onlyUntilEnd();
         afterAll(blocks);
+        removeUnread();
         return Error::success();
     }
 
@@ -186,6 +187,7 @@ private:
         got->replaceAllUsesWith(result);
         got->eraseFromParent();
         removeUnreachableBlocks(*step);
+        propagateConstants(*step);
         return step;
     }
 
@@ -229,6 +231,24 @@ private:
         // At the end it is known which way is taken; what the loop did with packets must not stay as if it were done
         // here.
         propagateConstants(procedure);
+    }
+
+    /// Remove variables of the procedure that are set but never read any more: results of the reception, and what was
+    /// handed to it.
+    void removeUnread() {
+        std::string prefix = ("local." + procedure.getName() + ".").str();
+        for (GlobalVariable &global : make_early_inc_range(program.globals())) {
+            global.removeDeadConstantUsers();
+            bool unread = all_of(global.users(), [&](const User *user) {
+                const auto *store = dyn_cast<StoreInst>(user);
+                return store && store->isSimple() && store->getPointerOperand() == &global;
+            });
+            if (!unread || !(global.getName().starts_with(prefix) || reception.locals.count(global.getName().str())))
+                continue;
+            while (!global.use_empty()) cast<StoreInst>(*global.user_begin())->eraseFromParent();
+            reception.locals.erase(global.getName().str());
+            global.eraseFromParent();
+        }
     }
 
     Reception &reception;

@@ -137,6 +137,11 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
+        // A send that paths share is one place to move writes to; taken apart it is several.
+        if (chain) {
+            simplify(packet);
+            consolidate();
+        }
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
