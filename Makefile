@@ -73,6 +73,7 @@ test-analysis: analysis
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce
 	$(CARGO) build --quiet --package catena
 	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
