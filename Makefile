@@ -88,7 +88,7 @@ fuzz-analysis:
 
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
-	bench/statealyzr/run $(ANALYSIS)/catena-analyze --into docs/analyze.md
+	bench/statealyzr/run $(ANALYSIS)/catena-analyze --steps --into docs/analyze.md
 
 .PHONY: random-programs bench-trace
 # Many random packet loops, run traced, against the analysis: two processes, some five minutes each.
