@@ -1,12 +1,15 @@
 // catena-reduce: the command line of the reduction.
 #include "program/bitcode.h"
+#include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
+#include "reduce/shared_object.h"
 #include "report/reduction.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
@@ -25,6 +28,11 @@ cl::list<std::string> check("check", cl::desc("Another capture to compare on"), 
 cl::opt<unsigned> randomCount("random", cl::desc("How many random packets to compare on (default 2000)"),
                               cl::value_desc("PACKETS"), cl::init(2000), cl::cat(category));
 cl::opt<std::string> output("o", cl::desc("The executable to make"), cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string>
+    shared("shared",
+           cl::desc("A shared object to make, for Native in a chain file; {NAME} in the command line is "
+                    "then an argument there"),
+           cl::value_desc("FILE.so"), cl::cat(category));
 cl::opt<std::string> bitcode("bitcode", cl::desc("A file for the reduced program as bitcode"), cl::value_desc("FILE"),
                              cl::cat(category));
 cl::list<std::string> link("link",
@@ -36,10 +44,14 @@ cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(ca
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
                          cl::value_desc("N"), cl::init(UnrollLimits().iterations), cl::cat(category));
-cl::opt<ReduceLevel> level("level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
-                           cl::values(clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
-                                      clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
-                                      clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::opt<ReduceLevel> level(
+    "level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
+    cl::values(clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
+               clEnumValN(ReduceLevel::Duplicated, "duplicated", "and what its functions do again removed"),
+               clEnumValN(ReduceLevel::Overwritten, "overwritten", "and what they do to packets that are dropped"),
+               clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
+               clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
+               clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
 cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
                                     cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
@@ -72,9 +84,60 @@ Error writeBitcode(const Module &program) {
     return Error::success();
 }
 
-Error run(const std::vector<std::string> &line) {
+/// A function as the command line names it.
+struct Named {
+    std::vector<std::string> files;
+    CommandLine line;
+};
+
+/// Part `FILE.bc ... -- ARGUMENT ... --then FILE.bc ... -- ARGUMENT ...`, whose first files are known.
+Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, ArrayRef<std::string> words) {
+    std::vector<Named> chain{{first, {}}};
+    bool inLine = true;
+    for (const std::string &word : words) {
+        if (word == thenWord) {
+            chain.push_back({});
+            inLine = false;
+        } else if (!inLine && word == "--") {
+            inLine = true;
+        } else {
+            (inLine ? chain.back().line.words : chain.back().files).push_back(word);
+        }
+    }
+    for (const Named &one : chain)
+        if (one.files.empty())
+            return failure(Twine("after ") + thenWord +
+                           " stands a function as the first one did: FILE.bc -- ARGUMENT ...");
+    return chain;
+}
+
+/// Read a chain and splice it; a function alone stays as it is.
+Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLVMContext &context,
+                                            ReduceOptions &options, ChainOriginals &originals) {
+    for (const Named &one : chain) {
+        auto program = readProgram(one.files, context);
+        if (!program) return program.takeError();
+        originals.programs.push_back(CloneModule(**program));
+        originals.lines.push_back(one.line);
+        std::string name = sys::path::stem(one.files.front()).str();
+        auto alike = [&](const Named &other) { return sys::path::stem(other.files.front()) == name; };
+        if (count_if(chain, alike) > 1) name += std::to_string(originals.lines.size());
+        originals.members.push_back({name, std::move(*program), one.line});
+    }
+    if (chain.size() == 1) {
+        options.line = chain.front().line;
+        return std::move(originals.members.front().program);
+    }
+    auto spliced = splice(originals.members, options.analysis);
+    if (!spliced) return spliced.takeError();
+    options.line = spliced->line;
+    options.lifted = spliced->locals;
+    options.isChain = true;
+    return std::move(spliced->program);
+}
+
+Error run(const std::vector<std::string> &words) {
     ReduceOptions options;
-    options.line.words = line;
     options.capture = input;
     options.level = level;
     options.limits.iterations = unroll;
@@ -89,9 +152,14 @@ Error run(const std::vector<std::string> &line) {
     auto scratch = Scratch::make();
     if (!scratch) return scratch.takeError();
     LLVMContext context;
-    auto program = readProgram({files.begin(), files.end()}, context);
+    auto chain = chainOf({files.begin(), files.end()}, words);
+    if (!chain) return chain.takeError();
+    if (chain->size() > 1 && !shared.empty())
+        return failure(
+            "--shared makes an object of one function; a chain's functions are made one each, for a chain file");
+    ChainOriginals originals;
+    auto program = readChain(*chain, context, options, originals);
     if (!program) return program.takeError();
-    auto original = CloneModule(**program);
     auto reduction = reduce(std::move(*program), options, *scratch);
     if (!reduction) return reduction.takeError();
     printReduction(*reduction, outs());
@@ -107,7 +175,10 @@ Error run(const std::vector<std::string> &line) {
     if (!unchecked) {
         compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
         step("packets by the solver");
-        auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
+        auto equivalence =
+            chain->size() > 1
+                ? compareChain(originals, *reduction, executable, options, *compared, *scratch)
+                : compare(*originals.programs.front(), *reduction, executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())
             return failure("the reduced program does not do what the original does, so it is not written: " +
@@ -115,15 +186,24 @@ Error run(const std::vector<std::string> &line) {
         printEquivalence(*equivalence, outs());
         step("comparison");
     }
-    if (times)
-        for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
     if (!bitcode.empty())
         if (Error error = writeBitcode(*reduction->program)) return error;
+    if (!shared.empty()) {
+        step("output");
+        std::string made = shared + ".new";
+        if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
+            return error;
+        // At once: a chain that looks for a new one never finds half of it.
+        if (std::error_code code = sys::fs::rename(made, shared)) return failure(shared + ": " + code.message());
+        step("shared object");
+    }
     if (!output.empty())
         if (std::error_code code = sys::fs::copy_file(executable, output))
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+    if (times)
+        for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
     return Error::success();
 }
 
@@ -131,14 +211,16 @@ Error run(const std::vector<std::string> &line) {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
-    // What follows `--` is the program's own command line.
+    // What follows `--` is the program's own command line, or those of a chain.
     char **behind = std::find(argv, argv + argc, StringRef("--"));
     std::vector<std::string> line(behind == argv + argc ? behind : behind + 1, argv + argc);
     cl::HideUnrelatedOptions(category);
     cl::ParseCommandLineOptions(behind - argv, argv,
                                 "Removes the logic of a network function that its configuration makes redundant.\n\n"
                                 "After -- stands the function's own command line: {in} in it is a capture to read, any "
-                                "other\n{NAME} a file that it writes.\n");
+                                "other\n{NAME} a file that it writes.\n\n"
+                                "A chain becomes one program: FILE.bc -- ARGUMENT ... --then FILE.bc -- ARGUMENT ..., "
+                                "where {next}\nis what a function sends to the next one, whose {in} that is.\n");
     if (Error error = run(line)) {
         WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "\n";
         return 1;
