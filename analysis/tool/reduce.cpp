@@ -2,7 +2,10 @@
 #include "program/bitcode.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
+#include "reduce/watch.h"
 #include "report/reduction.h"
+#include "report/removal.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -32,6 +35,17 @@ cl::opt<std::string>
            cl::desc("A shared object to make, for Native in a chain file; {NAME} in the command line is "
                     "then an argument there"),
            cl::value_desc("FILE.so"), cl::cat(category));
+cl::opt<bool> watch("watch",
+                    cl::desc("Do not end: reduce again when a configuration file changes, which are the files that the "
+                             "command line names"),
+                    cl::cat(category));
+cl::list<std::string> watched("watched", cl::desc("Another configuration file for --watch"), cl::value_desc("FILE"),
+                              cl::cat(category));
+cl::opt<std::string>
+    report("report",
+           cl::desc("A file for what was removed, by lines of the source and with the reasons: a text, or "
+                    "JSON for *.json"),
+           cl::value_desc("FILE"), cl::cat(category));
 cl::opt<std::string> bitcode("bitcode", cl::desc("A file for the reduced program as bitcode"), cl::value_desc("FILE"),
                              cl::cat(category));
 cl::list<std::string> link("link",
@@ -79,9 +93,26 @@ Error writeBitcode(const Module &program) {
     return Error::success();
 }
 
-Error run(const std::vector<std::string> &line) {
+uint64_t sizeOf(const std::string &file) {
+    uint64_t size = 0;
+    // What was not made has no size.
+    return file.empty() || sys::fs::file_size(file, size) ? 0 : size;
+}
+
+Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
+    std::error_code code;
+    raw_fd_ostream stream(report, code);
+    if (code) return failure(report + ": " + code.message());
+    if (StringRef(report).ends_with(".json"))
+        writeRemovalJson(reduction, sizes, stream);
+    else
+        writeRemovalText(reduction, sizes, stream);
+    return Error::success();
+}
+
+Error reduceOnce(const CommandLine &line) {
     ReduceOptions options;
-    options.line.words = line;
+    options.line = line;
     options.capture = input;
     options.level = level;
     options.limits.iterations = unroll;
@@ -125,7 +156,6 @@ Error run(const std::vector<std::string> &line) {
     if (!bitcode.empty())
         if (Error error = writeBitcode(*reduction->program)) return error;
     if (!shared.empty()) {
-        step("output");
         std::string made = shared + ".new";
         if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
             return error;
@@ -138,8 +168,37 @@ Error run(const std::vector<std::string> &line) {
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+    if (!report.empty()) {
+        // The original, as it is compiled without the tool.
+        std::string plain = scratch->file("plain");
+        BuildFlags flags = options.link;
+        flags.push_back("-O3");
+        if (Error error = buildExecutable(*original, "", flags, plain, *scratch)) return error;
+        if (Error error = writeReport(*reduction, {sizeOf(plain), sizeOf(executable), sizeOf(shared)})) return error;
+    }
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
+    return Error::success();
+}
+
+/// Reduce, and with --watch again and again.
+Error run(const CommandLine &line) {
+    std::vector<std::string> files = namedFiles(line);
+    files.insert(files.end(), watched.begin(), watched.end());
+    if (watch && files.empty())
+        return failure(
+            "--watch: the command line names no file that is there; name configuration files by --watched FILE");
+    // From before the first time, so that nothing in between is missed.
+    WatchedFiles configuration(files);
+    if (Error error = reduceOnce(line)) return error;
+    while (watch) {
+        outs() << "waiting for changes of " << join(files, ", ") << "\n";
+        outs().flush();
+        configuration.wait();
+        // A configuration that does not work is no reason to end: what is there stays.
+        if (Error error = reduceOnce(line))
+            WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "; what was made before stays\n";
+    }
     return Error::success();
 }
 
@@ -155,7 +214,7 @@ int main(int argc, char **argv) {
                                 "Removes the logic of a network function that its configuration makes redundant.\n\n"
                                 "After -- stands the function's own command line: {in} in it is a capture to read, any "
                                 "other\n{NAME} a file that it writes.\n");
-    if (Error error = run(line)) {
+    if (Error error = run({line})) {
         WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "\n";
         return 1;
     }

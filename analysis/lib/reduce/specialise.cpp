@@ -96,6 +96,8 @@ void takePathsApart(Function &packet, Specialised &done) {
 
 Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits) {
     Specialised done;
+    RemovedLines lines(packet);
+    done.lines = lines.total();
     done.inlined = inlineCalls(packet);
     done.instructionsBefore = packet.getInstructionCount();
     auto fold = [&] {
@@ -116,10 +118,17 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     }
     simplify(packet);
     fold();
+    lines.step(packet, RemovalReason::Configuration);
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         done.privates = makePrivate(packet);
+        // What layers gain shows when the rest of it is simplified, which for paths is too early.
+        ValueToValueMapTy map;
+        Function *trial = CloneFunction(&packet, map);
+        simplify(*trial);
+        lines.step(*trial, RemovalReason::Layer);
+        trial->eraseFromParent();
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
@@ -127,7 +136,9 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         }
         simplify(packet);
         fold();
+        lines.step(packet, RemovalReason::Path);
     }
+    done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
     return done;
 }
