@@ -97,6 +97,8 @@ void takePathsApart(Function &packet, Specialised &done) {
 Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
                        const ChainKnowledge *chain) {
     Specialised done;
+    RemovedLines lines(packet);
+    done.lines = lines.total();
     done.inlined = inlineCalls(packet);
     done.instructionsBefore = packet.getInstructionCount();
     auto fold = [&] {
@@ -114,15 +116,20 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     // "Duplicated logic elimination, then overwritten logic elimination, and finally unused logic elimination" (IV-C);
     // and once more, when less is left that reads what was written.
     auto consolidate = [&] {
-        if (chain && level >= ReduceLevel::Duplicated)
+        if (chain && level >= ReduceLevel::Duplicated) {
             removeDuplicated(packet, *chain, done.consolidated, done.privates);
-        if (chain && level >= ReduceLevel::Overwritten)
+            lines.step(packet, RemovalReason::Duplicated);
+        }
+        if (chain && level >= ReduceLevel::Overwritten) {
             removeOverwritten(packet, *chain, done.consolidated, done.privates);
+            lines.step(packet, RemovalReason::Overwritten);
+        }
     };
     consolidate();
     if (level < ReduceLevel::Constants) {
         simplify(packet);
         consolidate();
+        done.removed = lines.removed();
         done.instructionsAfter = packet.getInstructionCount();
         return done;
     }
@@ -133,10 +140,17 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     }
     simplify(packet);
     fold();
+    lines.step(packet, RemovalReason::Configuration);
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
+        // What layers gain shows when the rest of it is simplified, which for paths is too early.
+        ValueToValueMapTy map;
+        Function *trial = CloneFunction(&packet, map);
+        simplify(*trial);
+        lines.step(*trial, RemovalReason::Layer);
+        trial->eraseFromParent();
         // A send that paths share is one place to move writes to; taken apart it is several.
         if (chain) {
             simplify(packet);
@@ -149,9 +163,11 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         }
         simplify(packet);
         fold();
+        lines.step(packet, RemovalReason::Path);
     }
     consolidate();
     if (chain) simplify(packet);
+    done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
     return done;
 }
