@@ -104,6 +104,7 @@ bench-trace: bench-statealyzr
 # What reducing functions gains: NFReducer, section VI-B.
 bench-nfreducer: analysis
 	bench/nfreducer/run $(ANALYSIS)/catena-reduce
+	bench/nfreducer/chains $(ANALYSIS)/catena-reduce
 
 # What goes between a primary and its hot standby, and what updated bits cost: Khalid's dissertation, §4.6.2.
 bench-standby: analysis
