@@ -116,27 +116,27 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         done.loops.push_back(*unrolled);
         fold();
     }
+    lines.step(packet, RemovalReason::Configuration);
+    auto unmerged = CloneModule(*packet.getParent());
     simplify(packet);
     fold();
-    lines.step(packet, RemovalReason::Configuration);
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         done.privates = makePrivate(packet);
-        // What layers gain shows when the rest of it is simplified, which for paths is too early.
-        ValueToValueMapTy map;
-        Function *trial = CloneFunction(&packet, map);
-        simplify(*trial);
-        lines.step(*trial, RemovalReason::Layer);
-        trial->eraseFromParent();
+        Function &same = *unmerged->getFunction(packet.getName());
+        makePrivate(same);
+        propagateConstants(same);
+        lines.step(same, RemovalReason::Layer);
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
+            auto before = lines.linesOf(packet);
             decideBranches(packet, done);
+            lines.step(before, packet, RemovalReason::Path);
         }
         simplify(packet);
         fold();
-        lines.step(packet, RemovalReason::Path);
     }
     done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
