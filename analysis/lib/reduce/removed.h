@@ -32,16 +32,24 @@ struct RemovedLine {
 /// Notes, from step to step, what is left of the lines that a packet's processing consists of.
 class RemovedLines {
 public:
-    /// Begin with a packet function and all that it calls.
-    explicit RemovedLines(const llvm::Function &packet);
-    /// Note what is gone since the last time, for this reason.
+    /// Begin with a packet function and all that it calls. Their values get names that say their lines: whoever moves
+    /// an instruction to where it is done on more paths takes its place in the source from it, but not its name.
+    explicit RemovedLines(llvm::Function &packet);
+    /// Return the lines that a function and all that it calls or names consist of, each with its number of
+    /// instructions.
+    std::map<SourceLine, unsigned> linesOf(const llvm::Function &packet) const;
+    /// Note what is gone since the last time, for this reason. To be asked of functions in which the compiler has not
+    /// yet put statements of several lines together: an instruction of both would be of none.
     void step(const llvm::Function &packet, RemovalReason reason);
+    /// Note what is gone of the lines that another function had.
+    void step(const std::map<SourceLine, unsigned> &before, const llvm::Function &packet, RemovalReason reason);
     /// Return the lines that are gone, in the source's order.
     const std::vector<RemovedLine> &removed() const { return gone; }
     /// Return how many lines there were.
     unsigned total() const { return lines; }
 
 private:
+    std::vector<SourceLine> named;
     std::map<SourceLine, unsigned> left;
     std::vector<RemovedLine> gone;
     unsigned lines;

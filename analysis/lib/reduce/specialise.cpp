@@ -116,16 +116,19 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     // "Duplicated logic elimination, then overwritten logic elimination, and finally unused logic elimination" (IV-C);
     // and once more, when less is left that reads what was written.
     auto consolidate = [&] {
-        if (chain && level >= ReduceLevel::Duplicated) {
+        if (chain && level >= ReduceLevel::Duplicated)
             removeDuplicated(packet, *chain, done.consolidated, done.privates);
-            lines.step(packet, RemovalReason::Duplicated);
-        }
-        if (chain && level >= ReduceLevel::Overwritten) {
+        auto written = lines.linesOf(packet);
+        if (chain && level >= ReduceLevel::Overwritten)
             removeOverwritten(packet, *chain, done.consolidated, done.privates);
-            lines.step(packet, RemovalReason::Overwritten);
-        }
+        return written;
     };
-    consolidate();
+    auto apart = lines.linesOf(packet);
+    auto written = consolidate();
+    if (chain) {
+        lines.step(written, packet, RemovalReason::Overwritten);
+        lines.step(apart, packet, RemovalReason::Duplicated);
+    }
     if (level < ReduceLevel::Constants) {
         simplify(packet);
         consolidate();
@@ -138,19 +141,18 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         done.loops.push_back(*unrolled);
         fold();
     }
+    lines.step(packet, RemovalReason::Configuration);
+    auto unmerged = CloneModule(*packet.getParent());
     simplify(packet);
     fold();
-    lines.step(packet, RemovalReason::Configuration);
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
-        // What layers gain shows when the rest of it is simplified, which for paths is too early.
-        ValueToValueMapTy map;
-        Function *trial = CloneFunction(&packet, map);
-        simplify(*trial);
-        lines.step(*trial, RemovalReason::Layer);
-        trial->eraseFromParent();
+        Function &same = *unmerged->getFunction(packet.getName());
+        makePrivate(same);
+        propagateConstants(same);
+        lines.step(same, RemovalReason::Layer);
         // A send that paths share is one place to move writes to; taken apart it is several.
         if (chain) {
             simplify(packet);
@@ -159,11 +161,12 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
+            auto before = lines.linesOf(packet);
             decideBranches(packet, done);
+            lines.step(before, packet, RemovalReason::Path);
         }
         simplify(packet);
         fold();
-        lines.step(packet, RemovalReason::Path);
     }
     consolidate();
     if (chain) simplify(packet);

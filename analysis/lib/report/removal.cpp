@@ -18,7 +18,7 @@ StringRef reasonText(RemovalReason reason) {
     case RemovalReason::Layer:
         return "no rule asks for it";
     case RemovalReason::Path:
-        return "on no path that is left, or not needed there";
+        return "no packet comes there, as the solver says";
     case RemovalReason::Duplicated:
         return "another function of the chain did it already";
     case RemovalReason::Overwritten:
