@@ -101,13 +101,15 @@ Error run(const std::vector<std::string> &line) {
         reduction->seconds.push_back({name, std::chrono::duration<double>(now - begin).count()});
         begin = now;
     };
-    std::string executable = scratch->file("reduced");
-    if (Error error = buildReduced(*reduction->program, options.link, executable, *scratch)) return error;
+    auto executable = buildReduced(*reduction->program, options.link, *scratch);
+    if (!executable) return executable.takeError();
     step("rebuilding");
     if (!unchecked) {
-        compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
+        Capture solved{compared->front().second.linkType, packetsOfOriginal(*reduction)};
+        append_range(solved.packets, packetsOfReduced(*reduction));
+        compared->push_back({"packets by the solver", std::move(solved)});
         step("packets by the solver");
-        auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
+        auto equivalence = compare(*original, *reduction, *executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())
             return failure("the reduced program does not do what the original does, so it is not written: " +
@@ -120,7 +122,7 @@ Error run(const std::vector<std::string> &line) {
     if (!bitcode.empty())
         if (Error error = writeBitcode(*reduction->program)) return error;
     if (!output.empty())
-        if (std::error_code code = sys::fs::copy_file(executable, output))
+        if (std::error_code code = sys::fs::copy_file(*executable, output))
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);

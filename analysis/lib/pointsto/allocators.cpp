@@ -72,6 +72,7 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
         } else if (const auto *step = dyn_cast<GetElementPtrInst>(value)) {
             // Allocators that keep a header of their own before the object.
             work.push_back(step->getPointerOperand());
+            allocator.inner = true;
             APInt distance(64, 0);
             if (step->accumulateConstantOffset(memory.dataLayout(), distance) && !distance.isNegative())
                 allocator.header = std::max(allocator.header, distance.getZExtValue());
@@ -85,6 +86,7 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
             const auto *effects = callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
             if (known != allocators.end()) {
                 allocator.fills |= known->second.fills;
+                allocator.inner |= known->second.inner;
                 for (unsigned i : known->second.returned)
                     if (i < call->arg_size()) work.push_back(call->getArgOperand(i));
             } else if (effects && returnsFresh(*effects)) {
@@ -102,6 +104,11 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
     return !allocations.empty() && none_of(allocations, [&](const Value *object) {
         return isKept(object, library, followed, allocator.fills);
     });
+}
+
+const Allocator *ConstraintBuilder::allocator(const Function &function) const {
+    auto found = allocators.find(&function);
+    return found == allocators.end() ? nullptr : &found->second;
 }
 
 void ConstraintBuilder::findAllocators() {

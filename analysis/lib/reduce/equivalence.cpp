@@ -4,6 +4,7 @@
 
 #include "program/bitcode.h"
 #include "reduce/state.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
 
@@ -11,35 +12,18 @@ namespace catena {
 
 namespace {
 
-/// Two variants of a program that leave their images when they end.
-struct StateProgram {
-    const Module &program;
-    std::string executables[2];
-};
-
-Expected<StateProgram> buildState(const Module &program, const char *name, const BuildFlags &flags,
-                                  const Scratch &scratch) {
-    StateProgram built{program, {}};
-    for (unsigned variant : {0, 1}) {
-        built.executables[variant] = scratch.file(Twine(name) + Twine(variant));
-        if (Error error = buildForImage(program, flags, variant, built.executables[variant], scratch))
-            return std::move(error);
-    }
-    return built;
-}
-
-Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, const std::string &capture,
-                           const std::string &prefix, const Scratch &scratch) {
+Expected<Image> stateAfter(const Module &program, const std::string &executable, const CommandLine &line,
+                           const std::string &capture, const std::string &prefix, const Scratch &scratch) {
     std::string dumps[2];
-    for (unsigned variant : {0, 1}) {
-        std::string name = prefix + std::to_string(variant);
-        dumps[variant] = scratch.file(name + ".dump");
+    for (unsigned i : {0, 1}) {
+        std::string name = prefix + std::to_string(i);
+        dumps[i] = scratch.file(name + ".dump");
         auto folder = scratch.folder(name);
         if (!folder) return folder.takeError();
-        run(built.executables[variant], line, capture, *folder,
-            {{"CATENA_SNAPSHOT", dumps[variant]}, {"CATENA_SNAPSHOT_AT", "exit"}});
+        sys::fs::remove(dumps[i]);
+        run(executable, line, capture, *folder, {{"CATENA_SNAPSHOT", dumps[i]}, {"CATENA_SNAPSHOT_AT", "exit"}});
     }
-    return readImage(built.program, dumps[0], dumps[1]);
+    return readImage(program, dumps[0], dumps[1]);
 }
 
 std::string firstDifference(const Run &original, const Run &reduced) {
@@ -63,13 +47,11 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
                               const ReduceOptions &options,
                               const std::vector<std::pair<std::string, Capture>> &captures, const Scratch &scratch) {
     Equivalence done;
-    BuildFlags flags = options.link;
-    flags.push_back("-O1");
-    std::string plain = scratch.file("original");
-    if (Error error = buildExecutable(original, "", flags, plain, scratch)) return std::move(error);
-    auto before = buildState(*reduction.unreduced, "state-original", options.link, scratch);
+    auto plain = buildExecutable(original, "", 1, options.link, scratch);
+    if (!plain) return plain.takeError();
+    auto before = buildForImage(*reduction.unreduced, options.link, scratch);
     if (!before) return before.takeError();
-    auto after = buildState(*reduction.program, "state-reduced", options.link, scratch);
+    auto after = buildForImage(*reduction.program, options.link, scratch);
     if (!after) return after.takeError();
     for (const auto &[name, capture] : captures) {
         std::string number = std::to_string(done.captures++), file = scratch.file("capture" + number);
@@ -79,11 +61,13 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
         if (!left) return joinErrors(left.takeError(), right.takeError());
         if (!right) return right.takeError();
         done.difference =
-            firstDifference(run(plain, options.line, file, *left), run(executable, options.line, file, *right));
+            firstDifference(run(*plain, options.line, file, *left), run(executable, options.line, file, *right));
         if (done.difference.empty()) {
-            auto one = stateAfter(*before, options.line, file, "state-original-" + number + "-", scratch);
+            auto one = stateAfter(*reduction.unreduced, *before, options.line, file, "state-original-" + number + "-",
+                                  scratch);
             if (!one) return one.takeError();
-            auto other = stateAfter(*after, options.line, file, "state-reduced-" + number + "-", scratch);
+            auto other =
+                stateAfter(*reduction.program, *after, options.line, file, "state-reduced-" + number + "-", scratch);
             if (!other) return other.takeError();
             StateComparison state =
                 compareState(*reduction.unreduced, *one, *other, reduction.specialised.privates, reduction.ownBlocks);
