@@ -15,8 +15,8 @@ struct Allocator {
     std::vector<unsigned> returned = {};
     /// Bytes of a header of its own before what it returns.
     uint64_t header = 0;
-    /// Whether it may return a pointer into its object.
-    bool inner = false;
+    /// Whether it is not certain that it always returns the place behind that header.
+    bool inexact = false;
     /// Whether it stores pointers in the object.
     bool fills = false;
 };

@@ -113,9 +113,9 @@ const std::vector<Callback> &PointsTo::callbacks(const CallBase &call) const {
 
 bool PointsTo::isAllocator(const Function &function) const { return inside->builder.allocator(function); }
 
-bool PointsTo::returnsInner(const Function &allocator) const {
+bool PointsTo::keepsOffsets(const Function &allocator) const {
     const Allocator *found = inside->builder.allocator(allocator);
-    return found && found->inner;
+    return found && !found->inexact;
 }
 
 const Memory &PointsTo::memory() const { return inside->memory; }

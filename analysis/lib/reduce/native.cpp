@@ -109,7 +109,9 @@ Expected<std::string> buildExecutable(const Module &program, StringRef source, u
         with = *compiled;
         words.push_back(with);
     }
-    words.insert(words.end(), {"-fPIE", "-pie", "-o", made});
+    // Its addresses must be random, where it is no library.
+    if (!is_contained(link, "-shared")) words.push_back("-pie");
+    words.insert(words.end(), {"-o", made});
     words.insert(words.end(), link.begin(), link.end());
     if (Error error = clang(
             words, "clang-19 cannot make an executable of the program (libraries are named with --link)", scratch))

@@ -45,8 +45,9 @@ std::map<unsigned, llvm::CallBase *> numberedCalls(llvm::Module &program);
 ///
 /// The loop procedure runs once at a time and its locals live as long as the loop: that they lie on the stack or in
 /// globals makes no difference, but as globals they are configuration, state and temporaries like all others.
-/// Errors: no reception, or several.
-llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options);
+/// Of several places of reception, `at` says which: FUNCTION or FILE:LINE; the others' packets count as anything else
+/// that the program does. Errors: no reception, or several.
+llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options, llvm::StringRef at);
 
 /// Move the processing of one packet into a function of its own, and return it.
 ///

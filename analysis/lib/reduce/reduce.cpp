@@ -50,7 +50,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
         done.seconds.push_back({name, std::chrono::duration<double>(now - last).count()});
         last = now;
     };
-    auto reception = findReception(*program, options.analysis);
+    auto reception = findReception(*program, options.analysis, options.at);
     if (!reception) return reception.takeError();
     auto packet = outlinePacketFunction(*reception);
     if (!packet) return packet.takeError();

@@ -13,6 +13,8 @@ struct ReduceOptions {
     AnalysisOptions analysis;
     /// What executables of it are linked with, as -lpcap.
     LinkFlags link;
+    /// Which of several places of reception is meant: a function, or file and line.
+    std::string at;
     /// The program's command line with its configuration, and a capture to start it on.
     CommandLine line;
     std::string capture;

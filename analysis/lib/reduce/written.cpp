@@ -155,8 +155,7 @@ void findAllocations(const Module &program, const PointsTo &pointsTo, PacketPhas
         for (const Instruction &instruction : instructions(function)) {
             const auto *call = dyn_cast<CallInst>(&instruction);
             const Function *callee = call ? call->getCalledFunction() : nullptr;
-            if (callee && (callee->isDeclaration() ? isFresh(*callee)
-                                                   : pointsTo.isAllocator(*callee) && !pointsTo.returnsInner(*callee)))
+            if (callee && (callee->isDeclaration() ? isFresh(*callee) : pointsTo.keepsOffsets(*callee)))
                 found.allocations.insert(callNumber(*call));
         }
     }
