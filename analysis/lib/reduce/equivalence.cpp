@@ -70,7 +70,10 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
             if (!one) return one.takeError();
             auto other =
                 stateAfter(*reduction.program, *after, options.line, file, "state-reduced-" + number + "-", scratch);
-            if (!other) return other.takeError();
+            if (!other) {
+                done.difference = "the reduced program leaves no state: " + toString(other.takeError());
+                continue;
+            }
             StateComparison state =
                 compareState(*reduction.unreduced, *one, *other, reduction.specialised.privates, reduction.ownBlocks);
             done.difference = state.difference;
