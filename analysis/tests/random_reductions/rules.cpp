@@ -11,7 +11,7 @@ std::map<std::string, std::string> rules() {
         {"value", "(?6?|17?|1?|22?|53?|80?|443?|64?|2?|18?|#(0-300)?)"},
         {"compare", "(?==?|==?|>=?|<=?|!=?|>?)"},
         {"cond", "(?<<field>> == <<value>>?|<<field>> > <<value>>?|(<<field>> & <<value>>)?|<<N>>is_ip?|<<N>>good?|"
-                 "!(<<cond>>)?|(<<cond>>) && (<<cond>>)?|(<<cond>>) || (<<cond>>)?|counters.matched % 3 == 1?|"
+                 "!(<<cond>>)?|(<<cond>>) && (<<cond>>)?|((<<cond>>) || (<<cond>>))?|counters.matched % 3 == 1?|"
                  "length > <<value>>?)"},
         {"action", "(?counters.matched++?|counters.bytes += <<field>>?|counters.last = <<field>>?|"
                    "counters.kinds[<<field>> & 3]++?|if (<<cond>>) <<action>>?|<<N>>mark ^= <<field>>?|"
