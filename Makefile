@@ -74,6 +74,7 @@ test-analysis: analysis
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce
+	$(ANALYSIS)/catena-random-reductions --count 10
 	$(CARGO) build --quiet --package catena
 	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
@@ -97,6 +98,12 @@ random-programs: analysis
 	$(ANALYSIS)/catena-random-programs --seed 2000000 --count 5000; second=$$?; \
 	wait $$first && exit $$second
 
+.PHONY: random-reductions
+# Random network functions, each reduced with five configurations and compared: some hours on one core. Then wrong reductions.
+random-reductions: analysis
+	$(ANALYSIS)/catena-random-reductions --seed 1000000 --count 10000
+	$(ANALYSIS)/catena-random-reductions --seed 2000000 --count 500 --mutants
+
 # Real programs, traced over the captures in the folder of CATENA_TRACES.
 bench-trace: bench-statealyzr
 	bench/statealyzr/trace $(ANALYSIS)
@@ -113,8 +120,8 @@ bench-standby: analysis
 lint: needs
 	@$(call install,clang-format-19:clang-format-19)
 	clang-format-19 --dry-run -Werror analysis/lib/*/*.h analysis/lib/*/*.cpp analysis/tool/*.cpp analysis/fuzz/*.cpp
-	clang-format-19 --dry-run -Werror analysis/runtime/trace/*.[ch] analysis/tests/*.[ch] analysis/tests/random/*.h \
-		analysis/tests/random/*.cpp
+	clang-format-19 --dry-run -Werror analysis/runtime/trace/*.[ch] analysis/tests/*.[ch] analysis/tests/random*/*.h \
+		analysis/tests/random*/*.cpp
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings

@@ -53,6 +53,8 @@ cl::list<std::string> link("link",
                            cl::desc("A flag that makes executables of the program need, as -lssl; -lpcap and -lm "
                                     "are given"),
                            cl::value_desc("FLAG"), cl::cat(category));
+cl::opt<std::string> at("at", cl::desc("The place of reception that is meant, where a program has several"),
+                        cl::value_desc("FUNCTION|FILE:LINE"), cl::cat(category));
 cl::opt<bool> unchecked("unchecked", cl::desc("Do not compare with the original"), cl::cat(category));
 cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(category));
 cl::opt<unsigned> unroll("unroll",
@@ -171,6 +173,7 @@ Error reduceOnce(ArrayRef<Named> chain) {
     ReduceOptions options;
     options.capture = input;
     options.level = level;
+    options.at = at;
     options.limits.iterations = unroll;
     options.link = {"-lpcap", "-lm"};
     options.link.insert(options.link.end(), link.begin(), link.end());
@@ -198,16 +201,18 @@ Error reduceOnce(ArrayRef<Named> chain) {
         reduction->seconds.push_back({name, std::chrono::duration<double>(now - begin).count()});
         begin = now;
     };
-    std::string executable = scratch->file("reduced");
-    if (Error error = buildReduced(*reduction->program, options.link, executable, *scratch)) return error;
+    auto executable = buildReduced(*reduction->program, options.link, *scratch);
+    if (!executable) return executable.takeError();
     step("rebuilding");
     if (!unchecked) {
-        compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
+        Capture solved{compared->front().second.linkType, packetsOfOriginal(*reduction)};
+        append_range(solved.packets, packetsOfReduced(*reduction));
+        compared->push_back({"packets by the solver", std::move(solved)});
         step("packets by the solver");
         auto equivalence =
             chain.size() > 1
-                ? compareChain(originals, *reduction, executable, options, *compared, *scratch)
-                : compare(*originals.programs.front(), *reduction, executable, options, *compared, *scratch);
+                ? compareChain(originals, *reduction, *executable, options, *compared, *scratch)
+                : compare(*originals.programs.front(), *reduction, *executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())
             return failure("the reduced program does not do what the original does, so it is not written: " +
@@ -226,21 +231,19 @@ Error reduceOnce(ArrayRef<Named> chain) {
         step("shared object");
     }
     if (!output.empty())
-        if (std::error_code code = sys::fs::copy_file(executable, output))
+        if (std::error_code code = sys::fs::copy_file(*executable, output))
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
     if (!report.empty()) {
         // The original, as it is compiled without the tool.
         uint64_t plainSize = 0;
-        BuildFlags flags = options.link;
-        flags.push_back("-O3");
         for (const auto &original : originals.programs) {
-            std::string plain = scratch->file("plain");
-            if (Error error = buildExecutable(*original, "", flags, plain, *scratch)) return error;
-            plainSize += sizeOf(plain);
+            auto plain = buildExecutable(*original, "", 3, options.link, *scratch);
+            if (!plain) return plain.takeError();
+            plainSize += sizeOf(*plain);
         }
-        if (Error error = writeReport(*reduction, {plainSize, sizeOf(executable), sizeOf(shared)})) return error;
+        if (Error error = writeReport(*reduction, {plainSize, sizeOf(*executable), sizeOf(shared)})) return error;
     }
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";

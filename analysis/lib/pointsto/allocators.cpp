@@ -56,28 +56,39 @@ bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<
 
 bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocator) const {
     // From what is returned back to the allocations.
-    SmallVector<const Value *, 8> work;
-    SmallPtrSet<const Value *, 16> seen;
+    // Each with its distance from what is returned.
+    SmallVector<std::pair<const Value *, int64_t>, 8> work;
+    SmallDenseMap<const Value *, int64_t, 16> seen;
     SmallVector<const Value *, 4> allocations;
+    std::optional<int64_t> atAllocations;
     for (const BasicBlock &block : function)
-        if (const auto *end = dyn_cast<ReturnInst>(block.getTerminator())) work.push_back(end->getReturnValue());
+        if (const auto *end = dyn_cast<ReturnInst>(block.getTerminator())) work.push_back({end->getReturnValue(), 0});
     while (!work.empty()) {
-        const Value *value = work.pop_back_val();
-        if (isa<ConstantPointerNull>(value) || !seen.insert(value).second) continue;
-        if (isa<PHINode>(value)) {
-            append_range(work, cast<PHINode>(value)->incoming_values());
+        auto [value, behind] = work.pop_back_val();
+        if (isa<ConstantPointerNull>(value)) continue;
+        if (auto [known, isNew] = seen.try_emplace(value, behind); !isNew) {
+            allocator.inexact |= known->second != behind;
+            continue;
+        }
+        if (const auto *joint = dyn_cast<PHINode>(value)) {
+            for (const Value *incoming : joint->incoming_values()) work.push_back({incoming, behind});
         } else if (const auto *select = dyn_cast<SelectInst>(value)) {
-            work.push_back(select->getTrueValue());
-            work.push_back(select->getFalseValue());
+            work.push_back({select->getTrueValue(), behind});
+            work.push_back({select->getFalseValue(), behind});
         } else if (const auto *step = dyn_cast<GetElementPtrInst>(value)) {
             // Allocators that keep a header of their own before the object.
-            work.push_back(step->getPointerOperand());
             APInt distance(64, 0);
-            if (step->accumulateConstantOffset(memory.dataLayout(), distance) && !distance.isNegative())
+            if (!step->accumulateConstantOffset(memory.dataLayout(), distance))
+                allocator.inexact = true;
+            else if (!distance.isNegative())
                 allocator.header = std::max(allocator.header, distance.getZExtValue());
+            work.push_back({step->getPointerOperand(), behind + distance.getSExtValue()});
         } else if (const auto *parameter = dyn_cast<Argument>(value)) {
+            allocator.inexact |= behind != 0;
             allocator.returned.push_back(parameter->getArgNo());
         } else if (const auto *call = dyn_cast<CallBase>(value)) {
+            allocator.inexact |= atAllocations.value_or(behind) != behind;
+            atAllocations = behind;
             const Function *callee = namedCallee(*call);
             if (!callee) return false;
             allocations.push_back(call);
@@ -85,12 +96,13 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
             const auto *effects = callee->isDeclaration() ? library.find(callee->getName()) : nullptr;
             if (known != allocators.end()) {
                 allocator.fills |= known->second.fills;
+                allocator.inexact |= known->second.inexact || known->second.header;
                 for (unsigned i : known->second.returned)
-                    if (i < call->arg_size()) work.push_back(call->getArgOperand(i));
+                    if (i < call->arg_size()) work.push_back({call->getArgOperand(i), behind});
             } else if (effects && returnsFresh(*effects)) {
                 for (const Effect &effect : *effects)
                     if (effect.kind == Effect::ReturnsArgument && effect.a < call->arg_size())
-                        work.push_back(call->getArgOperand(effect.a));
+                        work.push_back({call->getArgOperand(effect.a), behind});
             } else {
                 return false;
             }
@@ -98,10 +110,16 @@ bool ConstraintBuilder::isAllocator(const Function &function, Allocator &allocat
             return false;
         }
     }
+    allocator.inexact |= atAllocations && *atAllocations != static_cast<int64_t>(allocator.header);
     SmallPtrSet<const Value *, 16> followed;
     return !allocations.empty() && none_of(allocations, [&](const Value *object) {
         return isKept(object, library, followed, allocator.fills);
     });
+}
+
+const Allocator *ConstraintBuilder::allocator(const Function &function) const {
+    auto found = allocators.find(&function);
+    return found == allocators.end() ? nullptr : &found->second;
 }
 
 void ConstraintBuilder::findAllocators() {

@@ -15,6 +15,8 @@ struct Allocator {
     std::vector<unsigned> returned = {};
     /// Bytes of a header of its own before what it returns.
     uint64_t header = 0;
+    /// Whether it is not certain that it always returns the place behind that header.
+    bool inexact = false;
     /// Whether it stores pointers in the object.
     bool fills = false;
 };
@@ -29,6 +31,8 @@ public:
     /// Return a value's node.
     NodeId node(const llvm::Value *value);
     NodeId nodeOrNothing(const llvm::Value *value) const;
+    /// Return what is known of a function that only allocates, or null.
+    const Allocator *allocator(const llvm::Function &function) const;
 
     std::map<const llvm::CallBase *, std::vector<const llvm::Function *>> callees;
     std::map<const llvm::CallBase *, std::vector<Callback>> callbacks;

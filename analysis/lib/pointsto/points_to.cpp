@@ -141,6 +141,13 @@ const std::vector<Callback> &PointsTo::callbacks(const CallBase &call) const {
     return found == inside->builder.callbacks.end() ? none : found->second;
 }
 
+bool PointsTo::isAllocator(const Function &function) const { return inside->builder.allocator(function); }
+
+bool PointsTo::keepsOffsets(const Function &allocator) const {
+    const Allocator *found = inside->builder.allocator(allocator);
+    return found && !found->inexact;
+}
+
 const Memory &PointsTo::memory() const { return inside->memory; }
 const LibraryEffects &PointsTo::library() const { return inside->library; }
 const std::set<std::string> &PointsTo::unmodelled() const { return inside->builder.unmodelled; }

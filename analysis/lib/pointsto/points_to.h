@@ -55,6 +55,10 @@ public:
     const std::vector<const llvm::Function *> &callees(const llvm::CallBase &call) const;
     /// Return the functions with code that a library calls because of a call.
     const std::vector<Callback> &callbacks(const llvm::CallBase &call) const;
+    /// Return whether every call of a function was taken for an allocation of its own, and whether offsets in its
+    /// objects are those in the blocks that it gets: its pointers always lie at one distance from their beginnings.
+    bool isAllocator(const llvm::Function &function) const;
+    bool keepsOffsets(const llvm::Function &allocator) const;
     const Memory &memory() const;
     const LibraryEffects &library() const;
     /// Functions without code that are called and not in the library list, by name.

@@ -46,15 +46,14 @@ public:
         : originals(originals), reduction(reduction), executable(executable), options(options), scratch(scratch) {}
 
     Error build() {
-        BuildFlags flags = options.link;
-        flags.push_back("-O1");
         for (size_t i = 0; i < originals.programs.size(); ++i) {
-            plain.push_back(scratch.file("original-" + Twine(i)));
-            if (Error error = buildExecutable(*originals.programs[i], "", flags, plain.back(), scratch)) return error;
-            if (Error error = addState(*originals.members[i].program, "state-original-" + Twine(i))) return error;
+            auto made = buildExecutable(*originals.programs[i], "", 1, options.link, scratch);
+            if (!made) return made.takeError();
+            plain.push_back(*made);
+            if (Error error = addState(*originals.members[i].program)) return error;
         }
-        if (Error error = addState(*reduction.unreduced, "state-spliced")) return error;
-        return addState(*reduction.program, "state-reduced");
+        if (Error error = addState(*reduction.unreduced)) return error;
+        return addState(*reduction.program);
     }
 
     Error compareOn(const Capture &capture, Equivalence &done) {
@@ -75,8 +74,8 @@ public:
     }
 
 private:
-    Error addState(const Module &program, const Twine &name) {
-        auto built = buildState(program, name, options.link, scratch);
+    Error addState(const Module &program) {
+        auto built = buildState(program, options.link, scratch);
         if (!built) return built.takeError();
         states.push_back(std::move(*built));
         return Error::success();

@@ -4,33 +4,28 @@
 
 #include "program/bitcode.h"
 #include "reduce/state.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
 
 namespace catena {
 
-Expected<StateProgram> buildState(const Module &program, const Twine &name, const BuildFlags &flags,
-                                  const Scratch &scratch) {
-    std::string prefix = name.str();
-    StateProgram built{program, {}};
-    for (unsigned variant : {0, 1}) {
-        built.executables[variant] = scratch.file(prefix + std::to_string(variant));
-        if (Error error = buildForImage(program, flags, variant, built.executables[variant], scratch))
-            return std::move(error);
-    }
-    return built;
+Expected<StateProgram> buildState(const Module &program, const LinkFlags &link, const Scratch &scratch) {
+    auto executable = buildForImage(program, link, scratch);
+    if (!executable) return executable.takeError();
+    return StateProgram{program, *executable};
 }
 
 Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, const std::string &capture,
                            const std::string &prefix, const Scratch &scratch) {
     std::string dumps[2];
-    for (unsigned variant : {0, 1}) {
-        std::string name = prefix + std::to_string(variant);
-        dumps[variant] = scratch.file(name + ".dump");
+    for (unsigned i : {0, 1}) {
+        std::string name = prefix + std::to_string(i);
+        dumps[i] = scratch.file(name + ".dump");
         auto folder = scratch.folder(name);
         if (!folder) return folder.takeError();
-        run(built.executables[variant], line, capture, *folder,
-            {{"CATENA_SNAPSHOT", dumps[variant]}, {"CATENA_SNAPSHOT_AT", "exit"}});
+        sys::fs::remove(dumps[i]);
+        run(built.executable, line, capture, *folder, {{"CATENA_SNAPSHOT", dumps[i]}, {"CATENA_SNAPSHOT_AT", "exit"}});
     }
     return readImage(built.program, dumps[0], dumps[1]);
 }
@@ -58,13 +53,11 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
                               const ReduceOptions &options,
                               const std::vector<std::pair<std::string, Capture>> &captures, const Scratch &scratch) {
     Equivalence done;
-    BuildFlags flags = options.link;
-    flags.push_back("-O1");
-    std::string plain = scratch.file("original");
-    if (Error error = buildExecutable(original, "", flags, plain, scratch)) return std::move(error);
-    auto before = buildState(*reduction.unreduced, "state-original", options.link, scratch);
+    auto plain = buildExecutable(original, "", 1, options.link, scratch);
+    if (!plain) return plain.takeError();
+    auto before = buildState(*reduction.unreduced, options.link, scratch);
     if (!before) return before.takeError();
-    auto after = buildState(*reduction.program, "state-reduced", options.link, scratch);
+    auto after = buildState(*reduction.program, options.link, scratch);
     if (!after) return after.takeError();
     for (const auto &[name, capture] : captures) {
         std::string number = std::to_string(done.captures++), file = scratch.file("capture" + number);
@@ -74,17 +67,24 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
         if (!left) return joinErrors(left.takeError(), right.takeError());
         if (!right) return right.takeError();
         done.difference =
-            firstDifference(run(plain, options.line, file, *left), run(executable, options.line, file, *right));
-        if (done.difference.empty()) {
+            firstDifference(run(*plain, options.line, file, *left), run(executable, options.line, file, *right));
+        bool same = done.difference.empty();
+        // What comes from the clock may be the same in two runs by chance, but hardly again.
+        for (unsigned tries = 0; tries < 2 && same; ++tries) {
             auto one = stateAfter(*before, options.line, file, "state-original-" + number + "-", scratch);
             if (!one) return one.takeError();
             auto other = stateAfter(*after, options.line, file, "state-reduced-" + number + "-", scratch);
-            if (!other) return other.takeError();
+            if (!other) {
+                done.difference = "the reduced program leaves no state: " + toString(other.takeError());
+                continue;
+            }
             StateComparison state =
                 compareState(*reduction.unreduced, *one, *other, reduction.specialised.privates, reduction.ownBlocks);
+            done.difference = state.difference;
+            if (!done.difference.empty()) continue;
             done.variables = state.variables;
             done.stateBytes += state.bytes;
-            done.difference = state.difference;
+            break;
         }
         if (!done.difference.empty()) {
             done.difference = name + ": " + done.difference;

@@ -17,13 +17,12 @@ struct Equivalence {
     std::string difference;
 };
 
-/// Two variants of a program that leave their images when they end.
+/// A program that leaves its image when it ends.
 struct StateProgram {
     const llvm::Module &program;
-    std::string executables[2];
+    std::string executable;
 };
-llvm::Expected<StateProgram> buildState(const llvm::Module &program, const llvm::Twine &name, const BuildFlags &flags,
-                                        const Scratch &scratch);
+llvm::Expected<StateProgram> buildState(const llvm::Module &program, const LinkFlags &link, const Scratch &scratch);
 /// Run a program on a capture, and return the image that it leaves; `prefix` names the files.
 llvm::Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, const std::string &capture,
                                  const std::string &prefix, const Scratch &scratch);

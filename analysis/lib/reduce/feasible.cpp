@@ -19,9 +19,9 @@ namespace catena {
 
 namespace {
 
-/// What one question may cost, in the solver's own units, so that the answer does not depend on the machine; and how
-/// many may be asked.
-constexpr unsigned questionCost = 400000, mostQuestions = 4000;
+/// What one question may cost, in the solver's own units, so that the answer does not depend on the machine; how many
+/// may be asked; and after how many that were too expensive none is asked any more.
+constexpr unsigned questionCost = 400000, mostQuestions = 4000, mostOpen = 50;
 
 using Direction = std::pair<BasicBlock *, unsigned>;
 
@@ -55,7 +55,9 @@ private:
             for (unsigned i = 0; i < end->getNumSuccessors(); ++i) {
                 Z3_solver_push(z3, solver);
                 add(terms.taken(block, i));
-                Z3_lbool said = ++asked > mostQuestions ? Z3_L_UNDEF : Z3_solver_check(z3, solver);
+                bool asks = asked < mostQuestions && open < mostOpen;
+                Z3_lbool said = asks ? Z3_solver_check(z3, solver) : Z3_L_UNDEF;
+                asked += asks, open += said == Z3_L_UNDEF;
                 answer({block, i}, said, solver);
                 Z3_solver_pop(z3, solver, 1);
             }
@@ -66,7 +68,7 @@ private:
     Terms &terms;
     Z3_context z3;
     Z3_solver solver;
-    unsigned asked = 0;
+    unsigned asked = 0, open = 0;
 };
 
 } // namespace

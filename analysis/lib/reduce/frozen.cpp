@@ -40,8 +40,8 @@ bool Frozen::isKept(unsigned id, uint64_t begin, uint64_t end) const {
         auto written = phase.globals.find(object.symbol);
         return written == phase.globals.end() || !written->second.touches(begin, end);
     }
-    if (object.freed || !ownBlocks.count(object.site) || phase.freed.count(object.site)) return false;
-    auto written = phase.heap.find(object.site);
+    if (object.freed || !phase.allocations.count(object.origin) || phase.freed.count(object.origin)) return false;
+    auto written = phase.heap.find(object.origin);
     return written == phase.heap.end() || !written->second.touches(begin, end);
 }
 
@@ -53,7 +53,7 @@ Constant *Frozen::address(const ImagePointer &pointer) {
         // The program may have lost a symbol that nothing names any more.
         if (!base) return nullptr;
     } else {
-        if (object.freed || phase.freed.count(object.site)) return nullptr;
+        if (object.freed || phase.freed.count(object.origin)) return nullptr;
         GlobalVariable *&placeholder = placeholders[pointer.object];
         if (!placeholder) {
             auto *type =
@@ -153,7 +153,7 @@ std::map<unsigned, uint64_t> Frozen::bytesBySite() const {
     std::map<unsigned, uint64_t> bytes;
     for (const auto &[key, fact] : facts)
         if (const ImageObject &object = image.objects[key.first]; object.symbol.empty())
-            bytes[object.site] += fact.size;
+            bytes[object.origin] += fact.size;
     return bytes;
 }
 

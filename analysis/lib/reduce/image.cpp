@@ -5,9 +5,11 @@
 
 #include "program/bitcode.h"
 #include "reduce/runtime.h"
+#include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -51,26 +53,40 @@ void addTable(Module &program) {
                        "catena_symbol_count");
 }
 
-/// Let every call of a function without code say its number, so that blocks know who allocated them.
+/// Let every call of a function without code say its number, so that blocks know who allocated them; and let calls of
+/// the program's own allocators say theirs for as long as they last. Allocators may call back what is none, which
+/// allocates for itself.
 void sayCalls(Module &program) {
     Type *number = Type::getInt32Ty(program.getContext());
-    auto *site = new GlobalVariable(program, number, false, GlobalValue::ExternalLinkage, nullptr, "catena_site",
-                                    nullptr, GlobalValue::GeneralDynamicTLSModel);
+    auto variable = [&](const char *name) {
+        return new GlobalVariable(program, number, false, GlobalValue::ExternalLinkage, nullptr, name, nullptr,
+                                  GlobalValue::GeneralDynamicTLSModel);
+    };
+    GlobalVariable *site = variable("catena_site"), *origin = variable("catena_origin");
+    auto say = [&](GlobalVariable *where, unsigned what, BasicBlock::iterator at) {
+        IRBuilder<> builder(at->getParent(), at);
+        builder.CreateStore(ConstantInt::get(number, what), builder.CreateThreadLocalAddress(where));
+    };
     for (Function &function : program)
-        for (Instruction &instruction : instructions(function)) {
+        for (Instruction &instruction : make_early_inc_range(instructions(function))) {
             auto *call = dyn_cast<CallBase>(&instruction);
             if (!call || isa<IntrinsicInst>(call) || call->isInlineAsm()) continue;
-            if (const Function *callee = call->getCalledFunction(); callee && !callee->isDeclaration()) continue;
-            IRBuilder<> builder(call);
-            Value *address = builder.CreateThreadLocalAddress(site);
-            builder.CreateStore(ConstantInt::get(number, callNumber(*call)), address);
+            const Function *callee = call->getCalledFunction();
+            bool within = function.hasFnAttribute(allocatorMark);
+            if (!callee || callee->isDeclaration()) {
+                say(site, callNumber(*call), call->getIterator());
+                if (!within) say(origin, 0, call->getIterator());
+            } else if (callee->hasFnAttribute(allocatorMark) && !within && isa<CallInst>(call)) {
+                say(origin, callNumber(*call), call->getIterator());
+                say(origin, 0, std::next(call->getIterator()));
+            }
         }
 }
 
 struct Dump {
     struct Entry {
         uint64_t address;
-        unsigned site;
+        unsigned site, origin;
         bool freed;
         StringRef bytes;
         bool block;
@@ -97,11 +113,12 @@ public:
         Dump dump;
         uint64_t symbols = word();
         while (!text.empty() && !cut) {
-            Dump::Entry entry{word(), 0, false, {}, dump.entries.size() >= symbols};
+            Dump::Entry entry{word(), 0, 0, false, {}, dump.entries.size() >= symbols};
             uint64_t size = word();
             if (entry.block) {
                 uint64_t mark = word();
                 entry.site = mark >> 32, entry.freed = mark & 1;
+                entry.origin = (mark & UINT32_MAX) >> 1 ? (mark & UINT32_MAX) >> 1 : entry.site;
             }
             if (size > text.size()) cut = true;
             entry.bytes = text.take_front(size);
@@ -157,21 +174,18 @@ void compare(const Dump &first, const Dump &second, unsigned index, ImageObject 
 
 } // namespace
 
-Error buildForImage(const Module &program, const BuildFlags &flags, unsigned variant, const std::string &to,
-                    const Scratch &scratch) {
+Expected<std::string> buildForImage(const Module &program, const LinkFlags &link, const Scratch &scratch) {
     auto copy = CloneModule(program);
+    StripDebugInfo(*copy);
     addTable(*copy);
     sayCalls(*copy);
-    BuildFlags all = flags;
-    if (variant)
-        all.insert(all.end(), {"-DCATENA_ARENA=0x200000000000", "-fPIE", "-pie"});
-    else
-        all.insert(all.end(), {"-DCATENA_ARENA=0x100000000000", "-fno-pie", "-no-pie"});
-    all.push_back("-fno-builtin");
+    auto hook = copy->getOrInsertFunction("catena_first_reception", Type::getVoidTy(copy->getContext()));
+    for (auto &[number, call] : numberedCalls(*copy))
+        if (call->getMetadata("catena.reception")) CallInst::Create(hook, "", call->getIterator());
     // A reduced program checks its configuration as well.
     std::string source = runtime::snapshot;
     if (copy->getFunction("catena_enter")) source += runtime::enter;
-    return buildExecutable(*copy, source, all, to, scratch);
+    return buildExecutable(*copy, source, 0, link, scratch);
 }
 
 Expected<Image> readImage(const Module &program, const std::string &first, const std::string &second) {
@@ -183,6 +197,10 @@ Expected<Image> readImage(const Module &program, const std::string &first, const
     if (!right) return right.takeError();
     Image image;
     auto symbols = symbolsOf(program);
+    for (unsigned i = 0; i < symbols.size() && i < left->entries.size() && i < right->entries.size(); ++i)
+        if (!symbols[i].first->isDeclaration() && left->entries[i].address == right->entries[i].address)
+            return failure("addresses are not randomized here, so that pointers cannot be told from numbers: set "
+                           "/proc/sys/kernel/randomize_va_space to 2, and start this without `setarch -R`");
     for (unsigned i = 0; i < left->entries.size(); ++i) {
         ImageObject object;
         const Dump::Entry &entry = left->entries[i];
@@ -190,7 +208,7 @@ Expected<Image> readImage(const Module &program, const std::string &first, const
             object.symbol = symbols[i].first->getName().str();
             image.symbols[object.symbol] = i;
         }
-        object.site = entry.site, object.freed = entry.freed;
+        object.site = entry.site, object.origin = entry.origin, object.freed = entry.freed;
         // From where the runs took different ways on, blocks cannot be told to be the same.
         if (i >= right->entries.size() || right->entries[i].bytes.size() != entry.bytes.size() ||
             right->entries[i].site != entry.site)
@@ -207,36 +225,29 @@ Expected<Image> readImage(const Module &program, const std::string &first, const
     return image;
 }
 
-Expected<Image> imageAtReception(const Module &program, const BuildFlags &flags, const CommandLine &line,
+Expected<Image> imageAtReception(const Module &program, const LinkFlags &link, const CommandLine &line,
                                  const std::string &capture, const Scratch &scratch) {
-    auto randomized = readFile("/proc/sys/kernel/randomize_va_space");
-    if (!randomized) return randomized.takeError();
-    if (StringRef(*randomized).trim() == "0")
-        return failure("addresses are not randomized here (/proc/sys/kernel/randomize_va_space is 0), so that pointers "
-                       "cannot be told from numbers: set it to 2");
-    auto copy = CloneModule(program);
-    auto hook = copy->getOrInsertFunction("catena_first_reception", Type::getVoidTy(copy->getContext()));
-    for (auto &[number, call] : numberedCalls(*copy))
-        if (call->getMetadata("catena.reception")) CallInst::Create(hook, "", call->getIterator());
-    for (unsigned variant : {0, 1}) {
-        std::string name = "image" + std::to_string(variant), executable = scratch.file(name);
-        if (Error error = buildForImage(*copy, flags, variant, executable, scratch)) return error;
-        auto folder = scratch.folder("run-" + name);
+    auto executable = buildForImage(program, link, scratch);
+    if (!executable) return executable.takeError();
+    std::string dumps[2];
+    for (unsigned i : {0, 1}) {
+        std::string name = "image" + std::to_string(i);
+        dumps[i] = scratch.file(name + ".dump");
+        auto folder = scratch.folder(name);
         if (!folder) return folder.takeError();
-        Run done = run(executable, line, capture, *folder,
-                       {{"CATENA_SNAPSHOT", scratch.file(name + ".dump")}, {"CATENA_SNAPSHOT_AT", "reception"}});
+        sys::fs::remove(dumps[i]);
+        Run done = run(*executable, line, capture, *folder,
+                       {{"CATENA_SNAPSHOT", dumps[i]}, {"CATENA_SNAPSHOT_AT", "reception"}});
         if (done.status != 0 || !done.failed.empty())
             return failure(
                 "the program does not come to its first packet; after `--` stands its command line, {in} for a "
                 "capture. It says: " +
                 done.failed + done.written["stderr"] + done.written["stdout"]);
+        if (!sys::fs::exists(dumps[i]))
+            return failure("the program ended before it received a packet; after `--` stands its command line, {in} "
+                           "for a capture");
     }
-    auto image = readImage(program, scratch.file("image0.dump"), scratch.file("image1.dump"));
-    if (!image)
-        return failure("the program ended before it received a packet; after `--` stands its command line, {in} for a "
-                       "capture (" +
-                       toString(image.takeError()) + ")");
-    return image;
+    return readImage(program, dumps[0], dumps[1]);
 }
 
 } // namespace catena

@@ -17,8 +17,9 @@ struct ImagePointer {
 struct ImageObject {
     /// The name of a global variable or function; empty for a block.
     std::string symbol;
-    /// The number of the call that allocated a block; 0 if it was allocated otherwise.
-    unsigned site = 0;
+    /// The number of the call that allocated a block, 0 if it was allocated otherwise; and of the one by which the
+    /// program called its own allocator, where it has one.
+    unsigned site = 0, origin = 0;
     bool freed = false;
     std::vector<uint8_t> bytes;
     std::map<uint64_t, ImagePointer> pointers;
@@ -36,18 +37,21 @@ struct Image {
     std::map<std::string, unsigned> symbols;
 };
 
-/// Compile a program so that it writes its image, as an executable whose blocks and globals lie where no other
-/// `variant` (0 or 1) has them.
-llvm::Error buildForImage(const llvm::Module &program, const BuildFlags &flags, unsigned variant, const std::string &to,
-                          const Scratch &scratch);
+/// The attribute of functions that are the program's own allocators.
+inline constexpr char allocatorMark[] = "catena-allocator";
 
-/// Read the image that two variants of a program wrote: what is the same in both, and pointers that lead to the same.
+/// Compile a program so that it writes its image; return the executable.
+llvm::Expected<std::string> buildForImage(const llvm::Module &program, const LinkFlags &link, const Scratch &scratch);
+
+/// Read the image that two runs of a program wrote: what is the same in both, and pointers that lead to the same.
+///
+/// Errors: runs that have the same addresses, so that nothing can be told.
 llvm::Expected<Image> readImage(const llvm::Module &program, const std::string &first, const std::string &second);
 
 /// Run the program's initialization up to the first reception, twice, and return the image there.
 ///
 /// Errors: a program that ends before it receives, with what it said.
-llvm::Expected<Image> imageAtReception(const llvm::Module &program, const BuildFlags &flags, const CommandLine &line,
+llvm::Expected<Image> imageAtReception(const llvm::Module &program, const LinkFlags &link, const CommandLine &line,
                                        const std::string &capture, const Scratch &scratch);
 
 } // namespace catena

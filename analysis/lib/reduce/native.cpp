@@ -1,12 +1,15 @@
-// Executables come from clang-19, which must be there anyway to make bitcode.
+// Programs are compiled here and linked by clang-19, which must be there anyway to make bitcode.
 #include "reduce/native.h"
 
 #include "program/bitcode.h"
+#include "reduce/compile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SHA1.h"
 #include "llvm/Support/raw_ostream.h"
 #include <set>
 #include <unistd.h>
@@ -26,6 +29,40 @@ Error writeText(const std::string &path, StringRef text) {
     if (code) return failure(path + ": " + code.message());
     stream << text;
     return Error::success();
+}
+
+Error clang(std::vector<StringRef> words, const char *cannot, const Scratch &scratch) {
+    auto program = sys::findProgramByName("clang-19");
+    if (!program) return failure("clang-19 is not there; it makes executables: apt-get install clang-19");
+    words.insert(words.begin(), {"clang-19", "-w"});
+    std::string messages = scratch.file("clang"), why;
+    int status = sys::ExecuteAndWait(*program, words, std::nullopt, {"", messages, messages}, longestRun, 0, &why);
+    if (status == 0) return Error::success();
+    auto said = readFile(messages);
+    std::string what = said ? *said : (consumeError(said.takeError()), std::string());
+    return failure(Twine(cannot) + ": " + why + what);
+}
+
+/// What the files that are made of these texts are called.
+std::string keyOf(ArrayRef<StringRef> texts) {
+    SHA1 sum;
+    for (StringRef text : texts) {
+        sum.update(std::to_string(text.size()) + ":");
+        sum.update(text);
+    }
+    return toHex(sum.final(), true);
+}
+
+/// Compile a source in C that comes with this program.
+Expected<std::string> compileSource(StringRef source, const Scratch &scratch) {
+    std::string object = scratch.file(keyOf(source) + ".o"), text = scratch.file("runtime.c");
+    if (sys::fs::exists(object)) return object;
+    if (Error error = writeText(text, source)) return std::move(error);
+    // An allocator that is built of itself would never end.
+    if (Error error = clang({"-O1", "-fPIC", "-fno-builtin", "-c", text, "-o", object},
+                            "clang-19 cannot compile what reduced programs are linked with", scratch))
+        return std::move(error);
+    return object;
 }
 
 } // namespace
@@ -53,32 +90,33 @@ Expected<std::string> readFile(const std::string &path) {
     return (*buffer)->getBuffer().str();
 }
 
-Error buildExecutable(const Module &program, StringRef source, const BuildFlags &flags, const std::string &to,
-                      const Scratch &scratch) {
-    auto clang = sys::findProgramByName("clang-19");
-    if (!clang) return failure("clang-19 is not there; it makes executables: apt-get install clang-19");
-    std::string bitcode = scratch.file("program.bc"), text = scratch.file("runtime.c"),
-                messages = scratch.file("clang");
-    std::error_code code;
-    {
-        raw_fd_ostream stream(bitcode, code);
-        if (code) return failure(bitcode + ": " + code.message());
-        WriteBitcodeToFile(program, stream);
-    }
-    std::vector<StringRef> words{"clang-19", "-w", bitcode};
+Expected<std::string> buildExecutable(const Module &program, StringRef source, unsigned level, const LinkFlags &link,
+                                      const Scratch &scratch) {
+    std::string bitcode;
+    raw_string_ostream stream(bitcode);
+    WriteBitcodeToFile(program, stream);
+    std::string key = keyOf({bitcode, source, std::to_string(level), join(link, " ")});
+    std::string made = scratch.file(key), object = scratch.file("program.o");
+    if (sys::fs::exists(made)) return made;
+    auto code = objectCode(program, level);
+    if (!code) return code.takeError();
+    if (Error error = writeText(object, StringRef(code->data(), code->size()))) return std::move(error);
+    std::vector<StringRef> words{object};
+    std::string with;
     if (!source.empty()) {
-        if (Error error = writeText(text, source)) return error;
-        words.push_back(text);
+        auto compiled = compileSource(source, scratch);
+        if (!compiled) return compiled.takeError();
+        with = *compiled;
+        words.push_back(with);
     }
-    words.insert(words.end(), {"-o", to});
-    words.insert(words.end(), flags.begin(), flags.end());
-    std::string why;
-    int status = sys::ExecuteAndWait(*clang, words, std::nullopt, {"", messages, messages}, longestRun, 0, &why);
-    if (status == 0) return Error::success();
-    auto said = readFile(messages);
-    std::string what = said ? *said : (consumeError(said.takeError()), std::string());
-    return failure("clang-19 cannot make an executable of the program (libraries are named with --link): " + why +
-                   what);
+    // Its addresses must be random, where it is no library.
+    if (!is_contained(link, "-shared")) words.push_back("-pie");
+    words.insert(words.end(), {"-o", made});
+    words.insert(words.end(), link.begin(), link.end());
+    if (Error error = clang(
+            words, "clang-19 cannot make an executable of the program (libraries are named with --link)", scratch))
+        return std::move(error);
+    return made;
 }
 
 std::vector<std::string> CommandLine::outputs() const {

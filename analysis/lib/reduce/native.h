@@ -25,12 +25,13 @@ private:
     std::string path;
 };
 
-/// How executables are made: flags of `clang-19`, such as `-lpcap` and `-O3`.
-using BuildFlags = std::vector<std::string>;
+/// What executables are linked with: flags of `clang-19`, such as `-lpcap`.
+using LinkFlags = std::vector<std::string>;
 
-/// Make an executable of a program and, if it is not empty, a source in C.
-llvm::Error buildExecutable(const llvm::Module &program, llvm::StringRef source, const BuildFlags &flags,
-                            const std::string &to, const Scratch &scratch);
+/// Make an executable of a program and, if it is not empty, a source in C; return its path. The program is optimized as
+/// by clang's `-O` of a level. One that was made before in the same folder is not made again.
+llvm::Expected<std::string> buildExecutable(const llvm::Module &program, llvm::StringRef source, unsigned level,
+                                            const LinkFlags &link, const Scratch &scratch);
 
 /// A program's command line. `{in}` in it stands for a capture to read, any other `{NAME}` for a file that it writes.
 struct CommandLine {

@@ -68,16 +68,14 @@ void liftLocals(Function &function, Reception &reception) {
 
 namespace {
 
-Error several(const std::vector<PacketCall> &receives) {
+std::string placesOf(const std::vector<PacketCall> &receives) {
     std::string places;
     for (const PacketCall &receive : receives) {
         Place place = placeOf(*receive.call);
         places +=
             (places.empty() ? "" : ", ") + place.file + ":" + std::to_string(place.line) + " (" + receive.name + ")";
     }
-    return failure(
-        "packets are received at several places: " + places +
-        "; only programs with one are reduced. Take the others off by a list with `none NAME`: --functions FILE");
+    return places;
 }
 
 } // namespace
@@ -96,7 +94,7 @@ std::map<unsigned, CallBase *> numberedCalls(Module &program) {
     return calls;
 }
 
-Expected<Reception> findReception(Module &program, const AnalysisOptions &options,
+Expected<Reception> findReception(Module &program, const AnalysisOptions &options, StringRef at,
                                   std::map<std::string, LiftedLocal> lifted) {
     numberCalls(program, 0);
     Reception reception;
@@ -108,7 +106,18 @@ Expected<Reception> findReception(Module &program, const AnalysisOptions &option
     if (receives.empty())
         return failure("no packet is received: the program calls none of the functions that are known to; name its "
                        "own with --receive NAME");
-    if (receives.size() > 1) return several(receives);
+    auto isThere = [&](const PacketCall &receive) {
+        Place place = placeOf(*receive.call);
+        std::string line = ":" + std::to_string(place.line);
+        return at.empty() || place.function == at || (at.ends_with(line) && StringRef(place.file + line).ends_with(at));
+    };
+    auto chosen = receives;
+    erase_if(chosen, [&](const PacketCall &receive) { return !isThere(receive); });
+    if (chosen.empty()) return failure("no packet is received at " + at + ", but at " + placesOf(receives));
+    if (chosen.size() > 1)
+        return failure("packets are received at several places: " + placesOf(chosen) +
+                       "; say which of them to reduce: --at FUNCTION or --at FILE:LINE");
+    receives = chosen;
     CallGraph calls(*copy, pointsTo);
     auto loops = loopProcedures(*copy, calls, receives);
     if (loops.empty() || loops[0].receives.empty())

@@ -50,8 +50,9 @@ void liftLocals(llvm::Function &function, Reception &reception);
 ///
 /// The loop procedure runs once at a time and its locals live as long as the loop: that they lie on the stack or in
 /// globals makes no difference, but as globals they are configuration, state and temporaries like all others.
-/// `lifted` are locals for which that was done before. Errors: no reception, or several.
-llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options,
+/// `lifted` are locals for which that was done before. Of several places of reception, `at` says which: FUNCTION or
+/// FILE:LINE; the others' packets count as anything else that the program does. Errors: no reception, or several.
+llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options, llvm::StringRef at,
                                         std::map<std::string, LiftedLocal> lifted = {});
 
 /// Move the processing of one packet into a function of its own, and return it.

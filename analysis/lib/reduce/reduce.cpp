@@ -50,7 +50,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
         done.seconds.push_back({name, std::chrono::duration<double>(now - last).count()});
         last = now;
     };
-    auto reception = findReception(*program, options.analysis, options.lifted);
+    auto reception = findReception(*program, options.analysis, options.at, options.lifted);
     if (!reception) return reception.takeError();
     auto packet = outlinePacketFunction(*reception);
     if (!packet) return packet.takeError();
@@ -59,6 +59,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     step("packet function");
     PacketPhase phase = packetPhase(*program, *reception, options.analysis);
     done.unmodelled = phase.unmodelled;
+    for (const std::string &name : phase.allocators) program->getFunction(name)->addFnAttr(allocatorMark);
     step("labels");
     auto image = imageAtReception(*program, options.link, options.line, options.capture, scratch);
     if (!image) return image.takeError();
@@ -81,31 +82,34 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     return done;
 }
 
-Capture solvedPackets(const Reduction &reduction, uint32_t linkType) {
-    Capture made;
-    made.linkType = linkType;
+namespace {
+
+std::vector<std::string> solvedPackets(const Module &program, const Reduction &reduction) {
     const Reception &reception = reduction.reception;
-    // As it was: every decision of the packet function, whatever the configuration makes of it.
-    auto whole = CloneModule(*reduction.unreduced);
-    inlineAll(*whole->getFunction(reduction.packetFunction));
-    for (const Module *program :
-         {static_cast<const Module *>(whole.get()), static_cast<const Module *>(reduction.program.get())}) {
-        const Function &packet = *program->getFunction(reduction.packetFunction);
-        PacketBases bases;
-        if (auto parameter = reception.packetParameter; parameter && *parameter < packet.arg_size())
-            bases = {packet.getArg(*parameter), packet.getArg(*parameter - 1)};
-        else if (!reception.packetGlobal.empty())
-            bases = {program->getNamedGlobal(reception.packetGlobal), program->getNamedGlobal(reception.headerGlobal)};
-        if (!bases.packet || !bases.header) continue;
-        for (std::string &one : packetsForBranches(packet, bases)) made.packets.push_back(std::move(one));
-    }
-    return made;
+    const Function &packet = *program.getFunction(reduction.packetFunction);
+    PacketBases bases;
+    if (auto parameter = reception.packetParameter; parameter && *parameter < packet.arg_size())
+        bases = {packet.getArg(*parameter), packet.getArg(*parameter - 1)};
+    else if (!reception.packetGlobal.empty())
+        bases = {program.getNamedGlobal(reception.packetGlobal), program.getNamedGlobal(reception.headerGlobal)};
+    if (!bases.packet || !bases.header) return {};
+    return packetsForBranches(packet, bases);
 }
 
-Error buildReduced(const Module &program, const BuildFlags &link, const std::string &to, const Scratch &scratch) {
-    BuildFlags flags = link;
-    flags.push_back("-O3");
-    return buildExecutable(program, runtime::enter, flags, to, scratch);
+} // namespace
+
+std::vector<std::string> packetsOfOriginal(const Reduction &reduction) {
+    auto whole = CloneModule(*reduction.unreduced);
+    inlineAll(*whole->getFunction(reduction.packetFunction));
+    return solvedPackets(*whole, reduction);
+}
+
+std::vector<std::string> packetsOfReduced(const Reduction &reduction) {
+    return solvedPackets(*reduction.program, reduction);
+}
+
+Expected<std::string> buildReduced(const Module &program, const LinkFlags &link, const Scratch &scratch) {
+    return buildExecutable(program, runtime::enter, 3, link, scratch);
 }
 
 } // namespace catena

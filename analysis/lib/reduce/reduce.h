@@ -11,8 +11,10 @@ namespace catena {
 /// How a program is reduced.
 struct ReduceOptions {
     AnalysisOptions analysis;
-    /// What `clang-19` needs to make executables of it, as -lpcap.
-    BuildFlags link;
+    /// What executables of it are linked with, as -lpcap.
+    LinkFlags link;
+    /// Which of several places of reception is meant: a function, or file and line.
+    std::string at;
     /// Variables that were locals of loop procedures before the functions of a chain were spliced.
     std::map<std::string, LiftedLocal> lifted;
     /// Whether the program is a spliced chain.
@@ -48,11 +50,12 @@ struct Reduction {
 llvm::Expected<Reduction> reduce(std::unique_ptr<llvm::Module> program, const ReduceOptions &options,
                                  const Scratch &scratch);
 
-/// Return packets that a solver made to go every way in the packet function that it can go, as it was and as it is.
-Capture solvedPackets(const Reduction &reduction, uint32_t linkType);
+/// Return packets that a solver made to go every way in the packet function that it can go: as it was, whatever the
+/// configuration makes of it; and as it is.
+std::vector<std::string> packetsOfOriginal(const Reduction &reduction);
+std::vector<std::string> packetsOfReduced(const Reduction &reduction);
 
-/// Make an executable of a reduced program.
-llvm::Error buildReduced(const llvm::Module &program, const BuildFlags &link, const std::string &to,
-                         const Scratch &scratch);
+/// Make an executable of a reduced program and return its path.
+llvm::Expected<std::string> buildReduced(const llvm::Module &program, const LinkFlags &link, const Scratch &scratch);
 
 } // namespace catena

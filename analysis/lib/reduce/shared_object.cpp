@@ -127,9 +127,9 @@ Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options
     if (!folder) return folder.takeError();
     if (std::error_code code = sys::fs::create_directory(*folder + "/catena"))
         return failure(*folder + ": " + code.message());
-    BuildFlags flags{"-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-Wl,-Bsymbolic", "-I" + *folder,
-                     // What the program's checks call to end it.
-                     "-Dexit=catena_replaced_exit"};
+    LinkFlags flags{"-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-Wl,-Bsymbolic", "-I" + *folder,
+                    // What the program's checks call to end it.
+                    "-Dexit=catena_replaced_exit"};
     for (unsigned i = 0; i < runtime::adapterCount; ++i) {
         StringRef file = runtime::adapter[i].name;
         std::string path = *folder + (file == "nf.h" ? "/catena/" : "/") + file.str();
@@ -140,7 +140,10 @@ Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options
         if (file.ends_with(".c")) flags.push_back(path);
     }
     flags.insert(flags.end(), options.link.begin(), options.link.end());
-    return buildExecutable(*program, "", flags, to, scratch);
+    auto made = buildExecutable(*program, "", 3, flags, scratch);
+    if (!made) return made.takeError();
+    if (std::error_code code = sys::fs::copy_file(*made, to)) return failure(to + ": " + code.message());
+    return Error::success();
 }
 
 } // namespace catena

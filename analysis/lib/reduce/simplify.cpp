@@ -1,6 +1,8 @@
 // The passes come with analyses of the whole program, which are made anew for every run: functions change in between.
 #include "reduce/simplify.h"
 
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
@@ -23,6 +25,11 @@ void runPasses(Function &function, function_ref<FunctionPassManager(PassBuilder 
     CGSCCAnalysisManager components;
     ModuleAnalysisManager modules;
     PassBuilder builder;
+    // An allocation must stay the call that it is, by whose number its blocks are known: none is made of another, as
+    // calloc is of malloc with memset.
+    TargetLibraryInfoImpl library(Triple(function.getParent()->getTargetTriple()));
+    for (LibFunc allocator : {LibFunc_malloc, LibFunc_calloc, LibFunc_strdup}) library.setUnavailable(allocator);
+    functions.registerPass([&] { return TargetLibraryAnalysis(library); });
     builder.registerModuleAnalyses(modules);
     builder.registerCGSCCAnalyses(components);
     builder.registerFunctionAnalyses(functions);

@@ -279,7 +279,7 @@ Expected<Splice> splice(std::vector<ChainMember> &members, const AnalysisOptions
         ChainMember &member = members[i];
         Module &program = *member.program;
         lastCall = numberCalls(program, lastCall);
-        auto reception = findReception(program, options);
+        auto reception = findReception(program, options, "");
         if (!reception) return failure(member.name + ": " + toString(reception.takeError()));
         bool copied = i && writesPackets(program, *reception, options);
         Function *begin = program.getFunction("main");

@@ -145,13 +145,34 @@ private:
     PacketPhase &found;
 };
 
+/// Find the calls whose blocks are told apart. What allocators allocate within themselves is known to their callers by
+/// another call, and a call through a pointer cannot say in a run what it is.
+void findAllocations(const Module &program, const PointsTo &pointsTo, PacketPhase &found) {
+    auto isFresh = [&](const Function &callee) {
+        const auto *effects = pointsTo.library().find(callee.getName());
+        return effects && any_of(*effects, [](const Effect &effect) { return effect.kind == Effect::ReturnsFresh; });
+    };
+    for (const Function &function : program) {
+        if (pointsTo.isAllocator(function)) {
+            found.allocators.insert(function.getName().str());
+            continue;
+        }
+        for (const Instruction &instruction : instructions(function)) {
+            const auto *call = dyn_cast<CallInst>(&instruction);
+            const Function *callee = call ? call->getCalledFunction() : nullptr;
+            if (callee && (callee->isDeclaration() ? isFresh(*callee) : pointsTo.keepsOffsets(*callee)))
+                found.allocations.insert(callNumber(*call));
+        }
+    }
+}
+
 } // namespace
 
 PacketPhase packetPhase(const Module &program, const Reception &reception, const AnalysisOptions &options) {
     PacketPhase found;
     auto copy = CloneModule(program);
     promoteLocals(*copy, {});
-    PointsTo pointsTo(*copy, options.library, {true, false});
+    PointsTo pointsTo(*copy, options.library, {true, true});
     CallGraph calls(*copy, pointsTo);
     auto receives = packetCalls(*copy, pointsTo, options.functions, PacketFunction::Receive);
     SmallPtrSet<const BasicBlock *, 32> blocks;
@@ -176,6 +197,7 @@ PacketPhase packetPhase(const Module &program, const Reception &reception, const
     for (const BasicBlock *block : blocks)
         if (!processing.contains(block->getParent()))
             for (const Instruction &instruction : *block) phase.statement(instruction);
+    findAllocations(*copy, pointsTo, found);
     // A library that calls back needs no loop around its call.
     phase.statement(*call);
     found.unmodelled.assign(pointsTo.unmodelled().begin(), pointsTo.unmodelled().end());

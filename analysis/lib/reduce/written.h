@@ -18,6 +18,10 @@ struct PacketPhase {
     /// Globals by name, heap objects by the number of the call that allocates them.
     std::map<std::string, WrittenBytes> globals;
     std::map<unsigned, WrittenBytes> heap;
+    /// Calls that allocate blocks of which all is known: of library functions, and of the program's own allocators.
+    std::set<unsigned> allocations;
+    /// The program's own allocators (xmalloc), by name: of what they allocate, the call that called them counts.
+    std::set<std::string> allocators;
     /// Calls whose objects packet processing may give back or move.
     std::set<unsigned> freed;
     /// Local variables of procedures around the one with the packet loop that packets may write.

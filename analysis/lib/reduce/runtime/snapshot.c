@@ -2,8 +2,8 @@
  * when the first packet is about to be received, or when the program ends.
  *
  * CATENA_SNAPSHOT names the file; CATENA_SNAPSHOT_AT says when: `reception`, after which the program ends, or `exit`. The
- * arena begins at CATENA_ARENA, which differs between two builds: what differs between their files is a pointer, or not
- * decided by the configuration alone. Nothing is given back: a block's number says what it is in both. */
+ * arena lies elsewhere in every run: what differs between their files is a pointer, or not decided by the configuration
+ * alone. Nothing is given back: a block's number says what it is in both. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,16 +21,17 @@ struct symbol {
 struct block {
     uint64_t size;
     uint32_t site;
-    uint32_t freed;
+    uint32_t origin : 31, freed : 1;
 };
 
 extern const struct symbol catena_symbols[];
 extern const uint64_t catena_symbol_count;
-/* The call of the program that is being executed. */
-__thread uint32_t catena_site;
+/* The call of the program that is being executed, and that of its own allocator. */
+__thread uint32_t catena_site, catena_origin;
 
 static const uint64_t arena_size = 1ull << 36;
 static char *_Atomic top;
+static char *arena;
 
 static void stop(const char *why)
 {
@@ -42,14 +43,17 @@ static void stop(const char *why)
 static char *take(size_t size)
 {
     if (!top) {
-        void *arena = mmap((void *)CATENA_ARENA, arena_size, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (arena != (void *)CATENA_ARENA) stop("catena: no room for the arena\n");
+        /* Below all that the kernel places, as far up as the program's own addresses say, which are random: no other
+         * source of chance is there before the program begins. */
+        uint64_t from = 1ull << 44 | ((uintptr_t)&top >> 12 & 0xfffffff) << 16;
+        arena = mmap((void *)from, arena_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (arena != (void *)from) stop("catena: no room for the arena\n");
         top = arena;
     }
     char *at = top;
     while (!__atomic_compare_exchange_n((char **)&top, &at, at + size, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
-    if ((uint64_t)(at + size) > CATENA_ARENA + arena_size) stop("catena: the arena is full\n");
+    if (at + size > arena + arena_size) stop("catena: the arena is full\n");
     return at;
 }
 
@@ -60,6 +64,7 @@ void *malloc(size_t size)
     struct block *block = (struct block *)take(sizeof *block + (size + 16) / 16 * 16);
     block->size = size;
     block->site = catena_site;
+    block->origin = catena_origin;
     return block + 1;
 }
 
@@ -94,7 +99,7 @@ void *memalign(size_t alignment, size_t size)
     char *at = (char *)(((uintptr_t)from + 2 * description + alignment - 1) & ~(uintptr_t)(alignment - 1));
     struct block *outer = (struct block *)from - 1, *inner = (struct block *)at - 1;
     inner->size = outer->size - (uint64_t)(at - from);
-    inner->site = outer->site;
+    inner->site = outer->site, inner->origin = outer->origin;
     outer->size = (uint64_t)(at - from) - 2 * description;
     outer->freed = 1;
     return at;
@@ -132,11 +137,11 @@ static void snapshot(void)
         put64(file, catena_symbols[i].size);
         put(file, catena_symbols[i].address, catena_symbols[i].size);
     }
-    for (char *at = (char *)CATENA_ARENA; at < end;) {
+    for (char *at = arena; at < end;) {
         struct block *block = (struct block *)at;
         put64(file, (uint64_t)(block + 1));
         put64(file, block->size);
-        put64(file, (uint64_t)block->site << 32 | block->freed);
+        put64(file, (uint64_t)block->site << 32 | (uint32_t)block->origin << 1 | block->freed);
         put(file, block + 1, block->size);
         at += sizeof *block + (block->size + 16) / 16 * 16;
     }
