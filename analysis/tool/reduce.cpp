@@ -1,5 +1,6 @@
 // catena-reduce: the command line of the reduction.
 #include "program/bitcode.h"
+#include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
 #include "reduce/watch.h"
@@ -57,10 +58,14 @@ cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(ca
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
                          cl::value_desc("N"), cl::init(UnrollLimits().iterations), cl::cat(category));
-cl::opt<ReduceLevel> level("level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
-                           cl::values(clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
-                                      clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
-                                      clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::opt<ReduceLevel> level(
+    "level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
+    cl::values(clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
+               clEnumValN(ReduceLevel::Duplicated, "duplicated", "and what its functions do again removed"),
+               clEnumValN(ReduceLevel::Overwritten, "overwritten", "and what they do to packets that are dropped"),
+               clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
+               clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
+               clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
 cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
                                     cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
@@ -93,6 +98,58 @@ Error writeBitcode(const Module &program) {
     return Error::success();
 }
 
+/// A function as the command line names it.
+struct Named {
+    std::vector<std::string> files;
+    CommandLine line;
+};
+
+/// Part `FILE.bc ... -- ARGUMENT ... --then FILE.bc ... -- ARGUMENT ...`, whose first files are known.
+Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, ArrayRef<std::string> words) {
+    std::vector<Named> chain{{first, {}}};
+    bool inLine = true;
+    for (const std::string &word : words) {
+        if (word == thenWord) {
+            chain.push_back({});
+            inLine = false;
+        } else if (!inLine && word == "--") {
+            inLine = true;
+        } else {
+            (inLine ? chain.back().line.words : chain.back().files).push_back(word);
+        }
+    }
+    for (const Named &one : chain)
+        if (one.files.empty())
+            return failure(Twine("after ") + thenWord +
+                           " stands a function as the first one did: FILE.bc -- ARGUMENT ...");
+    return chain;
+}
+
+/// Read a chain and splice it; a function alone stays as it is.
+Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLVMContext &context,
+                                            ReduceOptions &options, ChainOriginals &originals) {
+    for (const Named &one : chain) {
+        auto program = readProgram(one.files, context);
+        if (!program) return program.takeError();
+        originals.programs.push_back(CloneModule(**program));
+        originals.lines.push_back(one.line);
+        std::string name = sys::path::stem(one.files.front()).str();
+        auto alike = [&](const Named &other) { return sys::path::stem(other.files.front()) == name; };
+        if (count_if(chain, alike) > 1) name += std::to_string(originals.lines.size());
+        originals.members.push_back({name, std::move(*program), one.line});
+    }
+    if (chain.size() == 1) {
+        options.line = chain.front().line;
+        return std::move(originals.members.front().program);
+    }
+    auto spliced = splice(originals.members, options.analysis);
+    if (!spliced) return spliced.takeError();
+    options.line = spliced->line;
+    options.lifted = spliced->locals;
+    options.isChain = true;
+    return std::move(spliced->program);
+}
+
 uint64_t sizeOf(const std::string &file) {
     uint64_t size = 0;
     // What was not made has no size.
@@ -110,9 +167,8 @@ Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
     return Error::success();
 }
 
-Error reduceOnce(const CommandLine &line) {
+Error reduceOnce(const std::vector<std::string> &words) {
     ReduceOptions options;
-    options.line = line;
     options.capture = input;
     options.level = level;
     options.limits.iterations = unroll;
@@ -127,9 +183,14 @@ Error reduceOnce(const CommandLine &line) {
     auto scratch = Scratch::make();
     if (!scratch) return scratch.takeError();
     LLVMContext context;
-    auto program = readProgram({files.begin(), files.end()}, context);
+    auto chain = chainOf({files.begin(), files.end()}, words);
+    if (!chain) return chain.takeError();
+    if (chain->size() > 1 && !shared.empty())
+        return failure(
+            "--shared makes an object of one function; a chain's functions are made one each, for a chain file");
+    ChainOriginals originals;
+    auto program = readChain(*chain, context, options, originals);
     if (!program) return program.takeError();
-    auto original = CloneModule(**program);
     auto reduction = reduce(std::move(*program), options, *scratch);
     if (!reduction) return reduction.takeError();
     printReduction(*reduction, outs());
@@ -145,7 +206,10 @@ Error reduceOnce(const CommandLine &line) {
     if (!unchecked) {
         compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
         step("packets by the solver");
-        auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
+        auto equivalence =
+            chain->size() > 1
+                ? compareChain(originals, *reduction, executable, options, *compared, *scratch)
+                : compare(*originals.programs.front(), *reduction, executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())
             return failure("the reduced program does not do what the original does, so it is not written: " +
@@ -169,12 +233,16 @@ Error reduceOnce(const CommandLine &line) {
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
     if (!report.empty()) {
-        // The original, as it is compiled without the tool.
+        // The originals, as they are compiled without the tool.
+        ReductionSizes sizes{0, sizeOf(executable), sizeOf(shared)};
         std::string plain = scratch->file("plain");
         BuildFlags flags = options.link;
         flags.push_back("-O3");
-        if (Error error = buildExecutable(*original, "", flags, plain, *scratch)) return error;
-        if (Error error = writeReport(*reduction, {sizeOf(plain), sizeOf(executable), sizeOf(shared)})) return error;
+        for (const auto &original : originals.programs) {
+            if (Error error = buildExecutable(*original, "", flags, plain, *scratch)) return error;
+            sizes.original += sizeOf(plain);
+        }
+        if (Error error = writeReport(*reduction, sizes)) return error;
     }
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
@@ -182,21 +250,21 @@ Error reduceOnce(const CommandLine &line) {
 }
 
 /// Reduce, and with --watch again and again.
-Error run(const CommandLine &line) {
-    std::vector<std::string> files = namedFiles(line);
+Error run(const std::vector<std::string> &words) {
+    std::vector<std::string> files = namedFiles({words});
     files.insert(files.end(), watched.begin(), watched.end());
     if (watch && files.empty())
         return failure(
             "--watch: the command line names no file that is there; name configuration files by --watched FILE");
     // From before the first time, so that nothing in between is missed.
     WatchedFiles configuration(files);
-    if (Error error = reduceOnce(line)) return error;
+    if (Error error = reduceOnce(words)) return error;
     while (watch) {
         outs() << "waiting for changes of " << join(files, ", ") << "\n";
         outs().flush();
         configuration.wait();
         // A configuration that does not work is no reason to end: what is there stays.
-        if (Error error = reduceOnce(line))
+        if (Error error = reduceOnce(words))
             WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "; what was made before stays\n";
     }
     return Error::success();
@@ -206,15 +274,17 @@ Error run(const CommandLine &line) {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
-    // What follows `--` is the program's own command line.
+    // What follows `--` is the program's own command line, or those of a chain.
     char **behind = std::find(argv, argv + argc, StringRef("--"));
     std::vector<std::string> line(behind == argv + argc ? behind : behind + 1, argv + argc);
     cl::HideUnrelatedOptions(category);
     cl::ParseCommandLineOptions(behind - argv, argv,
                                 "Removes the logic of a network function that its configuration makes redundant.\n\n"
                                 "After -- stands the function's own command line: {in} in it is a capture to read, any "
-                                "other\n{NAME} a file that it writes.\n");
-    if (Error error = run({line})) {
+                                "other\n{NAME} a file that it writes.\n\n"
+                                "A chain becomes one program: FILE.bc -- ARGUMENT ... --then FILE.bc -- ARGUMENT ..., "
+                                "where {next}\nis what a function sends to the next one, whose {in} that is.\n");
+    if (Error error = run(line)) {
         WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "\n";
         return 1;
     }

@@ -50,7 +50,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
         done.seconds.push_back({name, std::chrono::duration<double>(now - last).count()});
         last = now;
     };
-    auto reception = findReception(*program, options.analysis);
+    auto reception = findReception(*program, options.analysis, options.lifted);
     if (!reception) return reception.takeError();
     auto packet = outlinePacketFunction(*reception);
     if (!packet) return packet.takeError();
@@ -66,7 +66,8 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     done.unreduced = CloneModule(*program);
     Frozen frozen(*program, *image, phase, options.analysis.library);
     done.ownBlocks = frozen.blocks();
-    done.specialised = specialise(**packet, frozen, options.level, options.limits);
+    ChainKnowledge chain{*reception, phase, options.analysis.library};
+    done.specialised = specialise(**packet, frozen, options.level, options.limits, options.isChain ? &chain : nullptr);
     step("elimination");
     done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
     frozen.finish(*reception->call);

@@ -94,7 +94,8 @@ void takePathsApart(Function &packet, Specialised &done) {
 
 } // namespace
 
-Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits) {
+Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
+                       const ChainKnowledge *chain) {
     Specialised done;
     RemovedLines lines(packet);
     done.lines = lines.total();
@@ -104,13 +105,29 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         // Folding one load may make the address of another constant, or a call through a pointer direct.
         for (bool again = true; again;) {
             propagateConstants(packet);
-            unsigned loads = frozen.foldLoads(packet), calls = inlineCalls(packet);
+            unsigned loads = level >= ReduceLevel::Constants ? frozen.foldLoads(packet) : 0;
+            unsigned calls = inlineCalls(packet);
             done.loadsFolded += loads, done.inlined += calls;
             again = loads || calls;
         }
     };
     fold();
     removeUncalled(*packet.getParent());
+    // "Duplicated logic elimination, then overwritten logic elimination, and finally unused logic elimination" (IV-C);
+    // and once more, when less is left that reads what was written.
+    auto consolidate = [&] {
+        if (chain && level >= ReduceLevel::Duplicated)
+            removeDuplicated(packet, *chain, done.consolidated, done.privates);
+        if (chain && level >= ReduceLevel::Overwritten)
+            removeOverwritten(packet, *chain, done.consolidated, done.privates);
+    };
+    consolidate();
+    if (level < ReduceLevel::Constants) {
+        simplify(packet);
+        consolidate();
+        done.instructionsAfter = packet.getInstructionCount();
+        return done;
+    }
     std::set<const BasicBlock *> kept;
     while (auto unrolled = unrollOne(packet, frozen, limits, kept)) {
         done.loops.push_back(*unrolled);
@@ -123,11 +140,16 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
-        done.privates = makePrivate(packet);
+        for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
         Function &same = *unmerged->getFunction(packet.getName());
         makePrivate(same);
         propagateConstants(same);
         lines.step(same, RemovalReason::Layer);
+        // A send that paths share is one place to move writes to; taken apart it is several.
+        if (chain) {
+            simplify(packet);
+            consolidate();
+        }
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
@@ -138,6 +160,8 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         simplify(packet);
         fold();
     }
+    consolidate();
+    if (chain) simplify(packet);
     done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
     return done;

@@ -1,7 +1,7 @@
 // Making the packet function fit its configuration.
 #pragma once
 
-#include "reduce/private.h"
+#include "reduce/consolidate.h"
 #include "reduce/removed.h"
 #include "reduce/unroll.h"
 
@@ -9,9 +9,12 @@ namespace catena {
 
 /// How much is done; each level does what those before it do. They are there to be compared.
 enum class ReduceLevel {
-    Constants, // configuration as constants, loops over it unrolled
-    Layers,    // and what is of one packet only is no longer kept: unused layers
-    Paths,     // and what a path does not need is not done on it: unused protocols
+    Splice,      // nothing but to splice a chain
+    Duplicated,  // what functions of a chain do again
+    Overwritten, // and what they do to packets that are dropped, or do over
+    Constants,   // configuration as constants, loops over it unrolled
+    Layers,      // and what is of one packet only is no longer kept: unused layers
+    Paths,       // and what a path does not need is not done on it: unused protocols
 };
 
 /// What was done to the packet function.
@@ -19,6 +22,7 @@ struct Specialised {
     unsigned inlined = 0, loadsFolded = 0;
     std::vector<UnrolledLoop> loops;
     std::map<std::string, PrivateParts> privates;
+    Consolidated consolidated;
     /// Merged paths that were taken apart, branches that the solver showed to go one way only, and questions it left
     /// open.
     unsigned pathsSplit = 0, branchesDecided = 0, undecided = 0;
@@ -28,8 +32,10 @@ struct Specialised {
     unsigned lines = 0;
 };
 
-/// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate.
-Specialised specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits);
+/// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate; with
+/// a chain's knowledge remove what its functions do twice or in vain.
+Specialised specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
+                       const ChainKnowledge *chain = nullptr);
 
 /// Inline what a packet function calls and simplify it, without regard to any configuration.
 void inlineAll(llvm::Function &packet);

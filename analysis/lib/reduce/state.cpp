@@ -11,8 +11,10 @@ namespace {
 class Comparison {
 public:
     Comparison(const Module &program, const Image &original, const Image &reduced,
-               const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks)
-        : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks) {}
+               const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+               bool samePackets)
+        : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks),
+          samePackets(samePackets) {}
 
     StateComparison run() {
         for (const GlobalVariable &global : program.globals()) {
@@ -54,7 +56,8 @@ private:
         for (uint64_t begin = 0; begin < one.bytes.size(); begin += 8) {
             uint64_t end = std::min<uint64_t>(begin + 8, one.bytes.size());
             auto left = one.pointers.find(begin), right = other.pointers.find(begin);
-            if (one.unsteady.count(begin) && other.unsteady.count(begin)) continue;
+            if (one.unsteady.count(begin) && (other.unsteady.count(begin) || !samePackets)) continue;
+            if (!samePackets && left != one.pointers.end() && isLibrarys(left->second)) continue;
             if (left != one.pointers.end() && right != other.pointers.end()) {
                 if (left->second.offset != right->second.offset) return differ("points to another place");
                 match(left->second.object, right->second.object);
@@ -69,6 +72,11 @@ private:
         }
     }
 
+    bool isLibrarys(const ImagePointer &pointer) const {
+        const ImageObject &object = original.objects[pointer.object];
+        return object.symbol.empty() && !ownBlocks.count(object.site);
+    }
+
     void differ(const std::string &what) {
         if (result.difference.empty()) result.difference = at + ", or what it leads to, " + what;
     }
@@ -77,6 +85,7 @@ private:
     const Image &original, &reduced;
     const std::map<std::string, PrivateParts> &privates;
     const std::set<unsigned> &ownBlocks;
+    bool samePackets;
     std::string at;
     std::map<unsigned, unsigned> pairs;
     std::vector<std::pair<unsigned, unsigned>> work;
@@ -86,8 +95,9 @@ private:
 } // namespace
 
 StateComparison compareState(const Module &program, const Image &original, const Image &reduced,
-                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks) {
-    return Comparison(program, original, reduced, privates, ownBlocks).run();
+                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+                             bool samePackets) {
+    return Comparison(program, original, reduced, privates, ownBlocks, samePackets).run();
 }
 
 } // namespace catena

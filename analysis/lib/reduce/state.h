@@ -17,7 +17,10 @@ struct StateComparison {
 /// are left out.
 ///
 /// Blocks that libraries allocated for themselves are not looked into: `ownBlocks` are the calls that allocate others.
+/// Where libraries gave each program packets of their own, `samePackets` is false: pointers to libraries' blocks may
+/// then lead anywhere.
 StateComparison compareState(const llvm::Module &program, const Image &original, const Image &reduced,
-                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks);
+                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+                             bool samePackets = true);
 
 } // namespace catena
