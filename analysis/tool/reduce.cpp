@@ -40,6 +40,10 @@ cl::list<std::string> link("link",
                                     "are given"),
                            cl::value_desc("FLAG"), cl::cat(category));
 cl::opt<bool> unchecked("unchecked", cl::desc("Do not compare with the original"), cl::cat(category));
+cl::opt<bool>
+    unconsolidated("unconsolidated",
+                   cl::desc("Leave what a chain's functions do twice or in vain, to see what removing it adds"),
+                   cl::cat(category));
 cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(category));
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
@@ -132,7 +136,7 @@ Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLV
     if (!spliced) return spliced.takeError();
     options.line = spliced->line;
     options.lifted = spliced->locals;
-    options.isChain = true;
+    options.consolidate = !unconsolidated;
     return std::move(spliced->program);
 }
 
