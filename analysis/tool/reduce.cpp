@@ -3,7 +3,10 @@
 #include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
+#include "reduce/watch.h"
 #include "report/reduction.h"
+#include "report/removal.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -33,6 +36,17 @@ cl::opt<std::string>
            cl::desc("A shared object to make, for Native in a chain file; {NAME} in the command line is "
                     "then an argument there"),
            cl::value_desc("FILE.so"), cl::cat(category));
+cl::opt<bool> watch("watch",
+                    cl::desc("Do not end: reduce again when a configuration file changes, which are the files that the "
+                             "command line names"),
+                    cl::cat(category));
+cl::list<std::string> watched("watched", cl::desc("Another configuration file for --watch"), cl::value_desc("FILE"),
+                              cl::cat(category));
+cl::opt<std::string>
+    report("report",
+           cl::desc("A file for what was removed, by lines of the source and with the reasons: a text, or "
+                    "JSON for *.json"),
+           cl::value_desc("FILE"), cl::cat(category));
 cl::opt<std::string> bitcode("bitcode", cl::desc("A file for the reduced program as bitcode"), cl::value_desc("FILE"),
                              cl::cat(category));
 cl::list<std::string> link("link",
@@ -116,8 +130,8 @@ Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, Arra
 }
 
 /// Read a chain and splice it; a function alone stays as it is.
-Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLVMContext &context,
-                                            ReduceOptions &options, ChainOriginals &originals) {
+Expected<std::unique_ptr<Module>> readChain(ArrayRef<Named> chain, LLVMContext &context, ReduceOptions &options,
+                                            ChainOriginals &originals) {
     for (const Named &one : chain) {
         auto program = readProgram(one.files, context);
         if (!program) return program.takeError();
@@ -140,7 +154,24 @@ Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLV
     return std::move(spliced->program);
 }
 
-Error run(const std::vector<std::string> &words) {
+uint64_t sizeOf(const std::string &file) {
+    uint64_t size = 0;
+    // What was not made has no size.
+    return file.empty() || sys::fs::file_size(file, size) ? 0 : size;
+}
+
+Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
+    std::error_code code;
+    raw_fd_ostream stream(report, code);
+    if (code) return failure(report + ": " + code.message());
+    if (StringRef(report).ends_with(".json"))
+        writeRemovalJson(reduction, sizes, stream);
+    else
+        writeRemovalText(reduction, sizes, stream);
+    return Error::success();
+}
+
+Error reduceOnce(ArrayRef<Named> chain) {
     ReduceOptions options;
     options.capture = input;
     options.level = level;
@@ -156,13 +187,11 @@ Error run(const std::vector<std::string> &words) {
     auto scratch = Scratch::make();
     if (!scratch) return scratch.takeError();
     LLVMContext context;
-    auto chain = chainOf({files.begin(), files.end()}, words);
-    if (!chain) return chain.takeError();
-    if (chain->size() > 1 && !shared.empty())
+    if (chain.size() > 1 && !shared.empty())
         return failure(
             "--shared makes an object of one function; a chain's functions are made one each, for a chain file");
     ChainOriginals originals;
-    auto program = readChain(*chain, context, options, originals);
+    auto program = readChain(chain, context, options, originals);
     if (!program) return program.takeError();
     auto reduction = reduce(std::move(*program), options, *scratch);
     if (!reduction) return reduction.takeError();
@@ -180,7 +209,7 @@ Error run(const std::vector<std::string> &words) {
         compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
         step("packets by the solver");
         auto equivalence =
-            chain->size() > 1
+            chain.size() > 1
                 ? compareChain(originals, *reduction, executable, options, *compared, *scratch)
                 : compare(*originals.programs.front(), *reduction, executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
@@ -193,7 +222,6 @@ Error run(const std::vector<std::string> &words) {
     if (!bitcode.empty())
         if (Error error = writeBitcode(*reduction->program)) return error;
     if (!shared.empty()) {
-        step("output");
         std::string made = shared + ".new";
         if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
             return error;
@@ -206,8 +234,44 @@ Error run(const std::vector<std::string> &words) {
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+    if (!report.empty()) {
+        // The original, as it is compiled without the tool.
+        uint64_t plainSize = 0;
+        BuildFlags flags = options.link;
+        flags.push_back("-O3");
+        for (const auto &original : originals.programs) {
+            std::string plain = scratch->file("plain");
+            if (Error error = buildExecutable(*original, "", flags, plain, *scratch)) return error;
+            plainSize += sizeOf(plain);
+        }
+        if (Error error = writeReport(*reduction, {plainSize, sizeOf(executable), sizeOf(shared)})) return error;
+    }
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
+    return Error::success();
+}
+
+/// Reduce, and with --watch again and again.
+Error run(const std::vector<std::string> &words) {
+    auto chain = chainOf({files.begin(), files.end()}, words);
+    if (!chain) return chain.takeError();
+    std::vector<std::string> read(watched.begin(), watched.end());
+    for (const Named &one : *chain)
+        for (std::string &file : namedFiles(one.line)) read.push_back(std::move(file));
+    if (watch && read.empty())
+        return failure(
+            "--watch: the command line names no file that is there; name configuration files by --watched FILE");
+    // From before the first time, so that nothing in between is missed.
+    WatchedFiles configuration(read);
+    if (Error error = reduceOnce(*chain)) return error;
+    while (watch) {
+        outs() << "waiting for changes of " << join(read, ", ") << "\n";
+        outs().flush();
+        configuration.wait();
+        // A configuration that does not work is no reason to end: what is there stays.
+        if (Error error = reduceOnce(*chain))
+            WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "; what was made before stays\n";
+    }
     return Error::success();
 }
 

@@ -73,6 +73,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
     frozen.finish(*reception->call);
     done.reception = *reception;
+    done.phase = std::move(phase);
     std::string message;
     raw_string_ostream text(message);
     if (verifyModule(*program, &text))

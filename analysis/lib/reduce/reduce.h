@@ -31,6 +31,8 @@ struct Reduction {
     std::unique_ptr<llvm::Module> unreduced;
     Reception reception;
     std::string packetFunction;
+    /// What packets may write.
+    PacketPhase phase;
     /// The calls that allocate blocks which the program itself fills.
     std::set<unsigned> ownBlocks;
     Labels labels;

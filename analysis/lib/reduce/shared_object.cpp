@@ -3,6 +3,7 @@
 #include "reduce/shared_object.h"
 
 #include "program/bitcode.h"
+#include "reduce/movable.h"
 #include "reduce/runtime.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,11 +29,12 @@ const std::set<StringRef> harmless = {
     "pcap_set_rfmon",   "pcap_init",           "bpf_validate",
 };
 
-/// Return the names of the functions that the adapter replaces.
-std::set<std::string> replaced() {
+/// Return the names of the functions that the adapter replaces, all or those of one of its files.
+std::set<std::string> replaced(StringRef file = "") {
     std::set<std::string> names;
     Regex use("RE(PLACES|FUSES)\\(([a-zA-Z_][a-zA-Z0-9_]*)\\)");
     for (unsigned i = 0; i < runtime::adapterCount; ++i) {
+        if (!file.empty() && file != runtime::adapter[i].name) continue;
         SmallVector<StringRef, 3> match;
         for (StringRef text = runtime::adapter[i].text; use.match(text, &match);
              text = text.substr(match[0].end() - text.begin()))
@@ -117,6 +119,7 @@ Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options
     auto program = CloneModule(*reduction.program);
     Function *begin = program->getFunction("main");
     begin->setName("catena_program_main");
+    addMovableState(*program, reduction, replaced("heap.c"));
     replace(*program, names);
     addWords(*program, name, options.line.words);
     makePositionIndependent(*program);

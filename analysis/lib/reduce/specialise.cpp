@@ -97,6 +97,8 @@ void takePathsApart(Function &packet, Specialised &done) {
 Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
                        const ChainKnowledge *chain) {
     Specialised done;
+    RemovedLines lines(packet);
+    done.lines = lines.total();
     done.inlined = inlineCalls(packet);
     done.instructionsBefore = packet.getInstructionCount();
     auto fold = [&] {
@@ -116,13 +118,21 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     auto consolidate = [&] {
         if (chain && level >= ReduceLevel::Duplicated)
             removeDuplicated(packet, *chain, done.consolidated, done.privates);
+        auto written = lines.linesOf(packet);
         if (chain && level >= ReduceLevel::Overwritten)
             removeOverwritten(packet, *chain, done.consolidated, done.privates);
+        return written;
     };
-    consolidate();
+    auto apart = lines.linesOf(packet);
+    auto written = consolidate();
+    if (chain) {
+        lines.step(written, packet, RemovalReason::Overwritten);
+        lines.step(apart, packet, RemovalReason::Duplicated);
+    }
     if (level < ReduceLevel::Constants) {
         simplify(packet);
         consolidate();
+        done.removed = lines.removed();
         done.instructionsAfter = packet.getInstructionCount();
         return done;
     }
@@ -131,12 +141,18 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         done.loops.push_back(*unrolled);
         fold();
     }
+    lines.step(packet, RemovalReason::Configuration);
+    auto unmerged = CloneModule(*packet.getParent());
     simplify(packet);
     fold();
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
         for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
+        Function &same = *unmerged->getFunction(packet.getName());
+        makePrivate(same);
+        propagateConstants(same);
+        lines.step(same, RemovalReason::Layer);
         // A send that paths share is one place to move writes to; taken apart it is several.
         if (chain) {
             simplify(packet);
@@ -145,13 +161,16 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
+            auto before = lines.linesOf(packet);
             decideBranches(packet, done);
+            lines.step(before, packet, RemovalReason::Path);
         }
         simplify(packet);
         fold();
     }
     consolidate();
     if (chain) simplify(packet);
+    done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
     return done;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "reduce/consolidate.h"
+#include "reduce/private.h"
+#include "reduce/removed.h"
 #include "reduce/unroll.h"
 
 namespace catena {
@@ -26,6 +28,9 @@ struct Specialised {
     /// open.
     unsigned pathsSplit = 0, branchesDecided = 0, undecided = 0;
     unsigned instructionsBefore = 0, instructionsAfter = 0;
+    /// The lines of which nothing is left, of how many.
+    std::vector<RemovedLine> removed;
+    unsigned lines = 0;
 };
 
 /// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate; with

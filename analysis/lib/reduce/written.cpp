@@ -93,7 +93,8 @@ const std::set<StringRef> givesBack = {"free",   "cfree",   "realloc", "realloca
 
 class Phase {
 public:
-    Phase(const PointsTo &pointsTo, PacketPhase &found) : pointsTo(pointsTo), found(found) {}
+    Phase(const PointsTo &pointsTo, const DenseSet<const Function *> &processing, PacketPhase &found)
+        : pointsTo(pointsTo), processing(processing), found(found) {}
 
     void statement(const Instruction &instruction) {
         for (const Use &operand : instruction.operands()) names(operand.get());
@@ -129,6 +130,9 @@ private:
                 addLocation(location, pointsTo.memory(), found.globals[object.site->getName().str()]);
             else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
                 addLocation(location, pointsTo.memory(), found.heap[callNumber(*call)]);
+            else if (const auto *cell = dyn_cast_or_null<AllocaInst>(object.site);
+                     cell && !processing.contains(cell->getFunction()))
+                found.outerLocals.insert((cell->getFunction()->getName() + "." + cell->getName()).str());
         }
     }
 
@@ -137,6 +141,7 @@ private:
     }
 
     const PointsTo &pointsTo;
+    const DenseSet<const Function *> &processing;
     PacketPhase &found;
 };
 
@@ -161,8 +166,8 @@ PacketPhase packetPhase(const Module &program, const Reception &reception, const
             if (const auto *inside = dyn_cast<CallBase>(&instruction))
                 for (const Function *callee : calls.calledBy(inside))
                     if (!is_contained(called, callee)) called.push_back(callee);
-    Phase phase(pointsTo, found);
     DenseSet<const Function *> processing = calls.closure(called);
+    Phase phase(pointsTo, processing, found);
     for (const Function &function : *copy) {
         if (!processing.contains(&function)) continue;
         found.functions.push_back(function.getName().str());

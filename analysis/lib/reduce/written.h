@@ -20,6 +20,8 @@ struct PacketPhase {
     std::map<unsigned, WrittenBytes> heap;
     /// Calls whose objects packet processing may give back or move.
     std::set<unsigned> freed;
+    /// Local variables of procedures around the one with the packet loop that packets may write.
+    std::set<std::string> outerLocals;
     /// Globals that packet processing uses by name.
     std::set<std::string> used;
     /// Functions with code that process packets, by name.

@@ -131,6 +131,7 @@ fn locked(slot: &Mutex<Option<Instance>>) -> std::sync::MutexGuard<'_, Option<In
 
 /// Look at the file until the chain is over.
 fn watch(origin: &Origin, running: Running, mut known: Option<Identity>, handover: &Handover) {
+    say(origin, running.name, 3, &format!("looks for new builds in {}", origin.path));
     while !handover.over.load(Ordering::Acquire) {
         thread::park_timeout(LOOK);
         drop(locked(&handover.last).take());

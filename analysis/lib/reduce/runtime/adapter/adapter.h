@@ -35,6 +35,8 @@ const char *program_end(void);
 /* Return whether it ended as programs do that have done their work. */
 bool program_ended_well(void);
 void program_release(void);
+/* Return whether something lies on the program's stack. */
+bool program_has_on_stack(const void *address);
 
 /* ---- reception.c: packets */
 
@@ -44,9 +46,23 @@ void packets_process(struct catena_context *cx, struct catena_packet *const *pac
 void packets_end(struct catena_context *cx);
 /* Return what could not be sent as the program wanted, for people, or null. */
 const char *packets_unsent(void);
+/* The packet at hand as the program sees it, and sends that are not what became of one packet: a second one, or without one. */
+struct pcap_pkthdr;
+extern unsigned char packet_bytes[];
+extern struct pcap_pkthdr packet_header;
+extern const uint64_t packet_bytes_size, packet_header_size;
+extern uint64_t packets_beside[2];
 
 /* ---- files.c */
 
+struct copy;
+
+/* What the program opens for writing and this copy's program writes, is the same from now on. */
+void files_go_on(const struct copy *from);
+/* Return the file of a name that the program writes, or null. */
+FILE *files_written(const char *name);
+/* The other copy is replaced: its files are this one's. */
+void files_taken(void);
 /* Close what the program has open. */
 void files_close(void);
 
@@ -54,10 +70,15 @@ void files_close(void);
 
 /* The side of one instance: every one is a copy of this library, and so has globals of its own. */
 struct copy {
-    bool (*start)(struct catena_context *);
+    /* `before` is the copy whose place this one will take, or null. */
+    bool (*start)(struct catena_context *, const struct copy *before);
     void (*process)(struct catena_context *, struct catena_packet *const *, uint32_t);
     bool (*finish)(struct catena_context *);
     void (*release)(void);
+    /* Return why not, or null. */
+    const char *(*take_over)(const struct copy *before, uint64_t *left);
+    FILE *(*written)(const char *name);
+    const struct moving *moving;
 };
 
 #endif

@@ -3,7 +3,7 @@
  * A program keeps its state in globals, and Catena asks for instances that share nothing: each instance is a copy of the
  * library that is loaded for it alone. What `catena check` tries then leaves nothing behind either. */
 #define _GNU_SOURCE
-#include "adapter.h"
+#include "state.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,9 +16,14 @@ extern const struct catena_function catena_nf;
 
 /* ---- In the copy */
 
-static bool start(struct catena_context *cx)
+static bool start(struct catena_context *cx, const struct copy *before)
 {
+    files_go_on(before);
+    objects_begin();
+    state_begin();
     if (!program_start(cx)) return false;
+    /* What is allocated from now on is state. */
+    heap_initialized();
     if (!program_has_ended()) return true;
     catena_fail(cx, "the program %s before it received a packet", program_end());
     return false;
@@ -35,11 +40,24 @@ static bool finish(struct catena_context *cx)
     return !unsent && program_ended_well();
 }
 
-CATENA_VISIBLE const struct copy catena_copy = {start, packets_process, finish, program_release};
+static const char *take_over(const struct copy *before, uint64_t *left)
+{
+    const char *why = state_take(before->moving, left);
+    if (!why) files_taken();
+    return why;
+}
+
+CATENA_VISIBLE const struct copy catena_copy = {start,           packets_process, finish, program_release,
+                                                take_over, files_written, &moving};
 
 /* ---- In the library that Catena has loaded */
 
+#define INSTANCE UINT64_C(0x3164656375646572) /* of this version of the adapter */
+
 struct instance {
+    uint64_t magic;
+    /* Another one has its state: what it holds is not its own any more. */
+    bool is_replaced;
     void *library;
     int file;
     const struct copy *copy;
@@ -70,6 +88,8 @@ static int copy_file(struct catena_context *cx)
 static void release(void *self)
 {
     struct instance *instance = self;
+    /* Its code and configuration stay in memory, as libraries may hold pointers to them. */
+    if (instance->is_replaced) return;
     if (instance->copy) instance->copy->release();
     if (instance->library) dlclose(instance->library);
     if (instance->file >= 0) close(instance->file);
@@ -84,13 +104,16 @@ static int init(struct catena_context *cx, void **self)
     }
     struct instance *instance = calloc(1, sizeof *instance);
     if (!instance) return -1;
+    instance->magic = INSTANCE;
     instance->file = copy_file(cx);
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", instance->file);
     if (instance->file >= 0) instance->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (instance->library) instance->copy = dlsym(instance->library, "catena_copy");
     if (instance->file >= 0 && !instance->copy) catena_fail(cx, "its copy cannot be loaded: %s", dlerror());
-    if (!instance->copy || !instance->copy->start(cx)) {
+    const struct instance *before = cx->size > offsetof(struct catena_context, replaces) ? cx->replaces : NULL;
+    if (before && before->magic != INSTANCE) before = NULL;
+    if (!instance->copy || !instance->copy->start(cx, before ? before->copy : NULL)) {
         release(instance);
         return -1;
     }
@@ -108,9 +131,27 @@ static int finish_instance(void *self, struct catena_context *cx)
     return ((struct instance *)self)->copy->finish(cx) ? 0 : -1;
 }
 
+static int take_over_from(void *self, struct catena_context *cx, void *old)
+{
+    struct instance *before = old;
+    uint64_t left = 0;
+    const char *why = before->magic == INSTANCE ? ((struct instance *)self)->copy->take_over(before->copy, &left)
+                                                : "it was made by another version of catena-reduce";
+    if (why) {
+        catena_fail(cx, "%s", why);
+        return -1;
+    }
+    before->is_replaced = true;
+    if (left)
+        catena_log(cx, CATENA_WARNING, "%llu entries of the configuration are gone, and their state with them",
+                   (unsigned long long)left);
+    return 0;
+}
+
 static const char *const reasons[] = {[NOT_SENT] = "program does not send it",
                                       [TOO_LONG] = "program sends more than there is room for",
                                       [HAS_ENDED] = "program has ended", NULL};
 
 CATENA_NF(catena_nf, .name = catena_program_name, .summary = "a reduced program", .reasons = reasons, .init = init,
-          .process = process, .finish = finish_instance, .release = release);
+          .process = process, .finish = finish_instance, .release = release,
+          .take_over = take_over_from);

@@ -228,6 +228,11 @@ void program_resume(void)
 
 void program_wait(void) { swapcontext(&program_side, &catena_side); }
 
+bool program_has_on_stack(const void *address)
+{
+    return (const char *)address >= stack && (const char *)address < stack + STACK;
+}
+
 bool program_has_ended(void) { return ended; }
 
 bool program_ended_well(void) { return ended && !aborted && status == 0; }

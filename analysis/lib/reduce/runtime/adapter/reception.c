@@ -15,11 +15,11 @@ static struct catena_packet *const *batch;
 static struct catena_packet *current;
 static uint32_t in_batch, next_one;
 static bool was_sent, over, broken;
-/* The packet at hand as the program sees it. */
-static struct pcap_pkthdr header;
-static u_char bytes[LARGEST];
-/* Sends that are not what became of one packet. */
-static uint64_t sent_again, sent_without, asked_after_end;
+struct pcap_pkthdr packet_header;
+u_char packet_bytes[LARGEST];
+const uint64_t packet_bytes_size = LARGEST, packet_header_size = sizeof packet_header;
+uint64_t packets_beside[2];
+static uint64_t asked_after_end;
 static char unsent[200];
 /* The filter of the device, if there is one. */
 static struct bpf_program filter;
@@ -42,11 +42,11 @@ static bool receive(void)
             current = batch[next_one++];
             was_sent = false;
             uint32_t length = current->len < LARGEST ? current->len : LARGEST;
-            header.caplen = header.len = length;
-            header.ts.tv_sec = (time_t)(current->arrival_ns / 1000000000);
-            header.ts.tv_usec = (suseconds_t)(current->arrival_ns / 1000 % 1000000);
-            memcpy(bytes, current->data, length);
-            if (!is_filtered || pcap_offline_filter(&filter, &header, bytes)) return true;
+            packet_header.caplen = packet_header.len = length;
+            packet_header.ts.tv_sec = (time_t)(current->arrival_ns / 1000000000);
+            packet_header.ts.tv_usec = (suseconds_t)(current->arrival_ns / 1000 % 1000000);
+            memcpy(packet_bytes, current->data, length);
+            if (!is_filtered || pcap_offline_filter(&filter, &packet_header, packet_bytes)) return true;
             settle();
         }
         if (over) {
@@ -68,7 +68,7 @@ static int receive_many(int count, bool once, pcap_handler handler, u_char *user
         if (once && received && next_one >= in_batch) return received;
         if (!receive()) return received && once ? received : end_of_packets();
         received++;
-        handler(user, &header, bytes);
+        handler(user, &packet_header, packet_bytes);
     }
     if (!broken) return once ? received : 0;
     broken = false;
@@ -91,8 +91,8 @@ int REPLACES(pcap_next_ex)(pcap_t *device, struct pcap_pkthdr **to, const u_char
 {
     (void)device;
     if (!receive()) return PCAP_ERROR_BREAK;
-    *to = &header;
-    *packet = bytes;
+    *to = &packet_header;
+    *packet = packet_bytes;
     return 1;
 }
 
@@ -100,8 +100,8 @@ const u_char *REPLACES(pcap_next)(pcap_t *device, struct pcap_pkthdr *to)
 {
     (void)device;
     if (!receive()) return NULL;
-    *to = header;
-    return bytes;
+    *to = packet_header;
+    return packet_bytes;
 }
 
 void REPLACES(pcap_breakloop)(pcap_t *device)
@@ -122,11 +122,11 @@ static bool set_length(uint32_t length)
 static bool send_packet(const void *from, size_t length)
 {
     if (!current) {
-        sent_without++;
+        packets_beside[1]++;
         return false;
     }
     if (was_sent) {
-        sent_again++;
+        packets_beside[0]++;
         return false;
     }
     was_sent = true;
@@ -258,10 +258,10 @@ void packets_end(struct catena_context *cx)
 
 const char *packets_unsent(void)
 {
-    if (!sent_again && !sent_without) return NULL;
+    if (!packets_beside[0] && !packets_beside[1]) return NULL;
     snprintf(unsent, sizeof unsent,
              "the program sent %llu packets beside the one at hand and %llu when it had none: a chain can only let each packet "
              "go on or not",
-             (unsigned long long)sent_again, (unsigned long long)sent_without);
+             (unsigned long long)packets_beside[0], (unsigned long long)packets_beside[1]);
     return unsent;
 }
