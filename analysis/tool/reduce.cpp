@@ -56,6 +56,10 @@ cl::list<std::string> link("link",
 cl::opt<std::string> at("at", cl::desc("The place of reception that is meant, where a program has several"),
                         cl::value_desc("FUNCTION|FILE:LINE"), cl::cat(category));
 cl::opt<bool> unchecked("unchecked", cl::desc("Do not compare with the original"), cl::cat(category));
+cl::opt<bool>
+    unconsolidated("unconsolidated",
+                   cl::desc("Leave what a chain's functions do twice or in vain, to see what removing it adds"),
+                   cl::cat(category));
 cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(category));
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
@@ -148,7 +152,7 @@ Expected<std::unique_ptr<Module>> readChain(ArrayRef<Named> chain, LLVMContext &
     if (!spliced) return spliced.takeError();
     options.line = spliced->line;
     options.lifted = spliced->locals;
-    options.isChain = true;
+    options.consolidate = !unconsolidated;
     return std::move(spliced->program);
 }
 

@@ -68,7 +68,8 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     Frozen frozen(*program, *image, phase, options.analysis.library);
     done.ownBlocks = frozen.blocks();
     ChainKnowledge chain{*reception, phase, options.analysis.library};
-    done.specialised = specialise(**packet, frozen, options.level, options.limits, options.isChain ? &chain : nullptr);
+    done.specialised =
+        specialise(**packet, frozen, options.level, options.limits, options.consolidate ? &chain : nullptr);
     step("elimination");
     done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
     frozen.finish(*reception->call);

@@ -17,8 +17,8 @@ struct ReduceOptions {
     std::string at;
     /// Variables that were locals of loop procedures before the functions of a chain were spliced.
     std::map<std::string, LiftedLocal> lifted;
-    /// Whether the program is a spliced chain.
-    bool isChain = false;
+    /// Whether to look for what the functions of a spliced chain do twice or in vain.
+    bool consolidate = false;
     /// The program's command line with its configuration, and a capture to start it on.
     CommandLine line;
     std::string capture;
