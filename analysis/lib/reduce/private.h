@@ -20,6 +20,7 @@ struct PrivateParts {
 /// Such a part has the value that the packet before left there when the function begins. If this value is used for
 /// nothing but to be left there again, no packet's processing depends on it, and it need not be left. What a packet
 /// changes (a counter) is used, and stays.
-std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet);
+/// All parts of `temporaries` are taken to be so.
+std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet, const std::set<std::string> &temporaries);
 
 } // namespace catena

@@ -3,10 +3,11 @@
 #include "reduce/reduce.h"
 
 #include "program/bitcode.h"
+#include "reduce/extraction.h"
 #include "reduce/feasible.h"
+#include "reduce/passes.h"
 #include "reduce/runtime.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -21,21 +22,12 @@ namespace {
 
 /// Make everything but `main` the program's own, and remove what nothing uses.
 void closeProgram(Module &program) {
-    LoopAnalysisManager loops;
-    FunctionAnalysisManager functions;
-    CGSCCAnalysisManager components;
-    ModuleAnalysisManager modules;
-    PassBuilder builder;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
+    PassAnalyses analyses;
     ModulePassManager passes;
     passes.addPass(InternalizePass([](const GlobalValue &value) { return value.getName() == "main"; }));
     passes.addPass(GlobalDCEPass());
     passes.addPass(NameAnonGlobalPass());
-    passes.run(program, modules);
+    passes.run(program, analyses.modules);
     // clang marks all functions of bitcode for analyses so.
     for (Function &function : program) function.removeFnAttr(Attribute::NoInline);
 }
@@ -56,19 +48,32 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     if (!packet) return packet.takeError();
     closeProgram(*program);
     done.packetFunction = (*packet)->getName().str();
+    done.specialised.inlined = inlineCalls(**packet);
+    done.specialised.instructionsBefore = (*packet)->getInstructionCount();
+    removeUncalled(*program);
+    prepareExtraction(**packet);
     step("packet function");
+    auto logic = findPacketLogic(**packet, *reception, options.analysis, options.extraction);
+    if (!logic) return logic.takeError();
+    done.unreduced = CloneModule(*program);
+    done.extraction = logic->found;
+    done.extraction.instructionsBefore = (*packet)->getInstructionCount();
+    extract(**packet, *logic);
+    done.extraction.instructionsAfter = (*packet)->getInstructionCount();
+    step("extraction");
     PacketPhase phase = packetPhase(*program, *reception, options.analysis);
     done.unmodelled = phase.unmodelled;
+    auto given = applyLabels(options.labels, *program, *reception, phase);
+    if (!given) return given.takeError();
     step("labels");
     auto image = imageAtReception(*program, options.link, options.line, options.capture, scratch);
     if (!image) return image.takeError();
     step("configuration");
-    done.unreduced = CloneModule(*program);
     Frozen frozen(*program, *image, phase, options.analysis.library);
     done.ownBlocks = frozen.blocks();
-    done.specialised = specialise(**packet, frozen, options.level, options.limits);
+    specialise(**packet, frozen, options.level, options.limits, temporaries(*given), done.specialised);
     step("elimination");
-    done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
+    done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates, *given);
     frozen.finish(*reception->call);
     done.reception = *reception;
     std::string message;

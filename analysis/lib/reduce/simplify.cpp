@@ -1,7 +1,7 @@
-// The passes come with analyses of the whole program, which are made anew for every run: functions change in between.
+// Which passes run when: constants while loops are still to be unrolled, decisions along paths, and all at the end.
 #include "reduce/simplify.h"
 
-#include "llvm/Passes/PassBuilder.h"
+#include "reduce/passes.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
@@ -18,17 +18,8 @@ namespace catena {
 namespace {
 
 void runPasses(Function &function, function_ref<FunctionPassManager(PassBuilder &)> passes) {
-    LoopAnalysisManager loops;
-    FunctionAnalysisManager functions;
-    CGSCCAnalysisManager components;
-    ModuleAnalysisManager modules;
-    PassBuilder builder;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
-    passes(builder).run(function, functions);
+    PassAnalyses analyses;
+    passes(analyses.builder).run(function, analyses.functions);
 }
 
 } // namespace

@@ -8,9 +8,10 @@ namespace catena {
 
 /// How much is done; each level does what those before it do. They are there to be compared.
 enum class ReduceLevel {
-    Constants, // configuration as constants, loops over it unrolled
-    Layers,    // and what is of one packet only is no longer kept: unused layers
-    Paths,     // and what a path does not need is not done on it: unused protocols
+    Extraction, // nothing but what is to be dropped
+    Constants,  // configuration as constants, loops over it unrolled
+    Layers,     // and what is of one packet only is no longer kept: unused layers
+    Paths,      // and what a path does not need is not done on it: unused protocols
 };
 
 /// What was done to the packet function.
@@ -24,8 +25,16 @@ struct Specialised {
     unsigned instructionsBefore = 0, instructionsAfter = 0;
 };
 
-/// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate.
-Specialised specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits);
+/// Inline all calls of functions with code; return how many.
+unsigned inlineCalls(llvm::Function &packet);
+
+/// Remove functions that nothing calls any more: what only they used is the packet function's own then.
+void removeUncalled(llvm::Module &program);
+
+/// Specialise the packet function, whose calls are inlined: fold frozen memory, unroll, make private, and eliminate.
+/// `temporaries` are variables that are of one packet only by the user's word.
+void specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
+                const std::set<std::string> &temporaries, Specialised &done);
 
 /// Inline what a packet function calls and simplify it, without regard to any configuration.
 void inlineAll(llvm::Function &packet);

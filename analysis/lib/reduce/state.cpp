@@ -11,8 +11,10 @@ namespace {
 class Comparison {
 public:
     Comparison(const Module &program, const Image &original, const Image &reduced,
-               const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks)
-        : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks) {}
+               const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+               const WrittenMemory &leftOut)
+        : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks),
+          leftOut(leftOut) {}
 
     StateComparison run() {
         for (const GlobalVariable &global : program.globals()) {
@@ -55,6 +57,7 @@ private:
             uint64_t end = std::min<uint64_t>(begin + 8, one.bytes.size());
             auto left = one.pointers.find(begin), right = other.pointers.find(begin);
             if (one.unsteady.count(begin) && other.unsteady.count(begin)) continue;
+            if (isLeftOut(one, begin, end)) continue;
             if (left != one.pointers.end() && right != other.pointers.end()) {
                 if (left->second.offset != right->second.offset) return differ("points to another place");
                 match(left->second.object, right->second.object);
@@ -69,6 +72,15 @@ private:
         }
     }
 
+    bool isLeftOut(const ImageObject &object, uint64_t begin, uint64_t end) const {
+        if (!object.symbol.empty()) {
+            auto found = leftOut.globals.find(object.symbol);
+            return found != leftOut.globals.end() && found->second.touches(begin, end);
+        }
+        auto found = leftOut.heap.find(object.site);
+        return found != leftOut.heap.end() && found->second.touches(begin, end);
+    }
+
     void differ(const std::string &what) {
         if (result.difference.empty()) result.difference = at + ", or what it leads to, " + what;
     }
@@ -77,6 +89,7 @@ private:
     const Image &original, &reduced;
     const std::map<std::string, PrivateParts> &privates;
     const std::set<unsigned> &ownBlocks;
+    const WrittenMemory &leftOut;
     std::string at;
     std::map<unsigned, unsigned> pairs;
     std::vector<std::pair<unsigned, unsigned>> work;
@@ -86,8 +99,9 @@ private:
 } // namespace
 
 StateComparison compareState(const Module &program, const Image &original, const Image &reduced,
-                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks) {
-    return Comparison(program, original, reduced, privates, ownBlocks).run();
+                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+                             const WrittenMemory &leftOut) {
+    return Comparison(program, original, reduced, privates, ownBlocks, leftOut).run();
 }
 
 } // namespace catena

@@ -3,6 +3,7 @@
 
 #include "reduce/image.h"
 #include "reduce/private.h"
+#include "reduce/written.h"
 
 namespace catena {
 
@@ -14,10 +15,11 @@ struct StateComparison {
 };
 
 /// Compare the globals of the program that both images have and what they lead to; parts that are of one packet only
-/// are left out.
+/// are left out, and so is memory that is no longer updated.
 ///
 /// Blocks that libraries allocated for themselves are not looked into: `ownBlocks` are the calls that allocate others.
 StateComparison compareState(const llvm::Module &program, const Image &original, const Image &reduced,
-                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks);
+                             const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
+                             const WrittenMemory &leftOut);
 
 } // namespace catena

@@ -99,11 +99,11 @@ public:
         for (const Use &operand : instruction.operands()) names(operand.get());
         const auto *call = dyn_cast<CallBase>(&instruction);
         if (!call) {
-            add(written(instruction, pointsTo));
+            found.add(written(instruction, pointsTo), pointsTo.memory());
             return;
         }
         auto library = [&](const Function &callee) {
-            add(libraryAccess(*call, callee, pointsTo).writes);
+            found.add(libraryAccess(*call, callee, pointsTo).writes, pointsTo.memory());
             if (!givesBack.count(callee.getName())) return;
             for (const Use &argument : call->args())
                 if (argument->getType()->isPointerTy())
@@ -122,16 +122,6 @@ private:
             for (const Use &operand : expression->operands()) names(operand.get());
     }
 
-    void add(const SparseSet &locations) {
-        for (Location location : locations) {
-            const Object &object = pointsTo.memory().objectOf(location);
-            if (object.kind == Object::Global)
-                addLocation(location, pointsTo.memory(), found.globals[object.site->getName().str()]);
-            else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
-                addLocation(location, pointsTo.memory(), found.heap[callNumber(*call)]);
-        }
-    }
-
     void free(const Object &object) {
         if (const auto *call = dyn_cast_or_null<CallBase>(object.site)) found.freed.insert(callNumber(*call));
     }
@@ -141,6 +131,16 @@ private:
 };
 
 } // namespace
+
+void WrittenMemory::add(const SparseSet &locations, const Memory &memory) {
+    for (Location location : locations) {
+        const Object &object = memory.objectOf(location);
+        if (object.kind == Object::Global)
+            addLocation(location, memory, globals[object.site->getName().str()]);
+        else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
+            addLocation(location, memory, heap[callNumber(*call)]);
+    }
+}
 
 PacketPhase packetPhase(const Module &program, const Reception &reception, const AnalysisOptions &options) {
     PacketPhase found;
