@@ -62,7 +62,7 @@ ANALYSIS := $(TARGET)/analysis
 analysis:
 	@$(call install,$(ANALYSIS_NEEDS))
 	@cmake -S analysis -B $(ANALYSIS) -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 >/dev/null
-	cmake --build $(ANALYSIS) --parallel
+	cmake --build $(ANALYSIS) --parallel $$(nproc)
 
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
@@ -73,6 +73,8 @@ test-analysis: analysis
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	$(CARGO) build --quiet --package catena
+	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 
@@ -80,7 +82,7 @@ test-analysis: analysis
 fuzz-analysis:
 	@$(call install,$(ANALYSIS_NEEDS) libclang-rt-19-dev:/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a)
 	@cmake -S analysis -B $(ANALYSIS) -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 -DCATENA_FUZZ=ON >/dev/null
-	@cmake --build $(ANALYSIS) --parallel --target fuzz-lists fuzz-bitcode >/dev/null
+	@cmake --build $(ANALYSIS) --parallel $$(nproc) --target fuzz-lists fuzz-bitcode >/dev/null
 	analysis/tests/fuzz $(ANALYSIS)
 
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.

@@ -217,3 +217,16 @@ fn a_reduced_chain_says_what_was_taken_out_and_counts_the_same() {
     assert!(denied.is_some_and(|n| n > 5_000), "{reduced:?}");
     assert_eq!(catena(&["run", &path, "--in", traffic, "--no-reduce", "--early-drops"], b"").status.code(), Some(2));
 }
+
+#[test]
+fn what_is_written_on_llvm_gets_its_words_as_they_were_typed() {
+    for (command, variable) in [("analyze", "CATENA_ANALYZE"), ("reduce", "CATENA_REDUCE")] {
+        let words = ["--input", "in.pcap", "nf.bc", "--", "-c", "--", "nf.rules"];
+        let mut started = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = started.arg(command).args(words).env(variable, "/bin/echo").output().expect("catena starts");
+        assert_eq!(out(&output), "--input in.pcap nf.bc -- -c -- nf.rules\n", "{command}: {}", err(&output));
+        let mut started = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = started.args([command, "--", "make"]).env(variable, "/bin/echo").output().expect("catena starts");
+        assert_eq!(out(&output), "-- make\n", "{command}: {}", err(&output));
+    }
+}

@@ -57,13 +57,18 @@ struct catena_variable {
     uint32_t object;
     /* Its updated bit, or -1 if it is not updateable. */
     int32_t bit;
+    /* Header fields key what it holds: it is a table of flows, or leads to one. */
+    uint32_t keyed;
 };
 
 /* A call that allocates. */
 struct catena_site {
     const char *place;
     const struct catena_type *type;
+    /* The updated bits of the keyed variables that what it allocates is an entry of. */
+    const uint32_t *entry_of;
     uint32_t treatment;
+    uint32_t entry_of_count;
 };
 
 /* Where a packet ends. */

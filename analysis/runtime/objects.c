@@ -62,8 +62,11 @@ void objects_begin(void) {
         widen(&fixed_span, object->base, object->size);
         sorted[sorted_count++] = object;
     }
-    for (uint32_t i = 0; i < catena_program.variable_count; i++)
-        fixed[catena_program.variables[i].object].is_variable = true;
+    for (uint32_t i = 0; i < catena_program.variable_count; i++) {
+        struct object *object = &fixed[catena_program.variables[i].object];
+        object->is_variable = true;
+        object->keyed = catena_program.variables[i].keyed;
+    }
     qsort(sorted, sorted_count, sizeof *sorted, compare_objects);
     for (uint32_t i = 0; i < functions; i++) {
         by_address[i] = i;
@@ -205,6 +208,7 @@ struct object *heap_add(void *base, uint64_t size, uint32_t site) {
     object->site = site;
     object->ordinal = ordinals[site]++;
     object->early = !initialized;
+    object->keyed = catena_program.sites[site].entry_of_count > 0;
     struct object *before, *rest;
     part(heap, object->base, &before, &rest);
     heap = join(join(before, object), rest);

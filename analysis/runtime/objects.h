@@ -20,6 +20,8 @@ struct object {
     uint32_t index;
     /* A persistent variable has an entry of its own; other globals are carried over with what leads to them. */
     bool is_variable;
+    /* It is an entry of a flow, or a keyed variable, which holds such or leads to them. */
+    bool keyed;
     /* Of the heap: which call allocated it, as how many-th, and whether that was before the first packet. */
     uint32_t site, ordinal;
     bool early;

@@ -2,7 +2,8 @@
  *
  *   CATENA_PRIMARY=file:PATH | tcp:HOST:PORT   ships its state there after every packet
  *   CATENA_STANDBY=file:PATH | tcp:HOST:PORT   before its first packet restores what comes from there, up to its end
- *   CATENA_STATE=persistent | updateable | updated | written      what is shipped; `written` if not said
+ *   CATENA_STATE=persistent | updateable | flow | flow-updated | updated | written
+ *                                              what is shipped; `written` if not said
  *   CATENA_PACKETS=N                           ends after N packets, as a primary that fails does
  *   CATENA_STATE_STATISTICS=PATH               writes figures there when it ends, as JSON
  *   CATENA_STATE_CHECK=1                       checks after every packet that what changed was noted */
@@ -10,6 +11,7 @@
 
 #include "channel.h"
 #include "check.h"
+#include "notes.h"
 #include "restore.h"
 #include "updated.h"
 #include "walk.h"
@@ -20,34 +22,42 @@
 
 _Static_assert(sizeof(void *) == 8, "the tables and the walk are made for pointers of 8 bytes");
 
-/* The models of Khalid's dissertation, §4.6.2, and one beyond: by objects. */
-enum model { PERSISTENT, UPDATEABLE, UPDATED, WRITTEN };
-static const char *const models[] = {"persistent", "updateable", "updated", "written"};
-
-enum { MOST_WRITES = 1 << 14 };
+/* What is shipped after a packet. Khalid's dissertation, §4.6.2: "(i) the primary instance sends a copy of all the
+ * updateable states to the hot standby, (ii) the primary instance only sends the state which applies to the flowspace
+ * of the last processed packet, and (iii) in addition to considering the flowspace, we also consider which top level
+ * variables are marked as updated for the last processed packet." They are `updateable`, `flow` and `flow-updated`. */
+static const struct model {
+    const char *name;
+    /* Variables that are not updateable too. */
+    bool all;
+    /* Of keyed variables only the entries that the packet looked up or wrote. */
+    bool by_flow;
+    /* Only variables whose updated bits are set. */
+    bool by_bits;
+    /* Only objects that the packet wrote. */
+    bool by_object;
+} models[] = {
+    {.name = "persistent", .all = true},  {.name = "updateable"},
+    {.name = "flow", .by_flow = true},    {.name = "flow-updated", .by_flow = true, .by_bits = true},
+    {.name = "updated", .by_bits = true}, {.name = "written", .by_object = true},
+};
+enum { MODELS = sizeof models / sizeof models[0] };
 
 static struct {
     bool begun, check;
     /* A packet may have been received since the last end of one. */
     bool receives;
-    enum model model;
+    const struct model *model;
     int channel;
     uint64_t packets, end_after;
     const char *statistics;
     uint64_t first_bytes, bytes, wrong;
     double seconds;
-} state = {.channel = -1, .model = WRITTEN};
+} state = {.channel = -1, .model = &models[MODELS - 1]};
 
 static struct walk walk;
 static struct buffer freed, message;
 static uint64_t freed_count;
-static struct {
-    const void *address;
-    uint32_t size;
-} writes[MOST_WRITES];
-static uint32_t write_count;
-/* More was written than there is room to note. */
-static bool written_anywhere;
 static int active = -1;
 
 bool standby_active(void) {
@@ -66,19 +76,6 @@ void standby_forget(const void *memory) {
     freed_count++;
 }
 
-void catena_wrote(const void *address, uint32_t size) {
-    if (active <= 0) return;
-    if (write_count && writes[write_count - 1].address == address && writes[write_count - 1].size == size) return;
-    if (write_count == MOST_WRITES) {
-        written_anywhere = true;
-    } else {
-        writes[write_count].address = address;
-        writes[write_count++].size = size;
-    }
-}
-
-void catena_wrote_deep(void) { written_anywhere = true; }
-
 static void fail(const char *what) {
     fprintf(stderr, "catena: %s\n", what);
     exit(1);
@@ -95,11 +92,13 @@ static struct object *object_of_variable(const struct catena_variable *variable)
     return object_of(cell ? OBJECT_CELL : OBJECT_GLOBAL, variable->object);
 }
 
-static void walk_to_variables(bool all, bool only_updated, const char *updated) {
+static void walk_to_variables(bool first, const char *updated) {
+    const struct model *model = state.model;
     for (uint32_t i = 0; i < catena_program.variable_count; i++) {
         const struct catena_variable *variable = &catena_program.variables[i];
-        if (variable->bit < 0 ? all : !only_updated || updated[variable->bit])
-            walk_to(&walk, object_of_variable(variable));
+        bool wanted = variable->bit < 0 ? model->all : !model->by_bits || updated[variable->bit];
+        /* At first all: what initialization made once, and maybe by chance (the seed of a hash), never comes again. */
+        if (first || (wanted && !(walk.by_flow && variable->keyed))) walk_to(&walk, object_of_variable(variable));
     }
 }
 
@@ -111,8 +110,9 @@ static struct {
     uint64_t begin;
 } parts[MOST_PARTS];
 
-/* Ship the parts of an object that a write lies in; those that another write has shipped already are not again. */
-static void walk_to_write(struct object *object, uint64_t offset, uint32_t size, unsigned *count) {
+/* Ship the parts of an object that a note is of; those that another note has shipped already are not again. */
+static void walk_to_note(struct object *object, const struct note *note, unsigned *count) {
+    uint64_t offset = (uint64_t)((const char *)note->address - object->base), size = note->size;
     if (object->size < LARGE || !size || offset + size > object->size) return walk_to(&walk, object);
     for (uint64_t begin = offset / PART * PART; begin < offset + size; begin += PART) {
         unsigned i = 0;
@@ -125,27 +125,54 @@ static void walk_to_write(struct object *object, uint64_t offset, uint32_t size,
     }
 }
 
+/* The standby knows it, or will look for it among its own. */
+static bool is_known(const struct object *object) { return object->kind != OBJECT_HEAP || object->stream_id; }
+
 /* Note in the objects that they were written, and ship those that the standby knows. */
-static void mark_written(bool ships) {
-    unsigned count = 0;
-    for (uint32_t i = 0; i < write_count; i++) {
-        struct object *object = object_at(writes[i].address);
+static void mark_written(bool ships, unsigned *parts_count) {
+    const struct notes *written = notes_written();
+    for (uint32_t i = 0; i < written->count; i++) {
+        struct object *object = object_at(written->list[i].address);
         if (!object) continue;
         object->written = state.packets;
-        if (ships && (object->kind != OBJECT_HEAP || object->stream_id))
-            walk_to_write(object, (uint64_t)((const char *)writes[i].address - object->base), writes[i].size, &count);
+        if (ships && is_known(object)) walk_to_note(object, &written->list[i], parts_count);
+    }
+}
+
+/* Return whether an updated bit is set of a variable that an object belongs to, as far as that is known. */
+static bool may_be_updated(const struct object *object, const char *updated) {
+    if (object->kind != OBJECT_HEAP) {
+        for (uint32_t i = 0; i < catena_program.variable_count; i++)
+            if (catena_program.variables[i].object == object->index)
+                return catena_program.variables[i].bit < 0 || updated[catena_program.variables[i].bit];
+        return true;
+    }
+    const struct catena_site *site = &catena_program.sites[object->site];
+    for (uint32_t i = 0; i < site->entry_of_count; i++)
+        if (updated[site->entry_of[i]]) return true;
+    return !site->entry_of_count;
+}
+
+/* Ship the entries that the packet looked up. */
+static void walk_to_read(const char *updated, unsigned *parts_count) {
+    const struct notes *read = notes_read();
+    for (uint32_t i = 0; i < read->count; i++) {
+        struct object *object = object_at(read->list[i].address);
+        if (object && is_known(object) && (!state.model->by_bits || may_be_updated(object, updated)))
+            walk_to_note(object, &read->list[i], parts_count);
     }
 }
 
 /* Put together what goes to the standby. */
 static void collect(bool first, const char *updated) {
-    bool by_object = state.model == WRITTEN && !first && !written_anywhere;
+    unsigned parts_count = 0;
+    bool exact = !first && !notes_written()->anywhere;
+    bool by_object = state.model->by_object && exact;
     walk_begin(&walk, !by_object);
-    if (by_object)
-        mark_written(true);
-    else
-        /* At first all: what initialization made once, and maybe by chance (the seed of a hash), never comes again. */
-        walk_to_variables(first || state.model == PERSISTENT, state.model >= UPDATED && !first, updated);
+    walk.by_flow = state.model->by_flow && exact && !notes_read()->anywhere;
+    if (!by_object) walk_to_variables(first, updated);
+    if (walk.by_flow) walk_to_read(updated, &parts_count);
+    if (by_object || walk.by_flow) mark_written(true, &parts_count);
     walk_on(&walk);
 }
 
@@ -199,7 +226,7 @@ static void write_statistics(void) {
     fprintf(file,
             "{\"model\": \"%s\", \"packets\": %llu, \"first_bytes\": %llu, \"bytes\": %llu, \"seconds\": %.6f, "
             "\"wrong\": %llu}\n",
-            models[state.model], (unsigned long long)state.packets, (unsigned long long)state.first_bytes,
+            state.model->name, (unsigned long long)state.packets, (unsigned long long)state.first_bytes,
             (unsigned long long)state.bytes, state.seconds, (unsigned long long)state.wrong);
     fclose(file);
 }
@@ -219,12 +246,12 @@ static uint64_t number_in(const char *name) {
 static void read_model(void) {
     const char *wanted = getenv("CATENA_STATE");
     if (!wanted) return;
-    for (int model = PERSISTENT; model <= WRITTEN; model++)
-        if (!strcmp(wanted, models[model])) {
-            state.model = model;
+    for (unsigned i = 0; i < MODELS; i++)
+        if (!strcmp(wanted, models[i].name)) {
+            state.model = &models[i];
             return;
         }
-    fail("CATENA_STATE: expected persistent, updateable, updated or written");
+    fail("CATENA_STATE: expected persistent, updateable, flow, flow-updated, updated or written");
 }
 
 static void take_over(const char *from, uint32_t reception) {
@@ -257,6 +284,7 @@ static void begin(uint32_t reception) {
     read_model();
     atexit(write_statistics);
     heap_initialized();
+    notes_begin(getenv("CATENA_PRIMARY") && state.model->by_flow);
     const char *from = getenv("CATENA_STANDBY"), *to = getenv("CATENA_PRIMARY");
     if (from) take_over(from, reception);
     if (!to) return;
@@ -294,11 +322,10 @@ void catena_packet_end(uint32_t reception, uint32_t receives) {
     clock_gettime(CLOCK_MONOTONIC, &ended);
     state.seconds += (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
     if (state.check) {
-        mark_written(false);
-        state.wrong += check_packet(state.packets, updated, written_anywhere);
+        mark_written(false, NULL);
+        state.wrong += check_packet(state.packets, updated, notes_written()->anywhere);
     }
-    write_count = 0;
-    written_anywhere = false;
+    notes_clear();
     if (state.end_after && state.packets >= state.end_after) {
         /* What was logged before the end has been logged; nothing else is done. */
         fflush(NULL);

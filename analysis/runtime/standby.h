@@ -13,9 +13,5 @@ void standby_forget(const void *memory);
 /* Called by the program: a packet has been processed, before the reception with this number; `receives` is 0 where a
  * library that calls back has returned, so that no packet comes before it is called again. */
 void catena_packet_end(uint32_t reception, uint32_t receives);
-/* Called by the program: it is going to write so many bytes here; 0 if that is not known. */
-void catena_wrote(const void *address, uint32_t size);
-/* Called by the program: it is going to write anywhere that its variables lead to. */
-void catena_wrote_deep(void);
 
 #endif

@@ -11,6 +11,7 @@ void walk_begin(struct walk *walk, bool deep) {
     walk->fresh.failed = walk->contents.failed = false;
     walk->fresh_count = walk->contents_count = 0;
     walk->deep = deep;
+    walk->by_flow = false;
     walk->waiting = 0;
     walk->round = ++rounds;
 }
@@ -85,7 +86,8 @@ static bool pointer_at(struct walk *walk, struct object *object, uint64_t offset
         refer(walk, &walk->pointers, target);
         buffer_number(&walk->pointers, (uint64_t)((const char *)value - target->base));
         bool own_entry = target->kind != OBJECT_HEAP && target->is_variable;
-        if (!own_entry && (walk->deep || unknown)) walk_to(walk, target);
+        bool deep = walk->deep && !(walk->by_flow && (object->keyed || target->keyed));
+        if (!own_entry && (deep || unknown)) walk_to(walk, target);
     } else if (function >= 0) {
         buffer_number(&walk->pointers, (uint64_t)(function + 1) << 2 | OBJECT_FUNCTION);
     } else {

@@ -12,6 +12,8 @@ struct walk {
     uint64_t fresh_count, contents_count;
     /* Go on to all objects, not only to those that the standby does not know. */
     bool deep;
+    /* Of a deep walk: neither on from entries of flows, nor into them; those that are meant are put on the way. */
+    bool by_flow;
     /* Refer to the heap by what allocated it instead of by numbers of the stream: for checks, which ship nothing. */
     bool by_origin;
     /* Called with each object that is written down, if set. */

@@ -1,12 +1,14 @@
 // catena-reduce: the command line of the reduction.
 #include "program/bitcode.h"
 #include "reduce/equivalence.h"
+#include "reduce/shared_object.h"
 #include "report/reduction.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <chrono>
@@ -25,6 +27,11 @@ cl::list<std::string> check("check", cl::desc("Another capture to compare on"), 
 cl::opt<unsigned> randomCount("random", cl::desc("How many random packets to compare on (default 2000)"),
                               cl::value_desc("PACKETS"), cl::init(2000), cl::cat(category));
 cl::opt<std::string> output("o", cl::desc("The executable to make"), cl::value_desc("FILE"), cl::cat(category));
+cl::opt<std::string>
+    shared("shared",
+           cl::desc("A shared object to make, for Native in a chain file; {NAME} in the command line is "
+                    "then an argument there"),
+           cl::value_desc("FILE.so"), cl::cat(category));
 cl::opt<std::string> bitcode("bitcode", cl::desc("A file for the reduced program as bitcode"), cl::value_desc("FILE"),
                              cl::cat(category));
 cl::list<std::string> link("link",
@@ -141,15 +148,24 @@ Error run(const std::vector<std::string> &line) {
         printEquivalence(*equivalence, outs());
         step("comparison");
     }
-    if (times)
-        for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
     if (!bitcode.empty())
         if (Error error = writeBitcode(*reduction->program)) return error;
+    if (!shared.empty()) {
+        step("output");
+        std::string made = shared + ".new";
+        if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
+            return error;
+        // At once: a chain that looks for a new one never finds half of it.
+        if (std::error_code code = sys::fs::rename(made, shared)) return failure(shared + ": " + code.message());
+        step("shared object");
+    }
     if (!output.empty())
         if (std::error_code code = sys::fs::copy_file(executable, output))
             return failure(output + ": " + code.message());
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+    if (times)
+        for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
     return Error::success();
 }
 

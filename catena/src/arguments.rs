@@ -34,16 +34,20 @@ pub enum Command {
     Profile(ProfileOptions),
     /// Find the state of a network function in C or C++, from its LLVM bitcode or its build
     #[command(disable_help_flag = true)]
-    Analyze(AnalyzeOptions),
+    Analyze(Passed),
+    /// Remove from a network function in C what its configuration makes redundant: as a program, or for a chain
+    #[command(disable_help_flag = true)]
+    Reduce(Passed),
     /// Draw tables and plots from benchmark results
     #[command(subcommand)]
     Bench(BenchCommand),
 }
 
-/// Options of `analyze`: those of `catena-analyze`.
+/// What `analyze` and `reduce` pass on to `catena-analyze` and `catena-reduce`.
 #[derive(Args, Debug)]
-pub struct AnalyzeOptions {
-    /// Bitcode files, or `-- make` or the like to run a build, and options; `catena analyze --help` lists them
+pub struct Passed {
+    /// Bitcode files and options, and behind `--` the command to build the program, or the reduced function's own command
+    /// line; `--help` lists the options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
     pub arguments: Vec<std::ffi::OsString>,
 }

@@ -47,7 +47,8 @@ fn main() -> ExitCode {
         Command::Plan(options) => plan::plan(&options),
         Command::New(options) => new::new(&options),
         Command::Profile(options) => profile::profile(&options),
-        Command::Analyze(options) => analyze::analyze(&options),
+        Command::Analyze(_) => analyze::analysis("analyze"),
+        Command::Reduce(_) => analyze::analysis("reduce"),
         Command::Bench(command) => bench::bench(&command),
     };
     match done {

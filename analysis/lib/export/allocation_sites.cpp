@@ -100,6 +100,7 @@ MapVector<CallBase *, AllocationSite> allocationSites(const StateFindings &findi
     struct Use {
         Structs structs;
         bool pointers = false, behindHeader = false;
+        SparseSet locations = {};
     };
     MapVector<const CallBase *, Use> uses;
     SmallPtrSet<const CallBase *, 8> mixed, outer;
@@ -126,7 +127,11 @@ MapVector<CallBase *, AllocationSite> allocationSites(const StateFindings &findi
         use.behindHeader |= !callee->isDeclaration() && returnsInner(*callee);
         use.structs.insert(accessed[id].begin(), accessed[id].end());
         for (Location location : pointsTo.locationsOf(object)) use.pointers |= !pointsTo.contents(location).empty();
+        use.locations.add(pointsTo.locationsOf(object));
     }
+    std::vector<const Variable *> updateable;
+    for (const Variable &variable : findings.report.variables)
+        if (variable.updateable) updateable.push_back(&variable);
     for (auto &[call, use] : uses) {
         CallBase *original = findings.inOriginal(call);
         if (!original || mixed.contains(call)) continue;
@@ -134,6 +139,8 @@ MapVector<CallBase *, AllocationSite> allocationSites(const StateFindings &findi
         if (allocators.contains(call->getFunction())) continue;
         AllocationSite &site = sites[original];
         site.outer = outer.contains(call);
+        for (auto [rank, variable] : enumerate(updateable))
+            if (variable->entries.intersects(use.locations)) site.entryOf.push_back(static_cast<unsigned>(rank));
         if (!use.pointers)
             site.treatment = Treatment::Bytes;
         else if (StructType *whole = use.behindHeader ? nullptr : outermost(use.structs))

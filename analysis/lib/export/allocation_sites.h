@@ -16,6 +16,8 @@ struct AllocationSite {
     const llvm::StructType *type = nullptr;
     /// Whether the call is the program's own allocator's, which allocates elsewhere.
     bool outer = false;
+    /// The variables that what it allocates is an entry of, by their ranks among the updateable ones.
+    std::vector<unsigned> entryOf = {};
 };
 
 /// Return whether a function of a library allocates memory that the program owns and frees.

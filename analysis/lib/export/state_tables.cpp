@@ -75,7 +75,8 @@ private:
 
     void addVariable(const Variable &variable, size_t object) {
         int bit = variable.updateable ? static_cast<int>(bits++) : -1;
-        variables.push_back(ConstantStruct::getAnon({number(object), ConstantInt::getSigned(half, bit)}));
+        variables.push_back(ConstantStruct::getAnon(
+            {number(object), ConstantInt::getSigned(half, bit), number(!variable.entries.empty())}));
     }
 
     Error addObjects() {
@@ -141,10 +142,13 @@ private:
 
     Constant *addSites() {
         std::vector<Constant *> rows;
-        auto row = [&](const std::string &place, Constant *layout, Treatment how) {
-            rows.push_back(ConstantStruct::getAnon({texts.of(place), orNull(layout), treatment(how)}));
+        auto row = [&](const std::string &place, Constant *layout, Treatment how, ArrayRef<unsigned> entryOf) {
+            std::vector<Constant *> bits;
+            for (unsigned bit : entryOf) bits.push_back(number(bit));
+            rows.push_back(ConstantStruct::getAnon(
+                {texts.of(place), orNull(layout), list(bits), treatment(how), number(bits.size())}));
         };
-        row("an allocation through a pointer", nullptr, Treatment::Words);
+        row("an allocation through a pointer", nullptr, Treatment::Words, {});
         for (const auto &[call, site] : tables.sites) {
             Treatment how = site.treatment;
             Constant *layout = nullptr;
@@ -155,7 +159,7 @@ private:
                 // Debug information that does not say what the struct is, or a struct that pointers are forced into.
                 if (!layout) how = Treatment::Words;
             }
-            row(describe(placeOf(*call)), layout, how);
+            row(describe(placeOf(*call)), layout, how, site.entryOf);
         }
         return list(rows);
     }

@@ -168,8 +168,8 @@ public:
             auto part = readModule(file, MemoryBufferRef(bitcode, file), context);
             if (!part) return part.takeError();
             debug |= hasDebugInformation(**part);
-            // A program is called by what was linked, not by one of its sources.
-            if (parts->size() > 1) (*part)->setSourceFileName(file);
+            // A program is called by what was linked, not by one of its sources nor as the linker calls its own work.
+            if (parts->size() > 1 || (*part)->getSourceFileName() == "ld-temp.o") (*part)->setSourceFileName(file);
             if (Error error = link(file, into, std::move(*part))) return error;
         }
         if (!debug) return failure(file + ": there is no debug information, which names and lines come from; " + build);

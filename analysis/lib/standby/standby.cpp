@@ -37,6 +37,7 @@ public:
         }
         if (Error error = trackUpdates(findings, updates)) return error;
         for (const Update &update : updates) noteWrites(*update.statement);
+        noteReads();
         if (Error error = addStateTables(findings, tables)) return error;
         noteSites(tables.sites);
         replaceAllocators();
@@ -113,6 +114,38 @@ private:
             default:
                 break;
             }
+    }
+
+    /// Before a statement that reads entries of flows, note which memory it reads: a packet's look-ups say which
+    /// entries belong to its flow.
+    void noteReads() {
+        SparseSet entries;
+        for (const Variable &variable : findings.report.variables)
+            if (variable.updateable) entries.add(variable.entries);
+        DenseMap<const SparseSet *, bool> known;
+        for (const MemoryStatement &statement : findings.statements.all) {
+            auto [meets, isNew] = known.try_emplace(statement.reads, false);
+            if (isNew) meets->second = statement.reads->intersects(entries);
+            Instruction *original = meets->second ? findings.inOriginal(statement.instruction) : nullptr;
+            if (!original) continue;
+            IRBuilder<> builder(original);
+            locate(builder, *original);
+            auto note = [&](Value *address, uint64_t size) {
+                Value *bytes = builder.getInt32(size <= UINT32_MAX ? static_cast<uint32_t>(size) : 0);
+                builder.CreateCall(runtime("catena_read", {pointer, half}), {address, bytes});
+            };
+            if (Value *address = getLoadStorePointerOperand(original))
+                note(address, program.getDataLayout().getTypeStoreSize(getLoadStoreType(original)).getKnownMinValue());
+            // What a library reads it is given, of any size.
+            if (const auto *call = dyn_cast<CallBase>(statement.instruction))
+                for (unsigned i = 0; i < call->arg_size(); ++i)
+                    if (pointsToPart(call->getArgOperand(i), entries))
+                        note(cast<CallBase>(original)->getArgOperand(i), 0);
+        }
+    }
+
+    bool pointsToPart(const Value *value, const SparseSet &entries) {
+        return value->getType()->isPointerTy() && findings.pointsTo.of(value).intersects(entries);
     }
 
     /// Say before each allocation which it is; an allocator of the program's own is asked before what it calls.

@@ -317,6 +317,7 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
             if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
     }
     if (!keys.empty()) variable.flowspace = keyFields(keys, entries);
+    if (!variable.flowspace.empty()) variable.entries = std::move(entries);
 }
 
 void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces) {

@@ -36,6 +36,8 @@ struct Variable {
     /// Whether it can hold entries of several flows (Figure 4.10, lines 2-4), is looked up at all, and by which fields.
     bool keyed = false, accessed = false;
     std::set<std::string> flowspace;
+    /// The locations of its entries, its own among them; empty where no header field keys them.
+    SparseSet entries;
     /// Which output it may change (Figure 4.11).
     bool packetOutput = false, logOutput = false;
     /// Whether packets update it and nothing reads it but to update it.
