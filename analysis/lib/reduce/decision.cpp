@@ -136,7 +136,10 @@ std::optional<Decision> decide(Loop &loop, const IterationValues &iterations, Fr
     auto conditions = entryConditions(loop, iterations, frozen, tree, false);
     if (!conditions) return std::nullopt;
     unsigned last = iterations.values.size() - 1, fields = conditions->fields.size();
-    DecisionTree decision = decisionTree(conditions->boxes, fields, last);
+    FieldBox all;
+    for (const PacketField &field : conditions->fields)
+        all.push_back({0, APInt::getMaxValue(field.type->getIntegerBitWidth()).getZExtValue()});
+    DecisionTree decision = decisionTree(conditions->boxes, all, last);
     // What the tree saves must be worth its steps.
     if (decision.nodes.empty() || decision.longest > last / 2) return std::nullopt;
     conditions = entryConditions(loop, iterations, frozen, tree, true);

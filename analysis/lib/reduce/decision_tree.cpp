@@ -32,11 +32,11 @@ struct Cut {
 
 class Builder {
 public:
-    Builder(const std::vector<EntryBox> &boxes, unsigned fields, unsigned last)
-        : boxes(boxes), fields(fields), last(last) {}
+    Builder(const std::vector<EntryBox> &boxes, const FieldBox &all, unsigned last)
+        : boxes(boxes), everything(all), fields(all.size()), last(last) {}
 
     DecisionTree run() {
-        Region all{FieldBox(fields), {}};
+        Region all{everything, {}};
         for (uint32_t i = 0; i < boxes.size(); ++i) all.boxes.push_back(i);
         cutBehindCertain(all);
         size_t inAll = all.boxes.size(), most = std::min<size_t>(mostEntries, mostCopies * boxes.size() + 64);
@@ -144,6 +144,7 @@ private:
     }
 
     const std::vector<EntryBox> &boxes;
+    const FieldBox &everything;
     const unsigned fields, last;
     DecisionTree tree;
     std::map<std::vector<uint32_t>, int32_t> leaves;
@@ -151,8 +152,8 @@ private:
 
 } // namespace
 
-DecisionTree decisionTree(const std::vector<EntryBox> &boxes, unsigned fields, unsigned last) {
-    return Builder(boxes, fields, last).run();
+DecisionTree decisionTree(const std::vector<EntryBox> &boxes, const FieldBox &all, unsigned last) {
+    return Builder(boxes, all, last).run();
 }
 
 } // namespace catena

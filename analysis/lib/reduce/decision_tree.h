@@ -23,10 +23,11 @@ struct DecisionTree {
     unsigned longest = 0;
 };
 
-/// Make a tree for boxes whose entries ascend. `last` is the entry that every list ends with.
+/// Make a tree for boxes whose entries ascend, over all that fields can be. `last` is the entry that every list ends
+/// with.
 ///
 /// Leaves are split until few entries are left in each, as long as that gains anything and the tree stays within a
 /// number of nodes and entries that grows with the number of boxes.
-DecisionTree decisionTree(const std::vector<EntryBox> &boxes, unsigned fields, unsigned last);
+DecisionTree decisionTree(const std::vector<EntryBox> &boxes, const FieldBox &all, unsigned last);
 
 } // namespace catena
