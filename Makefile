@@ -73,6 +73,7 @@ test-analysis: analysis
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
+	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce
 	$(CARGO) build --quiet --package catena
 	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
@@ -87,7 +88,7 @@ fuzz-analysis:
 
 # StateAlyzr on real programs, fetched from Debian's archive: Khalid's dissertation, §4.6.
 bench-statealyzr: analysis
-	bench/statealyzr/run $(ANALYSIS)/catena-analyze --into docs/analyze.md
+	bench/statealyzr/run $(ANALYSIS)/catena-analyze --steps --into docs/analyze.md
 
 .PHONY: random-programs bench-trace
 # Many random packet loops, run traced, against the analysis: two processes, some five minutes each.

@@ -154,6 +154,19 @@ const PROFILE: &str = r#"{
 }"#;
 
 #[test]
+fn a_margin_is_reckoned_with_as_cost() {
+    let cycles = |margin: &[&str]| -> Vec<f64> {
+        let output = plan(&with(&CHAINS[2..3], &[&["--rack", LEMUR, "--json"], margin].concat()));
+        let plan = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
+        plan.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles).collect()
+    };
+    let (profiled, careful) = (cycles(&[]), cycles(&["--margin", "10"]));
+    assert!(!profiled.is_empty() && profiled.len() == careful.len());
+    assert!(profiled.iter().zip(&careful).all(|(a, b)| (b / a - 1.1).abs() < 1e-9), "{profiled:?} {careful:?}");
+    assert!(err(&plan(&with(&CHAINS[2..3], &["--rack", LEMUR, "--margin=2000"]))).contains("--margin"));
+}
+
+#[test]
 fn what_was_measured_counts_and_bears_no_mark() {
     let folder = tempfile::tempdir().expect("a folder");
     let profile = folder.path().join("profile.json");

@@ -61,6 +61,61 @@ fn a_plan_divides_a_run_and_every_packet_is_accounted_for() {
 }
 
 #[test]
+fn tasks_that_serve_most_packets_hold_the_same_ratio_and_run() {
+    let (_folder, path) = planned();
+    let tasks = |name: &str, how: &[&str]| -> Value {
+        let args = [&["plan", "two.catena", "--rack", "rack.toml", "-o", name], how].concat();
+        let output = catena(&path, &args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let plan = std::fs::read(path.join(name)).expect("a plan");
+        serde_json::from_slice::<Value>(&plan).expect("JSON").pointer("/servers/0/tasks").expect("tasks").clone()
+    };
+    let ratio = |tasks: &Value| {
+        let cpu = |class: usize| tasks["classes"][class]["cpu"].as_f64().expect("a part");
+        cpu(1) / cpu(0)
+    };
+    let (fewest, most) =
+        (tasks("fewest.json", &["--tasks", "fewest"]), tasks("most.json", &["--tasks", "most-packets"]));
+    assert_eq!((&fewest["minimal"], &most["minimal"]), (&Value::Bool(true), &Value::Bool(false)));
+    assert!((ratio(&fewest) - 3.0).abs() < 1e-6 && (ratio(&most) - 3.0).abs() < 1e-6, "{fewest}\n{most}");
+    let traffic = "gen:flows=200,size=512,proto=udp:1+tcp:1,count=100000";
+    let output = catena(&path, &["run", "two.catena", "--in", traffic, "--plan", "most.json", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).expect(pointer);
+    assert_eq!(number("/output/packets") + number("/dropped"), 100_000);
+    let unknown = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "--tasks", "many"]);
+    assert!(text(&unknown.stderr).contains("most-packets"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn a_class_waits_where_it_enters_its_chain() {
+    let (_folder, path) = planned();
+    let chains = "class web = \"tcp\"\nclass rest = \"udp\"\n\
+        chain a for web, rest { in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
+        cpu web : rest = 1 : 3\n";
+    std::fs::write(path.join("one.catena"), chains).expect("a chain file");
+    let output = catena(&path, &["plan", "one.catena", "--rack", "rack.toml", "-o", "one.json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let plan: Value = serde_json::from_slice(&std::fs::read(path.join("one.json")).expect("a plan")).expect("JSON");
+    let starts = plan.pointer("/servers/0/tasks/tasks").and_then(Value::as_array).expect("tasks");
+    let starts: Vec<&Value> = starts.iter().map(|task| &task["start"]).collect();
+    assert_eq!(starts, [&serde_json::json!("port"), &serde_json::json!({"class": "web"})]);
+    let traffic = "gen:flows=200,size=512,proto=udp:1+tcp:1,count=100000";
+    let output = catena(&path, &["run", "one.catena", "--in", traffic, "--plan", "one.json", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let modules = report["modules"].as_array().expect("modules");
+    let packets = |name: &str| {
+        let module = modules.iter().find(|m| m["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
+        (module["packets"].as_u64().expect("a count"), module["drops"]["queue full"].as_u64().unwrap_or(0))
+    };
+    let (web, lost) = packets("queue web");
+    assert!(lost > 0 && web > lost, "{web} came, {lost} were lost");
+    assert_eq!(packets("acl").0, 100_000 - lost);
+}
+
+#[test]
 fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     let (_folder, path) = planned();
     std::fs::write(path.join("one.catena"), "chain c { in -> Monitor() -> out }\n").expect("a chain file");

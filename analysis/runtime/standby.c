@@ -312,10 +312,8 @@ void catena_packet_end(uint32_t reception, uint32_t receives) {
     static char *updated;
     if (!updated) updated = malloc(catena_updated_count + 1);
     if (!updated) fail("out of memory");
-    for (unsigned bit = 0; bit < catena_updated_count; bit++) {
-        updated[bit] = catena_updated[bit];
-        catena_updated[bit] = 0;
-    }
+    memset(updated, 0, catena_updated_count + 1);
+    catena_take_updated(updated);
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);
     if (state.channel >= 0) ship(reception, first, updated);

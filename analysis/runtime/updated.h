@@ -8,9 +8,9 @@ extern "C" {
 
 /* How many variables are updateable. */
 extern const unsigned catena_updated_count;
-/* Of each: 1 since it, or what it leads to, may have been updated. Whoever acts on it sets it to 0 again, between two
- * packets: within one, bits that were set are counted on. */
-extern char catena_updated[];
+/* Set `bits[i]` to 1 for each variable that may have been updated since the last call, or what it leads to; the others
+ * stay as they are. Only between two packets: within one, bits that were set are counted on. */
+void catena_take_updated(char *bits);
 /* Their names, in the order of the report's variables. */
 extern const char *const catena_updated_names[];
 

@@ -35,6 +35,10 @@ cl::list<std::string> libraryLists("library", cl::desc("A list of what library f
                                    cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
+cl::list<std::string> without("without",
+                              cl::desc("Do without a step that gains precision, to see what it gains: initialization, "
+                                       "handles, allocators or roots"),
+                              cl::value_desc("STEP"), cl::cat(category));
 cl::opt<std::string> track("track",
                            cl::desc("Write the program with an updated bit set before each update of its state"),
                            cl::value_desc("OUT.bc"), cl::cat(category));
@@ -154,6 +158,11 @@ Error run(const std::vector<std::string> &command) {
     options.fields = fields || !manifest.empty();
     options.objects = !manifest.empty();
     options.loops.assign(loops.begin(), loops.end());
+    for (const std::string &step : without) {
+        if (!is_contained(AnalysisOptions::steps, step))
+            return failure("--without " + step + ": there is no such step; see --help");
+        options.without.insert(step);
+    }
     if (Error error = readLists(options)) return error;
     auto programs = findPrograms(command);
     if (!programs) return programs.takeError();

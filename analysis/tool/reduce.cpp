@@ -1,5 +1,6 @@
 // catena-reduce: the command line of the reduction.
 #include "program/bitcode.h"
+#include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
 #include "report/reduction.h"
@@ -47,11 +48,15 @@ cl::opt<unsigned> decided("decide",
                           cl::desc("Iterations above which a loop over configuration gets a decision tree instead of "
                                    "being unrolled (default 64)"),
                           cl::value_desc("N"), cl::init(UnrollLimits().decided), cl::cat(category));
-cl::opt<ReduceLevel> level("level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
-                           cl::values(clEnumValN(ReduceLevel::Extraction, "extraction", "only what --drop names"),
-                                      clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
-                                      clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
-                                      clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::opt<ReduceLevel> level(
+    "level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
+    cl::values(clEnumValN(ReduceLevel::Extraction, "extraction", "only what --drop names"),
+               clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
+               clEnumValN(ReduceLevel::Duplicated, "duplicated", "and what its functions do again removed"),
+               clEnumValN(ReduceLevel::Overwritten, "overwritten", "and what they do to packets that are dropped"),
+               clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
+               clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
+               clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
 cl::list<std::string> drop("drop",
                            cl::desc("What to drop of what no packet depends on: log, locks, statistics, time, other "
                                     "or all, with commas between (default nothing)"),
@@ -93,9 +98,60 @@ Error writeBitcode(const Module &program) {
     return Error::success();
 }
 
-Error run(const std::vector<std::string> &line) {
+/// A function as the command line names it.
+struct Named {
+    std::vector<std::string> files;
+    CommandLine line;
+};
+
+/// Part `FILE.bc ... -- ARGUMENT ... --then FILE.bc ... -- ARGUMENT ...`, whose first files are known.
+Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, ArrayRef<std::string> words) {
+    std::vector<Named> chain{{first, {}}};
+    bool inLine = true;
+    for (const std::string &word : words) {
+        if (word == thenWord) {
+            chain.push_back({});
+            inLine = false;
+        } else if (!inLine && word == "--") {
+            inLine = true;
+        } else {
+            (inLine ? chain.back().line.words : chain.back().files).push_back(word);
+        }
+    }
+    for (const Named &one : chain)
+        if (one.files.empty())
+            return failure(Twine("after ") + thenWord +
+                           " stands a function as the first one did: FILE.bc -- ARGUMENT ...");
+    return chain;
+}
+
+/// Read a chain and splice it; a function alone stays as it is.
+Expected<std::unique_ptr<Module>> readChain(const std::vector<Named> &chain, LLVMContext &context,
+                                            ReduceOptions &options, ChainOriginals &originals) {
+    for (const Named &one : chain) {
+        auto program = readProgram(one.files, context);
+        if (!program) return program.takeError();
+        originals.programs.push_back(CloneModule(**program));
+        originals.lines.push_back(one.line);
+        std::string name = sys::path::stem(one.files.front()).str();
+        auto alike = [&](const Named &other) { return sys::path::stem(other.files.front()) == name; };
+        if (count_if(chain, alike) > 1) name += std::to_string(originals.lines.size());
+        originals.members.push_back({name, std::move(*program), one.line});
+    }
+    if (chain.size() == 1) {
+        options.line = chain.front().line;
+        return std::move(originals.members.front().program);
+    }
+    auto spliced = splice(originals.members, options.analysis);
+    if (!spliced) return spliced.takeError();
+    options.line = spliced->line;
+    options.lifted = spliced->locals;
+    options.isChain = true;
+    return std::move(spliced->program);
+}
+
+Error run(const std::vector<std::string> &words) {
     ReduceOptions options;
-    options.line.words = line;
     options.capture = input;
     options.level = level;
     options.limits.iterations = unroll;
@@ -122,9 +178,14 @@ Error run(const std::vector<std::string> &line) {
     auto scratch = Scratch::make();
     if (!scratch) return scratch.takeError();
     LLVMContext context;
-    auto program = readProgram({files.begin(), files.end()}, context);
+    auto chain = chainOf({files.begin(), files.end()}, words);
+    if (!chain) return chain.takeError();
+    if (chain->size() > 1 && !shared.empty())
+        return failure(
+            "--shared makes an object of one function; a chain's functions are made one each, for a chain file");
+    ChainOriginals originals;
+    auto program = readChain(*chain, context, options, originals);
     if (!program) return program.takeError();
-    auto original = CloneModule(**program);
     auto reduction = reduce(std::move(*program), options, *scratch);
     if (!reduction) return reduction.takeError();
     printReduction(*reduction, outs());
@@ -140,7 +201,10 @@ Error run(const std::vector<std::string> &line) {
     if (!unchecked) {
         compared->push_back({"packets by the solver", solvedPackets(*reduction, compared->front().second.linkType)});
         step("packets by the solver");
-        auto equivalence = compare(*original, *reduction, executable, options, *compared, *scratch);
+        auto equivalence =
+            chain->size() > 1
+                ? compareChain(originals, *reduction, executable, options, *compared, *scratch)
+                : compare(*originals.programs.front(), *reduction, executable, options, *compared, *scratch);
         if (!equivalence) return equivalence.takeError();
         if (!equivalence->difference.empty())
             return failure("the reduced program does not do what the original does, so it is not written: " +
@@ -173,14 +237,16 @@ Error run(const std::vector<std::string> &line) {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
-    // What follows `--` is the program's own command line.
+    // What follows `--` is the program's own command line, or those of a chain.
     char **behind = std::find(argv, argv + argc, StringRef("--"));
     std::vector<std::string> line(behind == argv + argc ? behind : behind + 1, argv + argc);
     cl::HideUnrelatedOptions(category);
     cl::ParseCommandLineOptions(behind - argv, argv,
                                 "Removes the logic of a network function that its configuration makes redundant.\n\n"
                                 "After -- stands the function's own command line: {in} in it is a capture to read, any "
-                                "other\n{NAME} a file that it writes.\n");
+                                "other\n{NAME} a file that it writes.\n\n"
+                                "A chain becomes one program: FILE.bc -- ARGUMENT ... --then FILE.bc -- ARGUMENT ..., "
+                                "where {next}\nis what a function sends to the next one, whose {in} that is.\n");
     if (Error error = run(line)) {
         WithColor::error(errs(), "catena-reduce") << toString(std::move(error)) << "\n";
         return 1;

@@ -18,6 +18,7 @@ static struct packet *packets;
 static size_t count, next, rounds, round_now;
 static double begin;
 static uint64_t taken;
+static int measured;
 static char handle;
 
 static double now(void)
@@ -47,6 +48,9 @@ pcap_t *pcap_open_offline(const char *name, char *error)
     u_char *bytes = malloc(size);
     if (!bytes || fread(bytes, 1, size, file) != size) abort();
     fclose(file);
+    /* Every function of a spliced chain opens the capture; packets are handed out once. */
+    free(packets);
+    count = 0;
     for (size_t at = 24; at + 16 <= size; at += 16 + word(bytes + at + 8)) count++;
     packets = calloc(count, sizeof *packets);
     if (!packets) abort();
@@ -103,6 +107,7 @@ void pcap_close(pcap_t *from)
 {
     (void)from;
     const char *name = getenv("RESULT");
+    if (measured++) return;
     FILE *file = name ? fopen(name, "w") : NULL;
     if (!file) return;
     fprintf(file, "%.3f %lu\n", (now() - begin) / (double)(count * rounds), (unsigned long)taken);

@@ -33,6 +33,9 @@ class Agreement:
     missed: list = field(default_factory=list)
     extra: list = field(default_factory=list)
     blurred: list = field(default_factory=list)
+    # How many scopes are judged, and how many of them are exactly the answer's.
+    judged: int = 0
+    right: int = 0
 
 
 def answers(name):
@@ -80,6 +83,8 @@ def compare(name, report, with_fields):
     for answer in expected:
         called = f"{answer.name} ({answer.place})"
         variable = found.pop((answer.place, answer.name), None)
+        judged = answer.scope != "." and LEVELS.index(answer.level) >= LEVELS.index("top-level")
+        agreement.judged += judged
         if variable is None:
             if answer.level != "unseen":
                 agreement.missed.append(f"{called} is not found")
@@ -96,5 +101,7 @@ def compare(name, report, with_fields):
             told.append(f"{called} has scope {answer.scope}, said to be {scope(variable)}")
         elif fields(answer.scope) != fields(scope(variable)):
             agreement.extra.append(f"{called} has scope {answer.scope}, said to be {scope(variable)}")
+        else:
+            agreement.right += judged
     agreement.extra += [f"{called} ({at}) is none, said to be {level(v)}" for (at, called), v in found.items()]
     return agreement

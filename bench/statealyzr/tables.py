@@ -67,13 +67,37 @@ def agreement(runs):
     return table(head, rows)
 
 
-def whole(runs):
+STEPS = """What each step gains: top-level / updateable / scopes, with all steps and without one; with `--fields`, but for
+OpenVPN and HAProxy. Scopes: where answers were written by hand, how many are exactly right; else how many updateable variables
+have header fields, and the most of them."""
+
+
+def steps(names, by_step):
+    """What each step gains: top-level / updateable / scopes without it, beside all steps."""
+    rows = []
+    for step, runs in by_step.items():
+        cells = []
+        for name in names:
+            run = runs.get(name)
+            if run is None:
+                cells.append(NONE)
+                continue
+            scopes = [len(v["scope"]) for v in run.report["variables"] if v["updateable"] and v["scope"]]
+            told = (f"{run.agreement.right} of {run.agreement.judged}" if run.agreement
+                    else f"{len(scopes)}, most {max(scopes, default=0)}")
+            cells.append(f"{run.counts['top_level']} / {run.counts['updateable']} / {told}")
+        rows.append([step, *cells])
+    return table(["", *names], rows)
+
+
+def whole(runs, names, by_step):
     """All tables, as they stand in the documentation."""
     return "\n\n".join([
         variables(runs),
         "What the analysis takes (the paper's rows: CodeSurfer's hours, as seconds):", cost(runs),
         "Updateable variables by the number of header fields that key them:", dimensions(runs),
         "Answers of the analysis, of answers written by hand; *missed* is unsound, *too much* imprecise:", agreement(runs),
+        *([STEPS, steps(names, by_step)] if by_step else []),
     ])
 
 

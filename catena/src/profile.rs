@@ -118,6 +118,7 @@ fn tell(step: &Step, lines: bool) {
         Some(name) if step.size == 0 => format!("{name}, {}", setting(step.setting)),
         Some(name) => format!("{name}, size {}, {}", thousands(step.size), setting(step.setting)),
     };
+    let what = what + if step.alone { ", alone" } else { "" };
     let line = format!("{} of {}: {what}", step.number, step.of);
     if lines {
         eprint!("\r\x1b[K{line}");
@@ -131,6 +132,7 @@ fn setting(setting: Setting) -> &'static str {
     match setting {
         Setting::LongLived => "long-lived flows",
         Setting::ShortLived => "short-lived flows",
+        Setting::FewerFlows => "fewer flows",
         Setting::SmallBatches => "in small batches",
         Setting::AcrossCores => "from another core",
         Setting::AcrossSockets => "from another socket",
@@ -151,7 +153,7 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
             table.row([
                 (*name).to_owned(),
                 size,
-                setting(run.setting).to_owned(),
+                setting(run.setting).to_owned() + if run.alone { ", alone" } else { "" },
                 run.count.to_string(),
                 figure(run.mean),
                 figure(run.min),
@@ -165,8 +167,8 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
     let machine = &profile.machine;
     let mut page =
         format!("CPU cycles a packet on {}, {:.2} GHz\n\n{table}", machine.processor, machine.clock_hz / 1e9);
-    let heading = ["function", "cycles a packet", "off by", "worst run", "a batch"];
-    let mut table = Table::new(&heading, &[false, false, true, true, true]);
+    let heading = ["function", "cycles a packet", "off by", "worst run", "a batch", "1,000 flows"];
+    let mut table = Table::new(&heading, &[false, false, true, true, true, true]);
     for (name, cycles) in &measured {
         let line = match cycles.per_unit {
             slope if slope > 0.0 => format!("{:.1} + {slope:.3e} x {}", cycles.base, cycles.unit),
@@ -179,6 +181,7 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
             percent(cycles.line_error),
             format!("+{}", percent(cycles.worst_factor - 1.0)),
             format!("{:.0}", cycles.per_batch),
+            format!("{:.1}", cycles.per_flow * 1e3),
         ]);
     }
     _ = write!(page, "\nas lines over the size, through the worse kind of flows:\n\n{table}");
@@ -187,8 +190,8 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
     let from = profile.port.as_ref().map_or(String::new(), |port| format!(" (from {port})"));
     _ = writeln!(
         page,
-        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, dividing by class {:.0} and each class tried {:.1}{spread}",
-        o.visit, o.queue, o.branch, o.classify
+        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, dividing by class {:.0} and each class tried {:.1}, each instruction of a longer filter {:.1}{spread}",
+        o.visit, o.queue, o.branch, o.classify, o.step
     );
     page
 }

@@ -65,9 +65,16 @@ impl Setup {
     }
 }
 
-/// Return the traffic, as the generator reads it: so many flows at a time, and so many new ones a second, if any
-/// end. It comes at 3.2 million packets a second of the packets' own time (the same footnote).
-pub fn traffic(flows: u64, new: Option<u64>) -> String {
+/// The highest destination port.
+pub const PORTS: u32 = 60_000;
+/// Packets a second of the packets' own time (the same).
+pub const PACKETS: u64 = 3_200_000;
+
+/// Return the traffic, as the generator reads it: so many flows at a time, so many new ones a second, if any end, and so
+/// many packets a second.
+pub fn traffic(flows: u64, new: Option<u64>, packets: u64) -> String {
     let new = new.map_or(String::new(), |new| format!(",new={new}/s"));
-    format!("flows={flows}{new},size=64,proto=udp:1+tcp:1,src={CLIENTS},dst={SERVERS},dport=1-60000,rate=3.2Mpps")
+    format!(
+        "flows={flows}{new},size=64,proto=udp:1+tcp:1,src={CLIENTS},dst={SERVERS},dport=1-{PORTS},rate={packets}pps"
+    )
 }

@@ -140,6 +140,8 @@ struct catena_context {
     uint32_t instance;              /* this instance, from 0, and how many share the work: packets of a */
     uint32_t instances;             /* connection always meet the same one */
     const struct catena_host *host; /* Catena's side of the functions below: call those */
+    void *replaces;                 /* in init: *self of the instance of an earlier build that this one will replace;
+                                       it goes on processing meanwhile, on another thread. NULL if there is none */
 };
 
 /* State objects, by number; 0 is none. */
@@ -204,6 +206,11 @@ struct catena_function {
     int (*finish)(void *self, struct catena_context *cx);
     /* Free *self; the last call. Nothing in this header may be called in it. */
     void (*release)(void *self);
+    /* Go on with what `*self` of another instance holds, which an earlier build of this function made (look at
+     * nothing in it before knowing that) and which will only be released after this. State objects are taken over by
+     * their names afterwards, in any case. Called between two batches. Returns 0, else catena_fail says why not, and both are
+     * as they were. */
+    int (*take_over)(void *self, struct catena_context *cx, void *old);
 };
 
 /* Define the exported table `symbol` (usually `catena_nf`; a library of several functions has one symbol each, and

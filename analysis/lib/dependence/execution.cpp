@@ -88,6 +88,10 @@ ExecutedAfter::ExecutedAfter(const CallGraph &calls, const Module &program, cons
     }
 }
 
+ExecutedAfter::ExecutedAfter(const CallGraph &calls, const Module &program) : calls(calls) {
+    for (const Function &function : program) whole.insert(&function);
+}
+
 void ExecutedAfter::continueAt(const Instruction *instruction) { work.push_back(instruction); }
 
 void ExecutedAfter::continueAfter(const Instruction *instruction) {

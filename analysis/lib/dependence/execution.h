@@ -38,6 +38,8 @@ class ExecutedAfter {
 public:
     ExecutedAfter(const CallGraph &calls, const llvm::Module &program,
                   const std::vector<const llvm::CallBase *> &begin);
+    /// Take all of a program to be executed after, as a flow-insensitive analysis does.
+    ExecutedAfter(const CallGraph &calls, const llvm::Module &program);
     bool contains(const llvm::Instruction *instruction) const;
     /// Return whether a part of a function, or all of it, may be executed.
     bool contains(const llvm::Function *function) const {

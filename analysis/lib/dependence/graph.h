@@ -121,5 +121,8 @@ struct LibraryAccess {
 /// Return what a call does by the library's effects; an unknown function reads all it can reach and writes what its
 /// arguments point to.
 LibraryAccess libraryAccess(const llvm::CallBase &call, const llvm::Function &callee, const PointsTo &pointsTo);
+/// Return the most bytes that a library function touches where its arguments point to, as the call tells it (memcmp),
+/// or 0 if it does not.
+uint64_t accessedBytes(const llvm::CallBase &call, const llvm::Function &callee);
 
 } // namespace catena

@@ -52,6 +52,13 @@ SparseSet readBy(const Instruction &instruction, const PointsTo &pointsTo) {
     return copied;
 }
 
+uint64_t accessedBytes(const CallBase &call, const Function &callee) {
+    bool told = is_contained({"memcmp", "bcmp", "memcpy", "memmove", "mempcpy", "memset", "strncmp", "strncasecmp",
+                              "strncpy", "timingsafe_bcmp", "CRYPTO_memcmp"},
+                             callee.getName());
+    return told && call.arg_size() == 3 ? mostBytes(call.getArgOperand(2)) : 0;
+}
+
 LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const PointsTo &pointsTo) {
     LibraryAccess access;
     auto argument = [&](unsigned i) -> const Value * { return i < call.arg_size() ? call.getArgOperand(i) : nullptr; };
@@ -64,8 +71,7 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
     if (callee.isIntrinsic()) {
         const auto *memory = dyn_cast<MemIntrinsic>(&call);
         if (!memory && callee.getIntrinsicID() != Intrinsic::vacopy) return access;
-        const auto *length = memory ? dyn_cast<ConstantInt>(memory->getLength()) : nullptr;
-        uint64_t size = length ? length->getLimitedValue() : 0;
+        uint64_t size = memory ? mostBytes(memory->getLength()) : 0;
         direct(access.writes, 0, size);
         if (!isa<MemSetInst>(call)) direct(access.reads, 1, size);
         return access;
@@ -79,11 +85,12 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
         for (unsigned i = 0; i < call.arg_size(); ++i) deep(access.reads, i), direct(access.writes, i, 0);
         return access;
     }
+    uint64_t size = accessedBytes(call, callee);
     for (const Effect &effect : *effects) switch (effect.kind) {
         case Effect::Reads:
         case Effect::ReturnsPointee:
         case Effect::CallsThrough:
-            direct(access.reads, effect.a, 0);
+            direct(access.reads, effect.a, size);
             break;
         case Effect::ReadsDeep:
         case Effect::ReturnsReached:
@@ -91,14 +98,14 @@ LibraryAccess libraryAccess(const CallBase &call, const Function &callee, const 
             break;
         case Effect::Writes:
         case Effect::StoresNew:
-            direct(access.writes, effect.a, 0);
+            direct(access.writes, effect.a, size);
             break;
         case Effect::WritesDeep:
             deep(access.writes, effect.a);
             break;
         case Effect::Copies:
-            direct(access.reads, effect.a, 0);
-            direct(access.writes, effect.b, 0);
+            direct(access.reads, effect.a, size);
+            direct(access.writes, effect.b, size);
             break;
         case Effect::Stores:
             direct(access.writes, effect.b, 8);

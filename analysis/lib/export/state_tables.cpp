@@ -102,7 +102,7 @@ private:
             addObject(source ? source->getName() : global->getName(), global,
                       program.getDataLayout().getTypeAllocSize(global->getValueType()), layout, how, false);
         }
-        std::vector<std::pair<const Variable *, AllocaInst *>> cells;
+        std::vector<std::pair<const Variable *, Value *>> cells;
         for (const Variable &variable : findings.report.variables) {
             if (const auto *global = dyn_cast<GlobalVariable>(variable.value)) {
                 auto place = places.find(findings.inOriginal(global));
@@ -110,8 +110,8 @@ private:
                 if (place == places.end())
                     return failure(variable.name + " is a variable of each thread: a standby cannot take it over");
                 addVariable(variable, place->second);
-            } else if (auto *cell = findings.inOriginal(cast<AllocaInst>(variable.value))) {
-                if (!cell->isStaticAlloca())
+            } else if (Value *cell = findings.inOriginal(variable.value)) {
+                if (auto *local = dyn_cast<AllocaInst>(cell); local && !local->isStaticAlloca())
                     return failure(variable.declared.file + ":" + std::to_string(variable.declared.line) + ": " +
                                    variable.name + " has a size that is known only at run time, in the procedure of " +
                                    "the packet loop: a standby cannot take it over");
@@ -122,7 +122,8 @@ private:
         return Error::success();
     }
 
-    void addCells(const std::vector<std::pair<const Variable *, AllocaInst *>> &cells) {
+    /// The cells of a loop procedure: locals, and parameters that are given as copies.
+    void addCells(const std::vector<std::pair<const Variable *, Value *>> &cells) {
         auto *type = ArrayType::get(pointer, std::max<size_t>(1, cells.size()));
         auto *addresses = new GlobalVariable(program, type, false, GlobalValue::InternalLinkage,
                                              ConstantAggregateZero::get(type), "catena_cells");
@@ -132,10 +133,15 @@ private:
                 type, addresses, ArrayRef<Constant *>{ConstantInt::get(word, 0), ConstantInt::get(word, number)});
             Constant *layout = layouts.of(variable->source->getType());
             addVariable(*variable, objects.size());
-            addObject(variable->name, at, program.getDataLayout().getTypeAllocSize(cell->getAllocatedType()), layout,
+            auto *local = dyn_cast<AllocaInst>(cell);
+            auto *parameter = dyn_cast<Argument>(cell);
+            Function *procedure = local ? local->getFunction() : parameter->getParent();
+            Type *held = local ? local->getAllocatedType() : parameter->getParamByValType();
+            addObject(variable->name, at, program.getDataLayout().getTypeAllocSize(held), layout,
                       treat(layout, variable->own), true);
-            IRBuilder<>(cell->getNextNode()).CreateStore(cell, at);
-            for (Instruction &instruction : instructions(*cell->getFunction()))
+            IRBuilder<>(local ? local->getNextNode() : &*procedure->getEntryBlock().getFirstInsertionPt())
+                .CreateStore(cell, at);
+            for (Instruction &instruction : instructions(*procedure))
                 if (isa<ReturnInst>(instruction)) IRBuilder<>(&instruction).CreateStore(null(), at);
         }
     }

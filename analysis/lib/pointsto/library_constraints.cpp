@@ -32,8 +32,7 @@ bool ConstraintBuilder::bindIntrinsic(const CallBase &call, const Function &call
     case Intrinsic::memcpy:
     case Intrinsic::memcpy_inline:
     case Intrinsic::memmove: {
-        const auto *size = dyn_cast<ConstantInt>(call.getArgOperand(2));
-        solver.copyMemory(argument(call, 1), argument(call, 0), size ? size->getLimitedValue() : 0);
+        solver.copyMemory(argument(call, 1), argument(call, 0), mostBytes(call.getArgOperand(2)));
         return true;
     }
     case Intrinsic::vastart: {
@@ -123,8 +122,8 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         break;
     }
     case Effect::Copies: {
-        const auto *size = call.arg_size() == 3 ? dyn_cast<ConstantInt>(call.getArgOperand(2)) : nullptr;
-        solver.copyMemory(argument(call, effect.a), argument(call, effect.b), size ? size->getLimitedValue() : 0);
+        uint64_t size = call.arg_size() == 3 ? mostBytes(call.getArgOperand(2)) : 0;
+        solver.copyMemory(argument(call, effect.a), argument(call, effect.b), size);
         break;
     }
     case Effect::Stores: {

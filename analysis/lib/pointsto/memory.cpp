@@ -45,8 +45,9 @@ Location Memory::at(ObjectId id, uint64_t offset) {
 namespace {
 
 /// Find the innermost element at an offset: the offset with all array indices taken as 0, the innermost array, and
-/// whether there is an array around at all.
-uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayType **innermost, bool *within = nullptr) {
+/// whether there is an array around at all; and whether it is behind the first byte of a number or pointer.
+uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayType **innermost, bool *within = nullptr,
+                 bool *behind = nullptr) {
     uint64_t base = 0;
     while (type && type->isSized()) {
         if (auto *array = dyn_cast<ArrayType>(type)) {
@@ -70,10 +71,10 @@ uint64_t descend(const DataLayout &layout, Type *type, uint64_t offset, ArrayTyp
         }
     }
     // Parts of a number or pointer are the whole of it.
-    return type && type->isSized() && offset < layout.getTypeAllocSize(type).getKnownMinValue() &&
-                   (type->isIntOrPtrTy() || type->isFloatingPointTy())
-               ? base
-               : base + offset;
+    bool scalar = type && type->isSized() && offset < layout.getTypeAllocSize(type).getKnownMinValue() &&
+                  (type->isIntOrPtrTy() || type->isFloatingPointTy());
+    if (behind) *behind = scalar && offset;
+    return scalar ? base : base + offset;
 }
 
 } // namespace
@@ -83,6 +84,14 @@ uint64_t Memory::canonical(const Object &object, uint64_t offset) const {
     if (object.isFormless()) return 0;
     if (object.type && offset < object.size) return descend(layout, object.type, offset, nullptr);
     return offset;
+}
+
+bool Memory::inScalar(ObjectId id, uint64_t offset) const {
+    const Object &object = objects[id];
+    if (!fields || object.isFormless() || !object.type || offset >= object.size) return false;
+    bool behind = false;
+    descend(layout, object.type, offset, nullptr, nullptr, &behind);
+    return behind;
 }
 
 bool Memory::inByteArray(Location location) const {

@@ -73,6 +73,9 @@ public:
     /// Return whether a location lies in an array of bytes within an object of known type: a pointer that steps by a
     /// variable number of bytes stays in that array, by the C standard.
     bool inByteArray(Location location) const;
+    /// Return whether an offset of an object lies within a number or pointer, behind its first byte. Its location is
+    /// that of the whole number.
+    bool inScalar(ObjectId object, uint64_t offset) const;
     /// Return whether a location lies in any array within an object of known type: it stands for all elements.
     bool inArray(Location location) const;
     const llvm::DataLayout &dataLayout() const { return layout; }

@@ -31,6 +31,36 @@ public:
     std::unordered_map<SparseSet, SparseSet, SparseSet::Hash> reachable;
 };
 
+namespace {
+
+/// The largest of the constants that a size is chosen from, or nothing if it may be something else.
+std::optional<uint64_t> largest(const Value *size, SmallPtrSetImpl<const Value *> &seen) {
+    if (const auto *constant = dyn_cast<ConstantInt>(size)) return constant->getLimitedValue();
+    if (const auto *cast = dyn_cast<CastInst>(size)) return largest(cast->getOperand(0), seen);
+    SmallVector<const Value *, 4> choices;
+    if (const auto *select = dyn_cast<SelectInst>(size))
+        choices = {select->getTrueValue(), select->getFalseValue()};
+    else if (const auto *merged = dyn_cast<PHINode>(size))
+        choices.append(merged->value_op_begin(), merged->value_op_end());
+    else
+        return {};
+    uint64_t most = 0;
+    if (!seen.insert(size).second) return most;
+    for (const Value *choice : choices) {
+        std::optional<uint64_t> one = largest(choice, seen);
+        if (!one) return {};
+        most = std::max(most, *one);
+    }
+    return most;
+}
+
+} // namespace
+
+uint64_t mostBytes(const Value *size) {
+    SmallPtrSet<const Value *, 8> seen;
+    return largest(size, seen).value_or(0);
+}
+
 PointsTo::PointsTo(const Module &program, const LibraryEffects &library, const PointsToOptions &options)
     : inside(std::make_unique<Inside>(program, library, options)) {}
 

@@ -73,6 +73,8 @@ private:
 
 /// Return whether values of a type may hold pointers: pointers, integers of their size, aggregates of such.
 bool mayHoldPointers(const llvm::Type *type);
+/// Return the most bytes that the size of a copy may be, or 0 if it is not known.
+uint64_t mostBytes(const llvm::Value *size);
 /// Return the function that a call names, through casts and aliases, or null if it calls through a pointer.
 const llvm::Function *namedCallee(const llvm::CallBase &call);
 

@@ -116,6 +116,8 @@ private:
     std::vector<NodeId> collapseCycles();
     void seen(NodeId node, const SparseSet &points);
     void stepFrom(Location location, Step step);
+    void addressAt(NodeId to, ObjectId object, uint64_t offset);
+    void walk(ObjectId object, Walker walker);
     void meet(ObjectId object, Walker walker, uint64_t at);
     bool isElement(ObjectId object, Location location) const;
     bool coarsen(unsigned move);

@@ -145,29 +145,57 @@ unsigned countVariables(const Module &program) {
     return variables.size();
 }
 
+namespace {
+
+const DIDerivedType *memberOf(const DICompositeType *type, uint64_t byte) {
+    for (const DINode *node : type->getElements()) {
+        const auto *member = dyn_cast<DIDerivedType>(node);
+        if (!member || member->getTag() != dwarf::DW_TAG_member) continue;
+        uint64_t begin = member->getOffsetInBits() / 8;
+        uint64_t size = std::max<uint64_t>(1, (member->getSizeInBits() + 7) / 8);
+        if (byte >= begin && byte < begin + size) return member;
+    }
+    return nullptr;
+}
+
+const DICompositeType *structure(const DIType *type) {
+    const auto *inner = dyn_cast_or_null<DICompositeType>(strip(type));
+    bool aggregate =
+        inner && (inner->getTag() == dwarf::DW_TAG_structure_type || inner->getTag() == dwarf::DW_TAG_union_type);
+    return aggregate ? inner : nullptr;
+}
+
+} // namespace
+
+const DICompositeType *memberType(const DICompositeType *type, uint64_t &byte) {
+    const DIDerivedType *member = memberOf(type, byte);
+    const DICompositeType *inner = member ? structure(member->getBaseType()) : nullptr;
+    if (inner) byte -= member->getOffsetInBits() / 8;
+    return inner;
+}
+
+bool holdsPointers(const DICompositeType *type) {
+    return any_of(type->getElements(), [](const DINode *node) {
+        const auto *member = dyn_cast<DIDerivedType>(node);
+        if (!member || member->getTag() != dwarf::DW_TAG_member) return false;
+        const DIType *held = strip(member->getBaseType());
+        const auto *pointer = dyn_cast_or_null<DIDerivedType>(held);
+        if (pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type) return true;
+        const DICompositeType *inner = structure(held);
+        return inner && holdsPointers(inner);
+    });
+}
+
 std::string memberAt(const DICompositeType *type, uint64_t byte) {
     std::string path;
     while (type) {
-        const DIDerivedType *found = nullptr;
-        for (const DINode *node : type->getElements()) {
-            const auto *member = dyn_cast<DIDerivedType>(node);
-            if (!member || member->getTag() != dwarf::DW_TAG_member) continue;
-            uint64_t begin = member->getOffsetInBits() / 8;
-            uint64_t size = std::max<uint64_t>(1, (member->getSizeInBits() + 7) / 8);
-            if (byte >= begin && byte < begin + size) {
-                found = member;
-                break;
-            }
-        }
+        const DIDerivedType *found = memberOf(type, byte);
         if (!found) break;
         if (!found->getName().empty()) path += (path.empty() ? "" : ".") + found->getName().str();
         byte -= found->getOffsetInBits() / 8;
-        const auto *inner = dyn_cast_or_null<DICompositeType>(strip(found->getBaseType()));
-        bool aggregate =
-            inner && (inner->getTag() == dwarf::DW_TAG_structure_type || inner->getTag() == dwarf::DW_TAG_union_type);
+        const DICompositeType *inner = structure(found->getBaseType());
         // Addresses are structs of one member too, and nobody means that member.
-        type = aggregate && found->getSizeInBits() > 32 ? inner : nullptr;
-        if (aggregate && found->getName().empty()) type = inner;
+        type = inner && (found->getSizeInBits() > 32 || found->getName().empty()) ? inner : nullptr;
     }
     return path;
 }

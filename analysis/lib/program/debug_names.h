@@ -42,6 +42,12 @@ unsigned countVariables(const llvm::Module &program);
 /// Return the path of a struct's or union's member at a byte offset, as `outer.inner`; empty if there is none.
 std::string memberAt(const llvm::DICompositeType *type, uint64_t byte);
 
+/// Return the struct or union within another at a byte offset, and the offset within it; null if there is none.
+const llvm::DICompositeType *memberType(const llvm::DICompositeType *type, uint64_t &byte);
+
+/// Return whether a struct or union has a pointer for a member, at any depth.
+bool holdsPointers(const llvm::DICompositeType *type);
+
 /// Return a struct or union by its name in the source, or null. The name has no `struct ` before it.
 class StructNames {
 public:

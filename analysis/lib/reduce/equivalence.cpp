@@ -12,19 +12,12 @@ using namespace llvm;
 
 namespace catena {
 
-namespace {
-
-/// Two variants of a program that leave their images when they end.
-struct StateProgram {
-    const Module &program;
-    std::string executables[2];
-};
-
-Expected<StateProgram> buildState(const Module &program, const char *name, const BuildFlags &flags,
+Expected<StateProgram> buildState(const Module &program, const Twine &name, const BuildFlags &flags,
                                   const Scratch &scratch) {
+    std::string prefix = name.str();
     StateProgram built{program, {}};
     for (unsigned variant : {0, 1}) {
-        built.executables[variant] = scratch.file(Twine(name) + Twine(variant));
+        built.executables[variant] = scratch.file(prefix + std::to_string(variant));
         if (Error error = buildForImage(program, flags, variant, built.executables[variant], scratch))
             return std::move(error);
     }
@@ -44,6 +37,8 @@ Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, c
     }
     return readImage(built.program, dumps[0], dumps[1]);
 }
+
+namespace {
 
 /// Return how the ends of two runs differ.
 std::string endDifference(const Run &original, const Run &reduced) {

@@ -19,6 +19,17 @@ struct Equivalence {
     std::string difference;
 };
 
+/// Two variants of a program that leave their images when they end.
+struct StateProgram {
+    const llvm::Module &program;
+    std::string executables[2];
+};
+llvm::Expected<StateProgram> buildState(const llvm::Module &program, const llvm::Twine &name, const BuildFlags &flags,
+                                        const Scratch &scratch);
+/// Run a program on a capture, and return the image that it leaves; `prefix` names the files.
+llvm::Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, const std::string &capture,
+                                 const std::string &prefix, const Scratch &scratch);
+
 /// Run original and reduced program on captures, and compare all they write, how they end, and the state that they
 /// leave: its bytes, and where its pointers lead.
 ///

@@ -119,13 +119,15 @@ std::vector<Part> moveToCell(GlobalVariable &global, Function &packet,
 
 } // namespace
 
-std::map<std::string, PrivateParts> makePrivate(Function &packet, const std::set<std::string> &temporaries) {
+std::map<std::string, PrivateParts> makePrivate(Function &packet, const std::set<std::string> &temporaries,
+                                                bool pointersOnly) {
     std::map<std::string, PrivateParts> done;
     Module &program = *packet.getParent();
     std::vector<Part> parts;
     std::vector<Constant *> candidates;
     for (GlobalVariable &global : program.globals())
-        if (global.hasLocalLinkage() && !global.isConstant() && !global.isThreadLocal() && !global.use_empty())
+        if ((!pointersOnly || global.getValueType()->isPointerTy()) && global.hasLocalLinkage() &&
+            !global.isConstant() && !global.isThreadLocal() && !global.use_empty())
             candidates.push_back(&global);
     convertUsersOfConstantsToInstructions(candidates, &packet);
     for (Constant *candidate : candidates) {

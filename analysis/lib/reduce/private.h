@@ -21,6 +21,9 @@ struct PrivateParts {
 /// nothing but to be left there again, no packet's processing depends on it, and it need not be left. What a packet
 /// changes (a counter) is used, and stays.
 /// All parts of `temporaries` are taken to be so.
-std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet, const std::set<std::string> &temporaries);
+///
+/// With `pointersOnly` only variables that are pointers.
+std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet, const std::set<std::string> &temporaries = {},
+                                                bool pointersOnly = false);
 
 } // namespace catena

@@ -21,18 +21,22 @@ namespace {
 
 const char *const numberKind = "catena.call";
 
-void numberCalls(Module &program) {
+} // namespace
+
+unsigned numberCalls(Module &program, unsigned last) {
     LLVMContext &context = program.getContext();
-    unsigned number = 0;
     for (Function &function : program)
         for (Instruction &instruction : instructions(function))
-            if (isa<CallBase>(instruction)) {
-                auto *value = ConstantInt::get(Type::getInt32Ty(context), ++number);
+            if (auto *call = dyn_cast<CallBase>(&instruction)) last = std::max(last, callNumber(*call));
+    for (Function &function : program)
+        for (Instruction &instruction : instructions(function))
+            if (auto *call = dyn_cast<CallBase>(&instruction); call && !callNumber(*call)) {
+                auto *value = ConstantInt::get(Type::getInt32Ty(context), ++last);
                 instruction.setMetadata(numberKind, MDNode::get(context, ConstantAsMetadata::get(value)));
             }
+    return last;
 }
 
-/// Turn the cells on the stack of a loop procedure into global variables.
 void liftLocals(Function &function, Reception &reception) {
     std::vector<AllocaInst *> cells;
     for (Instruction &instruction : function.getEntryBlock())
@@ -62,6 +66,8 @@ void liftLocals(Function &function, Reception &reception) {
     }
 }
 
+namespace {
+
 Error several(const std::vector<PacketCall> &receives) {
     std::string places;
     for (const PacketCall &receive : receives) {
@@ -90,9 +96,11 @@ std::map<unsigned, CallBase *> numberedCalls(Module &program) {
     return calls;
 }
 
-Expected<Reception> findReception(Module &program, const AnalysisOptions &options) {
-    numberCalls(program);
+Expected<Reception> findReception(Module &program, const AnalysisOptions &options,
+                                  std::map<std::string, LiftedLocal> lifted) {
+    numberCalls(program, 0);
     Reception reception;
+    reception.locals = std::move(lifted);
     auto copy = CloneModule(program);
     promoteLocals(*copy, {});
     PointsTo pointsTo(*copy, options.library, {false, false});

@@ -38,15 +38,21 @@ struct Reception {
 
 /// The number that a call keeps in every copy of its program.
 unsigned callNumber(const llvm::CallBase &call);
+/// Give numbers above `last`, and above all that are there, to the calls that have none; return the last one.
+unsigned numberCalls(llvm::Module &program, unsigned last);
 /// Return the calls of a program by their numbers.
 std::map<unsigned, llvm::CallBase *> numberedCalls(llvm::Module &program);
+
+/// Turn the cells on the stack of a procedure that runs once at a time into global variables.
+void liftLocals(llvm::Function &function, Reception &reception);
 
 /// Find the reception of a program, number its calls, and turn the locals of its loop procedure into global variables.
 ///
 /// The loop procedure runs once at a time and its locals live as long as the loop: that they lie on the stack or in
 /// globals makes no difference, but as globals they are configuration, state and temporaries like all others.
-/// Errors: no reception, or several.
-llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options);
+/// `lifted` are locals for which that was done before. Errors: no reception, or several.
+llvm::Expected<Reception> findReception(llvm::Module &program, const AnalysisOptions &options,
+                                        std::map<std::string, LiftedLocal> lifted = {});
 
 /// Move the processing of one packet into a function of its own, and return it.
 ///

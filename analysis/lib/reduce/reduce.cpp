@@ -42,7 +42,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
         done.seconds.push_back({name, std::chrono::duration<double>(now - last).count()});
         last = now;
     };
-    auto reception = findReception(*program, options.analysis);
+    auto reception = findReception(*program, options.analysis, options.lifted);
     if (!reception) return reception.takeError();
     auto packet = outlinePacketFunction(*reception);
     if (!packet) return packet.takeError();
@@ -71,7 +71,9 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     step("configuration");
     Frozen frozen(*program, *image, phase, options.analysis.library);
     done.ownBlocks = frozen.blocks();
-    specialise(**packet, frozen, options.level, options.limits, temporaries(*given), done.specialised);
+    ChainKnowledge chain{*reception, phase, options.analysis.library};
+    specialise(**packet, frozen, options.level, options.limits, temporaries(*given), options.isChain ? &chain : nullptr,
+               done.specialised);
     step("elimination");
     done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates, *given);
     frozen.finish(*reception->call);

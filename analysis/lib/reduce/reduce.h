@@ -14,6 +14,10 @@ struct ReduceOptions {
     AnalysisOptions analysis;
     /// What `clang-19` needs to make executables of it, as -lpcap.
     BuildFlags link;
+    /// Variables that were locals of loop procedures before the functions of a chain were spliced.
+    std::map<std::string, LiftedLocal> lifted;
+    /// Whether the program is a spliced chain.
+    bool isChain = false;
     /// The program's command line with its configuration, and a capture to start it on.
     CommandLine line;
     std::string capture;

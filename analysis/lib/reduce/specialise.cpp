@@ -93,23 +93,34 @@ unsigned inlineCalls(Function &packet) {
 }
 
 void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
-                const std::set<std::string> &temporaries, Specialised &done) {
-    if (level == ReduceLevel::Extraction) {
-        simplify(packet);
-        done.instructionsAfter = packet.getInstructionCount();
-        return;
-    }
+                const std::set<std::string> &temporaries, const ChainKnowledge *chain, Specialised &done) {
     auto fold = [&] {
         // Folding one load may make the address of another constant, or a call through a pointer direct.
         for (bool again = true; again;) {
             propagateConstants(packet);
-            unsigned loads = frozen.foldLoads(packet), calls = inlineCalls(packet);
+            unsigned loads = level >= ReduceLevel::Constants ? frozen.foldLoads(packet) : 0;
+            unsigned calls = inlineCalls(packet);
             done.loadsFolded += loads, done.inlined += calls;
             again = loads || calls;
         }
     };
     fold();
     removeUncalled(*packet.getParent());
+    // "Duplicated logic elimination, then overwritten logic elimination, and finally unused logic elimination" (IV-C);
+    // and once more, when less is left that reads what was written.
+    auto consolidate = [&] {
+        if (chain && level >= ReduceLevel::Duplicated)
+            removeDuplicated(packet, *chain, done.consolidated, done.privates);
+        if (chain && level >= ReduceLevel::Overwritten)
+            removeOverwritten(packet, *chain, done.consolidated, done.privates);
+    };
+    consolidate();
+    if (level < ReduceLevel::Constants) {
+        simplify(packet);
+        consolidate();
+        done.instructionsAfter = packet.getInstructionCount();
+        return;
+    }
     std::set<const BasicBlock *> kept;
     while (auto unrolled = unrollOne(packet, frozen, limits, kept)) {
         done.loops.push_back(*unrolled);
@@ -120,7 +131,12 @@ void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const Unrol
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
-        done.privates = makePrivate(packet, temporaries);
+        for (const auto &[name, parts] : makePrivate(packet, temporaries)) done.privates[name] = parts;
+        // A send that paths share is one place to move writes to; taken apart it is several.
+        if (chain) {
+            simplify(packet);
+            consolidate();
+        }
         if (level >= ReduceLevel::Paths) {
             takePathsApart(packet, done);
             fold();
@@ -129,6 +145,8 @@ void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const Unrol
         simplify(packet);
         fold();
     }
+    consolidate();
+    if (chain) simplify(packet);
     done.instructionsAfter = packet.getInstructionCount();
 }
 

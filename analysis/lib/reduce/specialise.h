@@ -1,17 +1,20 @@
 // Making the packet function fit its configuration.
 #pragma once
 
-#include "reduce/private.h"
+#include "reduce/consolidate.h"
 #include "reduce/unroll.h"
 
 namespace catena {
 
 /// How much is done; each level does what those before it do. They are there to be compared.
 enum class ReduceLevel {
-    Extraction, // nothing but what is to be dropped
-    Constants,  // configuration as constants, loops over it unrolled
-    Layers,     // and what is of one packet only is no longer kept: unused layers
-    Paths,      // and what a path does not need is not done on it: unused protocols
+    Extraction,  // nothing but what is to be dropped
+    Splice,      // nothing but to splice a chain
+    Duplicated,  // what functions of a chain do again
+    Overwritten, // and what they do to packets that are dropped, or do over
+    Constants,   // configuration as constants, loops over it unrolled
+    Layers,      // and what is of one packet only is no longer kept: unused layers
+    Paths,       // and what a path does not need is not done on it: unused protocols
 };
 
 /// What was done to the packet function.
@@ -19,6 +22,7 @@ struct Specialised {
     unsigned inlined = 0, loadsFolded = 0;
     std::vector<UnrolledLoop> loops;
     std::map<std::string, PrivateParts> privates;
+    Consolidated consolidated;
     /// Merged paths that were taken apart, branches that the solver showed to go one way only, and questions it left
     /// open.
     unsigned pathsSplit = 0, branchesDecided = 0, undecided = 0;
@@ -31,10 +35,11 @@ unsigned inlineCalls(llvm::Function &packet);
 /// Remove functions that nothing calls any more: what only they used is the packet function's own then.
 void removeUncalled(llvm::Module &program);
 
-/// Specialise the packet function, whose calls are inlined: fold frozen memory, unroll, make private, and eliminate.
+/// Specialise the packet function, whose calls are inlined: fold frozen memory, unroll, make private, and eliminate;
+/// with a chain's knowledge remove what its functions do twice or in vain.
 /// `temporaries` are variables that are of one packet only by the user's word.
 void specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
-                const std::set<std::string> &temporaries, Specialised &done);
+                const std::set<std::string> &temporaries, const ChainKnowledge *chain, Specialised &done);
 
 /// Inline what a packet function calls and simplify it, without regard to any configuration.
 void inlineAll(llvm::Function &packet);

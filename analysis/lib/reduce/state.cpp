@@ -12,9 +12,9 @@ class Comparison {
 public:
     Comparison(const Module &program, const Image &original, const Image &reduced,
                const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
-               const WrittenMemory &leftOut)
+               const WrittenMemory &leftOut, bool samePackets)
         : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks),
-          leftOut(leftOut) {}
+          leftOut(leftOut), samePackets(samePackets) {}
 
     StateComparison run() {
         for (const GlobalVariable &global : program.globals()) {
@@ -56,7 +56,8 @@ private:
         for (uint64_t begin = 0; begin < one.bytes.size(); begin += 8) {
             uint64_t end = std::min<uint64_t>(begin + 8, one.bytes.size());
             auto left = one.pointers.find(begin), right = other.pointers.find(begin);
-            if (one.unsteady.count(begin) && other.unsteady.count(begin)) continue;
+            if (one.unsteady.count(begin) && (other.unsteady.count(begin) || !samePackets)) continue;
+            if (!samePackets && left != one.pointers.end() && isLibrarys(left->second)) continue;
             if (isLeftOut(one, begin, end)) continue;
             if (left != one.pointers.end() && right != other.pointers.end()) {
                 if (left->second.offset != right->second.offset) return differ("points to another place");
@@ -81,6 +82,11 @@ private:
         return found != leftOut.heap.end() && found->second.touches(begin, end);
     }
 
+    bool isLibrarys(const ImagePointer &pointer) const {
+        const ImageObject &object = original.objects[pointer.object];
+        return object.symbol.empty() && !ownBlocks.count(object.site);
+    }
+
     void differ(const std::string &what) {
         if (result.difference.empty()) result.difference = at + ", or what it leads to, " + what;
     }
@@ -90,6 +96,7 @@ private:
     const std::map<std::string, PrivateParts> &privates;
     const std::set<unsigned> &ownBlocks;
     const WrittenMemory &leftOut;
+    bool samePackets;
     std::string at;
     std::map<unsigned, unsigned> pairs;
     std::vector<std::pair<unsigned, unsigned>> work;
@@ -100,8 +107,8 @@ private:
 
 StateComparison compareState(const Module &program, const Image &original, const Image &reduced,
                              const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
-                             const WrittenMemory &leftOut) {
-    return Comparison(program, original, reduced, privates, ownBlocks, leftOut).run();
+                             const WrittenMemory &leftOut, bool samePackets) {
+    return Comparison(program, original, reduced, privates, ownBlocks, leftOut, samePackets).run();
 }
 
 } // namespace catena

@@ -18,8 +18,10 @@ struct StateComparison {
 /// are left out, and so is memory that is no longer updated.
 ///
 /// Blocks that libraries allocated for themselves are not looked into: `ownBlocks` are the calls that allocate others.
+/// Where libraries gave each program packets of their own, `samePackets` is false: pointers to libraries' blocks may
+/// then lead anywhere.
 StateComparison compareState(const llvm::Module &program, const Image &original, const Image &reduced,
                              const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
-                             const WrittenMemory &leftOut);
+                             const WrittenMemory &leftOut, bool samePackets = true);
 
 } // namespace catena

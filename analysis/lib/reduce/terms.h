@@ -41,9 +41,10 @@ public:
     Z3_ast taken(const llvm::BasicBlock *block, unsigned index);
     const std::vector<PacketRead> &reads() const { return packetReads; }
     Z3_ast number(uint64_t value, unsigned bits) const;
+    /// The term of an integer or pointer.
+    Z3_ast of(const llvm::Value *value);
 
 private:
-    Z3_ast of(const llvm::Value *value);
     Z3_ast make(const llvm::Instruction &instruction);
     Z3_ast binary(const llvm::BinaryOperator &operation);
     Z3_ast compare(const llvm::ICmpInst &comparison);

@@ -81,6 +81,11 @@ void printReduction(const Reduction &reduction, raw_ostream &to) {
             to << (loop.kept ? "left a loop, too large to unroll (" : "unrolled (") << loop.iterations
                << " iterations)\n";
     }
+    if (const Consolidated &chain = done.consolidated;
+        chain.reads || chain.copies || chain.buffers || chain.sunk || chain.unread)
+        to << "chain: " << chain.reads << " reads and " << chain.copies
+           << " copies of copied packets became the packet's own, " << chain.buffers << " copies gone; " << chain.sunk
+           << " writes done only where they are sent, " << chain.unread << " never sent\n";
     if (done.pathsSplit || done.branchesDecided || done.undecided)
         to << "paths: " << done.pathsSplit << " merges taken apart, " << done.branchesDecided
            << " branches that go one way only, " << done.undecided << " left open by the solver\n";

@@ -80,7 +80,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
         options.library.replaceCode(**program);
         promoteLocals(**program, {});
         clock.step("read");
-        PointsTo pointsTo(**program, options.library, {options.fields, true});
+        PointsTo pointsTo(**program, options.library, options.pointsTo());
         auto receives = packetCalls(**program, pointsTo, options.functions, PacketFunction::Receive);
         if (receives.empty()) return noReception(options.functions);
         CallGraph calls(**program, pointsTo);
@@ -95,7 +95,7 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     options.library.replaceCode(**program);
     promoteLocals(**program, kept);
     clock.step("read again");
-    PointsTo pointsTo(**program, options.library, {options.fields, true});
+    PointsTo pointsTo(**program, options.library, options.pointsTo());
     clock.step("points-to sets");
     auto listed = [&](PacketFunction::Kind kind) { return packetCalls(**program, pointsTo, options.functions, kind); };
     auto receives = listed(PacketFunction::Receive), sends = listed(PacketFunction::Send),
@@ -107,13 +107,15 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     Graph graph(**program, pointsTo);
     clock.step("dependence graph");
     report.variables = persistentVariables(**program, pointsTo, loops);
-    PacketProcedures packet = packetProcedures(**program, graph, calls, receives, loops);
-    markTopLevel(report.variables, packet, graph, options.functions);
+    PacketProcedures packet =
+        packetProcedures(**program, graph, calls, receives, loops, options.without.contains("initialization"));
+    markTopLevel(report.variables, packet, graph,
+                 options.without.contains("handles") ? PacketFunctions() : options.functions);
     clock.step("packet procedures");
     auto statements = memoryStatements(packet, pointsTo);
     markUpdateable(report.variables, statements, packet, graph);
     clock.step("updateable variables");
-    Flowspaces flowspaces(**program, packet, receives, loops, graph);
+    Flowspaces flowspaces(**program, packet, receives, loops, graph, calls, !options.without.contains("roots"));
     markFlowspaces(report.variables, flowspaces);
     clock.step("flowspaces");
     markOutputImpact(report.variables, sends, logs, packet, graph);
@@ -136,8 +138,8 @@ Expected<StateReport> findState(const ProgramSource &source, const AnalysisOptio
     report.vertices = graph.size();
     report.edges = graph.edgeCount();
     if (use) {
-        StateFindings findings{report,   **program, *original,  pointsTo,    calls,
-                               receives, loops,     statements, counterparts};
+        StateFindings findings{report,   **program, *original,  pointsTo,         calls,
+                               receives, loops,     statements, *packet.executed, counterparts};
         if (Error error = use(findings)) return std::move(error);
         clock.step("instrumentation");
     }

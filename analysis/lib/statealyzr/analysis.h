@@ -3,6 +3,7 @@
 
 #include "library/effects.h"
 #include "library/packet_functions.h"
+#include "pointsto/points_to.h"
 #include "statealyzr/state_objects.h"
 #include "statealyzr/variables.h"
 #include "llvm/IR/Module.h"
@@ -23,6 +24,11 @@ struct AnalysisOptions {
     bool objects = false;
     /// Procedures that hold the packet loop; if none is named they are looked for.
     std::vector<std::string> loops;
+    /// Steps to do without, to see what they gain; of `steps`.
+    std::set<std::string> without;
+
+    static constexpr const char *steps[] = {"initialization", "handles", "allocators", "roots"};
+    PointsToOptions pointsTo() const { return {fields, !without.contains("allocators")}; }
 };
 
 /// A place where packets are received or put out.

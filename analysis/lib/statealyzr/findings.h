@@ -22,6 +22,8 @@ struct StateFindings {
     const std::vector<PacketCall> &receives;
     const std::vector<LoopProcedure> &loops;
     const MemoryStatements &statements;
+    /// What may be executed after the first packet was received.
+    const ExecutedAfter &executed;
     const llvm::ValueToValueMapTy &counterparts;
 
     /// Return what a value of the analysed program is in the original, or null if it is not there.

@@ -27,10 +27,15 @@
 // a header field that only decides whether a look-up happens is no part of its key, and too many fields are what
 // Theorem A.4 forbids. For the same reason it stops at the first header field on its way back to the packet: how the
 // field's own place was found (the header length before it) does not key anything.
+//
+// More rules keep fields out. A look-up belongs to the variables that its access path begins at: the oldest entry of a
+// table, kept in a variable of its own, is not found by any key, though the table's entries can be reached from it. A
+// look-up within an entry that another look-up has found (the ports of a host) says nothing about which entries a flow
+// has. What is found in an entry that packets change came with an earlier packet, so the chop does not pass through it.
+// And where entries are told apart by equality, that is the key: an index (a hash) is only a way to get there sooner.
 #include "statealyzr/flowspaces.h"
 
 #include "dependence/graph_builder.h"
-#include "library/list_file.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Dominators.h"
@@ -41,27 +46,21 @@ using namespace llvm;
 
 namespace catena {
 
-namespace {
-
-/// The names of header fields by struct and member.
-StringMap<std::string> readHeaderFields() {
-    StringMap<std::string> fields;
-    for (const ListLine &line : parseList(lists::header_fields))
-        for (StringRef member : line.rest)
-            if (!line.words.empty()) fields[member] = line.words.front().str();
-    return fields;
-}
-
-} // namespace
-
 Flowspaces::Flowspaces(const Module &program, const PacketProcedures &packet, const std::vector<PacketCall> &receives,
-                       const std::vector<LoopProcedure> &packetLoops, const Graph &graph)
-    : packet(packet), graph(graph), pointsTo(graph.pointsTo()), structs(program), fields(readHeaderFields()) {
+                       const std::vector<LoopProcedure> &packetLoops, const Graph &graph, const CallGraph &calls,
+                       bool byRoot)
+    : packet(packet), graph(graph), pointsTo(graph.pointsTo()), fields(program), paths(pointsTo, calls),
+      byRoot(byRoot) {
     findPackets(receives);
     for (const LoopProcedure &procedure : packetLoops)
         for (const CallBase *receive : procedure.receives) receptions.insert(receive->getParent());
     for (const Function *procedure : packet.procedures) findConditions(*procedure);
     for (const Instruction *statement : packet.statements()) findSteps(*statement);
+}
+
+void Flowspaces::update(const std::vector<Variable> &variables) {
+    for (const Variable &variable : variables)
+        if (variable.updateable) changing.add(variable.reach.without(packets));
 }
 
 void Flowspaces::findPackets(const std::vector<PacketCall> &receives) {
@@ -97,17 +96,19 @@ void Flowspaces::leavesOf(const Value *value, SmallPtrSetImpl<const Value *> &se
     for (const Use &operand : instruction->operands()) leavesOf(operand.get(), seen, leaves);
 }
 
-Flowspaces::Condition Flowspaces::condition(const Value *value, const BasicBlock *round) {
+void Flowspaces::addCondition(const Value *value, const BasicBlock *block, const BasicBlock *round,
+                              std::shared_ptr<const Blocks> loop) {
     SmallPtrSet<const Value *, 16> seen;
     const auto *compare = dyn_cast<ICmpInst>(value);
-    Condition found{{}, round, compare && compare->isEquality()};
+    Condition found{{}, block, round, std::move(loop), compare && compare->isEquality()};
     leavesOf(value, seen, found.leaves);
-    return found;
+    conditions.push_back(std::move(found));
 }
 
 void Flowspaces::findConditions(const Function &function) {
     DominatorTree tree(const_cast<Function &>(function));
     LoopInfo loops(tree);
+    DenseMap<const Loop *, std::shared_ptr<const Blocks>> insides;
     bool callsItself = any_of(instructions(function), [&](const Instruction &instruction) {
         const auto *call = dyn_cast<CallBase>(&instruction);
         return call && namedCallee(*call) == &function;
@@ -119,13 +120,19 @@ void Flowspaces::findConditions(const Function &function) {
     };
     for (const BasicBlock &block : function) {
         if (!looksUp(block) || !packet.executed->contains(block.getTerminator())) continue;
-        const Loop *loop = loops.getLoopFor(&block);
-        const BasicBlock *round = loop ? loop->getHeader() : &function.getEntryBlock();
+        const BasicBlock *round = &function.getEntryBlock();
+        std::shared_ptr<const Blocks> inside;
+        if (const Loop *loop = loops.getLoopFor(&block)) {
+            auto &known = insides[loop];
+            if (!known) known = std::make_shared<const Blocks>(loop->block_begin(), loop->block_end());
+            inside = known;
+            round = loop->getHeader();
+        }
         if (const auto *branch = dyn_cast<BranchInst>(block.getTerminator()); branch && branch->isConditional())
-            conditions.push_back(condition(branch->getCondition(), round));
+            addCondition(branch->getCondition(), &block, round, inside);
         // `a == b && c == d` as a value, not as branches.
         for (const Instruction &instruction : block)
-            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) conditions.push_back(condition(compare, round));
+            if (const auto *compare = dyn_cast<ICmpInst>(&instruction)) addCondition(compare, &block, round, inside);
     }
 }
 
@@ -141,7 +148,7 @@ void Flowspaces::findSteps(const Instruction &statement) {
     const auto *call = dyn_cast<CallBase>(&statement);
     const Function *callee = call ? namedCallee(*call) : nullptr;
     if (callee && is_contained({"bsearch", "lfind", "lsearch", "tfind", "tsearch"}, callee->getName()))
-        conditions.push_back({{{call, touched(call)}}, call->getParent(), true});
+        conditions.push_back({{{call, touched(call)}}, call->getParent(), call->getParent(), nullptr, true});
 }
 
 /// What a leaf touches: what it loads from, points to, or is given; of a table that is named, its entries too.
@@ -152,6 +159,11 @@ const SparseSet *Flowspaces::touched(const Value *leaf) {
     if (const auto *load = dyn_cast<LoadInst>(leaf)) {
         all = pointsTo.of(load->getPointerOperand());
     } else if (const auto *call = dyn_cast<CallBase>(leaf)) {
+        // What a library function writes it does not compare.
+        const Function *callee = namedCallee(*call);
+        bool writes =
+            byRoot && callee && callee->isDeclaration() && !libraryAccess(*call, *callee, pointsTo).writes.empty();
+        if (writes) return at->second = sets.keep(SparseSet());
         for (const Use &given : call->args()) {
             all.add(pointsTo.of(given.get()));
             if (isa<Constant>(given.get()))
@@ -161,6 +173,49 @@ const SparseSet *Flowspaces::touched(const Value *leaf) {
         all = pointsTo.of(leaf);
     }
     return at->second = sets.keep(std::move(all));
+}
+
+/// Return the pointers by which a condition's leaf gets at entries.
+std::vector<const Value *> Flowspaces::entryPointers(const Value *leaf, const SparseSet &entries) const {
+    if (const auto *load = dyn_cast<LoadInst>(leaf)) return {load->getPointerOperand()};
+    const auto *call = dyn_cast<CallBase>(leaf);
+    if (!call) return {leaf};
+    std::vector<const Value *> pointers;
+    for (const Use &given : call->args())
+        if (isa<Constant>(given.get()) || pointsTo.of(given.get()).intersects(entries)) pointers.push_back(given.get());
+    return pointers;
+}
+
+bool Flowspaces::beginsAt(const Variable &variable, ArrayRef<const Value *> pointers) {
+    return any_of(pointers, [&](const Value *pointer) {
+        return pointsTo.of(pointer).intersects(variable.own) || paths.of(pointer).roots.contains(variable.value);
+    });
+}
+
+/// Return whether some pointers lead through an entry that was found in a loop that is over in `block`.
+bool Flowspaces::within(const Found &found, ArrayRef<const Value *> pointers, const BasicBlock *block) {
+    return any_of(pointers, [&](const Value *pointer) {
+        return any_of(paths.of(pointer).through, [&](const Value *entry) {
+            auto at = found.find(entry);
+            return at != found.end() && none_of(at->second, [&](const auto &loop) { return loop->contains(block); });
+        });
+    });
+}
+
+/// Find the pointers whose entries conditions compare with keys.
+Flowspaces::Found Flowspaces::findEntries(const Variable &variable, const SparseSet &entries, Meets meets) {
+    Found found;
+    for (const Condition &condition : conditions) {
+        if (!condition.loop || condition.leaves.size() < 2) continue;
+        if (all_of(condition.leaves, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
+        for (const Leaf &leaf : condition.leaves) {
+            if (!meets(leaf.touched)) continue;
+            auto pointers = entryPointers(leaf.value, entries);
+            if (!beginsAt(variable, pointers)) continue;
+            for (const Value *pointer : pointers) found[AccessPaths::base(pointer)].push_back(condition.loop);
+        }
+    }
+    return found;
 }
 
 /// What belongs to a variable: all that can be reached from it without passing through another variable, and no
@@ -193,6 +248,14 @@ SparseSet Flowspaces::near(const Variable &variable, const SparseSet &others) co
     return reached;
 }
 
+/// Return whether a location lies in entries that packets update: what is found there came with an earlier packet. A
+/// struct or scalar of which there is only one may as well hold what belongs to this packet.
+bool Flowspaces::isKept(Location location) const {
+    if (!changing.contains(location)) return false;
+    const Object &object = pointsTo.memory().objectOf(location);
+    return object.kind == Object::Heap || isa_and_nonnull<ArrayType>(object.type);
+}
+
 bool Flowspaces::readsPacket(const Instruction &instruction) {
     auto [at, isNew] = packetReaders.try_emplace(&instruction, false);
     if (!isNew) return at->second;
@@ -203,43 +266,12 @@ bool Flowspaces::readsPacket(const Instruction &instruction) {
     return at->second;
 }
 
-/// Name the header field that a pointer into a packet points to; empty if it is none.
-std::string Flowspaces::fieldOf(const Value *pointer) const {
-    const DataLayout &layout = pointsTo.memory().dataLayout();
-    uint64_t offset = 0;
-    bool stepped = false;
-    const DICompositeType *type = nullptr;
-    while (const auto *step = dyn_cast<GEPOperator>(pointer)) {
-        APInt distance(64, 0);
-        if (!step->accumulateConstantOffset(layout, distance)) break;
-        const auto *structure = dyn_cast<StructType>(step->getSourceElementType());
-        // A step from header to header is no field.
-        if (structure && step->getNumIndices() == 1) break;
-        if (type && !structure) break;
-        offset += distance.getZExtValue();
-        stepped = true;
-        if (structure) type = structs.find(structure);
-        pointer = step->getPointerOperand();
-    }
-    if (!type) return stepped ? "packet[" + std::to_string(offset) + "]" : "";
-    std::string name = type->getName().str();
-    if (name == "pcap_pkthdr" || name == "msghdr") return "";
-    std::string member = memberAt(type, offset);
-    // Members within members: the longest listed beginning names the field.
-    for (StringRef path = member; !path.empty(); path = path.rsplit('.').first) {
-        auto listed = fields.find(name + "." + path.str());
-        if (listed != fields.end()) return listed->second;
-        if (!path.contains('.')) break;
-    }
-    return name + "." + member;
-}
-
 /// Name the fields that a pointer may point to. Procedures are given pointers to fields (`find(&ip->saddr)`), so it is
 /// followed to the places that call.
 void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &seen,
                           std::set<std::string> &found) const {
     if (!seen.insert(pointer).second) return;
-    if (std::string field = fieldOf(pointer); !field.empty()) {
+    if (std::string field = fields.nameOf(pointer); !field.empty()) {
         found.insert(field);
     } else if (isa<PHINode>(pointer) || isa<SelectInst>(pointer)) {
         for (const Use &operand : cast<Instruction>(pointer)->operands())
@@ -256,25 +288,34 @@ void Flowspaces::fieldsOf(const Value *pointer, SmallPtrSetImpl<const Value *> &
     }
 }
 
-std::set<std::string> Flowspaces::keyFields(const std::vector<Vertex> &keys, const SparseSet &entries) {
-    std::set<std::string> found;
+/// Return the header fields from which some vertices are computed.
+std::set<std::string> Flowspaces::extract(const std::vector<Vertex> &keys, const SparseSet &entries, bool endAtKept) {
     SliceLimits limits;
     limits.control = false;
     limits.vertices = [&](Vertex vertex) {
         const VertexInfo &info = graph[vertex];
-        if (info.kind == VertexKind::Definition) return !entries.contains(info.index);
+        if (info.kind == VertexKind::Definition)
+            return !entries.contains(info.index) && !(endAtKept && isKept(info.index));
         const auto *instruction = dyn_cast_or_null<Instruction>(info.value);
         return !instruction || packet.executed->contains(instruction);
     };
-    limits.ends = [&](Vertex vertex) {
+    auto reader = [&](Vertex vertex) -> const Instruction * {
         const VertexInfo &info = graph[vertex];
-        if (info.kind != VertexKind::Instruction && info.kind != VertexKind::CallResult) return false;
-        return readsPacket(*cast<Instruction>(info.value));
+        if (info.kind != VertexKind::Instruction && info.kind != VertexKind::CallResult) return nullptr;
+        return cast<Instruction>(info.value);
     };
+    limits.ends = [&](Vertex vertex) {
+        const Instruction *instruction = reader(vertex);
+        if (!instruction) return false;
+        return readsPacket(*instruction) ||
+               (endAtKept && isa<LoadInst>(instruction) &&
+                any_of(readBy(*instruction, pointsTo), [&](Location location) { return isKept(location); }));
+    };
+    std::set<std::string> found;
     Slice slice(graph, keys, Slice::Backward, limits);
     for (Vertex vertex : slice.vertices()) {
-        if (!limits.ends(vertex)) continue;
-        const auto *instruction = cast<Instruction>(graph[vertex].value);
+        const Instruction *instruction = reader(vertex);
+        if (!instruction || !readsPacket(*instruction)) continue;
         SmallPtrSet<const Value *, 16> seen;
         if (const Value *pointer = getLoadStorePointerOperand(instruction)) {
             fieldsOf(pointer, seen, found);
@@ -286,6 +327,34 @@ std::set<std::string> Flowspaces::keyFields(const std::vector<Vertex> &keys, con
     return found;
 }
 
+/// Return the vertices of what a condition compares entries with. Fields that a library function is given by a pointer
+/// into the packet are added to `given`.
+std::vector<Vertex> Flowspaces::keysOf(const Condition &condition, const SparseSet &entries, Meets meets,
+                                       std::set<std::string> &given) {
+    std::vector<Vertex> keys;
+    auto add = [&](Vertex vertex) {
+        if (vertex != noVertex) keys.push_back(vertex);
+    };
+    for (const Leaf &leaf : condition.leaves) {
+        const auto *call = dyn_cast<CallBase>(leaf.value);
+        const Function *callee = call ? namedCallee(*call) : nullptr;
+        if (!byRoot || !callee || !callee->isDeclaration()) {
+            if (call || !meets(leaf.touched)) add(graph.ofValue(leaf.value));
+            continue;
+        }
+        // memcmp and its like: of what is given, that which is no entry.
+        for (const Use &argument : call->args()) {
+            if (pointsTo.of(argument.get()).intersects(entries)) continue;
+            SmallPtrSet<const Value *, 16> seen;
+            if (pointsTo.of(argument.get()).intersects(packets)) fieldsOf(argument.get(), seen, given);
+            for (Location location : pointsTo.touched(argument.get(), accessedBytes(*call, *callee)))
+                add(graph.ofLocation(location));
+            if (!argument->getType()->isPointerTy()) add(graph.ofValue(argument.get()));
+        }
+    }
+    return keys;
+}
+
 void Flowspaces::mark(Variable &variable, const SparseSet &others) {
     const auto *type = strip(variable.source->getType());
     const auto *derived = dyn_cast_or_null<DIDerivedType>(type);
@@ -295,12 +364,6 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         variable.keyed = composite->getTag() != dwarf::DW_TAG_enumeration_type;
     if (!variable.keyed) return;
     SparseSet entries = near(variable, others);
-    std::vector<Vertex> keys;
-    auto key = [&](const Value *value) {
-        variable.accessed = true;
-        Vertex vertex = graph.ofValue(value);
-        if (vertex != noVertex) keys.push_back(vertex);
-    };
     // Many statements share their sets.
     DenseMap<const SparseSet *, bool> known;
     auto meets = [&](const SparseSet *set) {
@@ -308,21 +371,42 @@ void Flowspaces::mark(Variable &variable, const SparseSet &others) {
         if (isNew) at->second = set->intersects(entries);
         return at->second;
     };
-    for (const Step &step : steps)
-        if (meets(step.base))
-            for (const Value *index : step.indices) key(index);
-    for (const Condition &condition : conditions) {
-        if (none_of(condition.leaves, [&](const Leaf &leaf) { return meets(leaf.touched); })) continue;
-        for (const Leaf &leaf : condition.leaves)
-            if (isa<CallBase>(leaf.value) || !meets(leaf.touched)) key(leaf.value);
+    Found found = byRoot ? findEntries(variable, entries, meets) : Found();
+    auto counts = [&](ArrayRef<const Value *> pointers, const BasicBlock *block) {
+        return !byRoot || (beginsAt(variable, pointers) && !within(found, pointers, block));
+    };
+    std::vector<Vertex> equal, other;
+    std::set<std::string> equalFields, otherFields;
+    for (const Step &step : steps) {
+        if (!meets(step.base) || !counts({step.instruction->getPointerOperand()}, step.instruction->getParent()))
+            continue;
+        variable.accessed = true;
+        for (const Value *index : step.indices)
+            if (Vertex vertex = graph.ofValue(index); vertex != noVertex) other.push_back(vertex);
     }
-    if (!keys.empty()) variable.flowspace = keyFields(keys, entries);
+    for (const Condition &condition : conditions) {
+        if (none_of(condition.leaves, [&](const Leaf &leaf) {
+                return meets(leaf.touched) && counts(entryPointers(leaf.value, entries), condition.block);
+            }))
+            continue;
+        auto &fields = condition.equality ? equalFields : otherFields;
+        std::vector<Vertex> keys = keysOf(condition, entries, meets, fields);
+        variable.accessed |= !keys.empty() || !fields.empty();
+        append_range(condition.equality ? equal : other, keys);
+    }
+    equalFields.merge(extract(equal, entries, byRoot));
+    variable.flowspace = equalFields;
+    if (!byRoot || equalFields.empty()) {
+        variable.flowspace.merge(otherFields);
+        if (!other.empty()) variable.flowspace.merge(extract(other, entries, byRoot));
+    }
     if (!variable.flowspace.empty()) variable.entries = std::move(entries);
 }
 
 void markFlowspaces(std::vector<Variable> &variables, Flowspaces &flowspaces) {
     SparseSet others;
     for (const Variable &variable : variables) others.add(variable.own);
+    flowspaces.update(variables);
     for (Variable &variable : variables)
         if (variable.topLevel()) flowspaces.mark(variable, others);
 }

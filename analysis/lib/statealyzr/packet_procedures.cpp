@@ -38,14 +38,16 @@ std::vector<const Instruction *> PacketProcedures::statements() const {
 }
 
 PacketProcedures packetProcedures(const Module &program, const Graph &graph, const CallGraph &calls,
-                                  const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops) {
+                                  const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                                  bool withInitialization) {
     PacketProcedures found;
     std::vector<const CallBase *> begin;
     for (const PacketCall &receive : receives) {
         begin.push_back(receive.call);
         found.packets.push_back(graph.of(receive.call));
     }
-    found.executed = std::make_unique<ExecutedAfter>(calls, program, begin);
+    found.executed = withInitialization ? std::make_unique<ExecutedAfter>(calls, program)
+                                        : std::make_unique<ExecutedAfter>(calls, program, begin);
     SliceLimits after;
     SmallPtrSet<const CallBase *, 8> sources(begin.begin(), begin.end());
     after.vertices = [&](Vertex vertex) {

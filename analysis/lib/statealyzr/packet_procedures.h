@@ -24,9 +24,11 @@ struct PacketProcedures {
     std::vector<const llvm::Instruction *> statements() const;
 };
 
-/// Find the procedures that a received packet may affect, and those called in the loop around its reception.
+/// Find the procedures that a received packet may affect, and those called in the loop around its reception;
+/// `withInitialization` as if what runs before the first packet could depend on packets too.
 PacketProcedures packetProcedures(const llvm::Module &program, const Graph &graph, const CallGraph &calls,
-                                  const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops);
+                                  const std::vector<PacketCall> &receives, const std::vector<LoopProcedure> &loops,
+                                  bool withInitialization = false);
 
 /// Mark the top-level variables: persistent variables that packet-processing statements use by name, or get at through
 /// a pointer. A variable that only says through which device packets come and go is none.

@@ -1,8 +1,9 @@
-// Prunes redundant settings of updated bits: Khalid's dissertation, Figure 4.12b.
+// Prunes redundant settings of updated bits: Khalid's dissertation, Figure 4.12b, and on through calls.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/IR/Function.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Module.h"
 #include <functional>
 #include <vector>
 
@@ -15,13 +16,22 @@ enum class Forgets : uint8_t {
     After,  // packets end while it does its work
 };
 
-/// The bits that each updating instruction of a procedure sets.
+/// The bits that each updating instruction sets.
 using BitsOf = llvm::DenseMap<const llvm::Instruction *, std::vector<unsigned>>;
 
-/// Return, for the updating instructions of a procedure, the bits that are set whenever they are reached.
-///
-/// `count` is the number of bits; `forgets` says where the bits are taken back.
-BitsOf bitsSetBefore(const llvm::Function &procedure, const BitsOf &updates, unsigned count,
-                     const std::function<Forgets(const llvm::Instruction &)> &forgets);
+/// A program and where it sets bits.
+struct TrackedProgram {
+    const llvm::Module &program;
+    const BitsOf &updates;
+    /// The number of bits.
+    unsigned count;
+    /// Where bits are taken back.
+    std::function<Forgets(const llvm::Instruction &)> forgets;
+    /// Whether a call may be executed while packets are processed.
+    std::function<bool(const llvm::CallBase &)> processes;
+};
+
+/// Return, for the updating instructions, the bits that are set whenever they are reached.
+BitsOf bitsSetBefore(const TrackedProgram &tracked);
 
 } // namespace catena

@@ -5,7 +5,7 @@
 #include "tracking/updates.h"
 
 #include "tracking/pruning.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
 
@@ -65,7 +65,6 @@ std::vector<Update> findUpdates(const StateFindings &findings) {
         if (variable.updateable) updateable.push_back(&variable);
     std::vector<Update> updates;
     BitsOf bitsOf;
-    SetVector<const Function *> procedures;
     // Many statements write the same set of locations.
     DenseMap<const SparseSet *, std::vector<unsigned>> bySet;
     for (const MemoryStatement &statement : findings.statements.all) {
@@ -76,14 +75,17 @@ std::vector<Update> findUpdates(const StateFindings &findings) {
         Instruction *original = bits.empty() ? nullptr : findings.inOriginal(statement.instruction);
         if (!original) continue;
         bitsOf[original] = bits;
-        procedures.insert(original->getFunction());
         updates.push_back({original, std::move(bits)});
     }
     PacketEnds ends(findings);
-    BitsOf pruned;
-    for (const Function *procedure : procedures)
-        for (auto &[statement, bits] : bitsSetBefore(*procedure, bitsOf, updateable.size(), ends))
-            pruned[statement] = std::move(bits);
+    // Calls that are only made before the first packet.
+    DenseSet<const CallBase *> initialization;
+    for (const Function &function : findings.analysed)
+        for (const Instruction &instruction : instructions(function))
+            if (const auto *call = dyn_cast<CallBase>(&instruction); call && !findings.executed.contains(call))
+                if (const CallBase *original = findings.inOriginal(call)) initialization.insert(original);
+    BitsOf pruned = bitsSetBefore({findings.original, bitsOf, static_cast<unsigned>(updateable.size()), ends,
+                                   [&](const CallBase &call) { return !initialization.contains(&call); }});
     for (Update &update : updates)
         if (auto found = pruned.find(update.statement); found != pruned.end()) update.pruned = found->second;
     return updates;

@@ -19,10 +19,10 @@ use catena_functions::workload::Setup;
 
 const CHAIN: [(&str, u64); 4] = [("ACL", 1_000), ("NAT", 1), ("LB", 1), ("Monitor", 1)];
 const TRAFFIC: [(&str, Traffic); 4] = [
-    ("40 flows", Traffic { flows: 40, new: None }),
-    ("1,000 flows", Traffic { flows: 1_000, new: None }),
-    ("10,000 flows", Traffic { flows: 10_000, new: None }),
-    ("10,000 new flows a second", Traffic { flows: 10_000, new: Some(10_000) }),
+    ("40 flows", Traffic { flows: 40, new: None, parts: 1 }),
+    ("1,000 flows", Traffic { flows: 1_000, new: None, parts: 1 }),
+    ("10,000 flows", Traffic { flows: 10_000, new: None, parts: 1 }),
+    ("10,000 new flows a second", Traffic { flows: 10_000, new: Some(10_000), parts: 1 }),
 ];
 
 fn main() -> ExitCode {

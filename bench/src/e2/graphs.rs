@@ -46,6 +46,12 @@ impl Graph {
         self
     }
 
+    /// Let all functions carry the same on a core.
+    pub fn alike(mut self, core_bps: f64) -> Graph {
+        self.capacities.fill(core_bps);
+        self
+    }
+
     /// Scale all rates by `factor`.
     pub fn scale(&mut self, factor: f64) {
         self.policy.edges.iter_mut().for_each(|e| e.bps *= factor);

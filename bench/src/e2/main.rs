@@ -37,8 +37,10 @@ fn run() -> Result<(), String> {
         }
     }
     let mut records = time::records();
-    for core_bps in [1e9, 2e9, 3e9] {
-        records.extend(throughput::records(core_bps, samples.max(1)));
+    for alike in [true, false] {
+        for core_bps in [1e9, 1.5e9, 2e9, 3e9] {
+            records.extend(throughput::records(core_bps, alike, samples.max(1)));
+        }
     }
     print!("{}", report::table(&records));
     record::write(&output, &records).map_err(|error| format!("{}: {error}", output.display()))

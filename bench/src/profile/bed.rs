@@ -35,6 +35,8 @@ pub struct Traffic {
     pub flows: u64,
     /// New ones a second, if any end.
     pub new: Option<u64>,
+    /// One of so many parts of what comes to a server: of these flows, of the new ones, and of the packets a second.
+    pub parts: u64,
 }
 
 impl Traffic {
@@ -43,7 +45,8 @@ impl Traffic {
     /// # Errors
     /// What the generator refuses.
     pub fn source(self, seed: u64) -> Result<Box<dyn Source>, String> {
-        let text = workload::traffic(self.flows, self.new);
+        let of = |all: u64| (all / self.parts.max(1)).max(1);
+        let text = workload::traffic(of(self.flows), self.new.map(of), of(workload::PACKETS));
         let mut spec: Spec = text.parse().map_err(|error| format!("{text}: {error}"))?;
         spec.seed = spec.seed.wrapping_add(seed);
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{text}: {key}: {problem:?}"))?;

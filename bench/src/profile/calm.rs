@@ -41,7 +41,7 @@ impl Calm {
     /// # Errors
     /// When the system has no memory for packets.
     pub fn new(patience: usize) -> Result<Calm, String> {
-        let yardstick = Bed::new(&Chain::of(&[]), Traffic { flows: LONG_LIVED, new: None }, false, 1)?;
+        let yardstick = Bed::new(&Chain::of(&[]), Traffic { flows: LONG_LIVED, new: None, parts: 1 }, false, 1)?;
         let mut calm = Calm { yardstick, patience, best: f64::INFINITY, wanted: 0, missed: 0 };
         (0..2_000).for_each(|_| _ = calm.look());
         Ok(calm)

@@ -13,7 +13,7 @@ use catena_compile::{Host, Lowered, build, lower};
 use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::port::Sink;
 use catena_dataplane::{Context, Graph, Inlet, Module};
-use catena_functions::workload::{SERVERS_BITS, Setup};
+use catena_functions::workload::{PORTS, SERVERS_BITS, Setup};
 use catena_packet::Batch;
 use catena_packet::wire::Seed;
 use catena_policy::Files;
@@ -31,8 +31,20 @@ pub struct Chain {
     pub text: String,
     /// The files that it names.
     pub files: BTreeMap<String, String>,
-    /// Whether headers are parsed right before the function, behind the branch.
-    pub parsed_behind: bool,
+    /// Where headers are parsed.
+    pub parsed: Parsed,
+}
+
+/// Where headers are parsed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parsed {
+    /// Before everything else.
+    #[default]
+    Before,
+    /// Behind a branch, right before the function.
+    Behind,
+    /// By the function.
+    ByFunction,
 }
 
 impl Chain {
@@ -50,14 +62,14 @@ impl Chain {
             }
             text += &format!("{call} -> ");
         }
-        Chain { text: text + "out }\n", files, parsed_behind: false }
+        Chain { text: text + "out }\n", files, parsed: Parsed::Before }
     }
 
     /// Put a function behind a branch, where it gets one packet of [`PARTS`]: the batches that it sees are small, of
     /// one size now and of another then, and other code runs between them. Headers are parsed behind the branch, so that
     /// the function is not the first to touch its packets there.
     pub fn of_a_part(setup: &Setup) -> Chain {
-        let mut chain = Chain { parsed_behind: true, ..Self::of_classes(PARTS) };
+        let mut chain = Chain { parsed: Parsed::Behind, ..Self::of_classes(PARTS) };
         chain.text = chain.text.replacen("{ in -> out }", &format!("{{ in -> {} -> out }}", setup.call), 1);
         chain.files.extend(setup.file.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
         chain
@@ -66,14 +78,36 @@ impl Chain {
     /// Make a chain without functions for each of so many classes, which the traffic falls into evenly. The last
     /// network's bits tell the class: `classes` is a power of two, at most 256.
     pub fn of_classes(classes: u32) -> Chain {
-        let mut text = String::new();
         let bits = classes.trailing_zeros();
-        for class in 0..classes {
+        Self::of_filters(classes, |class| {
             let network = std::net::Ipv4Addr::from_bits(SERVERS_BITS | class << (16 - bits));
-            _ = writeln!(text, "class c{class} = \"dst net {network}/{}\"", 16 + bits);
+            format!("dst net {network}/{}", 16 + bits)
+        })
+    }
+
+    /// The same with classes told by destination ports, which takes a longer filter.
+    pub fn of_port_classes(classes: u32) -> Chain {
+        let width = (PORTS + 1).div_ceil(classes);
+        Self::of_filters(classes, |class| format!("dst portrange {}-{}", class * width, (class + 1) * width - 1))
+    }
+
+    fn of_filters(classes: u32, filter: impl Fn(u32) -> String) -> Chain {
+        let mut text = String::new();
+        for class in 0..classes {
+            _ = writeln!(text, "class c{class} = \"{}\"", filter(class));
             _ = writeln!(text, "chain k{class} for c{class} {{ in -> out }}");
         }
         Chain { text, ..Chain::default() }
+    }
+
+    /// Instructions of the longest way through the filter of the first class.
+    ///
+    /// # Errors
+    /// What is wrong with the chain.
+    pub fn steps(&self) -> Result<u32, String> {
+        let outcome = catena_policy::load("profile.catena", &self.text, &signatures(), self);
+        let graph = outcome.graph.ok_or_else(|| format!("{}: it cannot be read", self.text.trim()))?;
+        graph.classes.first().map(|class| class.filter.steps()).ok_or_else(|| "no class has a filter".to_owned())
     }
 
     /// Lower the chain as `catena run` would.
@@ -125,7 +159,10 @@ impl Line {
         let is_function = |i: &usize| matches!(host.modules[*i].kind, Lowered::Function { .. });
         let functions = (0..host.modules.len()).filter(|i| is_function(i)).filter_map(counters).collect();
         let entry = built.entries[0].ok_or("the chain has no way in")?;
-        if chain.parsed_behind {
+        if chain.parsed == Parsed::ByFunction {
+            return Ok(Line { graph: built.graph, inlet: entry, functions });
+        }
+        if chain.parsed == Parsed::Behind {
             let function = (0..host.modules.len()).find(is_function).map(|i| built.nodes[i]);
             let leads = |gate: &u16| built.graph.next(entry.node, *gate).is_some_and(|to| Some(to.node) == function);
             let gate = (0..=PARTS as u16).find(leads).ok_or("no branch leads to the function")?;
@@ -152,7 +189,7 @@ impl Line {
 }
 
 /// The name of [`Headers`] in a pipeline.
-pub const HEADERS: &str = "headers";
+const HEADERS: &str = "headers";
 
 /// Parses headers, as a classifier would have.
 pub struct Headers;

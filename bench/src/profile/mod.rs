@@ -31,8 +31,9 @@ use chain::{Chain, Line, PARTS};
 use companion::Companion;
 use port::Port;
 
-/// Runs after which everything is built anew, elsewhere in memory.
+/// Runs after which everything is built anew, elsewhere in memory: sooner where that would be fewer than [`BUILDS`] times.
 const REBUILT: u32 = 10;
+const BUILDS: u32 = 5;
 /// Runs of an overhead, at most: there is no setting in which it could be worse.
 const OVERHEAD_RUNS: u32 = 30;
 /// Patience with a busy machine where only a rough idea is wanted.
@@ -85,6 +86,8 @@ pub struct Step {
     pub size: u64,
     /// The setting.
     pub setting: Setting,
+    /// Whether it is measured without a companion, where others are beside one.
+    pub alone: bool,
 }
 
 struct Plan {
@@ -92,6 +95,8 @@ struct Plan {
     workload: &'static Workload,
     size: u64,
     setting: Setting,
+    /// Whether no companion is beside it.
+    alone: bool,
 }
 
 /// Measure functions; those without a workload are left out. `tell` hears of every step before it begins.
@@ -111,40 +116,45 @@ pub fn measure(
         .iter()
         .filter_map(|f| Some((f, f.workload?)))
         .flat_map(|(f, workload)| {
-            settings(workload, options).into_iter().map(|(size, setting)| Plan {
+            settings(workload, options).into_iter().map(|(size, setting, alone)| Plan {
                 function: f.name,
                 workload,
                 size,
                 setting,
+                alone,
             })
         })
         .collect();
     let of = plans.len() + 1;
     let mut calm = Calm::new(if options.usual_only { HASTY } else { PATIENT })?;
-    tell(&Step { number: 1, of, function: None, size: 0, setting: Setting::LongLived });
+    tell(&Step { number: 1, of, function: None, size: 0, setting: Setting::LongLived, alone: false });
     let overheads = overheads::measure(&mut calm, options.runs.min(OVERHEAD_RUNS), options)?;
     let port = options.port.as_ref().map(|port| port.name.clone());
     let mut profile = Profile { version: VERSION, machine, port, overheads, functions: Default::default() };
     let mut runs: Vec<(&Plan, Runs)> = Vec::new();
     for (number, plan) in (2..).zip(&plans) {
-        let Plan { function, size, setting, .. } = *plan;
-        tell(&Step { number, of, function: Some(function), size, setting });
+        let Plan { function, size, setting, alone, .. } = *plan;
+        tell(&Step { number, of, function: Some(function), size, setting, alone });
         let samples = samples(plan, options, &mut calm).map_err(|error| format!("{function}: {error}"))?;
-        runs.push((plan, figures::runs(size as f64, setting, &samples)));
+        runs.push((plan, Runs { alone, ..figures::runs(size as f64, setting, &samples) }));
     }
     for plan in &plans {
         if !profile.functions.contains_key(plan.function) {
             let own = runs.iter().filter(|(of, _)| of.function == plan.function).map(|(_, runs)| runs.clone());
             let unit = plan.workload.size.map_or("", |size| size.unit);
-            let server: Cycles = figures::cost(unit, own.collect());
+            // The last setting of a function is one at its usual size.
+            let last = plans.iter().rfind(|of| of.function == plan.function).map_or(plan.size, |of| of.size);
+            let flows = traffic(plan.workload, last, Setting::ShortLived).flows;
+            let server: Cycles = figures::cost(unit, flows as f64, own.collect());
             profile.functions.insert(plan.function.to_owned(), Cost { server, smart_nic: None, source: None });
         }
     }
     Ok(Measured { profile, disturbed: calm.missed() })
 }
 
-/// The sizes and settings that a function is measured in: across cores and in small batches only at its usual size.
-fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting)> {
+/// The sizes and settings that a function is measured in, and whether alone where others are beside it: across cores,
+/// with fewer flows, in small batches and alone only at its usual size.
+fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting, bool)> {
     let (mut sizes, usual) = match workload.size {
         None => (vec![0], 0),
         Some(size) if options.usual_only => (vec![size.usual], size.usual),
@@ -153,26 +163,31 @@ fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting)> {
     };
     sizes.sort_unstable();
     sizes.dedup();
-    let mut settings: Vec<(u64, Setting)> =
-        sizes.iter().flat_map(|&size| [(size, Setting::LongLived), (size, Setting::ShortLived)]).collect();
-    settings.push((usual, Setting::SmallBatches));
-    settings.extend(options.other.map(|_| (usual, Setting::AcrossCores)));
+    let mut settings: Vec<(u64, Setting, bool)> = sizes
+        .iter()
+        .flat_map(|&size| [(size, Setting::LongLived, false), (size, Setting::ShortLived, false)])
+        .collect();
+    let parts = [Setting::FewerFlows, Setting::SmallBatches];
+    settings.extend(parts.map(|setting| (usual, setting, false)));
+    if options.beside {
+        settings.extend([Setting::ShortLived].into_iter().chain(parts).map(|setting| (usual, setting, true)));
+    }
+    settings.extend(options.other.map(|_| (usual, Setting::AcrossCores, false)));
     settings
 }
 
 /// The traffic of a setting.
 fn traffic(workload: &Workload, size: u64, setting: Setting) -> Traffic {
-    let short = matches!(setting, Setting::ShortLived | Setting::SmallBatches);
+    let short = matches!(setting, Setting::ShortLived | Setting::FewerFlows | Setting::SmallBatches);
     let new = short.then_some(NEW);
     let flows = match (workload.size, setting) {
         (Some(of), _) if of.told == Told::Traffic => size,
         _ if short => SHORT_LIVED,
         _ => LONG_LIVED,
     };
-    // Of small batches a part of the flows is the function's, and that shall be as many as otherwise; of its packets
-    // as many are a flow's first as otherwise if all flows are renewed as often as before.
-    let parts = if setting == Setting::SmallBatches { u64::from(PARTS) } else { 1 };
-    Traffic { flows: flows * parts, new }
+    // In small batches the branch leaves the function its part of all of that; here the generator does.
+    let parts = if setting == Setting::FewerFlows { u64::from(PARTS) } else { 1 };
+    Traffic { flows, new, parts }
 }
 
 fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, String> {
@@ -183,10 +198,12 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
         _ => Chain::of(&[setup]),
     };
     let mut samples = Vec::new();
-    for start in (0..options.runs).step_by(REBUILT as usize) {
-        let (seed, runs) = (u64::from(start / REBUILT) + 1, REBUILT.min(options.runs - start));
+    let beside = options.beside && !plan.alone;
+    let rebuilt = REBUILT.min(options.runs / BUILDS).max(1);
+    for start in (0..options.runs).step_by(rebuilt as usize) {
+        let (seed, runs) = (u64::from(start / rebuilt) + 1, rebuilt.min(options.runs - start));
         if let (Setting::AcrossCores, Some(other)) = (plan.setting, options.other) {
-            let companion = options.beside.then(|| Companion::of(traffic.flows));
+            let companion = beside.then(|| Companion::of(traffic.flows));
             let line = Line::new(&chain, seed, companion)?;
             let mut across = Across::new(Far::Chain(line), traffic, other, seed)?;
             for _ in 0..runs {
@@ -194,10 +211,8 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
             }
             across.end()?;
         } else {
-            // Beside a function there is as much state of others' as otherwise, whatever passes it by.
-            let flows =
-                if plan.setting == Setting::SmallBatches { traffic.flows / u64::from(PARTS) } else { traffic.flows };
-            let line = Line::new(&chain, seed, options.beside.then(|| Companion::of(flows)))?;
+            // Beside a function there is as much state of others' as otherwise, whatever part of the flows it has.
+            let line = Line::new(&chain, seed, beside.then(|| Companion::of(traffic.flows)))?;
             let mut bed = Bed::of_line(line, traffic, seed)?;
             bed.warm_up()?;
             samples.extend(likely(runs, || calm.run(|| Ok(bed.stretch(STRETCH).functions)))?);
@@ -281,13 +296,17 @@ mod tests {
     fn settings_are_those_of_the_paper() {
         let acl = registry::find("ACL").and_then(|f| f.workload).unwrap();
         let nat = registry::find("NAT").and_then(|f| f.workload).unwrap();
-        assert_eq!(traffic(acl, 1024, Setting::LongLived), Traffic { flows: 40, new: None });
-        assert_eq!(traffic(acl, 1024, Setting::ShortLived), Traffic { flows: 10_000, new: Some(10_000) });
-        assert_eq!(traffic(nat, 12_000, Setting::LongLived), Traffic { flows: 12_000, new: None });
+        assert_eq!(traffic(acl, 1024, Setting::LongLived), Traffic { flows: 40, new: None, parts: 1 });
+        assert_eq!(traffic(acl, 1024, Setting::ShortLived), Traffic { flows: 10_000, new: Some(10_000), parts: 1 });
+        assert_eq!(traffic(nat, 12_000, Setting::LongLived), Traffic { flows: 12_000, new: None, parts: 1 });
         let options = Options { sizes: vec![9, 3, 9], other: Some(1), ..OPTIONS };
         let settings = settings(acl, &options);
-        assert_eq!(settings.len(), 6);
-        assert_eq!(settings[4..], [(9, Setting::SmallBatches), (9, Setting::AcrossCores)]);
+        assert_eq!(settings.len(), 10);
+        let parts = [(9, Setting::FewerFlows, false), (9, Setting::SmallBatches, false)];
+        let alone = [Setting::ShortLived, Setting::FewerFlows, Setting::SmallBatches].map(|setting| (9, setting, true));
+        assert_eq!(settings[4..6], parts);
+        assert_eq!(settings[6..9], alone);
+        assert_eq!(settings[9], (9, Setting::AcrossCores, false));
     }
 
     #[test]

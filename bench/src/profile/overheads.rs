@@ -5,18 +5,20 @@ use std::sync::Arc;
 use catena_dataplane::graph::{Graph, NodeCounters};
 use catena_functions::registry;
 use catena_functions::workload::{LONG_LIVED, SHORT_LIVED};
-use catena_plan::profile::{FULL_BATCH, Overheads};
+use catena_plan::profile::{FULL_BATCH, NETWORK_STEPS, Overheads};
 
 use super::Options;
 use super::across::{Across, Far, two_tasks};
 use super::bed::{Bed, Traffic};
 use super::calm::{Calm, STRETCH};
-use super::chain::{Chain, HEADERS, Line, PARTS};
+use super::chain::{Chain, Line, PARTS, Parsed};
 use crate::record::median;
 
 /// Classes of the two chain files that are compared, powers of two.
 const CLASSES: [u32; 2] = [2, 16];
-const TRAFFIC: Traffic = Traffic { flows: LONG_LIVED, new: None };
+/// A function without state of its packets, whose cost hardly varies: to see in it what parsing headers costs.
+const STEADY: &str = "IPv4Fwd";
+const TRAFFIC: Traffic = Traffic { flows: LONG_LIVED, new: None, parts: 1 };
 
 /// Measure the overheads, in cycles per packet, each as the median of so many runs.
 ///
@@ -29,20 +31,34 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
         whole(calm, runs, bed).map_err(|error| format!("{}: {error}", port.name))
     });
     let two = whole(calm, runs, || Bed::of(two_tasks(TRAFFIC, 1)?, Vec::new(), TRAFFIC, 1))?;
-    let few = classified(calm, runs, CLASSES[0])?;
-    let many = classified(calm, runs, CLASSES[1])?;
+    let few = classified(calm, runs, &Chain::of_classes(CLASSES[0]))?;
+    let many = classified(calm, runs, &Chain::of_classes(CLASSES[1]))?;
+    let [few_ports, many_ports] = CLASSES.map(Chain::of_port_classes);
+    let longer = f64::from(few_ports.steps()?) - f64::from(NETWORK_STEPS);
+    let ports = (classified(calm, runs, &few_ports)?, classified(calm, runs, &many_ports)?);
     // Filters are tried in order, and the traffic is spread evenly: half of them are tried for a packet, and half of
     // one more.
     let tried = f64::from(CLASSES[1] - CLASSES[0]) / 2.0;
     let spread = options.other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
-    let parse = parsed(calm, runs, &Chain::of(&[]))?;
-    let small = registry::FUNCTIONS.iter().find_map(|f| f.workload).ok_or("no function has a workload")?;
-    let small = parsed(calm, runs, &Chain::of_a_part(&(small.setup)(1)))?;
+    let steady = registry::find(STEADY).and_then(|f| f.workload).ok_or("the function to parse for is not there")?;
+    let setup = (steady.setup)(steady.size.map_or(1, |size| size.usual));
+    let parse = parsed(calm, runs, &Chain::of(std::slice::from_ref(&setup)))?;
+    let small = parsed(calm, runs, &Chain::of_a_part(&setup))?;
     let parse_batch = (small - parse).max(0.0) / (f64::from(PARTS - 1) / FULL_BATCH);
     let classify = ((many - few) / tried).max(0.0);
+    let step = ((ports.1 - ports.0) / tried - classify).max(0.0) / longer.max(1.0);
     let branch = (few - classify * (1.0 + f64::from(CLASSES[0])) / 2.0).max(0.0);
     let from_port = from_port.transpose()?.unwrap_or(visit);
-    Ok(Overheads { visit: from_port, spread, queue: (two - visit).max(0.0), classify, branch, parse, parse_batch })
+    Ok(Overheads {
+        visit: from_port,
+        spread,
+        queue: (two - visit).max(0.0),
+        classify,
+        step,
+        branch,
+        parse,
+        parse_batch,
+    })
 }
 
 fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> Result<f64, String> {
@@ -53,27 +69,30 @@ fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> R
     Ok(whole)
 }
 
-/// What finding the class costs, with so many classes.
-fn classified(calm: &mut Calm, runs: u32, classes: u32) -> Result<f64, String> {
-    let mut line = Line::new(&Chain::of_classes(classes), 1, None)?;
+/// What finding the class costs.
+fn classified(calm: &mut Calm, runs: u32, classes: &Chain) -> Result<f64, String> {
+    let mut line = Line::new(classes, 1, None)?;
     line.functions = named(&line.graph, "classify");
     // Of so many flows that the processor cannot learn by heart whose class comes next.
-    let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None }, 1)?;
+    let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None, parts: 1 }, 1)?;
     bed.warm_up()?;
     let found = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
     bed.nothing_lost()?;
     Ok(found)
 }
 
-/// What parsing headers costs in a chain.
+/// What parsing headers costs: what a chain's first function costs more if it does that itself.
 fn parsed(calm: &mut Calm, runs: u32, chain: &Chain) -> Result<f64, String> {
-    let mut line = Line::new(chain, 1, None)?;
-    line.functions = named(&line.graph, HEADERS);
-    let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None }, 1)?;
-    bed.warm_up()?;
-    let parse = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
-    bed.nothing_lost()?;
-    Ok(parse)
+    let mut function = |chain: &Chain| -> Result<f64, String> {
+        let traffic = Traffic { flows: SHORT_LIVED, new: None, parts: 1 };
+        let mut bed = Bed::of_line(Line::new(chain, 1, None)?, traffic, 1)?;
+        bed.warm_up()?;
+        let cost = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
+        bed.nothing_lost()?;
+        Ok(cost)
+    };
+    let itself = function(&Chain { parsed: Parsed::ByFunction, ..chain.clone() })?;
+    Ok((itself - function(chain)?).max(0.0))
 }
 
 fn named(graph: &Graph, name: &str) -> Vec<Arc<NodeCounters>> {

@@ -59,6 +59,7 @@ impl Case {
             let lines: Vec<String> = unknown.iter().map(ToString::to_string).collect();
             Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
+        let problem = problem.costing(1.0 + f64::from(options.margin) / 100.0);
         let switch = for_problem(&problem);
         let tasks = match options.tasks {
             TasksName::Fewest => alpine::Objective::FewestTasks,

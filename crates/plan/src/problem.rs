@@ -111,6 +111,20 @@ pub struct Chain {
     pub edges: Vec<Edge>,
 }
 
+impl Problem {
+    /// The same problem where all functions cost `factor` times as much on servers and cards.
+    #[must_use]
+    pub fn costing(&self, factor: f64) -> Problem {
+        let mut changed = self.clone();
+        for node in changed.chains.iter_mut().flat_map(|chain| &mut chain.nodes) {
+            node.server = node.server.map(|cycles| cycles * factor);
+            node.per_batch *= factor;
+            node.smart_nic = node.smart_nic.map(|cycles| cycles * factor);
+        }
+        changed
+    }
+}
+
 impl Chain {
     /// Bits of a packet.
     #[must_use]

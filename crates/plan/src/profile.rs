@@ -13,6 +13,13 @@ pub const VERSION: u32 = 1;
 
 /// Packets in a full batch: as the dataplane has them.
 pub const FULL_BATCH: f64 = 32.0;
+/// Flows that live at once in what comes to a server, of which a chain has its part: as functions are measured.
+pub const FLOWS: f64 = 10_000.0;
+/// Other functions of a core beside which functions are measured: the other three of a chain of four.
+pub const OTHERS: f64 = 3.0;
+
+/// Instructions of the longest way through a filter for a network of IPv4 addresses, such as `dst net 203.0.0.0/17`.
+pub const NETWORK_STEPS: u32 = 8;
 
 /// The contents of `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,8 +70,11 @@ pub struct Overheads {
     pub spread: f64,
     /// A queue between two tasks of one core.
     pub queue: f64,
-    /// Finding a packet's class: each that is tried.
+    /// Finding a packet's class: each that is tried, if its filter has [`NETWORK_STEPS`] instructions.
     pub classify: f64,
+    /// Each instruction that a filter has beyond those, or less.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub step: f64,
     /// Dividing packets by class, however many are tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub branch: f64,
@@ -106,6 +116,13 @@ pub struct Cycles {
     /// ([`FULL_BATCH`]), which have them too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub per_batch: f64,
+    /// Cycles more for each flow that lives at once. The line is for [`FLOWS`], or where the size counts flows for so many;
+    /// a function that gets a part of the packets gets that part of the flows, and finds more of them in the caches.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub per_flow: f64,
+    /// What it costs where no other function's state is in the caches. All else is beside [`OTHERS`] functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
     /// What was measured, one row a setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Runs>,
@@ -130,15 +147,42 @@ impl Cycles {
         self.mean(size) * self.worst_factor.max(1.0)
     }
 
-    /// Worst-case cycles per packet at `size`, where batches come with so many packets: a branch before the
-    /// function leaves it with a part of each, which has a whole batch's costs.
+    /// Worst-case cycles per packet at `size`, where a part of a server's packets comes, 0 to 1, each of which meets so
+    /// many other functions: a branch before the function leaves it with that part of each batch, which has a whole
+    /// batch's costs, and of the flows; and the fewer others there are, the more of its state stays in the caches.
     #[must_use]
-    pub fn worst_in_batches(&self, size: f64, packets: f64) -> f64 {
-        self.worst(size) + self.per_batch * smaller(packets)
+    pub fn worst_of_a_part(&self, size: f64, part: f64, others: f64) -> f64 {
+        // No fewer flows than packets in a batch: whose state that is stays in the nearest cache.
+        let fewer = FLOWS - (FLOWS * part).clamp(FULL_BATCH, FLOWS);
+        let cost = |saved: f64, per_flow: f64, per_batch: f64| {
+            let mean = (self.mean(size) - saved - per_flow * fewer).max(0.0);
+            mean * self.worst_factor.max(1.0) + per_batch * smaller(FULL_BATCH * part)
+        };
+        let beside = cost(0.0, self.per_flow, self.per_batch);
+        let Some(Alone { saved, per_flow, per_batch }) = self.alone else { return beside };
+        let company = (others / OTHERS).clamp(0.0, 1.0);
+        company * beside + (1.0 - company) * cost(saved, per_flow, per_batch)
     }
 }
 
+/// What a function costs where it has the caches for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Alone {
+    /// Cycles per packet less, in full batches and with all flows.
+    pub saved: f64,
+    /// As [`Cycles::per_flow`].
+    pub per_flow: f64,
+    /// As [`Cycles::per_batch`].
+    pub per_batch: f64,
+}
+
 impl Overheads {
+    /// Cycles per packet that tries a filter of so many instructions.
+    #[must_use]
+    pub fn tried(&self, steps: u32) -> f64 {
+        (self.classify + self.step * (f64::from(steps) - f64::from(NETWORK_STEPS))).max(0.0)
+    }
+
     /// Cycles per packet of parsing headers, where batches come with so many packets.
     #[must_use]
     pub fn parse_in_batches(&self, packets: f64) -> f64 {
@@ -156,6 +200,11 @@ fn is_zero(cycles: &f64) -> bool {
     *cycles == 0.0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// Runs in one setting: a row like Lemur's Table 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Runs {
@@ -163,6 +212,9 @@ pub struct Runs {
     pub size: f64,
     /// What the traffic and the cores were.
     pub setting: Setting,
+    /// Whether no other function's state was in the caches.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub alone: bool,
     /// Number of runs.
     pub count: u32,
     /// Cycles per packet: mean over the runs.
@@ -185,7 +237,9 @@ pub enum Setting {
     LongLived,
     /// Ten thousand new flows a second.
     ShortLived,
-    /// As short-lived, in batches of a quarter of the usual packets.
+    /// As short-lived, a quarter of the flows and of the packets, in full batches.
+    FewerFlows,
+    /// The same in batches of a quarter of the usual packets.
     SmallBatches,
     /// Packets come from another core.
     AcrossCores,

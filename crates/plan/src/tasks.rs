@@ -9,7 +9,7 @@ use catena_policy::{Direction, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::alpine::pipeline::{Figures, Origin, pipeline};
-use crate::alpine::{Alpine, Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
+use crate::alpine::{Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
 use crate::demand::shares;
 use crate::problem::{Problem, ServerId};
 use crate::profile::FULL_BATCH;
@@ -111,7 +111,11 @@ pub fn of(
         replicable: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)).is_none_or(|n| n.replicable),
         packets: &|c, group, direction| match direction {
             Direction::Return => 0.0,
-            Direction::Forward => part_of(policy, c, group) * offered.get(c).copied().unwrap_or(0.0),
+            Direction::Forward => {
+                let classes = policy.chains.get(c).map_or(1, |chain| chain.classes.len().max(1));
+                let part = if group.is_some() { 1.0 / classes as f64 } else { 1.0 };
+                part * offered.get(c).copied().unwrap_or(0.0)
+            }
         },
         port_cycles,
         classify_cycles: problem.overheads.classify,
@@ -143,6 +147,7 @@ pub fn of(
             seen.graph.modules[module].kind = Kind::Scheduled;
         }
     }
+    // The branch that finds the chain is the classifier in front (see `alpine::pipeline`).
     let options = Options { front: Front::Never, objective, ..Options::default() };
     let plan = solve(&seen.graph, &seen.promises, options).map_err(|refusal| refusal.to_string())?;
     let limit = |task: usize| {
@@ -154,9 +159,9 @@ pub fn of(
     let all: Vec<usize> = (0..plan.tasks.tasks.len()).collect();
     let tree = limited(SchedulerTree::of(&plan.tasks, &all), &limit);
     let tasks = plan.tasks.tasks.iter().map(|task| {
-        let start = start(policy, &seen.origins, &plan, task.start)?;
+        let start = start(policy, seen.origins.get(task.start));
         let modules = task.modules.iter().map(|m| plan.graph.modules[*m].name.clone()).collect();
-        Ok(TaskFigures { start, modules, weight: task.weight, packets: task.packets })
+        TaskFigures { start, modules, weight: task.weight, packets: task.packets }
     });
     let spent: f64 = plan.tasks.classes.iter().map(|served| served.cycles).sum();
     let classes = plan.graph.classes.iter().zip(&plan.tasks.classes).map(|(class, served)| ClassFigures {
@@ -166,7 +171,7 @@ pub fn of(
     });
     Ok(TaskPlan {
         workers,
-        tasks: tasks.collect::<Result<_, String>>()?,
+        tasks: tasks.collect(),
         tree,
         classes: classes.collect(),
         minimal: matches!(plan.proof, Proof::Exact | Proof::GeneralPosition),
@@ -187,41 +192,15 @@ fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64) -> Vec<f64> {
     relative.iter().map(|r| r * hz / least).collect()
 }
 
-/// The part of a chain's packets that belongs to one of its classes, or to those without a way of their own.
-fn part_of(policy: &PolicyGraph, chain: usize, group: Option<u32>) -> f64 {
-    let classes = policy.chains.get(chain).map_or(&[][..], |c| &c.classes);
-    let named = |class: &u32| {
-        policy.relations.iter().any(|relation| match relation {
-            catena_policy::Relation::Priority(subjects) => subjects.contains(&catena_policy::Subject::Class(*class)),
-            catena_policy::Relation::Cpu(members)
-            | catena_policy::Relation::Throughput(members)
-            | catena_policy::Relation::Share(members) => {
-                members.iter().any(|(subject, _)| *subject == catena_policy::Subject::Class(*class))
-            }
-        })
-    };
-    let own = classes.iter().filter(|class| named(class)).count() as f64;
-    let all = (classes.len() as f64).max(1.0);
-    if group.is_some() { 1.0 / all } else { (all - own) / all }
-}
-
-fn start(policy: &PolicyGraph, origins: &[Origin], plan: &Alpine, module: usize) -> Result<Start, String> {
-    let upstream = plan.graph.modules[module].upstream;
-    match origins.get(module) {
-        Some(Origin::Node((c, n), group)) => {
-            let first = upstream.is_some_and(|up| matches!(origins.get(up), Some(Origin::Classify(_))));
-            let chain = policy.chains.get(*c);
-            let class = group.and_then(|k| policy.classes.get(k as usize));
-            match (class, chain.and_then(|chain| chain.nodes.get(*n))) {
-                (Some(class), _) if first => Ok(Start::Class(class.name.clone())),
-                (None, Some(node)) => {
-                    let chain = chain.map_or_else(String::new, |chain| chain.name.clone());
-                    Ok(Start::Function { chain, node: node.name.clone() })
-                }
-                _ => Err("a class would need a queue of its own in the middle of a chain".to_owned()),
-            }
-        }
-        _ => Ok(Start::Port),
+/// Where the task that begins at `module` begins: a class waits where it enters its chain.
+fn start(policy: &PolicyGraph, origin: Option<&Origin>) -> Start {
+    let Some(Origin::Node((c, n), group)) = origin else { return Start::Port };
+    let chain = policy.chains.get(*c);
+    let class = group.and_then(|k| policy.classes.get(k as usize));
+    match (class, chain.and_then(|chain| Some((chain, chain.nodes.get(*n)?)))) {
+        (Some(class), _) => Start::Class(class.name.clone()),
+        (None, Some((chain, node))) => Start::Function { chain: chain.name.clone(), node: node.name.clone() },
+        (None, None) => Start::Port,
     }
 }
 

@@ -31,6 +31,26 @@ pub struct Filter {
     pub program: Vec<Insn>,
 }
 
+impl Filter {
+    /// Instructions of the longest way through the program, which bounds what a packet costs: jumps go forward only.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        let mut longest = vec![0_u32; self.program.len() + 1];
+        for (at, insn) in self.program.iter().enumerate().rev() {
+            let behind = |skipped: u32| longest.get(at + 1 + skipped as usize).copied().unwrap_or(0);
+            // The class of the operation is in its lowest three bits: jumps, of which one kind is unconditional, and returns.
+            let rest = match (insn.code & 0x07, insn.code & 0xf0) {
+                (0x06, _) => 0,
+                (0x05, 0x00) => behind(insn.k),
+                (0x05, _) => behind(u32::from(insn.jt)).max(behind(u32::from(insn.jf))),
+                _ => behind(0),
+            };
+            longest[at] = 1 + rest;
+        }
+        longest[0]
+    }
+}
+
 /// Turns filter text into programs; a trait, so that a fuzzer may leave libpcap out.
 pub trait Compiler {
     /// The program of `text`.
@@ -137,6 +157,17 @@ pub fn mirror(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_way_is_counted() {
+        let steps = |text: &str| Filter { text: text.into(), program: Libpcap.compile(text).unwrap() }.steps();
+        // Load and compare the type, the address and the mask; and return.
+        assert_eq!(steps("ip dst net 10.0.0.0/9"), 6);
+        assert!(steps("udp portrange 1-9") > steps("udp dst portrange 1-9"));
+        assert_eq!(Filter { text: String::new(), program: vec![] }.steps(), 0);
+        let circle = Insn { code: 0x05, jt: 0, jf: 0, k: u32::MAX };
+        assert_eq!(Filter { text: String::new(), program: vec![circle] }.steps(), 1);
+    }
 
     #[test]
     fn libpcap_compiles_and_refuses() {

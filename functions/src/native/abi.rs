@@ -50,6 +50,7 @@ pub struct Context {
     pub instance: u32,
     pub instances: u32,
     pub host: *const Host,
+    pub replaces: *mut c_void,
 }
 
 /// `catena_map` and `catena_counters`: a number from 1, or 0.
@@ -114,10 +115,14 @@ pub struct Table {
     pub tick: Option<unsafe extern "C" fn(*mut c_void, Cx)>,
     pub finish: Option<unsafe extern "C" fn(*mut c_void, Cx) -> c_int>,
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub take_over: Option<unsafe extern "C" fn(*mut c_void, Cx, *mut c_void) -> c_int>,
 }
+
+/// Bytes of the shortest table there is: the first header's, without `take_over`.
+pub const FIRST_TABLE: usize = std::mem::offset_of!(Table, take_over);
 
 // What a function built with version 1 relies on; `test/layout.c` holds the header to the same numbers.
 const _: () = {
-    assert!(size_of::<Packet>() == 64 && size_of::<Context>() == 32);
-    assert!(size_of::<Host>() == 136 && size_of::<Table>() == 96);
+    assert!(size_of::<Packet>() == 64 && size_of::<Context>() == 40);
+    assert!(size_of::<Host>() == 136 && size_of::<Table>() == 104 && FIRST_TABLE == 96);
 };

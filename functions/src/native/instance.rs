@@ -7,6 +7,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 
 use catena_dataplane::module::Verdict;
 use catena_dataplane::random::Random;
@@ -67,11 +68,20 @@ pub struct Instance {
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// Make an instance and let the function set itself up. `ways` has a bit for each way that the chain leads on.
+    /// Make an instance and let the function set itself up. `ways` has a bit for each way that the chain leads on,
+    /// `replaces` is what the instance that it will replace calls itself, or null.
     ///
     /// # Errors
     /// Why the function refused, in its words.
-    pub fn start(function: Loaded, own: Own, share: Share, ways: u32) -> Result<Instance, String> {
+    pub fn start(
+        function: Loaded,
+        own: Own,
+        share: Share,
+        ways: u32,
+        replaces: *mut c_void,
+    ) -> Result<Instance, String> {
+        // What reads a command line or a locale while it starts uses the C library's variables: one at a time.
+        static STARTING: Mutex<()> = Mutex::new(());
         let context = abi::Context {
             size: size_of::<abi::Context>() as u32,
             gate: 0,
@@ -79,6 +89,7 @@ impl Instance {
             instance: share.index,
             instances: share.count,
             host: &raw const HOST,
+            replaces,
         };
         const EMPTY: abi::Packet = abi::Packet {
             data: std::ptr::null_mut(),
@@ -110,11 +121,15 @@ impl Instance {
             }
         }
         let mut instance = Instance { shared, own: std::ptr::null_mut(), function, ways, started: false };
+        let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = match function.table.init {
             // SAFETY: a checked table's function, called as the header says.
             Some(init) => unsafe { init(instance.context(0, 0), &raw mut instance.own) != 0 },
             None => false,
         };
+        drop(starting);
+        // SAFETY: the context is the first member; no reference to it exists.
+        unsafe { (*instance.shared.as_ptr().cast::<abi::Context>()).replaces = std::ptr::null_mut() };
         let own = instance.own();
         own.starting = false;
         let message = own.failure.take();
@@ -216,6 +231,32 @@ impl Instance {
         let failed = unsafe { finish(self.own, context) != 0 };
         let message = self.own().failure.take();
         if failed { Err(message.unwrap_or_else(|| "it gave no message".to_owned())) } else { Ok(()) }
+    }
+
+    /// Go on with the state of another instance, which has processed all packets so far and will process no more.
+    ///
+    /// # Errors
+    /// Why the state cannot be taken over. Both instances are as they were.
+    pub fn take_over(&mut self, old: &mut Instance, now: u64) -> Result<(), String> {
+        self.own_ref().state.fits(&old.own_ref().state)?;
+        if let Some(take_over) = self.function.table.take_over {
+            let context = self.context(now, 0);
+            // SAFETY: a checked table's function, called as the header says: no other code of either instance runs.
+            let failed = unsafe { take_over(self.own, context, old.own) != 0 };
+            if let (true, message) | (false, message @ Some(_)) = (failed, self.own().failure.take()) {
+                return Err(message.unwrap_or_else(|| "it gave no message".to_owned()));
+            }
+        }
+        let (own, before) = (self.own(), old.own());
+        own.state.take(&mut before.state);
+        own.mistakes += before.mistakes;
+        std::mem::swap(&mut own.random, &mut before.random);
+        Ok(())
+    }
+
+    /// Return what the function calls this instance.
+    pub fn address(&self) -> *mut c_void {
+        self.own
     }
 
     /// Return the function.

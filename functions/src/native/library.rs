@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -36,9 +38,35 @@ pub struct Loaded {
 /// What is wrong with the file or the table, and what to try.
 pub fn load(path: &str, symbol: &str) -> Result<Loaded, ArgError> {
     let absolute = readable(path)?;
+    load_from(path, &absolute, symbol)
+}
+
+/// Load what stands at a path now, although another library may have been loaded from there before.
+///
+/// # Errors
+/// Those of [`load`], and when there is no memory for a copy.
+pub fn load_anew(path: &str, symbol: &str) -> Result<Loaded, ArgError> {
+    let failed = |error: std::io::Error| ArgError::new("lib", format!("{path} cannot be copied: {error}"));
+    let bytes = std::fs::read(readable(path)?).map_err(failed)?;
+    // The dynamic linker knows libraries by their names: what is loaded a second time needs another one. The
+    // file stays open as long as the library is loaded, so that no later one gets its name.
+    // SAFETY: the name is a C string; the call has no other conditions.
+    let made = unsafe { libc::memfd_create(c"catena".as_ptr(), libc::MFD_CLOEXEC) };
+    if made < 0 {
+        return Err(failed(std::io::Error::last_os_error()));
+    }
+    // SAFETY: fresh, and nobody else's.
+    let mut copy = unsafe { File::from_raw_fd(made) };
+    copy.write_all(&bytes).map_err(failed)?;
+    let loaded = load_from(path, Path::new(&format!("/proc/self/fd/{made}")), symbol)?;
+    std::mem::forget(copy);
+    Ok(loaded)
+}
+
+fn load_from(path: &str, file: &Path, symbol: &str) -> Result<Loaded, ArgError> {
     // SAFETY: this runs the library's constructors. That it does nothing harmful is the promise of whoever wrote
     // its name into the chain file, as Native's manual says.
-    let library = unsafe { Library::open(Some(&absolute), RTLD_NOW | RTLD_LOCAL) }
+    let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) }
         .map_err(|error| refused(path, &error.to_string()))?;
     // SAFETY: the symbol's type is only taken for "the address of something", which any symbol has.
     let address = unsafe { library.get::<*const Head>(symbol.as_bytes()) }.map(|found| found.as_raw_ptr());
@@ -52,8 +80,14 @@ pub fn load(path: &str, symbol: &str) -> Result<Loaded, ArgError> {
     // is believed for any symbol of the name that only tables have.
     let head = unsafe { address.read_unaligned() };
     check_head(path, symbol, head)?;
-    // SAFETY: the magic number and the version say that a table of `size` bytes, at least ours, stands there.
-    let table = unsafe { address.cast::<Table>().read_unaligned() };
+    let mut table = MaybeUninit::<Table>::zeroed();
+    let there = (head.size as usize).min(size_of::<Table>());
+    // SAFETY: the magic number and the version say that a table of `size` bytes stands there. What an earlier header
+    // did not have stays zero, which is a value of every member: none.
+    let table = unsafe {
+        std::ptr::copy_nonoverlapping(address.cast::<u8>(), table.as_mut_ptr().cast::<u8>(), there);
+        table.assume_init()
+    };
     check(path, symbol, table)
 }
 
@@ -98,8 +132,8 @@ fn check_head(path: &str, symbol: &str, head: Head) -> Result<(), ArgError> {
         return Err(error(format!("{path}: `{symbol}` was built for ABI version {has}, wanted is version {wanted}"))
             .help("build it again with the include/catena/nf.h of this Catena"));
     }
-    if (head.size as usize) < size_of::<Table>() {
-        let (has, wanted) = (head.size, size_of::<Table>());
+    if (head.size as usize) < abi::FIRST_TABLE {
+        let (has, wanted) = (head.size, abi::FIRST_TABLE);
         return Err(error(format!("{path}: the table `{symbol}` says it has {has} bytes, a table has {wanted}"))
             .help(format!("define it with CATENA_NF({symbol}, ...), which fills the sizes in")));
     }

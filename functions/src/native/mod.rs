@@ -3,7 +3,8 @@
 //! # Parameters
 //!
 //! `Native(lib = "fw.so" [, args = {name: value, ...}] [, name = "symbol"] [, state = file("fw.manifest")]
-//! [, log = LEVEL])`
+//! [, log = LEVEL]
+//! [, watch = true])`
 //!
 //! - `lib`: the shared object. A relative path begins at the working directory (not at the chain file's folder, and
 //!   no search path is used).
@@ -16,6 +17,7 @@
 //!   of all flows use the same. Plans keep to it, and several workers are refused where they would not.
 //! - `log`: which of its messages are shown: `error`, `warning`, `info` or `debug` (`info`). They go to the standard error,
 //!   at most 20 a second for each instance; how many more there were is said.
+//! - `watch`: whether a new build that takes the library's place is used by the running chain.
 //!
 //! # Behaviour
 //!
@@ -49,7 +51,15 @@
 //! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
 //! variables of its own only `state` tells.
 //!
-//! A library stays loaded until Catena ends; a new build of it is used by the next run.
+//! A library stays loaded until Catena ends. A new build of it is used by the next run, or with `watch = true` by this one.
+//!
+//! # New builds
+//!
+//! With `watch = true` the file is looked at ten times a second. If another one has taken its place (by a rename, so that
+//! nobody sees half of it), it is loaded and started beside the old one, while packets go on. Between two batches it then
+//! takes over: maps and counters by their names, what the function keeps in `*self` by its own `take_over`. No packet is
+//! lost or overtakes another. If it does not start, is another function, or cannot take the state over, a message
+//! says so, and the old one goes on.
 //!
 //! # Example
 //!
@@ -69,8 +79,10 @@ mod instance;
 mod library;
 mod log;
 mod state;
+mod successor;
 mod values;
 
+use std::ffi::c_void;
 use std::io;
 
 use catena_dataplane::random::Random;
@@ -84,8 +96,10 @@ use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns}
 use crate::effects::Effects;
 use crate::manifest::Manifest;
 use instance::{Instance, Own};
+use library::Loaded;
 use log::{LEVELS, Log};
 use state::State;
+use successor::{Identity, Successor};
 use values::Arguments;
 
 /// The values of the attribute `way`.
@@ -103,6 +117,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         Param { name: "args", kind: Kind::Record, default: Some("{}"), doc: "the function's own arguments" },
         Param { name: "name", kind: Kind::Text, default: Some("\"catena_nf\""), doc: "the symbol of its table" },
         Param { name: "state", kind: Kind::File, default: Some("none"), doc: "a manifest of its state" },
+        Param { name: "watch", kind: Kind::Bool, default: Some("false"), doc: "go on with a new build of the library" },
         Param { name: "log", kind: Kind::Word(LEVELS), default: Some("info"), doc: "which of its messages are shown" },
     ],
     attributes: &[Attribute {
@@ -122,8 +137,44 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     spared: None,
 };
 
+/// What instances of a function are made from.
+#[derive(Clone)]
+struct Origin {
+    args: Args,
+    path: String,
+    symbol: String,
+    /// Lines up to this level are shown.
+    level: u32,
+    share: Share,
+    seed: Seed,
+    /// A bit for each way that the chain leads on.
+    ways: u32,
+}
+
+impl Origin {
+    /// Make an instance of a loaded function. `replaces` is what the one that it will replace calls itself, or null.
+    fn start(&self, function: Loaded, replaces: *mut c_void) -> Result<Instance, ArgError> {
+        let own = Own {
+            packets: (std::ptr::null_mut(), 0),
+            starting: true,
+            arguments: Arguments::read(&self.args)?,
+            failure: None,
+            state: State::new(Local::new(self.seed, self.share)),
+            log: Log::new(self.level),
+            random: Random::new(stream(&self.seed, self.share, function.name)),
+            mistakes: 0,
+        };
+        let mut instance = Instance::start(function, own, self.share, self.ways, replaces)
+            .map_err(|why| ArgError::new("args", format!("function `{}` does not start: {why}", function.name)))?;
+        instance.own().arguments.all_asked(function.name)?;
+        Ok(instance)
+    }
+}
+
 /// The module of a C function.
 pub struct Native {
+    /// Looks for later builds, if that is wanted. It ends before the instance does, which it starts others beside.
+    successor: Option<Successor>,
     instance: Instance,
 }
 
@@ -134,32 +185,28 @@ impl Native {
     /// What is wrong with the library, or why the function refuses its arguments.
     pub fn new(args: &Args, build: &Build<'_>) -> Result<Native, ArgError> {
         let path = args.require("lib")?.as_text().ok_or_else(|| ArgError::new("lib", "expected a string"))?;
-        let symbol = args.text("name", "catena_nf");
         let level = args.text("log", "info");
         let most = LEVELS
             .iter()
             .position(|known| *known == level)
             .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
         apart(args, build.share)?;
-        let arguments = Arguments::read(args)?;
-        let function = library::load(path, symbol)?;
-        let own = Own {
-            packets: (std::ptr::null_mut(), 0),
-            starting: true,
-            arguments,
-            failure: None,
-            state: State::new(Local::new(build.seed, build.share)),
-            log: Log::new(most as u32),
-            random: Random::new(stream(&build.seed, build.share, function.name)),
-            mistakes: 0,
-        };
         let taken = |way: &&str| build.taken.iter().any(|taken| taken == way);
         let ways =
             (0..).zip(WAYS).filter(|(way, name)| *way == 0 || taken(name)).fold(0, |bits, (way, _)| bits | 1 << way);
-        let mut instance = Instance::start(function, own, build.share, ways)
-            .map_err(|why| ArgError::new("args", format!("function `{}` does not start: {why}", function.name)))?;
+        let origin = Origin {
+            args: args.clone(),
+            path: path.to_owned(),
+            symbol: args.text("name", "catena_nf").to_owned(),
+            level: most as u32,
+            share: build.share,
+            seed: build.seed,
+            ways,
+        };
+        // Known before it is loaded: what comes in between is a later one.
+        let known = Identity::of(path);
+        let mut instance = origin.start(library::load(path, &origin.symbol)?, std::ptr::null_mut())?;
         let own = instance.own();
-        own.arguments.all_asked(function.name)?;
         if build.share.count > 1 {
             let apart = |d: &&Declaration| d.object == Object::FlowMap && !d.scope.is_per_flow();
             for declaration in own.state.declarations().iter().filter(apart) {
@@ -167,7 +214,8 @@ impl Native {
                 own.log.add(1, 0, line.as_bytes());
             }
         }
-        Ok(Native { instance })
+        let successor = args.flag("watch", false).then(|| Successor::new(origin, known));
+        Ok(Native { successor, instance })
     }
 
     /// Return the function's name.
@@ -195,6 +243,9 @@ impl Module for Native {
         if batch.is_empty() {
             return;
         }
+        if let Some(successor) = &mut self.successor {
+            successor.between_batches(&mut self.instance, cx.now());
+        }
         self.instance.process(cx, batch);
         let gate = cx.gate();
         cx.decide(batch, |i, packet| self.instance.verdict(i, gate, packet));
@@ -206,6 +257,7 @@ impl Module for Native {
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+        self.successor = None;
         let result = self.instance.finish(cx.now());
         self.say();
         result

@@ -182,6 +182,7 @@ pub struct MapObject {
 
 /// Declared counters.
 struct CounterObject {
+    name: &'static str,
     counters: <Local as Engine>::Counters,
     count: usize,
     /// What a table calls them: each, or none.
@@ -277,7 +278,7 @@ impl State {
             2..=SHOWN => (0..count).map(|i| lasting(&format!("{name}[{i}]"))).collect(),
             _ => Vec::new(),
         };
-        self.counters.push(CounterObject { counters: self.engine.counters(name, count), count, shown });
+        self.counters.push(CounterObject { name, counters: self.engine.counters(name, count), count, shown });
         Ok(self.counters.len() as u32)
     }
 
@@ -294,6 +295,42 @@ impl State {
     pub fn read(&self, handle: u32, index: u32) -> Option<i64> {
         let object = self.counters.get((handle as usize).wrapping_sub(1))?;
         ((index as usize) < object.count).then(|| object.counters.read(index as usize))
+    }
+
+    /// Check that what stands in the objects of an earlier build can go on standing in these.
+    ///
+    /// # Errors
+    /// The first object that is not there any more, or is another one.
+    pub fn fits(&self, old: &State) -> Result<(), String> {
+        for was in &old.maps {
+            let Some(is) = self.maps.iter().find(|is| is.name == was.name) else {
+                return Err(format!("state object `{}` is not there any more", was.name));
+            };
+            if (is.key_size, is.value_size) != (was.key_size, was.value_size) {
+                return Err(format!("state object `{}` has keys or values of another size", was.name));
+            }
+        }
+        for was in &old.counters {
+            match self.counters.iter().find(|is| is.name == was.name) {
+                Some(is) if is.count == was.count => {}
+                _ => return Err(format!("state object `{}` has another number of counters", was.name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchange the content of the objects that both have, by name; [`Self::fits`] has been asked.
+    pub fn take(&mut self, old: &mut State) {
+        for is in &mut self.maps {
+            if let Some(was) = old.maps.iter_mut().find(|was| was.name == is.name) {
+                std::mem::swap(&mut is.map, &mut was.map);
+            }
+        }
+        for is in &mut self.counters {
+            if let Some(was) = old.counters.iter_mut().find(|was| was.name == is.name) {
+                std::mem::swap(&mut is.counters, &mut was.counters);
+            }
+        }
     }
 
     /// Tell the number of entries of every map, and the counters.

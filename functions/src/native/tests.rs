@@ -344,6 +344,62 @@ fn several_instances_are_warned_of_state_kept_apart() {
     assert_eq!(out, "catena: probe: warning: `seen`: each of 2 instances has its own\n");
 }
 
+/// Put a build of the keeper in the place of another, as one who builds anew does.
+fn put_build(number: u32, folder: &Path) -> Option<PathBuf> {
+    let (fresh, path) = (folder.join("keeper.new"), folder.join("keeper.so"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/native/test/keeper.c");
+    let built = compile("cc", &["-std=c11", &format!("-DBUILD={number}")], &source, &fresh);
+    built.then(|| std::fs::rename(&fresh, &path).unwrap())?;
+    Some(path)
+}
+
+#[test]
+fn a_new_build_goes_on_with_the_state_of_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(path) = put_build(1, folder.path()) else { return };
+    let args = Args::default().with("lib", Value::Text(path.to_str().unwrap().to_owned()));
+    let args = args.with("watch", Value::Bool(true)).with("log", Value::Text("error".to_owned()));
+    let (seed, share) = (Seed::from_number(1), Share::WHOLE);
+    let build = |attributes: &mut Attributes| Native::new(&args, &Build { seed, share, attributes, taken: &[] });
+    let mut bench = Bench::new(build(&mut Attributes::default()).unwrap());
+    let mut count = 0;
+    // A packet is marked by the build in place, and both counts, of a byte each, go on whichever that is.
+    let mut builds = |bench: &mut Bench, wanted: u32, most: u32| {
+        for _ in 0..most {
+            count += 1;
+            let mark = bench.mark(b'-', 1);
+            assert_eq!((mark >> 8 & 255, mark & 255), (count, count), "build {}", mark >> 16);
+            if mark >> 16 == wanted {
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        false
+    };
+    assert!(builds(&mut bench, 1, 1));
+    put_build(2, folder.path()).unwrap();
+    assert!(builds(&mut bench, 2, 150), "build 2 never takes over");
+    // The next ones do not, or cannot, or are no library: the one in place stays.
+    for number in [3, 4] {
+        put_build(number, folder.path()).unwrap();
+        assert!(!builds(&mut bench, number, 8));
+    }
+    std::fs::write(folder.path().join("keeper.new"), "no library").unwrap();
+    std::fs::rename(folder.path().join("keeper.new"), &path).unwrap();
+    assert!(!builds(&mut bench, 5, 4) && builds(&mut bench, 2, 1));
+    assert!(bench.end().is_empty());
+}
+
+#[test]
+fn what_was_built_with_an_earlier_header_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(path) = put_build(1, folder.path()) else { return };
+    let native = build(&path, &[], &[("name", "earlier")], Share::WHOLE).unwrap();
+    let mut bench = Bench::new(native);
+    assert_eq!(bench.mark(b'-', 1), 1 << 16 | 1 << 8 | 1);
+    assert!(bench.end().is_empty());
+}
+
 /// The header is C11 and C++, without a warning, for both compilers where they are.
 #[test]
 fn the_header_is_clean() {

@@ -1,12 +1,16 @@
 //! A policy graph as Alpine sees it: trees of modules, a class for each way through them, and promises.
 //!
 //! Each side that packets come in by is a port; behind it their chain is found, and each chain's nodes follow.
-//! A class that a relation names has a way of its own through its chain from there on, for modules that two
-//! classes pass alike cannot serve them differently. Where ways merge again, what follows is there once for
-//! each way ("each module has at most one upstream", Lan's dissertation, §5.3.1): packets are then still
-//! processed by one instance, unless queues further down differ, see [`Module::cuttable`]: below a merge a
-//! queue may only be put where everything since may be replicated. A branch behind a node is reckoned as
-//! part of it.
+//! If a relation names a class, all classes of its chain have ways of their own through it from there on, for modules that
+//! two classes pass alike cannot serve them differently. Where ways merge again, what follows is there once for
+//! each way ("each module has at most one upstream", Lan's dissertation, §5.3.1), and is still one instance.
+//!
+//! A queue may be put ([`Module::cuttable`]) where it holds the packets of one way and no others. Behind a merge it would
+//! hold those of all ways. A class is told where its chain is found, and not again further down, where a function may have
+//! rewritten what tells it: it waits where it enters its chain, with as many tasks, and before work was done for
+//! packets that are dropped. So the branch that finds the chain is the classifier that Alpine puts in front as a last
+//! resort: chains and classes, which are all that promises are about, share nothing behind it, and none can starve for what
+//! it shares. A branch behind a node is reckoned as part of it.
 
 use catena_policy::{Direction, End, PolicyGraph, Relation};
 
@@ -32,7 +36,7 @@ pub struct Figures<'a> {
     /// Whether a node may be replicated.
     pub replicable: &'a dyn Fn(NodeOf) -> bool,
     /// Packets per second that come in for a chain by a side, of one of its classes (index in the policy
-    /// graph), or of all classes that nothing is said about.
+    /// graph) if they have ways of their own, or of all.
     pub packets: &'a dyn Fn(usize, Option<u32>, Direction) -> f64,
     /// Cycles per packet of reading a packet in.
     pub port_cycles: f64,
@@ -100,8 +104,9 @@ pub fn pipeline(policy: &PolicyGraph, figures: &Figures) -> Result<Pipeline, Too
         let start = if direction == Direction::Forward { End::In } else { End::Out };
         let mut classify = None;
         for (c, chain) in policy.chains.iter().enumerate() {
-            let own = chain.classes.iter().copied().filter(|class| named.contains(class));
-            for group in own.map(Some).chain([None]) {
+            let apart = chain.classes.iter().any(|class| named.contains(class));
+            let groups = if apart { chain.classes.iter().copied().map(Some).collect() } else { vec![None] };
+            for group in groups {
                 let packets = (figures.packets)(c, group, direction);
                 if packets > 0.0 && chain.edges_from(start, direction).next().is_some() {
                     let front = *classify.get_or_insert_with(|| make.front(direction));
@@ -240,7 +245,8 @@ impl Make<'_> {
                 return Err(TooManyWays);
             }
             let node = (way.chain, n as usize);
-            let replicable = (self.figures.replicable)(node);
+            let merges = chain.edges.iter().filter(|edge| edge.to == end).count() > 1;
+            let cut = way.cut && !merges;
             let (per_batch, batch) = (self.figures.batches)(node);
             let module = Module {
                 name: chain.end_name(end).to_owned(),
@@ -249,16 +255,12 @@ impl Make<'_> {
                 batch,
                 upstream: Some(way.upstream),
                 kind: Kind::Function,
-                cuttable: way.cut,
-                replicable,
+                cuttable: cut,
+                replicable: (self.figures.replicable)(node),
                 origin: 0,
             };
             let upstream = self.module(Origin::Node(node, way.group), module);
-            // By how many ways packets come to this node: other edges, other classes, the other side.
-            let other = |e: &&catena_policy::Edge| e.to == end;
-            let shared = chain.edges.iter().filter(other).count() > 1 || chain.classes.len() > 1;
-            let cut = way.cut && (replicable || !shared);
-            self.follow(Way { end, upstream, packets, cut, ..way })?;
+            self.follow(Way { end, upstream, packets, cut: cut && way.group.is_none(), ..way })?;
         }
         // What no edge takes leaves too: it is dropped.
         if leaving > HARDLY * way.packets || chain.edges_from(way.end, way.direction).next().is_none() {

@@ -7,7 +7,7 @@ use catena_policy::{PolicyGraph, Relation, Subject, Value};
 
 use crate::catalogue::{Affinity, Catalogue, Memory, Platform, Table, Traits};
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
-use crate::profile::{Cost, FULL_BATCH, Overheads, Profile};
+use crate::profile::{Cost, FULL_BATCH, NETWORK_STEPS, OTHERS, Overheads, Profile};
 use crate::rack::{Rack, SwitchKind};
 
 /// What to reckon with.
@@ -73,8 +73,10 @@ pub fn problem(
     let port = ingress(rack);
     let of_all = shares::offered(graph, rack.switch.is_some());
     let mut chains = Vec::new();
-    for (id, chain) in graph.chains.iter().enumerate() {
-        let flow = shares::of(chain);
+    let flows: Vec<shares::Flow> = graph.chains.iter().map(shares::of).collect();
+    // Functions that a packet meets on a server that has all chains; what a switch leaves to a core is not known yet.
+    let met = flows.iter().zip(&of_all).map(|(flow, part)| part * flow.nodes.iter().sum::<f64>()).sum::<f64>();
+    for (id, (chain, flow)) in graph.chains.iter().zip(&flows).enumerate() {
         let mut nodes = Vec::new();
         for (node, (&share, &entry)) in chain.nodes.iter().zip(flow.nodes.iter().zip(&flow.entries)) {
             let mut missing = |what| {
@@ -86,13 +88,15 @@ pub fn problem(
                 continue;
             };
             let size = size(traits, &node.args);
-            let batch = FULL_BATCH * of_all[id] * share;
+            let part = of_all[id] * share;
+            let others = if rack.switch.is_none() { met - part } else { OTHERS };
+            let batch = FULL_BATCH * part;
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);
                 continue;
             }
-            let made = self::node(traits, cost, (size, batch), rack, options.replication);
+            let made = self::node(traits, cost, (size, part, others), rack, options.replication);
             // A node that packets enter the chain by finds their headers not parsed yet.
             let first = if rack.switch.is_none() && share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
             let parse = first * profile.overheads.parse_in_batches(batch);
@@ -164,10 +168,19 @@ fn ingress(rack: &Rack) -> f64 {
 /// first function parses the headers.
 fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f64]) -> Overheads {
     let several = rack.switch.is_none() && graph.chains.len() > 1;
-    let tried = |chain: usize| graph.chains[..=chain].iter().map(|c| c.classes.len().max(1)).sum::<usize>() as f64;
-    let tries: f64 = if several { (0..of_all.len()).map(|c| of_all[c] * tried(c)).sum() } else { 0.0 };
+    let filter = |class: &u32| graph.classes.get(*class as usize).map_or(NETWORK_STEPS, |class| class.filter.steps());
+    let own = |chain: &catena_policy::Chain| match &chain.classes[..] {
+        [] => overheads.classify,
+        classes => classes.iter().map(|class| overheads.tried(filter(class))).sum::<f64>(),
+    };
+    let mut so_far = 0.0;
+    let tried = graph.chains.iter().zip(of_all).map(|(chain, part)| {
+        so_far += own(chain);
+        part * so_far
+    });
+    let tries: f64 = if several { tried.sum() } else { 0.0 };
     let parse = if rack.switch.is_none() { overheads.parse.min(overheads.visit) } else { 0.0 };
-    let classify = if several { overheads.branch + overheads.classify * tries } else { 0.0 };
+    let classify = if several { overheads.branch + tries } else { 0.0 };
     Overheads { visit: overheads.visit - parse + classify, classify, ..overheads }
 }
 
@@ -183,7 +196,7 @@ fn weight(graph: &PolicyGraph, chain: usize) -> f64 {
 fn node(
     traits: &Traits,
     cost: Option<&Cost>,
-    (size, batch): (f64, f64),
+    (size, part, others): (f64, f64, f64),
     rack: &Rack,
     replication: Replication,
 ) -> Node {
@@ -202,9 +215,9 @@ fn node(
         function: traits.name.clone(),
         share: 0.0,
         entry: 0.0,
-        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_in_batches(size, batch)),
+        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_of_a_part(size, part, others)),
         per_batch: cost.map_or(0.0, |c| c.server.per_batch),
-        batch: batch.clamp(1.0, FULL_BATCH),
+        batch: (FULL_BATCH * part).clamp(1.0, FULL_BATCH),
         smart_nic: cost
             .filter(|_| traits.runs_on(Platform::SmartNic) && rack.servers.iter().any(|s| !s.smart_nics.is_empty()))
             .and_then(|c| c.smart_nic.as_ref())

@@ -53,23 +53,18 @@ pub fn of(chain: &Chain) -> Flow {
 fn one_way(chain: &Chain, direction: Direction) -> Flow {
     let count = chain.nodes.len();
     let mut flow = Flow { nodes: vec![0.0; count], entries: vec![0.0; count], edges: Vec::new() };
-    let source = if direction == Direction::Forward { End::In } else { End::Out };
-    for (to, part) in divide(chain, source, direction) {
-        if let End::Node(id) = to {
-            flow.entries[id as usize] += part;
-            flow.nodes[id as usize] += part;
-        }
-    }
-    for node in order(chain, direction) {
-        let here = flow.nodes[node];
-        for (to, part) in divide(chain, End::Node(node as u32), direction) {
-            let End::Node(to) = to else { continue };
-            let (to, part) = (to as usize, here * part);
-            flow.nodes[to] += part;
-            match flow.edges.iter_mut().find(|(f, t, _)| (*f, *t) == (node, to)) {
-                Some((_, _, sum)) => *sum += part,
-                None => flow.edges.push((node, to, part)),
-            }
+    let parts = walk(chain, direction, 1.0, |edges, here| divided(edges).map(|part| part * here).collect());
+    for (edge, part) in chain.edges.iter().zip(parts).filter(|(edge, _)| edge.direction == direction) {
+        let End::Node(to) = edge.to else { continue };
+        flow.nodes[to as usize] += part;
+        let End::Node(from) = edge.from else {
+            flow.entries[to as usize] += part;
+            continue;
+        };
+        let (from, to) = (from as usize, to as usize);
+        match flow.edges.iter_mut().find(|(f, t, _)| (*f, *t) == (from, to)) {
+            Some((_, _, sum)) => *sum += part,
+            None => flow.edges.push((from, to, part)),
         }
     }
     // Sums of many parts may pass 1 by rounding.
@@ -78,30 +73,72 @@ fn one_way(chain: &Chain, direction: Direction) -> Flow {
     flow
 }
 
+/// Bits per second that each edge is expected to carry where so many enter at `in` and at `out`: a rate that is written is
+/// taken as it is, as E2 sizes instances for it, while [`of`] takes rates relative to each other, as a plan asks what a chain
+/// can carry; else an edge's part of what reaches its source; edges without any estimate get equal parts of what the others
+/// leave.
+#[must_use]
+pub fn rates(chain: &Chain, forward_bps: f64, return_bps: f64) -> Vec<f64> {
+    let taken = |edges: &[&Edge], here: f64| -> Vec<f64> {
+        let stated = |edge: &&Edge| edge.rate_bps.or_else(|| told(edge).map(|part| part * here));
+        let left = (here - edges.iter().filter_map(stated).sum::<f64>()).max(0.0);
+        let open = edges.iter().filter(|edge| stated(edge).is_none()).count();
+        edges.iter().map(|edge| stated(edge).unwrap_or(left / open as f64).max(0.0)).collect()
+    };
+    let forward = walk(chain, Direction::Forward, forward_bps, taken);
+    let back = walk(chain, Direction::Return, return_bps, taken);
+    forward.iter().zip(back).map(|(forward, back)| forward + back).collect()
+}
+
+/// What each edge of `direction` carries, by its index, where so much enters: `taken` says what the edges of one source
+/// take of what arrives there.
+fn walk(chain: &Chain, direction: Direction, entering: f64, taken: impl Fn(&[&Edge], f64) -> Vec<f64>) -> Vec<f64> {
+    let mut carried = vec![0.0; chain.edges.len()];
+    let mut arrived = vec![0.0; chain.nodes.len()];
+    let entry = if direction == Direction::Forward { End::In } else { End::Out };
+    let nodes = order(chain, direction).into_iter().map(|node| End::Node(node as u32));
+    for from in std::iter::once(entry).chain(nodes) {
+        let here = if let End::Node(node) = from { arrived[node as usize] } else { entering };
+        let leaves = |edge: &Edge| edge.from == from && edge.direction == direction;
+        let ids: Vec<usize> = (0..chain.edges.len()).filter(|id| leaves(&chain.edges[*id])).collect();
+        let edges: Vec<&Edge> = ids.iter().map(|id| &chain.edges[*id]).collect();
+        for (id, amount) in ids.into_iter().zip(taken(&edges, here)) {
+            carried[id] = amount;
+            if let End::Node(to) = chain.edges[id].to {
+                arrived[to as usize] += amount;
+            }
+        }
+    }
+    carried
+}
+
 /// The ends that packets of `from` go to, with the part of them that does.
 pub(crate) fn divide(chain: &Chain, from: End, direction: Direction) -> Vec<(End, f64)> {
     let edges: Vec<&Edge> = chain.edges_from(from, direction).collect();
-    let known: Vec<Option<f64>> = parts(&edges);
-    let told: f64 = known.iter().flatten().sum();
-    let untold = known.iter().filter(|part| part.is_none()).count();
-    let rest = (1.0 - told).max(0.0) / untold.max(1) as f64;
-    // Estimates that add up to more than everything are taken relative to their sum.
-    let scale = if told > 1.0 { 1.0 / told } else { 1.0 };
-    edges.iter().zip(known).map(|(edge, part)| (edge.to, part.map_or(rest, |p| p * scale))).collect()
+    edges.iter().map(|edge| edge.to).zip(divided(&edges)).collect()
 }
 
-/// What the file tells: shares; rates, relative to each other where all edges have one; a split's width.
-fn parts(edges: &[&Edge]) -> Vec<Option<f64>> {
+/// The parts that the edges of one source take: those that are told, relative to their sum if it is more than everything;
+/// the others share the rest.
+fn divided(edges: &[&Edge]) -> impl Iterator<Item = f64> {
     let rates: Option<f64> = edges.iter().map(|edge| edge.rate_bps).sum();
-    let told = |edge: &&Edge| {
-        let by_rate = rates.filter(|&sum| sum > 0.0).and_then(|sum| edge.rate_bps.map(|bps| bps / sum));
-        edge.share.or(by_rate).or_else(|| split_width(&edge.when))
-    };
-    edges.iter().map(told).collect()
+    let by_rate = |edge: &Edge| rates.filter(|&sum| sum > 0.0).and_then(|sum| edge.rate_bps.map(|bps| bps / sum));
+    let known: Vec<Option<f64>> =
+        edges.iter().map(|edge| edge.share.or(by_rate(edge)).or_else(|| told(edge))).collect();
+    let sum: f64 = known.iter().flatten().sum();
+    let untold = known.iter().filter(|part| part.is_none()).count();
+    let rest = (1.0 - sum).max(0.0) / untold.max(1) as f64;
+    let scale = if sum > 1.0 { 1.0 / sum } else { 1.0 };
+    known.into_iter().map(move |part| part.map_or(rest, |p| p * scale))
+}
+
+/// The part that the file tells of an edge: its share, or a split's width.
+fn told(edge: &Edge) -> Option<f64> {
+    edge.share.or_else(|| split_width(&edge.when))
 }
 
 /// The part of the flows that hash splits on an edge take, if there are any.
-pub(crate) fn split_width(when: &[Condition]) -> Option<f64> {
+fn split_width(when: &[Condition]) -> Option<f64> {
     let widths = when.iter().filter_map(|condition| match condition {
         Condition::Split { from, to, .. } => Some(to - from),
         _ => None,

@@ -2,7 +2,8 @@
 
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
-use super::shares;
+use super::{in_front, shares};
+use crate::profile::{NETWORK_STEPS, Overheads};
 
 /// The graph of a chain file; functions need not be known.
 fn graph(source: &str) -> PolicyGraph {
@@ -31,4 +32,26 @@ fn what_the_branches_of_a_filter_keep_flows_together_again_at_the_merge() {
     let flow = shares::of(&graph.chains[0]);
     let at = |name: &str| flow.nodes[graph.chains[0].nodes.iter().position(|n| n.function == name).expect("there")];
     near(&[at("A"), at("B"), at("C"), at("D"), at("E")], &[1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 1.0]);
+}
+
+#[test]
+fn a_filter_costs_what_its_instructions_do() {
+    let rack = "name = \"one\"\n[[server]]\nname = \"s\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+    let rack = crate::rack::parse(rack, &[]).rack.expect("a rack");
+    let overheads = Overheads { visit: 50.0, classify: 14.0, step: 2.0, branch: 10.0, ..Overheads::default() };
+    let found = |first: &str| {
+        let text = format!(
+            "class a = \"{first}\"\nclass b = \"dst net 203.0.128.0/17\"\n\
+             chain x for a {{ in -> A -> out }}\nchain y for b {{ in -> B -> out }}\n"
+        );
+        let graph = graph(&text);
+        (graph.classes[0].filter.steps(), in_front(&graph, &rack, overheads, &[0.5, 0.5]).classify)
+    };
+    let (network, both) = found("dst net 203.0.0.0/17");
+    assert_eq!(network, NETWORK_STEPS);
+    // Half of the packets try one filter, half both.
+    near(&[both], &[10.0 + 1.5 * 14.0]);
+    let (ports, longer) = found("udp portrange 1-1000");
+    assert!(ports > network);
+    near(&[longer], &[both + f64::from(ports - network) * 2.0]);
 }

@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use catena_policy::{Chain, ChainId, Condition, Direction, End, NodeId, PolicyGraph, Value};
+use catena_policy::{ChainId, Condition, Direction, End, NodeId, PolicyGraph, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::demand::shares::split_width;
+use crate::demand::shares::rates;
 
 /// Index of a node in [`PGraph::nodes`].
 pub type PNodeId = usize;
@@ -128,7 +128,8 @@ pub fn merge(graph: &PolicyGraph, demands: &[Demand], sharing: Sharing) -> PGrap
             merged.nodes[id].members.push((c, node.id));
             ids.push(id);
         }
-        let rates = rates(chain, demands.get(c as usize).copied().unwrap_or_default());
+        let demand = demands.get(c as usize).copied().unwrap_or_default();
+        let rates = rates(chain, demand.forward_bps, demand.return_bps);
         let end = |end: End| match end {
             End::In => PEnd::Port(Side::In),
             End::Out => PEnd::Port(Side::Out),
@@ -148,55 +149,10 @@ pub fn merge(graph: &PolicyGraph, demands: &[Demand], sharing: Sharing) -> PGrap
     merged
 }
 
-/// What each edge of `chain` is expected to carry, bits per second: what was written at it; else its part of
-/// what reaches its source; edges without any estimate get equal parts of what the others leave. A rate that is written
-/// is taken as it is here, as E2 sizes instances for it; [`crate::demand::shares`] takes rates relative to each other, as
-/// a plan asks what a chain can carry.
-fn rates(chain: &Chain, demand: Demand) -> Vec<f64> {
-    let mut rates = vec![0.0; chain.edges.len()];
-    for (direction, entry, entering) in
-        [(Direction::Forward, End::In, demand.forward_bps), (Direction::Return, End::Out, demand.return_bps)]
-    {
-        let mut leaving: HashMap<End, Vec<usize>> = HashMap::new();
-        let mut waiting: HashMap<End, usize> = HashMap::new();
-        for (id, edge) in chain.edges.iter().enumerate().filter(|(_, e)| e.direction == direction) {
-            leaving.entry(edge.from).or_default().push(id);
-            *waiting.entry(edge.to).or_default() += 1;
-        }
-        let mut arrived: HashMap<End, f64> = HashMap::from([(entry, entering)]);
-        // Paths may begin at a function only (Lemur's spelling makes none of these, hand-made graphs do).
-        let mut ready: Vec<End> = leaving.keys().copied().filter(|end| !waiting.contains_key(end)).collect();
-        ready.sort_unstable();
-        while let Some(end) = ready.pop() {
-            let edges = leaving.get(&end).map_or(&[][..], Vec::as_slice);
-            let here = arrived.get(&end).copied().unwrap_or(0.0);
-            let stated = |id: usize| {
-                let edge = &chain.edges[id];
-                edge.rate_bps.or_else(|| edge.share.or_else(|| split_width(&edge.when)).map(|share| share * here))
-            };
-            let open = edges.iter().filter(|&&id| stated(id).is_none()).count();
-            let left = (here - edges.iter().filter_map(|&id| stated(id)).sum::<f64>()).max(0.0);
-            for &id in edges {
-                let bps = stated(id).unwrap_or(left / open as f64).max(0.0);
-                rates[id] = bps;
-                let to = chain.edges[id].to;
-                *arrived.entry(to).or_default() += bps;
-                if let Some(count) = waiting.get_mut(&to) {
-                    *count -= 1;
-                    if *count == 0 {
-                        ready.push(to);
-                    }
-                }
-            }
-        }
-    }
-    rates
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catena_policy::{Edge, Node, Promise, Span};
+    use catena_policy::{Chain, Edge, Node, Promise, Span};
 
     fn edge(from: End, to: End, order: u32, share: Option<f64>) -> Edge {
         let span = Span::default();
@@ -228,11 +184,10 @@ mod tests {
 
     #[test]
     fn rates_follow_shares_and_rates_written() {
-        let demand = Demand { forward_bps: 100.0, return_bps: 0.0 };
         let mut chain = branching("a");
-        assert_eq!(rates(&chain, demand), [100.0, 60.0, 40.0, 60.0]);
+        assert_eq!(rates(&chain, 100.0, 0.0), [100.0, 60.0, 40.0, 60.0]);
         chain.edges[1].rate_bps = Some(70.0);
-        assert_eq!(rates(&chain, demand), [100.0, 70.0, 30.0, 70.0]);
+        assert_eq!(rates(&chain, 100.0, 0.0), [100.0, 70.0, 30.0, 70.0]);
     }
 
     #[test]

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::instances::{IEnd, IGraph, TooLarge};
 use super::keys::Splitting;
-use super::merge::{PEnd, PGraph, Side};
-use super::size;
+use super::merge::{PEnd, PGraph};
+use super::size::{self, Size};
 use super::traffic::{NoRoom, Places};
 use crate::catalogue::Affinity;
+
+/// Halvings by which a bound is found: to the last bits of a rate.
+const BISECTIONS: u32 = 50;
 
 /// A rack of equal servers around one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +29,12 @@ pub struct Cluster {
     pub port_bps: f64,
     /// Bits per second that the switch forwards at most.
     pub switch_bps: f64,
+}
+
+impl Cluster {
+    fn all_cores(&self) -> u64 {
+        u64::from(self.cores) * self.servers as u64
+    }
 }
 
 /// What saturates first.
@@ -130,6 +139,49 @@ pub struct Work<'a> {
     pub slices: &'a [u32],
 }
 
+impl Work<'_> {
+    /// Bits per second that come in by the ports.
+    fn entering(&self) -> f64 {
+        self.policy.edges.iter().filter(|e| matches!(e.from, PEnd::Port(_))).map(|e| e.bps).sum()
+    }
+
+    /// The functions with `factor` times the traffic.
+    fn scaled(&self, factor: f64) -> PGraph {
+        let mut scaled = self.policy.clone();
+        scaled.edges.iter_mut().for_each(|edge| edge.bps *= factor);
+        scaled
+    }
+}
+
+/// Bits per second that may enter at most, and what forbids more, wherever instances are put: as many instances as the
+/// traffic needs have cores; all of it goes through the ports, from the switch to some server, and out of one.
+#[must_use]
+pub fn bound(work: &Work, cluster: &Cluster) -> Sustained {
+    let entering = work.entering();
+    let leaving: f64 = work.policy.edges.iter().filter(|e| matches!(e.to, PEnd::Port(_))).map(|e| e.bps).sum();
+    let part = leaving / entering;
+    let affinities: Vec<Affinity> = work.splitting.iter().map(|s| s.affinity).collect();
+    let all_cores = cluster.all_cores();
+    let sized = |target: f64| size::sizes(&work.scaled(target / entering), work.capacities_bps, &affinities);
+    let instances = |target: f64| sized(target).iter().map(|s| u64::from(s.instances)).sum::<u64>();
+    let fits = |target: f64| instances(target) <= all_cores && sized(target).iter().all(Size::carries);
+    let ports = f64::from(cluster.ports) * cluster.port_bps / part.max(1.0);
+    let (mut low, mut high) = (0.0, ports);
+    for _ in 0..BISECTIONS {
+        let middle = (low + high) / 2.0;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    let (bps, component) = [
+        (if fits(ports) { f64::INFINITY } else { high }, Component::Core),
+        (cluster.link_bps * cluster.servers as f64 / part.max(1.0), Component::Link),
+        (cluster.switch_bps / (1.0 + part), Component::Switch),
+        (ports, Component::Ports),
+    ]
+    .into_iter()
+    .fold((f64::INFINITY, Component::Core), |a, b| if b.0 < a.0 { b } else { a });
+    Sustained { bps, component, instances: instances(bps) as usize }
+}
+
 /// The most that `cluster` can carry when `place` puts instances on servers with so many cores. For each
 /// step of traffic, from the top, the functions are sized and placed; what a placement then sustains counts,
 /// also if that is less than it was sized for. None: not even the least step has cores enough.
@@ -138,17 +190,15 @@ pub fn maximum(
     cluster: &Cluster,
     mut place: impl FnMut(&IGraph, &[u32]) -> Result<Places, NoRoom>,
 ) -> Option<Sustained> {
-    let entering = work.policy.edges.iter().filter(|e| matches!(e.from, PEnd::Port(Side::In | Side::Out)));
-    let entering: f64 = entering.map(|e| e.bps).sum();
+    let entering = work.entering();
     let affinities: Vec<Affinity> = work.splitting.iter().map(|s| s.affinity).collect();
     let cores = vec![cluster.cores; cluster.servers];
-    let all_cores = u64::from(cluster.cores) * cluster.servers as u64;
+    let all_cores = cluster.all_cores();
     let most = f64::from(cluster.ports) * cluster.port_bps;
     let mut best: Option<Sustained> = None;
     for step in (1..=work.steps).rev() {
         let target = most * f64::from(step) / f64::from(work.steps);
-        let mut scaled = work.policy.clone();
-        scaled.edges.iter_mut().for_each(|edge| edge.bps *= target / entering);
+        let scaled = work.scaled(target / entering);
         let sizes = size::sizes(&scaled, work.capacities_bps, &affinities);
         let plain = sizes.iter().map(|s| s.instances).collect();
         let sliced = work.slices.iter().map(|&slices| size::in_slices(&sizes, &affinities, slices));
@@ -206,6 +256,25 @@ mod tests {
         assert_eq!(room(&Cluster { link_bps: 18.0, ..ample }, 60.0), (3.0, Component::Link));
         assert_eq!(room(&Cluster { switch_bps: 48.0, ..ample }, 60.0), (4.0, Component::Switch));
         assert_eq!(room(&Cluster { port_bps: 30.0, ..ample }, 60.0), (5.0, Component::Ports));
+    }
+
+    #[test]
+    fn no_placement_carries_more_than_the_bound() {
+        let cluster = Cluster { servers: 3, cores: 4, link_bps: 10.0, ports: 3, port_bps: 10.0, switch_bps: 60.0 };
+        let (policy, splitting) = (&sample::line(4, 1.0), &flow(4)[..]);
+        let bounded = |capacities_bps: &[f64], cluster: &Cluster| {
+            let work = Work { policy, splitting, capacities_bps, steps: 30, slices: &[] };
+            let placed = maximum(&work, cluster, |graph, cores| pack::depth_first(&Traffic::of(graph), cores));
+            let most = bound(&work, cluster);
+            assert!(placed.unwrap().bps <= most.bps * (1.0 + 1e-9), "{most:?}");
+            (most.bps.round(), most.component)
+        };
+        // Three instances of each function carry 12; where one is slower, two of each and four of that one carry 8.
+        assert_eq!(bounded(&[4.0; 4], &cluster), (12.0, Component::Core));
+        assert_eq!(bounded(&[4.0, 4.0, 4.0, 2.0], &cluster), (8.0, Component::Core));
+        assert_eq!(bounded(&[40.0; 4], &cluster), (30.0, Component::Link));
+        assert_eq!(bounded(&[40.0; 4], &Cluster { switch_bps: 40.0, ..cluster }), (20.0, Component::Switch));
+        assert_eq!(bounded(&[40.0; 4], &Cluster { ports: 1, ..cluster }), (10.0, Component::Ports));
     }
 
     #[test]

@@ -170,10 +170,5 @@ pub fn promised(problem: &Problem, set: &[usize], delta: f64) -> Problem {
 /// ranging from 1% to 10%").
 #[must_use]
 pub fn underestimated(problem: &Problem, part: f64) -> Problem {
-    let mut believed = problem.clone();
-    for node in believed.chains.iter_mut().flat_map(|c| &mut c.nodes) {
-        node.server = node.server.map(|cycles| cycles * (1.0 - part));
-        node.smart_nic = node.smart_nic.map(|cycles| cycles * (1.0 - part));
-    }
-    believed
+    problem.costing(1.0 - part)
 }

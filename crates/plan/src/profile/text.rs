@@ -74,6 +74,7 @@ impl Profile {
             ("spread", o.spread),
             ("queue", o.queue),
             ("classify", o.classify),
+            ("step", o.step),
             ("branch", o.branch),
             ("parse", o.parse),
             ("parse_batch", o.parse_batch),
@@ -103,8 +104,18 @@ fn sound(cycles: &Cycles) -> Result<(), String> {
     if !worst_factor.is_finite() || worst_factor < 1.0 {
         return Err(format!("worst_factor is {worst_factor}, expected at least 1"));
     }
-    if !cycles.per_batch.is_finite() || cycles.per_batch < 0.0 {
-        return Err(format!("per_batch is {}, expected cycles of at least 0", cycles.per_batch));
+    let alone = cycles.alone.unwrap_or_default();
+    let figures = [
+        ("per_batch", cycles.per_batch),
+        ("per_flow", cycles.per_flow),
+        ("alone.saved", alone.saved),
+        ("alone.per_batch", alone.per_batch),
+        ("alone.per_flow", alone.per_flow),
+    ];
+    for (name, each) in figures {
+        if !each.is_finite() || each < 0.0 {
+            return Err(format!("{name} is {each}, expected cycles of at least 0"));
+        }
     }
     let least = cycles.runs.iter().map(|run| run.size).reduce(f64::min).unwrap_or(0.0);
     if cycles.mean(least) < 0.0 || per_unit < 0.0 {
@@ -121,13 +132,14 @@ fn line_of(text: &str, word: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Cost, Machine, Overheads, Runs, Setting};
+    use crate::profile::{Alone, Cost, Machine, Overheads, Runs, Setting};
     use proptest::prelude::*;
 
     fn profile(base: f64, per_unit: f64, worst_factor: f64) -> Profile {
         let run = Runs {
             size: 10.0,
             setting: Setting::ShortLived,
+            alone: true,
             count: 3,
             mean: base,
             min: base,
@@ -135,9 +147,18 @@ mod tests {
             p95: base,
             max: base,
         };
-        let per_batch = base / 4.0;
-        let server =
-            Cycles { unit: "rules".into(), base, per_unit, line_error: 0.01, worst_factor, per_batch, runs: vec![run] };
+        let (per_batch, per_flow) = (base / 4.0, base / 65_536.0);
+        let server = Cycles {
+            unit: "rules".into(),
+            base,
+            per_unit,
+            line_error: 0.01,
+            worst_factor,
+            per_batch,
+            per_flow,
+            alone: Some(Alone { saved: 1.0, per_flow, per_batch }),
+            runs: vec![run],
+        };
         Profile {
             version: VERSION,
             port: None,
@@ -147,6 +168,7 @@ mod tests {
                 spread: 50.0,
                 queue: 9.0,
                 classify: 3.0,
+                step: 2.0,
                 branch: 7.0,
                 parse: 5.0,
                 parse_batch: 90.0,

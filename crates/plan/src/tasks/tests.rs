@@ -98,3 +98,33 @@ fn a_chain_with_an_upper_end_waits_in_a_queue_of_its_own_and_is_held_to_it() {
     let SchedulerTree::Fair(children) = &plan.tree else { panic!("{:?}", plan.tree) };
     assert!(children.iter().any(|(_, child)| limit(child)), "{:?}", plan.tree);
 }
+
+#[test]
+fn classes_of_one_chain_wait_where_they_enter_it() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nclass x = \"icmp\"\n\
+        chain a for w, v, x { in -> A -> B -> C -> out }\n";
+    for relation in
+        ["cpu w : v = 1 : 3", "throughput w : v = 3 : 1", "throughput w : v : x = 1 : 2 : 3", "priority w > v"]
+    {
+        let policy = policy(&format!("{source}{relation}\n"));
+        for objective in [FEWEST, crate::alpine::Objective::MostPackets] {
+            let plan = of(&policy, &problem(&policy), 0, &[1e9], objective);
+            let plan = plan.unwrap_or_else(|why| panic!("{relation}: {why}"));
+            let behind = plan.tasks.iter().filter(|task| task.start != Start::Port);
+            assert!(behind.clone().all(|task| matches!(task.start, Start::Class(_))), "{relation}: {:?}", plan.tasks);
+            assert!(behind.count() > 0, "{relation}");
+        }
+    }
+}
+
+#[test]
+fn no_queue_stands_where_ways_have_merged() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\n\
+        chain a for w { in -> BPF -> [ \"port 80\": A, else: B ] -> C -> out }\nchain b for v { in -> C -> out }\n\
+        cpu a : b = 1 : 3\n";
+    let policy = policy(source);
+    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
+    let merged = Start::Function { chain: "a".into(), node: "c".into() };
+    assert!(plan.tasks.iter().all(|task| task.start != merged), "{:?}", plan.tasks);
+    assert!((plan.classes[2].cpu / (plan.classes[0].cpu + plan.classes[1].cpu) - 3.0).abs() < 1e-6);
+}
