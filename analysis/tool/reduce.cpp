@@ -64,14 +64,28 @@ cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(ca
 cl::opt<unsigned> unroll("unroll",
                          cl::desc("Iterations up to which a loop over configuration is unrolled (default 4096)"),
                          cl::value_desc("N"), cl::init(UnrollLimits().iterations), cl::cat(category));
+cl::opt<unsigned> decided("decide",
+                          cl::desc("Iterations above which a loop over configuration gets a decision tree instead of "
+                                   "being unrolled (default 64)"),
+                          cl::value_desc("N"), cl::init(UnrollLimits().decided), cl::cat(category));
 cl::opt<ReduceLevel> level(
     "level", cl::desc("How much is done"), cl::init(ReduceLevel::Paths), cl::cat(category),
-    cl::values(clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
+    cl::values(clEnumValN(ReduceLevel::Extraction, "extraction", "only what --drop names"),
+               clEnumValN(ReduceLevel::Splice, "splice", "of a chain, one program"),
                clEnumValN(ReduceLevel::Duplicated, "duplicated", "and what its functions do again removed"),
                clEnumValN(ReduceLevel::Overwritten, "overwritten", "and what they do to packets that are dropped"),
                clEnumValN(ReduceLevel::Constants, "constants", "configuration as constants"),
                clEnumValN(ReduceLevel::Layers, "layers", "and unused layers removed"),
                clEnumValN(ReduceLevel::Paths, "paths", "and unused protocols (default)")));
+cl::list<std::string> drop("drop",
+                           cl::desc("What to drop of what no packet depends on: log, locks, statistics, time, other "
+                                    "or all, with commas between (default nothing)"),
+                           cl::value_desc("KINDS"), cl::cat(category));
+cl::list<std::string> keep("keep", cl::desc("What to keep of what --drop names: kinds, or lines as FILE:LINE"),
+                           cl::value_desc("KINDS"), cl::cat(category));
+cl::list<std::string> labels("labels",
+                             cl::desc("A file of labels for variables: lines LABEL VARIABLE [in FUNCTION|FILE]"),
+                             cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
                                     cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
@@ -179,12 +193,24 @@ Error reduceOnce(ArrayRef<Named> chain) {
     options.level = level;
     options.at = at;
     options.limits.iterations = unroll;
+    options.limits.decided = decided;
     options.link = {"-lpcap", "-lm"};
     options.link.insert(options.link.end(), link.begin(), link.end());
     for (const std::string &file : functionLists)
         if (Error error = addList(options.analysis.functions, file)) return error;
     for (const std::string &file : libraryLists)
         if (Error error = addList(options.analysis.library, file)) return error;
+    for (const std::string &words : drop)
+        if (Error error = options.extraction.drop(words)) return error;
+    for (const std::string &words : keep)
+        if (Error error = options.extraction.keep(words)) return error;
+    for (const std::string &file : labels) {
+        auto text = readFile(file);
+        if (!text) return text.takeError();
+        auto more = readLabels(file, *text);
+        if (!more) return more.takeError();
+        options.labels.insert(options.labels.end(), more->begin(), more->end());
+    }
     auto compared = captures();
     if (!compared) return compared.takeError();
     auto scratch = Scratch::make();

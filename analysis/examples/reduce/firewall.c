@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RULES = 1024, LARGEST = 65536, ETHERNET = 14 };
+enum { MOST_RULES = 16384, LARGEST = 65536, ETHERNET = 14 };
 
 struct entry {
     uint32_t source, source_mask, destination, destination_mask;

@@ -38,16 +38,21 @@ PacketFunctions PacketFunctions::standard() {
 Error PacketFunctions::add(StringRef file, StringRef text) {
     for (const ListLine &line : parseList(text)) {
         if (line.words.size() < 2 || !line.rest.empty())
-            return listError(file, line.number, "a line is: receive|send|log|device FUNCTION [packet=..] [handle=N]");
+            return listError(file, line.number,
+                             "a line is: receive|send|log|device|lock|time|memory FUNCTION [packet=..] [handle=N]");
         int kind = StringSwitch<int>(line.words[0])
                        .Case("receive", PacketFunction::Receive)
                        .Case("send", PacketFunction::Send)
                        .Case("log", PacketFunction::Log)
                        .Case("device", PacketFunction::Device)
+                       .Case("lock", PacketFunction::Lock)
+                       .Case("time", PacketFunction::Time)
+                       .Case("memory", PacketFunction::Memory)
                        .Case("none", -1)
                        .Default(-2);
         if (kind == -2)
-            return listError(file, line.number, "`" + line.words[0] + "` is none of receive, send, log, device, none");
+            return listError(file, line.number,
+                             "`" + line.words[0] + "` is none of receive, send, log, device, lock, time, memory, none");
         if (kind == -1) {
             functions.erase(line.words[1]);
             continue;

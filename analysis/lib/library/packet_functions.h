@@ -14,9 +14,11 @@ struct PacketPlace {
     unsigned parameter = 0;
 };
 
-/// A function that receives or sends packets, writes a log, or only asks or closes the device, socket or file of these.
+/// A function that receives or sends packets, writes a log, or only asks or closes the device, socket or file of these;
+/// or one that packets do not need: it orders threads, asks for the time, or does nothing but read and write the memory
+/// that it is given.
 struct PacketFunction {
-    enum Kind { Receive, Send, Log, Device } kind;
+    enum Kind { Receive, Send, Log, Device, Lock, Time, Memory } kind;
     std::vector<PacketPlace> packets;
     /// Arguments that only name the device, socket or file.
     std::vector<unsigned> handles;

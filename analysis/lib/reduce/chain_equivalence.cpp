@@ -125,14 +125,16 @@ private:
             if (!image) return image.takeError();
             images.push_back(std::move(*image));
         }
-        StateComparison state = compareState(*reduction.unreduced, images[count], images[count + 1],
-                                             reduction.specialised.privates, reduction.ownBlocks);
+        StateComparison state =
+            compareState(*reduction.unreduced, images[count], images[count + 1], reduction.specialised.privates,
+                         reduction.ownBlocks, reduction.extraction.leftOut);
         done.variables = state.variables;
         done.stateBytes += state.bytes;
         done.difference = state.difference;
         for (size_t i = 0; i < count && done.difference.empty(); ++i)
-            done.difference =
-                compareState(states[i].program, images[i], images[count], {}, reduction.ownBlocks, false).difference;
+            done.difference = compareState(states[i].program, images[i], images[count], {}, reduction.ownBlocks,
+                                           reduction.extraction.leftOut, false)
+                                  .difference;
         return Error::success();
     }
 

@@ -119,7 +119,7 @@ void removeUnread(Function &packet, const ChainKnowledge &chain, Consolidated &d
 void removeDuplicated(Function &packet, const ChainKnowledge &chain, Consolidated &done,
                       std::map<std::string, PrivateParts> &privates) {
     // What one function hands the next passes through variables of the second: its pointers to packet and header.
-    for (const auto &[name, parts] : makePrivate(packet, true)) privates[name] = parts;
+    for (const auto &[name, parts] : makePrivate(packet, {}, true)) privates[name] = parts;
     for (bool again = true; again;) {
         again = false;
         PacketMemory memory = holdPacket(packet, chain.reception, chain.phase);

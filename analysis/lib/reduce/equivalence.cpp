@@ -3,8 +3,11 @@
 #include "reduce/equivalence.h"
 
 #include "program/bitcode.h"
+#include "reduce/extraction.h"
+#include "reduce/runtime.h"
 #include "reduce/state.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
@@ -32,20 +35,59 @@ Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, c
 
 namespace {
 
-std::string firstDifference(const Run &original, const Run &reduced) {
+/// Return how the ends of two runs differ.
+std::string endDifference(const Run &original, const Run &reduced) {
     if (!original.failed.empty()) return "the original fails: " + original.failed;
     if (!reduced.failed.empty()) return "the reduced program fails: " + reduced.failed;
     if (original.status != reduced.status)
         return "exit status " + std::to_string(reduced.status) + " instead of " + std::to_string(original.status);
+    return "";
+}
+
+/// Return the files that differ between two runs, each with how.
+std::map<std::string, std::string> fileDifferences(const Run &original, const Run &reduced) {
+    std::map<std::string, std::string> found;
     for (const auto &[name, text] : original.written) {
         auto other = reduced.written.find(name);
-        if (other == reduced.written.end()) return name + " is not written";
+        if (other == reduced.written.end()) {
+            found[name] = name + " is not written";
+            continue;
+        }
         if (text == other->second) continue;
         auto [at, ignored] = std::mismatch(text.begin(), text.end(), other->second.begin(), other->second.end());
-        return name + " differs from byte " + std::to_string(at - text.begin()) + " on";
+        found[name] = name + " differs from byte " + std::to_string(at - text.begin()) + " on";
     }
-    return original.written.size() == reduced.written.size() ? "" : "other files are written";
+    for (const auto &[name, text] : reduced.written)
+        if (!original.written.count(name)) found[name] = "other files are written";
+    return found;
 }
+
+std::string firstDifference(const Run &original, const Run &reduced) {
+    if (std::string end = endDifference(original, reduced); !end.empty()) return end;
+    auto files = fileDifferences(original, reduced);
+    return files.empty() ? "" : files.begin()->second;
+}
+
+/// The original taken apart, and both programs without what was dropped; made when they are first needed.
+struct Silent {
+    std::string apart, original, reduced;
+
+    Error make(const Reduction &reduction, const LinkFlags &link, const Scratch &scratch) {
+        if (!apart.empty()) return Error::success();
+        auto before = CloneModule(*reduction.unreduced), after = CloneModule(*reduction.program);
+        silence(*before);
+        silence(*after);
+        auto build = [&](const Module &program, StringRef source, std::string &to) -> Error {
+            auto made = buildExecutable(program, source, 1, link, scratch);
+            if (!made) return made.takeError();
+            to = *made;
+            return Error::success();
+        };
+        if (Error error = build(*reduction.unreduced, "", apart)) return error;
+        if (Error error = build(*before, "", original)) return error;
+        return build(*after, runtime::enter, reduced);
+    }
+};
 
 } // namespace
 
@@ -59,6 +101,7 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
     if (!before) return before.takeError();
     auto after = buildState(*reduction.program, options.link, scratch);
     if (!after) return after.takeError();
+    Silent silent;
     for (const auto &[name, capture] : captures) {
         std::string number = std::to_string(done.captures++), file = scratch.file("capture" + number);
         done.packets += capture.packets.size();
@@ -66,8 +109,20 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
         auto left = scratch.folder("original-" + number), right = scratch.folder("reduced-" + number);
         if (!left) return joinErrors(left.takeError(), right.takeError());
         if (!right) return right.takeError();
-        done.difference =
-            firstDifference(run(*plain, options.line, file, *left), run(executable, options.line, file, *right));
+        Run original = run(*plain, options.line, file, *left), reduced = run(executable, options.line, file, *right);
+        auto files = fileDifferences(original, reduced);
+        if (reduction.extraction.drops() && !files.empty() && endDifference(original, reduced).empty()) {
+            if (Error error = silent.make(reduction, options.link, scratch)) return std::move(error);
+            auto again = [&](const std::string &program, const std::string &folder) {
+                return run(program, options.line, file, folder);
+            };
+            done.difference = firstDifference(original, again(silent.apart, *right));
+            if (done.difference.empty())
+                done.difference = firstDifference(again(silent.original, *left), again(silent.reduced, *right));
+            for (const auto &[name, how] : files) done.leftOut.insert(name);
+        } else {
+            done.difference = firstDifference(original, reduced);
+        }
         bool same = done.difference.empty();
         // What comes from the clock may be the same in two runs by chance, but hardly again.
         for (unsigned tries = 0; tries < 2 && same; ++tries) {
@@ -78,8 +133,8 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
                 done.difference = "the reduced program leaves no state: " + toString(other.takeError());
                 continue;
             }
-            StateComparison state =
-                compareState(*reduction.unreduced, *one, *other, reduction.specialised.privates, reduction.ownBlocks);
+            StateComparison state = compareState(*reduction.unreduced, *one, *other, reduction.specialised.privates,
+                                                 reduction.ownBlocks, reduction.extraction.leftOut);
             done.difference = state.difference;
             if (!done.difference.empty()) continue;
             done.variables = state.variables;

@@ -13,6 +13,8 @@ struct Equivalence {
     /// Variables whose state was compared at the end, and bytes of it, in all.
     unsigned variables = 0;
     uint64_t stateBytes = 0;
+    /// Files that differ from the original's, but not beyond what was dropped.
+    std::set<std::string> leftOut;
     /// Empty if there is none.
     std::string difference;
 };
@@ -30,7 +32,9 @@ llvm::Expected<Image> stateAfter(const StateProgram &built, const CommandLine &l
 /// Run original and reduced program on captures, and compare all they write, how they end, and the state that they
 /// leave: its bytes, and where its pointers lead.
 ///
-/// `executable` is the reduced program as it will be used.
+/// `executable` is the reduced program as it will be used. A file that it writes otherwise because something was
+/// dropped is compared once more, with two programs that write nothing of it: the original and the reduced one without
+/// the calls that write what is left out.
 llvm::Expected<Equivalence> compare(const llvm::Module &original, const Reduction &reduction,
                                     const std::string &executable, const ReduceOptions &options,
                                     const std::vector<std::pair<std::string, Capture>> &captures,

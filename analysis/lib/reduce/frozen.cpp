@@ -127,6 +127,27 @@ Value *Frozen::loadOfChoice(LoadInst &read) {
     return chosen;
 }
 
+std::optional<ImagePointer> Frozen::placeOf(const Constant &value) const {
+    const DataLayout &layout = program.getDataLayout();
+    APInt offset(layout.getIndexTypeSizeInBits(value.getType()), 0);
+    const auto *base = dyn_cast<GlobalVariable>(value.stripAndAccumulateConstantOffsets(layout, offset, true));
+    auto object = base && offset.isIntN(32) ? objectOf(base) : std::nullopt;
+    return object ? std::optional(ImagePointer{*object, offset.getZExtValue()}) : std::nullopt;
+}
+
+bool Frozen::isAddress(const Constant &value) const { return value.isNullValue() || placeOf(value); }
+
+Constant *Frozen::addresses(const std::vector<Constant *> &values) {
+    PointerType *pointer = PointerType::getUnqual(program.getContext());
+    if (!tables)
+        tables = new GlobalVariable(program, ArrayType::get(pointer, 0), false, GlobalValue::ExternalLinkage, nullptr,
+                                    "catena.tables");
+    size_t begin = tabled.size();
+    for (const Constant *value : values) tabled.push_back(placeOf(*value));
+    return ConstantExpr::getInBoundsGetElementPtr(pointer, tables,
+                                                  ConstantInt::get(Type::getInt64Ty(program.getContext()), begin));
+}
+
 unsigned Frozen::foldLoads(Function &function) {
     unsigned folded = 0;
     for (Instruction &instruction : make_early_inc_range(instructions(function))) {
@@ -175,13 +196,16 @@ std::vector<std::pair<Frozen::FactKey, Frozen::Fact>> Frozen::orderedFacts() con
                 way[pointer.object] = {order[i], offset};
                 order.push_back(pointer.object);
             }
-    std::function<void(unsigned)> lead = [&](unsigned object) {
-        auto found = way.find(object);
-        if (found == way.end() || !given.insert(found->second).second) return;
-        lead(found->second.first);
-        ordered.push_back(
-            {found->second, {8, image.objects[found->second.first].pointers.at(found->second.second), 0}});
+    auto lead = [&](unsigned object) {
+        std::vector<FactKey> steps;
+        for (auto found = way.find(object); found != way.end() && given.insert(found->second).second;
+             found = way.find(found->second.first))
+            steps.push_back(found->second);
+        for (const FactKey &step : reverse(steps))
+            ordered.push_back({step, {8, image.objects[step.first].pointers.at(step.second), 0}});
     };
+    for (const auto &pointer : tabled)
+        if (pointer) lead(pointer->object);
     for (const auto &[object, placeholder] : placeholders)
         if (!placeholder->use_empty()) lead(object);
     for (const auto &[key, fact] : facts) {
@@ -218,6 +242,21 @@ void Frozen::replacePlaceholders(const std::map<unsigned, Constant *> &slots) {
     placeholders.clear();
 }
 
+namespace {
+
+GlobalVariable *table(Module &program, Type *element, ArrayRef<Constant *> values, bool constant, const char *name) {
+    auto *array = ArrayType::get(element, values.size());
+    return new GlobalVariable(program, array, constant, GlobalValue::ExternalLinkage, ConstantArray::get(array, values),
+                              name);
+}
+
+void count(Module &program, uint64_t number, const char *name) {
+    Type *word = Type::getInt64Ty(program.getContext());
+    new GlobalVariable(program, word, true, GlobalValue::ExternalLinkage, ConstantInt::get(word, number), name);
+}
+
+} // namespace
+
 void Frozen::finish(CallBase &reception) {
     LLVMContext &context = program.getContext();
     Type *half = Type::getInt32Ty(context), *word = Type::getInt64Ty(context);
@@ -232,19 +271,27 @@ void Frozen::finish(CallBase &reception) {
             type, {small(number(key.first)), small(fact.pointer ? number(fact.pointer->object) : UINT32_MAX),
                    small(key.second), small(fact.size),
                    ConstantInt::get(word, fact.pointer ? fact.pointer->offset : fact.value)}));
+    std::vector<Constant *> filled;
+    auto *place = StructType::get(context, {half, half});
+    for (const auto &pointer : tabled)
+        filled.push_back(ConstantStruct::get(
+            place, {small(pointer ? number(pointer->object) : UINT32_MAX), small(pointer ? pointer->offset : 0)}));
     std::vector<Constant *> addresses(numbers.size(), ConstantPointerNull::get(pointer));
     for (auto [object, index] : numbers)
         if (!image.objects[object].symbol.empty())
             addresses[index] = program.getNamedValue(image.objects[object].symbol);
-    auto table = [&](Type *element, ArrayRef<Constant *> values, bool constant, const char *name) {
-        auto *array = ArrayType::get(element, values.size());
-        return new GlobalVariable(program, array, constant, GlobalValue::ExternalLinkage,
-                                  ConstantArray::get(array, values), name);
-    };
-    table(type, entries, true, "catena_facts");
-    new GlobalVariable(program, word, true, GlobalValue::ExternalLinkage, ConstantInt::get(word, entries.size()),
-                       "catena_fact_count");
-    GlobalVariable *objects = table(pointer, addresses, false, "catena_objects");
+    table(program, type, entries, true, "catena_facts");
+    count(program, entries.size(), "catena_fact_count");
+    table(program, place, filled, true, "catena_tabled");
+    count(program, filled.size(), "catena_tabled_count");
+    auto *empty = ConstantPointerNull::get(pointer);
+    GlobalVariable *all =
+        table(program, pointer, std::vector<Constant *>(filled.size(), empty), false, "catena_tables");
+    if (tables) {
+        tables->replaceAllUsesWith(all);
+        tables->eraseFromParent();
+    }
+    GlobalVariable *objects = table(program, pointer, addresses, false, "catena_objects");
     std::map<unsigned, Constant *> slots;
     for (auto [object, index] : numbers)
         slots[object] = ConstantExpr::getInBoundsGetElementPtr(

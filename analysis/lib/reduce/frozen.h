@@ -20,6 +20,10 @@ public:
     llvm::Constant *load(const llvm::Value *pointer, llvm::Type *type, bool rely);
     /// Replace the loads of a function that are frozen; return how many.
     unsigned foldLoads(llvm::Function &function);
+    /// Return whether a constant is null or a place in an object that a table of addresses can name.
+    bool isAddress(const llvm::Constant &value) const;
+    /// Return a table of addresses that is filled in the run at hand, before the first reception.
+    llvm::Constant *addresses(const std::vector<llvm::Constant *> &values);
     /// Replace placeholders by addresses, and add the table of facts with a check of it before the reception.
     void finish(llvm::CallBase &reception);
 
@@ -39,6 +43,7 @@ private:
     using FactKey = std::pair<unsigned, uint64_t>;
 
     std::optional<unsigned> objectOf(const llvm::GlobalVariable *global) const;
+    std::optional<ImagePointer> placeOf(const llvm::Constant &value) const;
     bool isKept(unsigned object, uint64_t begin, uint64_t end) const;
     llvm::Value *loadOfChoice(llvm::LoadInst &read);
     llvm::Constant *address(const ImagePointer &pointer);
@@ -52,6 +57,9 @@ private:
     std::map<unsigned, llvm::GlobalVariable *> placeholders;
     llvm::DenseMap<const llvm::GlobalVariable *, unsigned> byPlaceholder;
     std::map<FactKey, Fact> facts;
+    /// What stands in the tables of addresses, one behind the other; nothing for null.
+    std::vector<std::optional<ImagePointer>> tabled;
+    llvm::GlobalVariable *tables = nullptr;
 };
 
 } // namespace catena

@@ -16,29 +16,15 @@ using namespace llvm;
 
 namespace catena {
 
-StringRef name(LabelledVariable::Label label) {
-    switch (label) {
-    case LabelledVariable::Packet:
-        return "packet";
-    case LabelledVariable::State:
-        return "state";
-    case LabelledVariable::Configuration:
-        return "configuration";
-    case LabelledVariable::Temporary:
-        return "temporary";
-    }
-    return "";
-}
-
-unsigned Labels::count(LabelledVariable::Label label) const {
+unsigned Labels::count(Label label) const {
     return count_if(variables, [&](const LabelledVariable &variable) { return variable.label == label; });
 }
 
 Labels labelVariables(const Module &program, const Reception &reception, const PacketPhase &phase, const Frozen &frozen,
-                      const std::map<std::string, PrivateParts> &privates) {
+                      const std::map<std::string, PrivateParts> &privates, const GivenLabels &given) {
     Labels labels;
     for (const LiftedLocal &parameter : reception.callbackParameters)
-        labels.variables.push_back({LabelledVariable::Packet, parameter.name, parameter.type, parameter.declared,
+        labels.variables.push_back({Label::Packet, parameter.name, parameter.type, parameter.declared,
                                     reception.name + " hands the packet over in it"});
     auto rested = frozen.bytesByGlobal();
     for (const GlobalVariable &global : program.globals()) {
@@ -59,13 +45,13 @@ Labels labelVariables(const Module &program, const Reception &reception, const P
         if (!phase.used.count(symbol) && !writes) continue;
         auto own = privates.find(symbol);
         if (is_contained(reception.packetVariables, symbol) && writes) {
-            variable.label = LabelledVariable::Packet;
+            variable.label = Label::Packet;
             variable.why = reception.name + " hands the packet over in it";
         } else if (own != privates.end() && own->second.parts == own->second.ofOnePacket) {
-            variable.label = LabelledVariable::Temporary;
+            variable.label = Label::Temporary;
             variable.why = "every packet sets it before it reads it";
         } else if (writes) {
-            variable.label = LabelledVariable::State;
+            variable.label = Label::State;
             variable.why = "packet processing may write it";
             if (auto bytes = rested.find(symbol); bytes != rested.end())
                 variable.why += ", but for " + std::to_string(bytes->second) + " bytes that are used as configuration";
@@ -73,11 +59,15 @@ Labels labelVariables(const Module &program, const Reception &reception, const P
                 variable.why += "; " + std::to_string(own->second.ofOnePacket) + " of " +
                                 std::to_string(own->second.parts) + " parts are of one packet only";
         } else {
-            variable.label = LabelledVariable::Configuration;
+            variable.label = Label::Configuration;
             auto bytes = rested.find(symbol);
             variable.why = bytes == rested.end()
                                ? "never written while packets are processed; nothing was gained by its value"
                                : "never written while packets are processed";
+        }
+        if (auto known = given.find(symbol); known != given.end()) {
+            variable.why = "given by " + known->second.where;
+            variable.label = known->second.label;
         }
         labels.variables.push_back(std::move(variable));
     }

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "reduce/frozen.h"
+#include "reduce/given_labels.h"
 #include "reduce/private.h"
 
 namespace catena {
 
 /// A variable with its label, and why it has it.
 struct LabelledVariable {
-    enum Label { Packet, State, Configuration, Temporary } label;
+    Label label;
     std::string name, type;
     Place declared;
     std::string why;
@@ -17,14 +18,13 @@ struct LabelledVariable {
 /// Table I of the paper, for one program: its variables in the order of the labels.
 struct Labels {
     std::vector<LabelledVariable> variables;
-    unsigned count(LabelledVariable::Label label) const;
+    unsigned count(Label label) const;
 };
 
-/// Label the variables that packet processing uses and whose life is longer than a packet's.
+/// Label the variables that packet processing uses and whose life is longer than a packet's; the user's labels have
+/// precedence.
 Labels labelVariables(const llvm::Module &program, const Reception &reception, const PacketPhase &phase,
-                      const Frozen &frozen, const std::map<std::string, PrivateParts> &privates);
-
-/// Return the name of a label.
-llvm::StringRef name(LabelledVariable::Label label);
+                      const Frozen &frozen, const std::map<std::string, PrivateParts> &privates,
+                      const GivenLabels &given);
 
 } // namespace catena

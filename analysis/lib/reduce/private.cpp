@@ -2,14 +2,13 @@
 // shows what the values read in are used for.
 #include "reduce/private.h"
 
+#include "reduce/passes.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/PassManager.h"
 #include "llvm/IR/ReplaceConstant.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 
 using namespace llvm;
@@ -120,7 +119,8 @@ std::vector<Part> moveToCell(GlobalVariable &global, Function &packet,
 
 } // namespace
 
-std::map<std::string, PrivateParts> makePrivate(Function &packet, bool pointersOnly) {
+std::map<std::string, PrivateParts> makePrivate(Function &packet, const std::set<std::string> &temporaries,
+                                                bool pointersOnly) {
     std::map<std::string, PrivateParts> done;
     Module &program = *packet.getParent();
     std::vector<Part> parts;
@@ -138,14 +138,15 @@ std::map<std::string, PrivateParts> makePrivate(Function &packet, bool pointersO
         append_range(parts, moveToCell(global, packet, found));
         done[global.getName().str()].parts = found.size();
     }
-    FunctionAnalysisManager analyses;
-    PassBuilder builder;
-    builder.registerFunctionAnalyses(analyses);
-    SROAPass(SROAOptions::PreserveCFG).run(packet, analyses);
+    PassAnalyses analyses(*packet.getParent());
+    SROAPass(SROAOptions::PreserveCFG).run(packet, analyses.functions);
     for (Part &part : parts) {
-        if (!onlyPasses(part.in, part.out)) continue;
+        bool passes = onlyPasses(part.in, part.out);
+        if (!passes && !temporaries.count(part.global)) continue;
         ++done[part.global].ofOnePacket;
         for (StoreInst *store : part.out) store->eraseFromParent();
+        // Where the user is wrong, what was there before the first packet is read.
+        if (!passes) continue;
         part.in->replaceAllUsesWith(PoisonValue::get(part.in->getType()));
         part.in->eraseFromParent();
     }

@@ -20,8 +20,10 @@ struct PrivateParts {
 /// Such a part has the value that the packet before left there when the function begins. If this value is used for
 /// nothing but to be left there again, no packet's processing depends on it, and it need not be left. What a packet
 /// changes (a counter) is used, and stays.
+/// All parts of `temporaries` are taken to be so.
 ///
 /// With `pointersOnly` only variables that are pointers.
-std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet, bool pointersOnly = false);
+std::map<std::string, PrivateParts> makePrivate(llvm::Function &packet, const std::set<std::string> &temporaries = {},
+                                                bool pointersOnly = false);
 
 } // namespace catena

@@ -3,10 +3,11 @@
 #include "reduce/reduce.h"
 
 #include "program/bitcode.h"
+#include "reduce/extraction.h"
 #include "reduce/feasible.h"
+#include "reduce/passes.h"
 #include "reduce/runtime.h"
 #include "llvm/IR/Verifier.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -21,21 +22,12 @@ namespace {
 
 /// Make everything but `main` the program's own, and remove what nothing uses.
 void closeProgram(Module &program) {
-    LoopAnalysisManager loops;
-    FunctionAnalysisManager functions;
-    CGSCCAnalysisManager components;
-    ModuleAnalysisManager modules;
-    PassBuilder builder;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
+    PassAnalyses analyses(program);
     ModulePassManager passes;
     passes.addPass(InternalizePass([](const GlobalValue &value) { return value.getName() == "main"; }));
     passes.addPass(GlobalDCEPass());
     passes.addPass(NameAnonGlobalPass());
-    passes.run(program, modules);
+    passes.run(program, analyses.modules);
     // clang marks all functions of bitcode for analyses so.
     for (Function &function : program) function.removeFnAttr(Attribute::NoInline);
 }
@@ -56,22 +48,40 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     if (!packet) return packet.takeError();
     closeProgram(*program);
     done.packetFunction = (*packet)->getName().str();
+    RemovedLines lines(**packet);
+    done.specialised.lines = lines.total();
+    done.specialised.inlined = inlineCalls(**packet);
+    done.specialised.instructionsBefore = (*packet)->getInstructionCount();
+    removeUncalled(*program);
+    prepareExtraction(**packet);
     step("packet function");
+    auto logic = findPacketLogic(**packet, *reception, options.analysis, options.extraction);
+    if (!logic) return logic.takeError();
+    done.unreduced = CloneModule(*program);
+    done.extraction = logic->found;
+    done.extraction.instructionsBefore = (*packet)->getInstructionCount();
+    auto whole = lines.linesOf(**packet);
+    extract(**packet, *logic);
+    if (done.extraction.drops()) lines.step(whole, **packet, RemovalReason::Dropped);
+    done.extraction.instructionsAfter = (*packet)->getInstructionCount();
+    step("extraction");
     PacketPhase phase = packetPhase(*program, *reception, options.analysis);
     done.unmodelled = phase.unmodelled;
-    for (const std::string &name : phase.allocators) program->getFunction(name)->addFnAttr(allocatorMark);
+    for (Module *one : {program.get(), done.unreduced.get()})
+        for (const std::string &name : phase.allocators) one->getFunction(name)->addFnAttr(allocatorMark);
+    auto given = applyLabels(options.labels, *program, *reception, phase);
+    if (!given) return given.takeError();
     step("labels");
     auto image = imageAtReception(*program, options.link, options.line, options.capture, scratch);
     if (!image) return image.takeError();
     step("configuration");
-    done.unreduced = CloneModule(*program);
     Frozen frozen(*program, *image, phase, options.analysis.library);
     done.ownBlocks = frozen.blocks();
     ChainKnowledge chain{*reception, phase, options.analysis.library};
-    done.specialised =
-        specialise(**packet, frozen, options.level, options.limits, options.consolidate ? &chain : nullptr);
+    specialise(**packet, frozen, options.level, options.limits, temporaries(*given),
+               options.consolidate ? &chain : nullptr, lines, done.specialised);
     step("elimination");
-    done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates);
+    done.labels = labelVariables(*program, *reception, phase, frozen, done.specialised.privates, *given);
     frozen.finish(*reception->call);
     done.reception = *reception;
     done.phase = std::move(phase);

@@ -3,6 +3,7 @@
 
 #include "reduce/capture.h"
 #include "reduce/image.h"
+#include "reduce/irrelevant.h"
 #include "reduce/labels.h"
 #include "reduce/specialise.h"
 
@@ -24,6 +25,9 @@ struct ReduceOptions {
     std::string capture;
     ReduceLevel level = ReduceLevel::Paths;
     UnrollLimits limits;
+    ExtractionChoice extraction;
+    /// Labels that the user gives.
+    std::vector<GivenLabel> labels;
 };
 
 /// A reduced program, and what was done.
@@ -37,6 +41,7 @@ struct Reduction {
     PacketPhase phase;
     /// The calls that allocate blocks which the program itself fills.
     std::set<unsigned> ownBlocks;
+    Extraction extraction;
     Labels labels;
     Specialised specialised;
     /// What each step took, in seconds.

@@ -20,7 +20,7 @@ struct SourceLine {
 };
 
 /// Why nothing is left of a line.
-enum class RemovalReason { Configuration, Layer, Path, Duplicated, Overwritten };
+enum class RemovalReason { Dropped, Configuration, Layer, Path, Duplicated, Overwritten };
 
 /// A line that is gone, with the number of instructions that it was.
 struct RemovedLine {

@@ -1,9 +1,7 @@
-// The passes come with analyses of the whole program, which are made anew for every run: functions change in between.
+// Which passes run when: constants while loops are still to be unrolled, decisions along paths, and all at the end.
 #include "reduce/simplify.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
+#include "reduce/passes.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/CorrelatedValuePropagation.h"
@@ -20,22 +18,8 @@ namespace catena {
 namespace {
 
 void runPasses(Function &function, function_ref<FunctionPassManager(PassBuilder &)> passes) {
-    LoopAnalysisManager loops;
-    FunctionAnalysisManager functions;
-    CGSCCAnalysisManager components;
-    ModuleAnalysisManager modules;
-    PassBuilder builder;
-    // An allocation must stay the call that it is, by whose number its blocks are known: none is made of another, as
-    // calloc is of malloc with memset.
-    TargetLibraryInfoImpl library(Triple(function.getParent()->getTargetTriple()));
-    for (LibFunc allocator : {LibFunc_malloc, LibFunc_calloc, LibFunc_strdup}) library.setUnavailable(allocator);
-    functions.registerPass([&] { return TargetLibraryAnalysis(library); });
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
-    passes(builder).run(function, functions);
+    PassAnalyses analyses(*function.getParent());
+    passes(analyses.builder).run(function, analyses.functions);
 }
 
 } // namespace

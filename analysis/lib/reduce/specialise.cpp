@@ -29,40 +29,6 @@ bool callsItself(const Function &function) {
     });
 }
 
-/// Inline all calls of functions with code; return how many.
-unsigned inlineCalls(Function &packet) {
-    unsigned inlined = 0;
-    bool again = true;
-    while (again && packet.getInstructionCount() < mostInlined) {
-        again = false;
-        for (Instruction &instruction : instructions(packet)) {
-            auto *call = dyn_cast<CallBase>(&instruction);
-            Function *callee = call ? call->getCalledFunction() : nullptr;
-            if (!callee || callee->isDeclaration() || callee == &packet || callee->isVarArg() || callsItself(*callee))
-                continue;
-            InlineFunctionInfo info;
-            if (!InlineFunction(*call, info).isSuccess()) continue;
-            ++inlined;
-            again = true;
-            break;
-        }
-    }
-    return inlined;
-}
-
-/// Remove functions that nothing calls any more: what only they used is the packet function's own then.
-void removeUncalled(Module &program) {
-    for (bool again = true; again;) {
-        again = false;
-        for (Function &function : make_early_inc_range(program)) {
-            function.removeDeadConstantUsers();
-            if (!function.hasLocalLinkage() || !function.use_empty()) continue;
-            function.eraseFromParent();
-            again = true;
-        }
-    }
-}
-
 void decideBranches(Function &packet, Specialised &done) {
     Feasibility found = removeInfeasible(packet);
     done.branchesDecided += found.decided;
@@ -94,13 +60,41 @@ void takePathsApart(Function &packet, Specialised &done) {
 
 } // namespace
 
-Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
-                       const ChainKnowledge *chain) {
-    Specialised done;
-    RemovedLines lines(packet);
-    done.lines = lines.total();
-    done.inlined = inlineCalls(packet);
-    done.instructionsBefore = packet.getInstructionCount();
+void removeUncalled(Module &program) {
+    for (bool again = true; again;) {
+        again = false;
+        for (Function &function : make_early_inc_range(program)) {
+            function.removeDeadConstantUsers();
+            if (!function.hasLocalLinkage() || !function.use_empty()) continue;
+            function.eraseFromParent();
+            again = true;
+        }
+    }
+}
+
+unsigned inlineCalls(Function &packet) {
+    unsigned inlined = 0;
+    bool again = true;
+    while (again && packet.getInstructionCount() < mostInlined) {
+        again = false;
+        for (Instruction &instruction : instructions(packet)) {
+            auto *call = dyn_cast<CallBase>(&instruction);
+            Function *callee = call ? call->getCalledFunction() : nullptr;
+            if (!callee || callee->isDeclaration() || callee == &packet || callee->isVarArg() || callsItself(*callee))
+                continue;
+            InlineFunctionInfo info;
+            if (!InlineFunction(*call, info).isSuccess()) continue;
+            ++inlined;
+            again = true;
+            break;
+        }
+    }
+    return inlined;
+}
+
+void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
+                const std::set<std::string> &temporaries, const ChainKnowledge *chain, RemovedLines &lines,
+                Specialised &done) {
     auto fold = [&] {
         // Folding one load may make the address of another constant, or a call through a pointer direct.
         for (bool again = true; again;) {
@@ -134,7 +128,7 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
         consolidate();
         done.removed = lines.removed();
         done.instructionsAfter = packet.getInstructionCount();
-        return done;
+        return;
     }
     std::set<const BasicBlock *> kept;
     while (auto unrolled = unrollOne(packet, frozen, limits, kept)) {
@@ -148,9 +142,9 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     // Only now: as long as decoded fields are read from memory, comparisons with many rules become one; as terms of the
     // packet's bytes each would be simplified in its own way.
     if (level >= ReduceLevel::Layers) {
-        for (const auto &[name, parts] : makePrivate(packet)) done.privates[name] = parts;
+        for (const auto &[name, parts] : makePrivate(packet, temporaries)) done.privates[name] = parts;
         Function &same = *unmerged->getFunction(packet.getName());
-        makePrivate(same);
+        makePrivate(same, temporaries);
         propagateConstants(same);
         lines.step(same, RemovalReason::Layer);
         // A send that paths share is one place to move writes to; taken apart it is several.
@@ -172,7 +166,6 @@ Specialised specialise(Function &packet, Frozen &frozen, ReduceLevel level, cons
     if (chain) simplify(packet);
     done.removed = lines.removed();
     done.instructionsAfter = packet.getInstructionCount();
-    return done;
 }
 
 void inlineAll(Function &packet) {

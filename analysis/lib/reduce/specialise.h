@@ -10,6 +10,7 @@ namespace catena {
 
 /// How much is done; each level does what those before it do. They are there to be compared.
 enum class ReduceLevel {
+    Extraction,  // nothing but what is to be dropped
     Splice,      // nothing but to splice a chain
     Duplicated,  // what functions of a chain do again
     Overwritten, // and what they do to packets that are dropped, or do over
@@ -33,10 +34,18 @@ struct Specialised {
     unsigned lines = 0;
 };
 
-/// Specialise the packet function: inline what it calls, fold frozen memory, unroll, make private, and eliminate; with
-/// a chain's knowledge remove what its functions do twice or in vain.
-Specialised specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
-                       const ChainKnowledge *chain = nullptr);
+/// Inline all calls of functions with code; return how many.
+unsigned inlineCalls(llvm::Function &packet);
+
+/// Remove functions that nothing calls any more: what only they used is the packet function's own then.
+void removeUncalled(llvm::Module &program);
+
+/// Specialise the packet function, whose calls are inlined: fold frozen memory, unroll, make private, and eliminate;
+/// with a chain's knowledge remove what its functions do twice or in vain.
+/// `lines` says what each step removes; `temporaries` are variables that are of one packet only by the user's word.
+void specialise(llvm::Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
+                const std::set<std::string> &temporaries, const ChainKnowledge *chain, RemovedLines &lines,
+                Specialised &done);
 
 /// Inline what a packet function calls and simplify it, without regard to any configuration.
 void inlineAll(llvm::Function &packet);

@@ -12,9 +12,9 @@ class Comparison {
 public:
     Comparison(const Module &program, const Image &original, const Image &reduced,
                const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
-               bool samePackets)
+               const WrittenMemory &leftOut, bool samePackets)
         : program(program), original(original), reduced(reduced), privates(privates), ownBlocks(ownBlocks),
-          samePackets(samePackets) {}
+          leftOut(leftOut), samePackets(samePackets) {}
 
     StateComparison run() {
         for (const GlobalVariable &global : program.globals()) {
@@ -58,6 +58,7 @@ private:
             auto left = one.pointers.find(begin), right = other.pointers.find(begin);
             if (one.unsteady.count(begin) && (other.unsteady.count(begin) || !samePackets)) continue;
             if (!samePackets && left != one.pointers.end() && isLibrarys(left->second)) continue;
+            if (isLeftOut(one, begin, end)) continue;
             if (left != one.pointers.end() && right != other.pointers.end()) {
                 if (left->second.offset != right->second.offset) return differ("points to another place");
                 match(left->second.object, right->second.object);
@@ -70,6 +71,15 @@ private:
                 return differ("differs at byte " + std::to_string(begin));
             result.bytes += end - begin;
         }
+    }
+
+    bool isLeftOut(const ImageObject &object, uint64_t begin, uint64_t end) const {
+        if (!object.symbol.empty()) {
+            auto found = leftOut.globals.find(object.symbol);
+            return found != leftOut.globals.end() && found->second.touches(begin, end);
+        }
+        auto found = leftOut.heap.find(object.site);
+        return found != leftOut.heap.end() && found->second.touches(begin, end);
     }
 
     bool isLibrarys(const ImagePointer &pointer) const {
@@ -85,6 +95,7 @@ private:
     const Image &original, &reduced;
     const std::map<std::string, PrivateParts> &privates;
     const std::set<unsigned> &ownBlocks;
+    const WrittenMemory &leftOut;
     bool samePackets;
     std::string at;
     std::map<unsigned, unsigned> pairs;
@@ -96,8 +107,8 @@ private:
 
 StateComparison compareState(const Module &program, const Image &original, const Image &reduced,
                              const std::map<std::string, PrivateParts> &privates, const std::set<unsigned> &ownBlocks,
-                             bool samePackets) {
-    return Comparison(program, original, reduced, privates, ownBlocks, samePackets).run();
+                             const WrittenMemory &leftOut, bool samePackets) {
+    return Comparison(program, original, reduced, privates, ownBlocks, leftOut, samePackets).run();
 }
 
 } // namespace catena

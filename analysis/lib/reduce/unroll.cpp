@@ -33,13 +33,19 @@ public:
     }
 
     /// Return how often the loop comes back to its beginning, or nothing if that is not decided by frozen memory.
-    std::optional<unsigned> count(unsigned most) {
+    /// With `course` the values of the loop's variables go there, of those that are decided in all iterations.
+    std::optional<unsigned> count(unsigned most, IterationValues *course = nullptr) {
         const BasicBlock *before = loop.getLoopPreheader(), *latch = loop.getLoopLatch();
         if (!before || !latch) return std::nullopt;
         for (PHINode &phi : loop.getHeader()->phis())
             if (auto *constant = dyn_cast<Constant>(phi.getIncomingValueForBlock(before))) values[&phi] = constant;
         bool any = !values.empty();
         for (unsigned i = 1; any && i <= most; ++i) {
+            if (course) {
+                std::vector<Constant *> now;
+                for (PHINode *phi : course->phis) now.push_back(known(phi));
+                course->values.push_back(std::move(now));
+            }
             if (follow()) return readsFrozen && i > 1 ? std::optional(i - 1) : std::nullopt;
             DenseMap<const Value *, Constant *> next;
             for (PHINode &phi : loop.getHeader()->phis())
@@ -129,6 +135,23 @@ Place beginOf(const Loop &loop) {
 
 } // namespace
 
+namespace {
+
+/// Return the values that a loop's variables take, without those that are not decided in all iterations.
+IterationValues courseOf(Loop &loop, LoopInfo &loops, DominatorTree &tree, Frozen &frozen) {
+    IterationValues course;
+    for (PHINode &phi : loop.getHeader()->phis()) course.phis.push_back(&phi);
+    Iterations(loop, loops, tree, frozen).count(mostFollowed, &course);
+    for (unsigned i = course.phis.size(); i-- > 0;) {
+        if (all_of(course.values, [&](const auto &values) { return values[i] != nullptr; })) continue;
+        course.phis.erase(course.phis.begin() + i);
+        for (auto &values : course.values) values.erase(values.begin() + i);
+    }
+    return course;
+}
+
+} // namespace
+
 std::optional<UnrolledLoop> unrollOne(Function &packet, Frozen &frozen, const UnrollLimits &limits,
                                       std::set<const BasicBlock *> &kept) {
     DominatorTree tree(packet);
@@ -142,11 +165,14 @@ std::optional<UnrolledLoop> unrollOne(Function &packet, Frozen &frozen, const Un
         if (kept.count(loop->getHeader())) continue;
         auto count = Iterations(*loop, loops, tree, frozen).count(mostFollowed);
         if (!count) continue;
-        UnrolledLoop unrolled{beginOf(*loop), *count, false};
+        UnrolledLoop unrolled{beginOf(*loop), *count, false, {}};
         uint64_t grown = packet.getInstructionCount() + uint64_t(*count) * sizeOf(*loop);
-        if (*count > limits.iterations || grown > limits.instructions || !canPeel(loop)) {
+        bool large = *count > limits.iterations || grown > limits.instructions || !canPeel(loop);
+        if (large || *count > limits.decided)
+            unrolled.decision = decide(*loop, courseOf(*loop, loops, tree, frozen), frozen, tree);
+        if (large || unrolled.decision) {
             kept.insert(loop->getHeader());
-            unrolled.kept = true;
+            unrolled.kept = large;
             return unrolled;
         }
         formLCSSARecursively(*loop, tree, &loops, &evolution);

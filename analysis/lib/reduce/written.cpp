@@ -124,14 +124,11 @@ private:
     }
 
     void add(const SparseSet &locations) {
+        found.add(locations, pointsTo.memory());
         for (Location location : locations) {
             const Object &object = pointsTo.memory().objectOf(location);
-            if (object.kind == Object::Global)
-                addLocation(location, pointsTo.memory(), found.globals[object.site->getName().str()]);
-            else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
-                addLocation(location, pointsTo.memory(), found.heap[callNumber(*call)]);
-            else if (const auto *cell = dyn_cast_or_null<AllocaInst>(object.site);
-                     cell && !processing.contains(cell->getFunction()))
+            if (const auto *cell = dyn_cast_or_null<AllocaInst>(object.site);
+                cell && !processing.contains(cell->getFunction()))
                 found.outerLocals.insert((cell->getFunction()->getName() + "." + cell->getName()).str());
         }
     }
@@ -167,6 +164,16 @@ void findAllocations(const Module &program, const PointsTo &pointsTo, PacketPhas
 }
 
 } // namespace
+
+void WrittenMemory::add(const SparseSet &locations, const Memory &memory) {
+    for (Location location : locations) {
+        const Object &object = memory.objectOf(location);
+        if (object.kind == Object::Global)
+            addLocation(location, memory, globals[object.site->getName().str()]);
+        else if (const auto *call = dyn_cast_or_null<CallBase>(object.site))
+            addLocation(location, memory, heap[callNumber(*call)]);
+    }
+}
 
 PacketPhase packetPhase(const Module &program, const Reception &reception, const AnalysisOptions &options) {
     PacketPhase found;

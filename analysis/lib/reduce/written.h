@@ -1,6 +1,7 @@
 // What a program writes while it processes packets.
 #pragma once
 
+#include "pointsto/points_to.h"
 #include "reduce/reception.h"
 #include <set>
 
@@ -13,11 +14,15 @@ struct WrittenBytes {
     bool touches(uint64_t begin, uint64_t end) const;
 };
 
-/// What may change between the first packet's reception and the last one's processing.
-struct PacketPhase {
-    /// Globals by name, heap objects by the number of the call that allocates them.
+/// Memory that may be written: globals by name, heap objects by the number of the call that allocates them.
+struct WrittenMemory {
     std::map<std::string, WrittenBytes> globals;
     std::map<unsigned, WrittenBytes> heap;
+    void add(const SparseSet &locations, const Memory &memory);
+};
+
+/// What may change between the first packet's reception and the last one's processing.
+struct PacketPhase : WrittenMemory {
     /// Calls that allocate blocks of which all is known: of library functions, and of the program's own allocators.
     std::set<unsigned> allocations;
     /// The program's own allocators (xmalloc), by name: of what they allocate, the call that called them counts.

@@ -13,6 +13,8 @@ namespace {
 
 StringRef reasonText(RemovalReason reason) {
     switch (reason) {
+    case RemovalReason::Dropped:
+        return "dropped by choice";
     case RemovalReason::Configuration:
         return "decided by the configuration";
     case RemovalReason::Layer:
@@ -29,6 +31,8 @@ StringRef reasonText(RemovalReason reason) {
 
 StringRef reasonName(RemovalReason reason) {
     switch (reason) {
+    case RemovalReason::Dropped:
+        return "dropped";
     case RemovalReason::Configuration:
         return "configuration";
     case RemovalReason::Layer:
@@ -79,8 +83,8 @@ std::string utf8(StringRef bytes) { return json::isUTF8(bytes) ? bytes.str() : j
 void writeRemovalText(const Reduction &reduction, const ReductionSizes &sizes, raw_ostream &to) {
     const Specialised &done = reduction.specialised;
     to << done.removed.size() << " of " << done.lines << " lines that process packets are gone:\n";
-    for (RemovalReason reason : {RemovalReason::Duplicated, RemovalReason::Overwritten, RemovalReason::Configuration,
-                                 RemovalReason::Layer, RemovalReason::Path})
+    for (RemovalReason reason : {RemovalReason::Dropped, RemovalReason::Duplicated, RemovalReason::Overwritten,
+                                 RemovalReason::Configuration, RemovalReason::Layer, RemovalReason::Path})
         to << format("%6u ", count(done, reason)) << reasonText(reason) << "\n";
     to << "\ninstructions of the packet function: " << done.instructionsBefore << ", reduced " << done.instructionsAfter
        << "\nbytes of the program: " << sizes.original << ", reduced " << sizes.reduced;

@@ -20,6 +20,14 @@ extern const struct fact catena_facts[];
 extern const uint64_t catena_fact_count;
 extern char *catena_objects[];
 
+/* What stands in tables of addresses: places in objects, or UINT32_MAX for null. */
+extern const struct place {
+    uint32_t object;
+    uint32_t offset;
+} catena_tabled[];
+extern const uint64_t catena_tabled_count;
+extern char *catena_tables[];
+
 static void refuse(void)
 {
     fprintf(stderr, "this program was reduced for another configuration than it was started with: start the original, or "
@@ -44,4 +52,7 @@ void catena_enter(void)
         else if (catena_objects[fact->target] != base)
             refuse();
     }
+    for (uint64_t i = 0; i < catena_tabled_count; i++)
+        if (catena_tabled[i].object != UINT32_MAX)
+            catena_tables[i] = catena_objects[catena_tabled[i].object] + catena_tabled[i].offset;
 }
