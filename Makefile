@@ -112,6 +112,7 @@ bench-trace: bench-statealyzr
 bench-nfreducer: analysis
 	bench/nfreducer/run $(ANALYSIS)/catena-reduce
 	bench/nfreducer/chains $(ANALYSIS)/catena-reduce
+	bench/nfreducer/real $(ANALYSIS)/catena-reduce
 
 # What goes between a primary and its hot standby, and what updated bits cost: Khalid's dissertation, §4.6.2.
 bench-standby: analysis

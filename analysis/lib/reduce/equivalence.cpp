@@ -106,19 +106,17 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
         std::string number = std::to_string(done.captures++), file = scratch.file("capture" + number);
         done.packets += capture.packets.size();
         if (Error error = writeCapture(capture, file)) return std::move(error);
-        auto left = scratch.folder("original-" + number), right = scratch.folder("reduced-" + number);
-        if (!left) return joinErrors(left.takeError(), right.takeError());
-        if (!right) return right.takeError();
-        Run original = run(*plain, options.line, file, *left), reduced = run(executable, options.line, file, *right);
+        // Both write the same files, whose names they may print and keep.
+        auto folder = scratch.folder("written-" + number);
+        if (!folder) return folder.takeError();
+        auto onCapture = [&](const std::string &program) { return run(program, options.line, file, *folder); };
+        Run original = onCapture(*plain), reduced = onCapture(executable);
         auto files = fileDifferences(original, reduced);
         if (reduction.extraction.drops() && !files.empty() && endDifference(original, reduced).empty()) {
             if (Error error = silent.make(reduction, options.link, scratch)) return std::move(error);
-            auto again = [&](const std::string &program, const std::string &folder) {
-                return run(program, options.line, file, folder);
-            };
-            done.difference = firstDifference(original, again(silent.apart, *right));
+            done.difference = firstDifference(original, onCapture(silent.apart));
             if (done.difference.empty())
-                done.difference = firstDifference(again(silent.original, *left), again(silent.reduced, *right));
+                done.difference = firstDifference(onCapture(silent.original), onCapture(silent.reduced));
             for (const auto &[name, how] : files) done.leftOut.insert(name);
         } else {
             done.difference = firstDifference(original, reduced);
@@ -126,9 +124,9 @@ Expected<Equivalence> compare(const Module &original, const Reduction &reduction
         bool same = done.difference.empty();
         // What comes from the clock may be the same in two runs by chance, but hardly again.
         for (unsigned tries = 0; tries < 2 && same; ++tries) {
-            auto one = stateAfter(*before, options.line, file, "state-original-" + number + "-", scratch);
+            auto one = stateAfter(*before, options.line, file, "state-" + number + "-", scratch);
             if (!one) return one.takeError();
-            auto other = stateAfter(*after, options.line, file, "state-reduced-" + number + "-", scratch);
+            auto other = stateAfter(*after, options.line, file, "state-" + number + "-", scratch);
             if (!other) {
                 done.difference = "the reduced program leaves no state: " + toString(other.takeError());
                 continue;

@@ -148,13 +148,15 @@ Run run(const std::string &executable, const CommandLine &line, const std::strin
     for (const auto &[name, value] : environment) variables.push_back(name + "=" + value);
     std::vector<StringRef> arguments(words.begin(), words.end()), settings(variables.begin(), variables.end());
     std::string out = place("stdout"), err = place("stderr");
+    std::vector<std::string> names = line.outputs();
+    names.insert(names.end(), {"stdout", "stderr"});
+    // What an earlier run left there is none of this one's.
+    for (const std::string &name : names) sys::fs::remove(place(name));
     std::string why;
     Run done;
     done.status =
         sys::ExecuteAndWait(executable, arguments, ArrayRef<StringRef>(settings), {"", out, err}, longestRun, 0, &why);
     if (done.status < 0) done.failed = why.empty() ? "it was ended by a signal" : why;
-    std::vector<std::string> names = line.outputs();
-    names.insert(names.end(), {"stdout", "stderr"});
     for (const std::string &name : names)
         if (auto text = readFile(place(name)))
             done.written[name] = std::move(*text);
