@@ -31,13 +31,7 @@ std::vector<const BufferAccess *> Buffer::of(bool writes) const {
 
 Buffers::Buffers(Function &packet, const PacketMemory &memory, const LibraryEffects &library)
     : function(packet), memory(memory), library(library), dominators(packet), loopInfo(dominators), terms(packet),
-      z3(terms.context()), solver(Z3_mk_simple_solver(z3)) {
-    Z3_solver_inc_ref(z3, solver);
-    Z3_params parameters = Z3_mk_params(z3);
-    Z3_params_inc_ref(z3, parameters);
-    Z3_params_set_uint(z3, parameters, Z3_mk_string_symbol(z3, "rlimit"), questionCost);
-    Z3_solver_set_params(z3, solver, parameters);
-    Z3_params_dec_ref(z3, parameters);
+      z3(terms.context()), solver(boundedSolver(z3, questionCost)) {
     const DataLayout &layout = packet.getParent()->getDataLayout();
     std::vector<Value *> bases;
     for (GlobalVariable &global : packet.getParent()->globals())

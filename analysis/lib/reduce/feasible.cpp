@@ -27,14 +27,7 @@ using Direction = std::pair<BasicBlock *, unsigned>;
 
 class Questions {
 public:
-    explicit Questions(Terms &terms) : terms(terms), z3(terms.context()), solver(Z3_mk_simple_solver(z3)) {
-        Z3_solver_inc_ref(z3, solver);
-        Z3_params parameters = Z3_mk_params(z3);
-        Z3_params_inc_ref(z3, parameters);
-        Z3_params_set_uint(z3, parameters, Z3_mk_string_symbol(z3, "rlimit"), questionCost);
-        Z3_solver_set_params(z3, solver, parameters);
-        Z3_params_dec_ref(z3, parameters);
-    }
+    explicit Questions(Terms &terms) : terms(terms), z3(terms.context()), solver(boundedSolver(z3, questionCost)) {}
     ~Questions() { Z3_solver_dec_ref(z3, solver); }
 
     void add(Z3_ast condition) { Z3_solver_assert(z3, solver, condition); }

@@ -262,4 +262,15 @@ Z3_ast Terms::reached(const BasicBlock *block) {
     return reach[block] = condition;
 }
 
+Z3_solver boundedSolver(Z3_context z3, unsigned cost) {
+    Z3_solver solver = Z3_mk_simple_solver(z3);
+    Z3_solver_inc_ref(z3, solver);
+    Z3_params parameters = Z3_mk_params(z3);
+    Z3_params_inc_ref(z3, parameters);
+    Z3_params_set_uint(z3, parameters, Z3_mk_string_symbol(z3, "rlimit"), cost);
+    Z3_solver_set_params(z3, solver, parameters);
+    Z3_params_dec_ref(z3, parameters);
+    return solver;
+}
+
 } // namespace catena

@@ -68,4 +68,8 @@ private:
     std::vector<PacketRead> packetReads;
 };
 
+/// Return a solver that gives up a question at a cost in its own units, so that the answer does not depend on the
+/// machine. Who asks for it gives it back with Z3_solver_dec_ref.
+Z3_solver boundedSolver(Z3_context z3, unsigned cost);
+
 } // namespace catena
