@@ -11,6 +11,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <map>
+#include <numeric>
 
 using namespace llvm;
 
@@ -48,6 +49,7 @@ private:
 
     void findFiles();
     void header();
+    void legend();
     void table();
     void sources();
     void source(size_t number);
@@ -107,17 +109,32 @@ void Page::header() {
         << " <mark class=\"persistent\">persistent</mark>, " << top << " <mark class=\"toplevel\">top-level</mark>, "
         << updateable << " <mark class=\"updateable\">updateable</mark>; " << unread << " unread. "
         << report.packetProcedures.size() << " of " << report.procedures << " procedures process packets.</p>\n";
-    for (const auto &[what, calls] : {std::pair("received", &report.receives), std::pair("sent", &report.sends),
-                                      std::pair("logged", &report.logs)}) {
+    legend();
+    for (const auto &[what, calls] :
+         {std::pair("Packets are received", &report.receives), std::pair("Packets are sent", &report.sends),
+          std::pair("Logs are written", &report.logs)}) {
         if (calls->empty()) continue;
-        out << "<p class=\"note\">Packets are " << what << " by";
+        out << "<p class=\"note\">" << what << " by";
         // A hundred places of logging are no use to anybody.
         for (const PacketPlaceFound &call : ArrayRef(*calls).take_front(12))
-            out << " " << escaped(call.name) << " (" << link(call.place) << ")";
+            out << (&call == calls->data() ? " " : ", ") << escaped(call.name) << " (" << link(call.place) << ")";
         if (calls->size() > 12) out << " and " << calls->size() - 12 << " others";
         out << "</p>\n";
     }
     out << "</header>\n";
+}
+
+/// What the words of the table mean, for who has not read the paper.
+void Page::legend() {
+    out << "<dl>\n";
+    for (const auto &[term, meaning] :
+         {std::pair("<mark class=\"persistent\">persistent</mark>", "keeps its value from one packet to the next"),
+          std::pair("<mark class=\"toplevel\">top-level</mark>", "and is used by code that processes packets"),
+          std::pair("<mark class=\"updateable\">updateable</mark>", "and may be changed by it: the state"),
+          std::pair("scope", "- one value; * entries for all flows; else the header fields by which entries are found"),
+          std::pair("output", "whether what is sent or logged depends on it")})
+        out << "<dt>" << term << "</dt><dd>" << meaning << "</dd>\n";
+    out << "</dl>\n";
 }
 
 void Page::table() {
@@ -125,7 +142,14 @@ void Page::table() {
     for (StringRef column : {"variable", "type", "declared", "level", "scope", "access", "output"})
         out << "<th scope=\"col\">" << column << "</th>";
     out << "</tr></thead>\n<tbody>\n";
-    for (size_t i = 0; i < report.variables.size(); ++i) {
+    // State first: of a large program only few variables are.
+    std::vector<size_t> order(report.variables.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto key = [&](size_t i) {
+        return std::tuple(!report.variables[i].updateable, !report.variables[i].topLevel(), i);
+    };
+    llvm::sort(order, [&](size_t a, size_t b) { return key(a) < key(b); });
+    for (size_t i : order) {
         const Variable &variable = report.variables[i];
         StringRef level = levelOf(variable);
         out << "<tr><td><a href=\"#v" << i << "\">" << escaped(variable.name) << "</a></td><td>"
