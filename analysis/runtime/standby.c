@@ -16,6 +16,8 @@
 #include "updated.h"
 #include "walk.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -281,6 +283,13 @@ static void begin(uint32_t reception) {
     state.check = getenv("CATENA_STATE_CHECK") != NULL;
     state.end_after = number_in("CATENA_PACKETS");
     state.statistics = getenv("CATENA_STATE_STATISTICS");
+    if (state.statistics) {
+        // Before the work, and without memory of the program's.
+        int file = open(state.statistics, O_WRONLY | O_CREAT, 0666);
+        snprintf(error, sizeof error, "CATENA_STATE_STATISTICS=%s: %s", state.statistics, strerror(errno));
+        if (file < 0) fail(error);
+        close(file);
+    }
     read_model();
     atexit(write_statistics);
     heap_initialized();
