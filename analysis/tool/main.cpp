@@ -1,6 +1,8 @@
 // catena-analyze: the command line of the analysis.
 #include "build/build.h"
+#include "known_functions.h"
 #include "program/bitcode.h"
+#include "program/output_file.h"
 #include "report/json.h"
 #include "report/manifest.h"
 #include "report/page.h"
@@ -9,7 +11,6 @@
 #include "tracking/instrument.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace llvm;
@@ -17,7 +18,7 @@ using namespace catena;
 
 namespace {
 
-cl::OptionCategory category("Options");
+cl::OptionCategory &category = toolOptions();
 cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ..."), cl::cat(category));
 cl::opt<bool> asJson("json", cl::desc("Print the report as JSON"), cl::cat(category));
 cl::opt<bool> all("all", cl::desc("List persistent variables that are not top-level too"), cl::cat(category));
@@ -25,14 +26,6 @@ cl::opt<bool> why("why", cl::desc("Say why each updateable variable is: statemen
                   cl::cat(category));
 cl::opt<bool> fields("fields", cl::desc("Tell the members of structs apart (more precise, slower)"), cl::cat(category));
 cl::opt<bool> times("times", cl::desc("Say how long each step took"), cl::cat(category));
-cl::list<std::string> receive("receive",
-                              cl::desc("A function that receives packets: NAME, packet in argument 1, or "
-                                       "NAME:packet=..[,handle=N] as in a list"),
-                              cl::value_desc("NAME"), cl::cat(category));
-cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
-                                    cl::value_desc("FILE"), cl::cat(category));
-cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
-                                   cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("The procedure that holds the packet loop, in place of those found"),
                             cl::value_desc("NAME"), cl::cat(category));
 cl::list<std::string> without("without",
@@ -66,22 +59,6 @@ cl::opt<std::string> chosen("program", cl::desc("Of a build's programs, the one 
                             cl::cat(category));
 cl::extrahelp
     builds("\nIn place of files, `-- COMMAND ...` runs a build (`-- make`) and analyses the programs that it links.\n");
-
-template <typename Lists> Error addList(Lists &lists, const std::string &file) {
-    auto buffer = MemoryBuffer::getFile(file);
-    if (!buffer) return failure(file + ": " + buffer.getError().message());
-    return lists.add(file, (*buffer)->getBuffer());
-}
-
-Error readLists(AnalysisOptions &options) {
-    for (const std::string &file : functionLists)
-        if (Error error = addList(options.functions, file)) return error;
-    for (const std::string &file : libraryLists)
-        if (Error error = addList(options.library, file)) return error;
-    for (const std::string &one : receive)
-        if (Error error = options.functions.addReceive(one)) return error;
-    return Error::success();
-}
 
 /// What makes up one program.
 struct Program {
@@ -142,15 +119,7 @@ Error writeOne(StringRef file, const std::vector<StateReport> &reports,
         for (const StateReport &report : reports) names += (names.empty() ? "" : ", ") + report.program;
         return failure(file + ": it describes one program; choose by --program among " + names);
     }
-    std::error_code error;
-    raw_fd_ostream out(file, error);
-    if (error) return failure(file + ": " + error.message());
-    write(reports.front(), out);
-    out.close();
-    if (!out.has_error()) return Error::success();
-    error = out.error();
-    out.clear_error();
-    return failure(file + ": " + error.message());
+    return writeOutput(file.str(), [&](raw_ostream &out) { write(reports.front(), out); });
 }
 
 Error run(const std::vector<std::string> &command) {
@@ -163,7 +132,9 @@ Error run(const std::vector<std::string> &command) {
             return failure("--without " + step + ": there is no such step; see --help");
         options.without.insert(step);
     }
-    if (Error error = readLists(options)) return error;
+    if (Error error = readKnownFunctions(options)) return error;
+    for (const std::string &file : {html.getValue(), manifest.getValue(), track.getValue(), standby.getValue()})
+        if (Error error = checkWritable(file)) return error;
     auto programs = findPrograms(command);
     if (!programs) return programs.takeError();
     if (!track.empty() && !standby.empty()) return failure("--track and --standby are two programs: give one of them");
@@ -183,7 +154,7 @@ Error run(const std::vector<std::string> &command) {
         if (times)
             for (const auto &[step, seconds] : report.seconds) errs() << format("%8.3f s  ", seconds) << step << "\n";
     }
-    return Error::success();
+    return finishOutput(outs());
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 // catena-reduce: the command line of the reduction.
+#include "known_functions.h"
 #include "program/bitcode.h"
+#include "program/output_file.h"
 #include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
@@ -22,10 +24,10 @@ using namespace catena;
 
 namespace {
 
-cl::OptionCategory category("Options");
+cl::OptionCategory &category = toolOptions();
 cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ... -- ARGUMENT ..."), cl::OneOrMore, cl::cat(category));
 cl::opt<std::string> input("input", cl::desc("A capture to start the program on, and to compare on"),
-                           cl::value_desc("FILE.pcap"), cl::Required, cl::cat(category));
+                           cl::value_desc("FILE.pcap"), cl::cat(category));
 cl::list<std::string> check("check", cl::desc("Another capture to compare on"), cl::value_desc("FILE.pcap"),
                             cl::cat(category));
 cl::opt<unsigned> randomCount("random", cl::desc("How many random packets to compare on (default 2000)"),
@@ -86,16 +88,6 @@ cl::list<std::string> keep("keep", cl::desc("What to keep of what --drop names: 
 cl::list<std::string> labels("labels",
                              cl::desc("A file of labels for variables: lines LABEL VARIABLE [in FUNCTION|FILE]"),
                              cl::value_desc("FILE"), cl::cat(category));
-cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
-                                    cl::value_desc("FILE"), cl::cat(category));
-cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
-                                   cl::cat(category));
-
-template <typename Lists> Error addList(Lists &lists, const std::string &file) {
-    auto text = readFile(file);
-    if (!text) return text.takeError();
-    return lists.add(file, *text);
-}
 
 Expected<std::vector<std::pair<std::string, Capture>>> captures() {
     std::vector<std::pair<std::string, Capture>> all;
@@ -108,14 +100,6 @@ Expected<std::vector<std::pair<std::string, Capture>>> captures() {
     }
     if (randomCount) all.push_back({"random packets", randomPackets(all.front().second, randomCount, 1)});
     return all;
-}
-
-Error writeBitcode(const Module &program) {
-    std::error_code code;
-    raw_fd_ostream stream(bitcode, code);
-    if (code) return failure(bitcode + ": " + code.message());
-    WriteBitcodeToFile(program, stream);
-    return Error::success();
 }
 
 /// A function as the command line names it.
@@ -143,6 +127,30 @@ Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, Arra
             return failure(Twine("after ") + thenWord +
                            " stands a function as the first one did: FILE.bc -- ARGUMENT ...");
     return chain;
+}
+
+/// Check what can be known before the work: that files can be written, and that the command lines have places for
+/// files.
+Error checkWords(ArrayRef<Named> chain) {
+    if (input.empty())
+        return failure("a capture is missing, on which the program is started and compared: --input FILE.pcap");
+    for (const std::string &file : {output.getValue(), shared.getValue(), report.getValue(), bitcode.getValue()})
+        if (Error error = checkWritable(file)) return error;
+    for (const std::string &file : watched)
+        if (!sys::fs::exists(file)) return failure("--watched " + file + ": there is no such file");
+    for (const Named &one : chain)
+        for (const std::string &name : one.line.outputs())
+            if (name.empty() || !all_of(name, [](char c) { return isAlnum(c) || c == '_' || c == '-' || c == '.'; }) ||
+                name.front() == '.')
+                return failure("{" + name +
+                               "} in the command line is no name of a file: {in} is the capture that the " +
+                               "program reads, {NAME} of letters and digits a file that it writes");
+    auto reads = [](StringRef word) { return word.contains("{in}"); };
+    if (!unchecked && none_of(chain.front().line.words, reads))
+        return failure(
+            "the command line behind `--` has no {in}, the place of the capture that the program reads; on others "
+            "it could not be compared with the original (--unchecked does without)");
+    return Error::success();
 }
 
 /// Read a chain and splice it; a function alone stays as it is.
@@ -177,14 +185,12 @@ uint64_t sizeOf(const std::string &file) {
 }
 
 Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
-    std::error_code code;
-    raw_fd_ostream stream(report, code);
-    if (code) return failure(report + ": " + code.message());
-    if (StringRef(report).ends_with(".json"))
-        writeRemovalJson(reduction, sizes, stream);
-    else
-        writeRemovalText(reduction, sizes, stream);
-    return Error::success();
+    return writeOutput(report, [&](raw_ostream &stream) {
+        if (StringRef(report).ends_with(".json"))
+            writeRemovalJson(reduction, sizes, stream);
+        else
+            writeRemovalText(reduction, sizes, stream);
+    });
 }
 
 Error reduceOnce(ArrayRef<Named> chain) {
@@ -196,10 +202,7 @@ Error reduceOnce(ArrayRef<Named> chain) {
     options.limits.decided = decided;
     options.link = {"-lpcap", "-lm"};
     options.link.insert(options.link.end(), link.begin(), link.end());
-    for (const std::string &file : functionLists)
-        if (Error error = addList(options.analysis.functions, file)) return error;
-    for (const std::string &file : libraryLists)
-        if (Error error = addList(options.analysis.library, file)) return error;
+    if (Error error = readKnownFunctions(options.analysis)) return error;
     for (const std::string &words : drop)
         if (Error error = options.extraction.drop(words)) return error;
     for (const std::string &words : keep)
@@ -251,7 +254,8 @@ Error reduceOnce(ArrayRef<Named> chain) {
         step("comparison");
     }
     if (!bitcode.empty())
-        if (Error error = writeBitcode(*reduction->program)) return error;
+        if (Error error = writeOutput(bitcode, [&](raw_ostream &out) { WriteBitcodeToFile(*reduction->program, out); }))
+            return error;
     if (!shared.empty()) {
         std::string made = shared + ".new";
         if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
@@ -277,13 +281,14 @@ Error reduceOnce(ArrayRef<Named> chain) {
     }
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
-    return Error::success();
+    return finishOutput(outs());
 }
 
 /// Reduce, and with --watch again and again.
 Error run(const std::vector<std::string> &words) {
     auto chain = chainOf({files.begin(), files.end()}, words);
     if (!chain) return chain.takeError();
+    if (Error error = checkWords(*chain)) return error;
     std::vector<std::string> read(watched.begin(), watched.end());
     for (const Named &one : *chain)
         for (std::string &file : namedFiles(one.line)) read.push_back(std::move(file));

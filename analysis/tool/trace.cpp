@@ -1,5 +1,6 @@
 // catena-trace-state: the command line of the tracer, which shows by running a program whether the analysis missed any
 // of its state.
+#include "known_functions.h"
 #include "program/bitcode.h"
 #include "statealyzr/analysis.h"
 #include "tracer/instrument.h"
@@ -17,19 +18,13 @@ using namespace catena;
 
 namespace {
 
-cl::OptionCategory category("Options");
+cl::OptionCategory &category = toolOptions();
 cl::list<std::string> files(cl::Positional, cl::desc("FILE.bc ..."), cl::OneOrMore, cl::cat(category));
 cl::opt<std::string> output("o", cl::desc("Write the program as it is traced to this bitcode file"),
                             cl::value_desc("FILE"), cl::cat(category));
 cl::list<std::string> observed("hold", cl::desc("Hold the analysis against what a traced run wrote"),
                                cl::value_desc("FILE"), cl::cat(category));
 cl::opt<bool> fields("fields", cl::desc("Tell the members of structs apart"), cl::cat(category));
-cl::list<std::string> receive("receive", cl::desc("A function that receives packets, as catena-analyze has it"),
-                              cl::value_desc("NAME"), cl::cat(category));
-cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
-                                    cl::value_desc("FILE"), cl::cat(category));
-cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
-                                   cl::cat(category));
 cl::list<std::string> loops("loop", cl::desc("A procedure that holds the packet loop, beside those found"),
                             cl::value_desc("NAME"), cl::cat(category));
 
@@ -37,22 +32,6 @@ Expected<std::unique_ptr<MemoryBuffer>> open(const std::string &file) {
     auto buffer = MemoryBuffer::getFile(file);
     if (!buffer) return failure(file + ": " + buffer.getError().message());
     return std::move(*buffer);
-}
-
-Error readLists(AnalysisOptions &options) {
-    for (const std::string &file : functionLists) {
-        auto text = open(file);
-        if (!text) return text.takeError();
-        if (Error error = options.functions.add(file, (*text)->getBuffer())) return error;
-    }
-    for (const std::string &file : libraryLists) {
-        auto text = open(file);
-        if (!text) return text.takeError();
-        if (Error error = options.library.add(file, (*text)->getBuffer())) return error;
-    }
-    for (const std::string &one : receive)
-        if (Error error = options.functions.addReceive(one)) return error;
-    return Error::success();
 }
 
 Error trace(const std::vector<std::string> &names, const AnalysisOptions &options) {
@@ -101,7 +80,7 @@ Expected<size_t> run() {
     AnalysisOptions options;
     options.fields = fields;
     options.loops.assign(loops.begin(), loops.end());
-    if (Error error = readLists(options)) return std::move(error);
+    if (Error error = readKnownFunctions(options)) return std::move(error);
     std::vector<std::string> names(files.begin(), files.end());
     if (!observed.empty()) return hold(names, options);
     if (Error error = trace(names, options)) return std::move(error);

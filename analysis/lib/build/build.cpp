@@ -13,6 +13,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/xxhash.h"
 #include <map>
 #include <set>
@@ -144,6 +145,7 @@ Expected<std::vector<BuiltProgram>> build(const std::vector<std::string> &comman
     SmallString<128> linked;
     if (std::error_code error = sys::fs::createTemporaryFile("catena", "linked", linked))
         return failure("no temporary file can be made: " + error.message());
+    sys::RemoveFileOnSignal(linked);
     auto remove = make_scope_exit([&] { sys::fs::remove(linked); });
     const char *path = getenv("PATH");
     setenv("PATH", (*compilers + ":" + (path ? path : "/usr/bin:/bin")).c_str(), 1);

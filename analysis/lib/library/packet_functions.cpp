@@ -76,6 +76,7 @@ Error PacketFunctions::add(StringRef file, StringRef text) {
 
 Error PacketFunctions::addReceive(StringRef one) {
     auto [name, rest] = one.split(':');
+    if (name.empty()) return listError("--receive", 1, "a function is missing: NAME, or NAME:packet=..[,handle=N]");
     std::string line = ("receive " + name + " " + (rest.empty() ? "packet=1 handle=0" : rest)).str();
     std::replace(line.begin(), line.end(), ',', ' ');
     return add("--receive", line);

@@ -1,6 +1,7 @@
 // Making executables of programs, and running them.
 #pragma once
 
+#include "reduce/leftovers.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
 #include <map>
@@ -13,7 +14,9 @@ namespace catena {
 class Scratch {
 public:
     static llvm::Expected<Scratch> make();
-    Scratch(Scratch &&other) : path(std::move(other.path)) { other.path.clear(); }
+    Scratch(Scratch &&other) : path(std::move(other.path)), leftovers(std::move(other.leftovers)) {
+        other.path.clear();
+    }
     ~Scratch();
     /// Return the path of a file in it.
     std::string file(const llvm::Twine &name) const { return (llvm::Twine(path) + "/" + name).str(); }
@@ -21,8 +24,9 @@ public:
     llvm::Expected<std::string> folder(const llvm::Twine &name) const;
 
 private:
-    explicit Scratch(std::string path) : path(std::move(path)) {}
+    explicit Scratch(std::string path) : path(std::move(path)), leftovers(this->path) {}
     std::string path;
+    Leftovers leftovers;
 };
 
 /// What executables are linked with: flags of `clang-19`, such as `-lpcap`.

@@ -109,13 +109,13 @@ Error writeProgram(const Module &program, const std::string &file) {
     if (verifyModule(program, &message)) return failure(file + ": the program would not be whole: " + wrong);
     std::error_code error;
     ToolOutputFile out(file, error, sys::fs::OF_None);
-    if (error) return failure(file + ": " + error.message());
+    if (error) return failure(file + ": cannot be written: " + error.message());
     WriteBitcodeToFile(program, out.os());
     out.os().flush();
     if (out.os().has_error()) {
         error = out.os().error();
         out.os().clear_error();
-        return failure(file + ": " + error.message());
+        return failure(file + ": cannot be written: " + error.message());
     }
     out.keep();
     return Error::success();

@@ -1,0 +1,22 @@
+// A folder of temporary files goes with the process that made it, however that ends: by Ctrl-C, a signal, or a crash.
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+#include <sys/types.h>
+
+namespace catena {
+
+/// A process that waits for the end of this one, and removes a folder then. It ends with this object too.
+class Leftovers {
+public:
+    explicit Leftovers(llvm::StringRef folder);
+    Leftovers(Leftovers &&other);
+    Leftovers &operator=(Leftovers &&) = delete;
+    ~Leftovers();
+
+private:
+    pid_t waiting = -1;
+    int lifeline = -1;
+};
+
+} // namespace catena

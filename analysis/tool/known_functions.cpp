@@ -1,0 +1,45 @@
+// Files come before single functions, which have the last word.
+#include "known_functions.h"
+
+#include "program/bitcode.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace catena {
+
+cl::OptionCategory &toolOptions() {
+    static cl::OptionCategory category("Options");
+    return category;
+}
+
+namespace {
+
+cl::list<std::string> receive("receive",
+                              cl::desc("A function that receives packets: NAME, packet in argument 1, or "
+                                       "NAME:packet=..[,handle=N] as in a list"),
+                              cl::value_desc("NAME"), cl::cat(toolOptions()));
+cl::list<std::string> functionLists("functions", cl::desc("A list of receive, send and log functions"),
+                                    cl::value_desc("FILE"), cl::cat(toolOptions()));
+cl::list<std::string> libraryLists("library", cl::desc("A list of what library functions do"), cl::value_desc("FILE"),
+                                   cl::cat(toolOptions()));
+
+template <typename Lists> Error addList(Lists &lists, const std::string &file) {
+    auto buffer = MemoryBuffer::getFile(file);
+    if (!buffer) return failure(file + ": " + buffer.getError().message());
+    return lists.add(file, (*buffer)->getBuffer());
+}
+
+} // namespace
+
+Error readKnownFunctions(AnalysisOptions &options) {
+    for (const std::string &file : functionLists)
+        if (Error error = addList(options.functions, file)) return error;
+    for (const std::string &file : libraryLists)
+        if (Error error = addList(options.library, file)) return error;
+    for (const std::string &one : receive)
+        if (Error error = options.functions.addReceive(one)) return error;
+    return Error::success();
+}
+
+} // namespace catena

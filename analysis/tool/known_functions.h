@@ -1,0 +1,15 @@
+// What every tool can be told of functions that it does not know: --receive, --functions and --library.
+#pragma once
+
+#include "statealyzr/analysis.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace catena {
+
+/// The options that `--help` lists: a tool's own and these. Other files' options are LLVM's.
+llvm::cl::OptionCategory &toolOptions();
+
+/// Add what the command line tells to what is known. Errors name the file and line, or the option.
+llvm::Error readKnownFunctions(AnalysisOptions &options);
+
+} // namespace catena
