@@ -28,7 +28,8 @@ cl::opt<unsigned long long> seed("seed", cl::desc("The first function's seed; th
 cl::opt<unsigned> perFunction("configurations", cl::desc("Configurations of each function"), cl::init(5));
 cl::opt<bool> withMutants("mutants", cl::desc("Spoil reduced programs as well"));
 cl::opt<unsigned> most("seconds", cl::desc("Begin with no function after so many seconds"), cl::init(UINT32_MAX));
-cl::opt<std::string> unnoticed("unnoticed", cl::desc("A folder for the spoilt programs that nothing notices"),
+cl::opt<std::string> unnoticed("unnoticed",
+                               cl::desc("A folder for the spoilt programs that the comparison does not notice"),
                                cl::value_desc("FOLDER"));
 cl::opt<unsigned> packetsEach("packets", cl::desc("Packets made at random for each comparison"), cl::init(200));
 cl::opt<bool> show("show", cl::desc("Print the functions and configurations"));
@@ -141,7 +142,7 @@ Expected<Capture> solvedPackets(const Subject &subject, const Reduction &reducti
     return solved;
 }
 
-/// Write what can be read of a spoilt program that nothing notices: what was changed, and both programs.
+/// Write what can be read of a spoilt program that is not noticed: what was changed, and both programs.
 Error writeUnnoticed(const std::string &name, const std::string &changed, const Module &right, const Module &wrong) {
     std::string texts[2];
     for (const auto &[program, text] : {std::pair(&right, &texts[0]), std::pair(&wrong, &texts[1])}) {
@@ -172,7 +173,7 @@ Error spoil(const Subject &subject, unsigned i, const Module &original, Reductio
         Figures::Mutants &mutants = figures.mutants[kind];
         bool noticed = !compared->difference.empty(), noticedOtherwise = !otherwise->empty();
         ++mutants.made, mutants.noticed += noticed, mutants.noticedOtherwise += noticedOtherwise;
-        if (!noticed && !noticedOtherwise && !unnoticed.empty()) {
+        if (!noticed && !unnoticed.empty()) {
             std::string number = std::to_string(subject.seed) + "-" + std::to_string(i) + "-" + std::to_string(kind);
             if (Error error = writeUnnoticed(number, wrong.changed, *right, *reduction.program)) return error;
         }
@@ -205,6 +206,7 @@ Error check(const Subject &subject, unsigned i, Figures &figures) {
     Capture all = subject.traffic;
     append_range(all.packets, randomPackets(subject.traffic, packetsEach, subject.seed).packets);
     append_range(all.packets, solved->packets);
+    append_range(all.packets, randomPackets(*solved, packetsEach, ~subject.seed).packets);
     std::vector<std::pair<std::string, Capture>> captures{{"packets", std::move(all)}};
     auto compared = compare(*original, *reduction, *executable, options, captures, subject.scratch);
     if (!compared) return compared.takeError();
