@@ -23,16 +23,22 @@ using namespace catena;
 
 namespace {
 
-cl::opt<unsigned> programCount("count", cl::desc("How many functions and configurations"), cl::init(100));
-cl::opt<unsigned long long> seed("seed", cl::desc("The first function's seed; the others follow"), cl::init(1));
-cl::opt<unsigned> perFunction("configurations", cl::desc("Configurations of each function"), cl::init(5));
-cl::opt<bool> withMutants("mutants", cl::desc("Spoil reduced programs as well"));
-cl::opt<unsigned> most("seconds", cl::desc("Begin with no function after so many seconds"), cl::init(UINT32_MAX));
+cl::OptionCategory category("Options");
+cl::opt<unsigned> programCount("count", cl::desc("How many functions and configurations"), cl::init(100),
+                               cl::cat(category));
+cl::opt<unsigned long long> seed("seed", cl::desc("The first function's seed; the others follow"), cl::init(1),
+                                 cl::cat(category));
+cl::opt<unsigned> perFunction("configurations", cl::desc("Configurations of each function"), cl::init(5),
+                              cl::cat(category));
+cl::opt<bool> withMutants("mutants", cl::desc("Spoil reduced programs as well"), cl::cat(category));
+cl::opt<unsigned> most("seconds", cl::desc("Begin with no function after so many seconds"), cl::init(UINT32_MAX),
+                       cl::cat(category));
 cl::opt<std::string> unnoticed("unnoticed",
                                cl::desc("A folder for the spoilt programs that the comparison does not notice"),
-                               cl::value_desc("FOLDER"));
-cl::opt<unsigned> packetsEach("packets", cl::desc("Packets made at random for each comparison"), cl::init(200));
-cl::opt<bool> show("show", cl::desc("Print the functions and configurations"));
+                               cl::value_desc("FOLDER"), cl::cat(category));
+cl::opt<unsigned> packetsEach("packets", cl::desc("Packets made at random for each comparison"), cl::init(200),
+                              cl::cat(category));
+cl::opt<bool> show("show", cl::desc("Print the functions and configurations"), cl::cat(category));
 
 /// No reduction takes longer with all that is compared, in seconds.
 constexpr unsigned longest = 300;
@@ -287,6 +293,7 @@ Error checkAll(Figures &figures) {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
+    cl::HideUnrelatedOptions(category);
     cl::ParseCommandLineOptions(argc, argv, "Reduces random network functions and compares them with the originals.\n");
     Figures figures;
     if (Error error = checkAll(figures)) {
