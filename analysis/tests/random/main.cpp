@@ -22,10 +22,12 @@ using namespace catena;
 
 namespace {
 
-cl::opt<unsigned> programCount("count", cl::desc("How many programs"), cl::init(100));
-cl::opt<unsigned long long> seed("seed", cl::desc("The first program's seed; the others follow"), cl::init(1));
-cl::opt<unsigned> packetCount("packets", cl::desc("Packets that each receives"), cl::init(12));
-cl::opt<bool> show("show", cl::desc("Print the programs"));
+cl::OptionCategory category("Options");
+cl::opt<unsigned> programCount("count", cl::desc("How many programs"), cl::init(100), cl::cat(category));
+cl::opt<unsigned long long> seed("seed", cl::desc("The first program's seed; the others follow"), cl::init(1),
+                                 cl::cat(category));
+cl::opt<unsigned> packetCount("packets", cl::desc("Packets that each receives"), cl::init(12), cl::cat(category));
+cl::opt<bool> show("show", cl::desc("Print the programs"), cl::cat(category));
 
 constexpr unsigned perFile = 12;
 
@@ -142,6 +144,7 @@ Error checkFile(uint64_t firstSeed, unsigned programs, Figures &figures) {
 
 int main(int argc, char **argv) {
     InitLLVM init(argc, argv);
+    cl::HideUnrelatedOptions(category);
     cl::ParseCommandLineOptions(argc, argv, "Holds the analysis against random packet loops that run traced.\n");
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
