@@ -74,9 +74,12 @@ test-analysis: analysis
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce
+	analysis/tests/reduction/built $(ANALYSIS)/catena-analyze $(ANALYSIS)/catena-reduce
 	$(ANALYSIS)/catena-random-reductions --count 10
 	$(CARGO) build --quiet --package catena
 	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
+	analysis/tests/reduction/spliced $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
+	analysis/tests/reduction/refused_exchanges $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/standby/run $(ANALYSIS)/catena-analyze $(ANALYSIS)/libcatena-standby.a
 	$(MAKE) --no-print-directory fuzz-analysis
 

@@ -1,6 +1,6 @@
 /* What `catena-analyze --standby` writes into a program about its memory: types, objects, variables, allocations.
  *
- * The tables are constants that lib/export makes; both sides must agree on every member here. */
+ * The tables are constants that lib/export makes, and lib/reduce/movable.cpp; all sides must agree on every member here. */
 #ifndef CATENA_LAYOUT_H
 #define CATENA_LAYOUT_H
 

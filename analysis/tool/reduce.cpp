@@ -219,9 +219,6 @@ Error reduceOnce(ArrayRef<Named> chain) {
     auto scratch = Scratch::make();
     if (!scratch) return scratch.takeError();
     LLVMContext context;
-    if (chain.size() > 1 && !shared.empty())
-        return failure(
-            "--shared makes an object of one function; a chain's functions are made one each, for a chain file");
     ChainOriginals originals;
     auto program = readChain(chain, context, options, originals);
     if (!program) return program.takeError();

@@ -182,9 +182,11 @@ public:
             return Error::success();
         }
         std::string message;
+        // Put back, since LLVM's writer asks it without looking whether there is one.
+        auto before = context.getDiagnosticHandler();
         context.setDiagnosticHandler(std::make_unique<FirstError>(&message));
         bool failed = Linker::linkModules(*into, std::move(part));
-        context.setDiagnosticHandler(nullptr);
+        context.setDiagnosticHandler(std::move(before));
         if (failed) return failure(file + ": cannot be linked with the files before it: " + message);
         return Error::success();
     }

@@ -3,6 +3,7 @@
 #include "reduce/chain_equivalence.h"
 
 #include "program/bitcode.h"
+#include "reduce/silent.h"
 #include "reduce/state.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -69,7 +70,19 @@ public:
         }
         auto folder = scratch.folder("reduced-" + number);
         if (!folder) return folder.takeError();
-        done.difference = firstDifference(pipeline, run(executable, options.line, file, *folder));
+        auto onCapture = [&](const std::string &program) { return run(program, options.line, file, *folder); };
+        Run reduced = onCapture(executable);
+        done.difference = endOfAll(pipeline, reduced);
+        auto files = filesOfAll(pipeline, reduced);
+        if (reduction.extraction.drops() && !files.empty() && done.difference.empty()) {
+            if (Error error = silent.make(reduction, options.link, scratch)) return error;
+            done.difference = firstOfAll(pipeline, onCapture(silent.apart));
+            if (done.difference.empty())
+                done.difference = firstDifference(onCapture(silent.original), onCapture(silent.reduced));
+            for (const auto &[name, how] : files) done.leftOut.insert(name);
+        } else if (done.difference.empty() && !files.empty()) {
+            done.difference = files.begin()->second;
+        }
         return done.difference.empty() ? compareStates(pipeline, file, number, done) : Error::success();
     }
 
@@ -81,36 +94,55 @@ private:
         return Error::success();
     }
 
-    std::string firstDifference(const PipelineRun &pipeline, const Run &reduced) const {
-        if (!reduced.failed.empty()) return "the reduced program fails: " + reduced.failed;
+    /// Return how the end of a program of all functions differs from the functions' own.
+    std::string endOfAll(const PipelineRun &pipeline, const Run &all) const {
+        if (!all.failed.empty()) return "the reduced program fails: " + all.failed;
         int status = 0;
         for (size_t i = 0; i < pipeline.runs.size(); ++i) {
             const Run &original = pipeline.runs[i];
-            const std::string &name = originals.members[i].name;
-            if (!original.failed.empty()) return name + " fails: " + original.failed;
+            if (!original.failed.empty()) return originals.members[i].name + " fails: " + original.failed;
             if (original.status) status = original.status;
-            for (const auto &[file, text] : original.written) {
+        }
+        return all.status == status
+                   ? ""
+                   : "exit status " + std::to_string(all.status) + " instead of " + std::to_string(status);
+    }
+
+    /// Return the files that differ, by the names that they have in the program of all functions, each with how.
+    std::map<std::string, std::string> filesOfAll(const PipelineRun &pipeline, const Run &all) const {
+        std::map<std::string, std::string> found;
+        for (size_t i = 0; i < pipeline.runs.size(); ++i) {
+            const std::string &name = originals.members[i].name;
+            for (const auto &[file, text] : pipeline.runs[i].written) {
                 if (file == "next" || file == "stdout" || file == "stderr") continue;
-                auto other = reduced.written.find(name + "." + file);
-                if (other == reduced.written.end()) return name + "'s " + file + " is not written";
-                if (other->second == text) continue;
-                auto [at, ignored] =
-                    std::mismatch(text.begin(), text.end(), other->second.begin(), other->second.end());
-                return name + "'s " + file + " differs from byte " + std::to_string(at - text.begin()) + " on";
+                std::string of = name + "." + file;
+                auto other = all.written.find(of);
+                if (other == all.written.end()) {
+                    found[of] = name + "'s " + file + " is not written";
+                } else if (other->second != text) {
+                    auto [at, ignored] =
+                        std::mismatch(text.begin(), text.end(), other->second.begin(), other->second.end());
+                    found[of] = name + "'s " + file + " differs from byte " + std::to_string(at - text.begin()) + " on";
+                }
             }
         }
-        if (reduced.status != status)
-            return "exit status " + std::to_string(reduced.status) + " instead of " + std::to_string(status);
         for (const char *stream : {"stdout", "stderr"}) {
             std::vector<StringRef> parts;
             for (const Run &original : pipeline.runs)
                 if (auto text = original.written.find(stream); text != original.written.end())
                     parts.push_back(text->second);
-            auto text = reduced.written.find(stream);
-            if (text == reduced.written.end() || !isMixOf(text->second, parts))
-                return std::string(stream) + " is not what the functions print together";
+            auto text = all.written.find(stream);
+            if (text == all.written.end() || !isMixOf(text->second, parts))
+                found[stream] = std::string(stream) + " is not what the functions print together";
         }
-        return "";
+        return found;
+    }
+
+    std::string firstOfAll(const PipelineRun &pipeline, const Run &all) const {
+        std::string end = endOfAll(pipeline, all);
+        if (!end.empty()) return end;
+        auto files = filesOfAll(pipeline, all);
+        return files.empty() ? "" : files.begin()->second;
     }
 
     Error compareStates(const PipelineRun &pipeline, const std::string &file, const std::string &number,
@@ -132,9 +164,9 @@ private:
         done.stateBytes += state.bytes;
         done.difference = state.difference;
         for (size_t i = 0; i < count && done.difference.empty(); ++i)
-            done.difference = compareState(states[i].program, images[i], images[count], {}, reduction.ownBlocks,
-                                           reduction.extraction.leftOut, false)
-                                  .difference;
+            done.difference =
+                compareState(states[i].program, images[i], images[count], {}, reduction.ownBlocks, {}, false)
+                    .difference;
         return Error::success();
     }
 
@@ -146,6 +178,7 @@ private:
     std::vector<std::string> plain;
     /// Of each function, then of the spliced program before and after it was reduced.
     std::vector<StateProgram> states;
+    Silent silent;
 };
 
 } // namespace

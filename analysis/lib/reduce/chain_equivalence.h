@@ -17,7 +17,8 @@ struct ChainOriginals {
 
 /// Run the functions on captures, each on what the one before it sent, and the spliced program; compare all that they
 /// write, how they end, and their state. What several functions print to one place may be mixed in the spliced program,
-/// but each one's must be there in its order.
+/// but each one's must be there in its order. If something was dropped, a file that differs for that is compared as for
+/// a function alone: the spliced program before anything was dropped must write what the functions do.
 llvm::Expected<Equivalence> compareChain(const ChainOriginals &originals, const Reduction &reduction,
                                          const std::string &executable, const ReduceOptions &options,
                                          const std::vector<std::pair<std::string, Capture>> &captures,

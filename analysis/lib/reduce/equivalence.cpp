@@ -3,11 +3,9 @@
 #include "reduce/equivalence.h"
 
 #include "program/bitcode.h"
-#include "reduce/extraction.h"
-#include "reduce/runtime.h"
+#include "reduce/silent.h"
 #include "reduce/state.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
@@ -32,64 +30,6 @@ Expected<Image> stateAfter(const StateProgram &built, const CommandLine &line, c
     }
     return readImage(built.program, dumps[0], dumps[1]);
 }
-
-namespace {
-
-/// Return how the ends of two runs differ.
-std::string endDifference(const Run &original, const Run &reduced) {
-    if (!original.failed.empty()) return "the original fails: " + original.failed;
-    if (!reduced.failed.empty()) return "the reduced program fails: " + reduced.failed;
-    if (original.status != reduced.status)
-        return "exit status " + std::to_string(reduced.status) + " instead of " + std::to_string(original.status);
-    return "";
-}
-
-/// Return the files that differ between two runs, each with how.
-std::map<std::string, std::string> fileDifferences(const Run &original, const Run &reduced) {
-    std::map<std::string, std::string> found;
-    for (const auto &[name, text] : original.written) {
-        auto other = reduced.written.find(name);
-        if (other == reduced.written.end()) {
-            found[name] = name + " is not written";
-            continue;
-        }
-        if (text == other->second) continue;
-        auto [at, ignored] = std::mismatch(text.begin(), text.end(), other->second.begin(), other->second.end());
-        found[name] = name + " differs from byte " + std::to_string(at - text.begin()) + " on";
-    }
-    for (const auto &[name, text] : reduced.written)
-        if (!original.written.count(name)) found[name] = "other files are written";
-    return found;
-}
-
-std::string firstDifference(const Run &original, const Run &reduced) {
-    if (std::string end = endDifference(original, reduced); !end.empty()) return end;
-    auto files = fileDifferences(original, reduced);
-    return files.empty() ? "" : files.begin()->second;
-}
-
-/// The original taken apart, and both programs without what was dropped; made when they are first needed.
-struct Silent {
-    std::string apart, original, reduced;
-
-    Error make(const Reduction &reduction, const LinkFlags &link, const Scratch &scratch) {
-        if (!apart.empty()) return Error::success();
-        auto before = CloneModule(*reduction.unreduced), after = CloneModule(*reduction.program);
-        silence(*before);
-        silence(*after);
-        auto build = [&](const Module &program, StringRef source, std::string &to) -> Error {
-            auto made = buildExecutable(program, source, 1, link, scratch);
-            if (!made) return made.takeError();
-            to = *made;
-            return Error::success();
-        };
-        if (Error error = build(*reduction.unreduced, "", apart)) return error;
-        if (Error error = build(*before, "", original)) return error;
-        return build(*after, runtime::enter, reduced);
-    }
-};
-
-} // namespace
 
 Expected<Equivalence> compare(const Module &original, const Reduction &reduction, const std::string &executable,
                               const ReduceOptions &options,

@@ -126,7 +126,9 @@ private:
     }
 
     Constant *addSites(const std::set<std::string> &allocators) {
-        auto site = [&](StringRef place) { return ConstantStruct::getAnon({text(place), null(), count(Words)}); };
+        auto site = [&](StringRef place) {
+            return ConstantStruct::getAnon({text(place), null(), null(), count(Words), count(0)});
+        };
         // What comes from elsewhere may be anything.
         WrittenBytes anything;
         anything.all = true;

@@ -4,8 +4,12 @@
 
 #include "program/bitcode.h"
 #include "reduce/movable.h"
+#include "reduce/process_state.h"
 #include "reduce/runtime.h"
+#include "reduce/splice.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -93,6 +97,42 @@ void replace(Module &program, const std::set<std::string> &names) {
     }
 }
 
+/// Captures for the next function of a spliced chain are never written to, so there may be several.
+void openForNext(Module &program) {
+    for (Function &function : program)
+        for (Instruction &instruction : instructions(function))
+            if (auto *call = dyn_cast<CallBase>(&instruction); call && call->getMetadata(nextMark))
+                call->setCalledFunction(program.getOrInsertFunction("catena_open_for_next", call->getFunctionType()));
+}
+
+/// Return a command line as a chain file can fill it in: names there have no dots.
+Expected<std::vector<std::string>> fillable(const CommandLine &line) {
+    std::map<std::string, std::string> from;
+    auto argument = [](std::string name) {
+        for (char &letter : name)
+            if (!isAlnum(letter)) letter = '_';
+        return name;
+    };
+    for (const std::string &name : line.outputs()) {
+        auto [known, isNew] = from.try_emplace(argument(name), name);
+        if (!isNew && known->second != name)
+            return failure("{" + name + "} and {" + known->second + "} would both be the argument " + known->first +
+                           " of a chain file: name one of them otherwise");
+    }
+    std::vector<std::string> words;
+    for (StringRef word : line.words) {
+        std::string filled;
+        for (size_t open; (open = word.find('{')) != StringRef::npos;) {
+            size_t close = word.find('}', open);
+            if (close == StringRef::npos) break;
+            filled += word.take_front(open + 1).str() + argument(word.slice(open + 1, close).str()) + "}";
+            word = word.drop_front(close + 1);
+        }
+        words.push_back(filled + word.str());
+    }
+    return words;
+}
+
 void addWords(Module &program, const std::string &name, const std::vector<std::string> &words) {
     LLVMContext &context = program.getContext();
     auto text = [&](StringRef bytes) {
@@ -115,13 +155,18 @@ void addWords(Module &program, const std::string &name, const std::vector<std::s
 Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options, const std::string &name,
                         const std::string &to, const Scratch &scratch) {
     std::set<std::string> names = replaced();
-    if (Error error = checkCalls(*reduction.program, reduction.reception, options, names)) return error;
     auto program = CloneModule(*reduction.program);
+    openForNext(*program);
+    if (Error error = checkCalls(*program, reduction.reception, options, names)) return error;
+    auto words = fillable(options.line);
+    if (!words) return words.takeError();
+    // Other objects are in the same process. Of a spliced program each function has its own already.
+    if (!is_contained(options.line.words, thenWord)) ownLibraryState(*program, "own.");
     Function *begin = program->getFunction("main");
     begin->setName("catena_program_main");
     addMovableState(*program, reduction, replaced("heap.c"));
     replace(*program, names);
-    addWords(*program, name, options.line.words);
+    addWords(*program, name, *words);
     makePositionIndependent(*program);
     auto folder = scratch.folder("adapter");
     if (!folder) return folder.takeError();

@@ -11,6 +11,9 @@ namespace catena {
 /// and what would end or change the whole process, are replaced by functions of the adapter (runtime/adapter). The
 /// command line is that of the reduction, `{NAME}` in it an argument of the chain file. Errors: receptions or sends
 /// that are not libpcap's, and calls of libpcap that have no counterpart in a chain.
+///
+/// A spliced program is a function like any other: its last one sends to the chain. `{ids.log}` of its command line is
+/// the argument `ids_log`.
 llvm::Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options, const std::string &name,
                               const std::string &to, const Scratch &scratch);
 

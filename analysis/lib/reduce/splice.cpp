@@ -12,6 +12,7 @@
 #include "pointsto/points_to.h"
 #include "program/bitcode.h"
 #include "reduce/delivery.h"
+#include "reduce/filter.h"
 #include "reduce/process_state.h"
 #include "reduce/written.h"
 #include "statealyzr/loop_procedures.h"
@@ -28,6 +29,7 @@ using namespace llvm;
 namespace catena {
 
 const char *const thenWord = "--then";
+const char *const nextMark = "catena.next";
 
 namespace {
 
@@ -70,9 +72,10 @@ Error handOn(Module &program, const std::string &name, FunctionCallee deliver, c
     for (const char *open : {"pcap_dump_open", "pcap_dump_fopen", "pcap_dump_open_append"})
         if (const Function *function = program.getFunction(open))
             for (const Use &use : function->uses()) {
-                const auto *call = dyn_cast<CallBase>(use.getUser());
+                auto *call = dyn_cast<CallBase>(use.getUser());
                 if (!call || !call->isCallee(&use)) return failure(name + " passes on the address of " + open);
                 opens += (opened++ ? ", " : "") + placeText(*call);
+                call->setMetadata(nextMark, MDNode::get(program.getContext(), {}));
             }
     if (opened != 1)
         return failure(name + " opens " + Twine(opened) + " captures to write (" + opens +
@@ -292,6 +295,8 @@ Expected<Splice> splice(std::vector<ChainMember> &members, const AnalysisOptions
         if (i) {
             auto deliver = takeDeliveries(*reception, declared(program, "catena.run." + Twine(i - 1), {}), copied);
             if (!deliver) return failure(member.name + ": " + toString(deliver.takeError()));
+            if (Error error = keepFilter(program, **deliver))
+                return failure(member.name + ": " + toString(std::move(error)));
             (*deliver)->setName("catena.deliver." + Twine(i));
             (*deliver)->setLinkage(GlobalValue::ExternalLinkage);
         }

@@ -18,6 +18,9 @@ struct ChainMember {
 /// The word between the command lines of a spliced program's functions.
 extern const char *const thenWord;
 
+/// The mark of calls that open the captures which functions would write for those after them.
+extern const char *const nextMark;
+
 /// A spliced program.
 struct Splice {
     std::unique_ptr<llvm::Module> program;

@@ -23,7 +23,9 @@ static uint64_t asked_after_end;
 static char unsent[200];
 /* The filter of the device, if there is one. */
 static struct bpf_program filter;
-static bool is_filtered, is_recorded;
+static bool is_filtered;
+/* Whether what was opened last is a capture: the first function of a spliced chain, which receives, opens last. */
+static bool is_recorded;
 
 /* ---- Receptions */
 
@@ -179,12 +181,14 @@ pcap_t *REPLACES(pcap_open_live)(const char *name, int length, int promiscuous, 
 {
     (void)name, (void)length, (void)promiscuous, (void)wait;
     if (error) *error = 0;
+    is_recorded = false;
     return device();
 }
 
 pcap_t *REPLACES(pcap_create)(const char *name, char *error)
 {
     (void)name, (void)error;
+    is_recorded = false;
     return device();
 }
 
@@ -227,6 +231,14 @@ pcap_dumper_t *REPLACES(pcap_dump_open)(pcap_t *of, const char *name)
     (void)of, (void)name;
     if (opened++) program_refuse("writes packets to more than one capture, of which one cannot be the chain, and ended");
     return (pcap_dumper_t *)&dumper;
+}
+
+/* What a function of a spliced chain opens for the next one, which gets packets by a call instead. */
+pcap_dumper_t *catena_open_for_next(pcap_t *of, const char *name)
+{
+    (void)of, (void)name;
+    static int nothing;
+    return (pcap_dumper_t *)&nothing;
 }
 
 void REPLACES(pcap_dump_close)(pcap_dumper_t *of) { (void)of; }
