@@ -20,8 +20,9 @@ namespace catena {
 namespace {
 
 /// What one question may cost, in the solver's own units, so that the answer does not depend on the machine; how many
-/// may be asked; and after how many that were too expensive none is asked any more.
-constexpr unsigned questionCost = 400000, mostQuestions = 4000, mostOpen = 50;
+/// may be asked; after how many that were too expensive none is asked any more; and what all may cost together, which
+/// is what bounds the time for large programs.
+constexpr unsigned questionCost = 400000, mostQuestions = 4000, mostOpen = 50, mostCost = 10000000;
 
 using Direction = std::pair<BasicBlock *, unsigned>;
 
@@ -41,21 +42,43 @@ public:
 private:
     void descend(const DomTreeNode &node, function_ref<void(Direction, Z3_lbool, Z3_solver)> answer) {
         BasicBlock *block = node.getBlock();
-        Z3_solver_push(z3, solver);
-        add(terms.reached(block));
+        // To tell the solver what is not asked about is most of the work where there is much of it.
+        bool tells = mayAsk();
+        if (tells) {
+            Z3_solver_push(z3, solver);
+            add(terms.reached(block));
+        }
         const Instruction *end = block->getTerminator();
         if (end->getNumSuccessors() > 1 && (isa<BranchInst>(end) || isa<SwitchInst>(end)))
             for (unsigned i = 0; i < end->getNumSuccessors(); ++i) {
-                Z3_solver_push(z3, solver);
-                add(terms.taken(block, i));
-                bool asks = asked < mostQuestions && open < mostOpen;
-                Z3_lbool said = asks ? Z3_solver_check(z3, solver) : Z3_L_UNDEF;
-                asked += asks, open += said == Z3_L_UNDEF;
-                answer({block, i}, said, solver);
-                Z3_solver_pop(z3, solver, 1);
+                Z3_lbool said = Z3_L_UNDEF;
+                if (tells && mayAsk()) {
+                    Z3_solver_push(z3, solver);
+                    add(terms.taken(block, i));
+                    said = Z3_solver_check(z3, solver);
+                    ++asked, open += said == Z3_L_UNDEF;
+                    answer({block, i}, said, solver);
+                    Z3_solver_pop(z3, solver, 1);
+                } else {
+                    answer({block, i}, said, solver);
+                }
             }
         for (const DomTreeNode *child : node.children()) descend(*child, answer);
-        Z3_solver_pop(z3, solver, 1);
+        if (tells) Z3_solver_pop(z3, solver, 1);
+    }
+
+    bool mayAsk() const { return asked < mostQuestions && open < mostOpen && cost() < mostCost; }
+
+    /// What the solver has spent so far, in its own units.
+    unsigned cost() const {
+        Z3_stats figures = Z3_solver_get_statistics(z3, solver);
+        Z3_stats_inc_ref(z3, figures);
+        unsigned spent = 0;
+        for (unsigned i = 0, end = Z3_stats_size(z3, figures); i < end; ++i)
+            if (StringRef(Z3_stats_get_key(z3, figures, i)) == "rlimit count")
+                spent = Z3_stats_get_uint_value(z3, figures, i);
+        Z3_stats_dec_ref(z3, figures);
+        return spent;
     }
 
     Terms &terms;

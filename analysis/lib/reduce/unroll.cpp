@@ -24,6 +24,9 @@ namespace {
 
 /// How many iterations are followed to find out how many there are.
 constexpr unsigned mostFollowed = 65536;
+/// After how many in a row that say nothing of whether the loop is left no more are followed: it counts something, up
+/// to an end that only the packet knows.
+constexpr unsigned mostSilent = 16;
 
 class Iterations {
 public:
@@ -40,13 +43,17 @@ public:
         for (PHINode &phi : loop.getHeader()->phis())
             if (auto *constant = dyn_cast<Constant>(phi.getIncomingValueForBlock(before))) values[&phi] = constant;
         bool any = !values.empty();
+        unsigned silent = 0;
         for (unsigned i = 1; any && i <= most; ++i) {
             if (course) {
                 std::vector<Constant *> now;
                 for (PHINode *phi : course->phis) now.push_back(known(phi));
                 course->values.push_back(std::move(now));
             }
+            decidesExit = false;
             if (follow()) return readsFrozen && i > 1 ? std::optional(i - 1) : std::nullopt;
+            silent = decidesExit ? 0 : silent + 1;
+            if (silent > mostSilent) return std::nullopt;
             DenseMap<const Value *, Constant *> next;
             for (PHINode &phi : loop.getHeader()->phis())
                 if (Constant *value = known(phi.getIncomingValueForBlock(latch))) next[&phi] = value;
@@ -78,6 +85,8 @@ private:
                     next = select->findCaseValue(condition)->getCaseSuccessor();
             }
             if (next && !loop.contains(next)) return true;
+            decidesExit |=
+                next && any_of(successors(block), [&](const BasicBlock *way) { return !loop.contains(way); });
         }
         return false;
     }
@@ -117,7 +126,8 @@ private:
     Frozen &frozen;
     const DataLayout &layout;
     DenseMap<const Value *, Constant *> values;
-    bool readsFrozen = false;
+    /// Whether frozen memory was read; whether the last iteration said that the loop goes on where it might be left.
+    bool readsFrozen = false, decidesExit = false;
 };
 
 unsigned sizeOf(const Loop &loop) {
