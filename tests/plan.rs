@@ -180,7 +180,7 @@ fn what_was_measured_counts_and_bears_no_mark() {
     assert!(out(&output).contains("ipv4fwd ") && out(&output).contains("encrypt*"), "{}", out(&output));
 
     std::fs::write(&profile, PROFILE.replace("\"version\": 1", "\"version\": 7")).expect("a profile");
-    assert!(err(&plan(&args)).contains("a profile of version 7; version 1 is expected"));
+    assert!(err(&plan(&args)).contains("version 7 of the format, expected 1"));
 }
 
 #[test]
@@ -239,10 +239,57 @@ fn wrong_inputs_are_shown_with_their_places() {
     assert_eq!(output.status.code(), Some(1));
     assert!(err(&output).contains("c.catena:1:17") && err(&output).contains("Dedupp"), "{}", err(&output));
 
+    std::fs::write(&rack, good.replace("name = \"nf1\"", "name = \"tofino\"")).expect("a rack");
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", &rack_name]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        err(&output).contains("rack.toml:17:") && err(&output).contains("both called `tofino`"),
+        "{}",
+        err(&output)
+    );
+
     for (edit, word) in [("corse=8", "did you mean `cores`?"), ("chain9.t_min=1Gbps", "did you mean `chain3`?")] {
         let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR, "--what-if", edit]);
         assert_eq!(output.status.code(), Some(1));
         assert!(err(&output).contains(word), "{}", err(&output));
+    }
+}
+
+#[test]
+fn what_is_no_input_is_said_with_what_was_expected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let (empty, binary) = (file("empty", b""), file("binary", b"\xff\xfe"));
+    let native = file("native.catena", b"chain c { in -> Native(lib = \"f.so\") -> out }\n");
+    let old = file("profile.json", b"{\n \"version\": 99\n}\n");
+    let chain = "examples/lemur/chain3.catena";
+    for (args, said) in [
+        (&["none.catena", "--rack", LEMUR][..], "none.catena: there is no such file; expected a chain file"),
+        (&["examples", "--rack", LEMUR], "examples: this is a folder; expected a chain file"),
+        (&[&empty, "--rack", LEMUR], "there is no chain to plan"),
+        (&[chain, "--rack", "none.toml"], "none.toml: there is no such file; expected a rack"),
+        (&[chain, "--rack", &binary], "binary: this is no text: byte 0 is not UTF-8; expected a rack"),
+        (&[chain, "--rack", LEMUR, "--profile", &empty], "empty:1: EOF while parsing a value; `catena profile` writes"),
+        (&[chain, "--rack", LEMUR, "--profile", &old], "profile.json:2: version 99"),
+        (&[&native, "--rack", LEMUR], "write that into a profile"),
+        (&["examples/lemur/chain1.catena", "--rack", "examples/racks/central-office.toml"], "`catena profile IPv4Fwd`"),
+        (
+            &[chain, "--rack", LEMUR, "--strategy", "e2", "--draw", "plan.svg"],
+            "--strategy e2 prints plans of its own kind",
+        ),
+        (&[chain, "--rack", LEMUR, "--draw", "none/plan.svg"], "plan.svg: cannot be written: there is no folder none"),
+        (
+            &[chain, "--rack", LEMUR, "--what-if", "chain3.t_min=100Gbps", "--what-if", "port=40Gbps"],
+            "than the 40 Gbit/s",
+        ),
+    ] {
+        let output = plan(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(both(&output).contains(said), "{args:?}: {}", both(&output));
     }
 }
 

@@ -102,6 +102,8 @@ fn what_cannot_be_measured_is_said() {
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
     }
+    let output = catena(&["profile", "ACL", "--quick", "--output", "none/profile.json"]);
+    assert!(text(&output.stderr).starts_with("catena: none/profile.json: cannot be written: there is no folder none"));
     let output = catena(&["profile", "--sizes", "0", "--output", &file]);
     assert_eq!(output.status.code(), Some(2));
     assert!(!Path::new(&file).exists());

@@ -188,6 +188,27 @@ fn the_chain_in_the_readme_is_good() {
     }
 }
 
+/// But for the one that needs interfaces and root.
+#[test]
+fn the_commands_in_the_readme_work_as_they_stand_there() {
+    let readme = fs::read_to_string(repository().join("README.md")).expect("there is a README");
+    let (_, chain) = readme.split_once("```catena\n").expect("the README has a chain");
+    let (chain, rest) = chain.split_once("```\n").expect("the block ends");
+    let (commands, _) = rest.split_once("\n## ").expect("a section follows");
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    fs::write(folder.path().join("edge.catena"), chain).expect("a file can be written");
+    let examples = repository().join("examples").canonicalize().expect("there are examples");
+    std::os::unix::fs::symlink(examples, folder.path().join("examples")).expect("a link can be made");
+    let run = commands.lines().filter_map(|line| line.strip_prefix("    catena "));
+    let count = run.clone().count();
+    assert!(count >= 6, "{count} commands are few");
+    for command in run {
+        let line = format!("{} {command}", env!("CARGO_BIN_EXE_catena"));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(&folder).output().expect("a shell starts");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn figures_of_a_run_do_not_count() {
     let before = "name  packets     p50  why\n----  -------  ------  ---\nacl        12  1.0 us  rule: 2\nacl: 12 rules\n\n1,000 in, in 0.1 s (2 Mpps, 30 cycles a packet)\n";

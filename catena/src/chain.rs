@@ -1,6 +1,6 @@
 //! Reading chain files: `check` and `fmt`, and the loading that all commands share.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use catena_compile::library::signatures;
 use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
 
 use crate::arguments::{CheckOptions, FmtOptions};
-use crate::{Failure, trial};
+use crate::{Failure, file, trial};
 
 /// A chain file that was read.
 pub struct Loaded {
@@ -84,7 +84,7 @@ pub fn fmt(options: &FmtOptions) -> Result<ExitCode, Failure> {
         } else if path == Path::new("-") {
             print!("{formatted}");
         } else if formatted != source {
-            std::fs::write(path, formatted).map_err(|error| format!("{name}: {error}"))?;
+            file::write(path, &formatted)?;
         }
     }
     Ok(code)
@@ -96,19 +96,12 @@ fn size(graph: &PolicyGraph) -> String {
     format!("{chains}, {}, {classes}", count(functions, "function"))
 }
 
-/// Read a file; `-` is standard input.
+/// Read a chain file, and return its name and text; `-` is standard input.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn read(path: &Path) -> Result<(String, String), Failure> {
-    let name = path.display().to_string();
-    let mut source = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut source).map_err(|error| format!("standard input: {error}"))?;
-    } else {
-        source = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    }
-    Ok((name, source))
+    Ok((path.display().to_string(), file::read(path, "a chain file")?))
 }
 
 /// Print findings to standard error.

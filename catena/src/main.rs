@@ -5,6 +5,7 @@ mod arguments;
 mod bench;
 mod book;
 mod chain;
+mod file;
 mod functions;
 mod new;
 mod plan;

@@ -12,11 +12,11 @@ use catena_bench::profile::{Measured, Options, Step, measure};
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
 
-use crate::Failure;
 use crate::arguments::ProfileOptions;
 use crate::functions::find;
 use crate::run::ports;
 use crate::table::{Table, thousands};
+use crate::{Failure, file};
 
 const QUICK_RUNS: u32 = 3;
 /// The part of disturbed stretches from which on the user is told.
@@ -30,6 +30,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     let chosen = chosen(&options.functions)?;
     // Before minutes of measuring: what is there must be a profile, or it would be lost.
     let before = read_if_there(&options.output)?;
+    file::check_writable(&options.output)?;
     let cores = cores() as usize;
     let core = options.core.unwrap_or(cores.saturating_sub(1));
     let how = Options {
@@ -60,7 +61,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     }
     let path = options.output.display();
     let text = profile.to_text().map_err(|error| format!("{path}: {}", error.what))?;
-    std::fs::write(&options.output, &text).map_err(|error| format!("{path}: {error}"))?;
+    file::write(&options.output, &text)?;
     if options.json {
         print!("{text}");
     } else {
@@ -101,15 +102,12 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Descriptor>, Failure> {
 
 /// Read a profile, if the file is there.
 fn read_if_there(path: &Path) -> Result<Option<Profile>, Failure> {
-    let name = path.display();
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure(format!("{name}: {error}"))),
-        Ok(text) => match Profile::from_text(&text) {
-            Ok(profile) => Ok(Some(profile)),
-            Err(error) => Err(Failure(format!("{name}:{error}; it is not written over: say --output FILE"))),
-        },
+    if !path.exists() {
+        return Ok(None);
     }
+    let text = file::read(path, "a profile as `catena profile` writes it")?;
+    let wrong = |error| Failure(format!("{}:{error}; it is not written over: say --output FILE", path.display()));
+    Profile::from_text(&text).map(Some).map_err(wrong)
 }
 
 fn tell(step: &Step, lines: bool) {
@@ -165,8 +163,12 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
         }
     }
     let machine = &profile.machine;
-    let mut page =
-        format!("CPU cycles a packet on {}, {:.2} GHz\n\n{table}", machine.processor, machine.clock_hz / 1e9);
+    let mut page = format!(
+        "CPU cycles a packet on {}, {} cores, {:.2} GHz\n\n{table}",
+        machine.processor,
+        machine.cores,
+        machine.clock_hz / 1e9
+    );
     let heading = ["function", "cycles a packet", "off by", "worst run", "a batch", "1,000 flows"];
     let mut table = Table::new(&heading, &[false, false, true, true, true, true]);
     for (name, cycles) in &measured {

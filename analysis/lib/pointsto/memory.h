@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace catena {
@@ -36,6 +37,9 @@ struct Object {
     uint64_t size;
     /// Its locations by byte offset. Without fields there is only the one at 0.
     std::map<uint64_t, Location> fields = {};
+    /// Where its type is not known: the strides by which it is walked over, each with the offset that the first element
+    /// has. What is accessed in an element may be accessed in any, whether they have locations or not.
+    std::set<std::pair<uint64_t, uint64_t>> strides = {};
     /// Whether it lies in memory that cannot be written.
     bool isReadOnly() const;
     /// Whether its layout is not the program's to know: all of it is one location.
@@ -64,6 +68,10 @@ public:
     Location ofLibrary(int number) { return at(object(Object::Library, nullptr, number), 0); }
     /// Return the location at a byte offset of an object, made at need.
     Location at(ObjectId object, uint64_t offset);
+    /// Note that an object of unknown type is walked over by a stride.
+    void addStride(ObjectId object, uint64_t stride, uint64_t first) {
+        objects[object].strides.insert({stride, first});
+    }
     const Object &operator[](ObjectId object) const { return objects[object]; }
     const Object &objectOf(Location location) const { return objects[owners[location].first]; }
     ObjectId objectIdOf(Location location) const { return owners[location].first; }

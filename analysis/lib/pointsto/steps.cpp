@@ -55,19 +55,18 @@ void Solver::stepFrom(Location location, Step step) {
             addressAt(step.to, id, static_cast<uint64_t>(sum));
         return;
     }
+    auto period = static_cast<int64_t>(stride);
+    auto remainder = static_cast<uint64_t>((sum % period + period) % period);
+    auto first = sum < 0 || onwards ? remainder : static_cast<uint64_t>(sum);
     if (!object.type && !onwards) {
+        if (stride > 1) memory.addStride(id, stride, first);
         // Elements of less than four bytes are bytes: other things may lie in them.
         auto [at, isNew] = arrays.try_emplace(id, 0);
         if (stride >= 4) at->second = std::gcd(at->second, stride);
         if (isNew)
             for (const auto &[from, waited] : std::exchange(waiting[id], {})) stepFrom(from, waited);
     }
-    auto period = static_cast<int64_t>(stride);
-    auto remainder = static_cast<uint64_t>((sum % period + period) % period);
-    if (stride > 1) {
-        auto first = sum < 0 || onwards ? remainder : static_cast<uint64_t>(sum);
-        if (!object.size || first <= object.size) addressAt(step.to, id, first);
-    }
+    if (stride > 1 && (!object.size || first <= object.size)) addressAt(step.to, id, first);
     walk(id, {step.to, remainder, stride});
 }
 

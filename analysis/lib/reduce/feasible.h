@@ -16,7 +16,7 @@ struct Feasibility {
 /// it does not decide stays.
 Feasibility removeInfeasible(llvm::Function &function);
 
-/// Where a packet function finds its packet: parameters, or globals that hold the pointers.
+/// Where a packet function finds its packet: parameters, or globals that hold the pointers; the header may be a global.
 struct PacketBases {
     const llvm::Value *packet = nullptr;
     /// A `struct pcap_pkthdr`.

@@ -75,11 +75,12 @@ private:
 
     /// A `struct written` of runtime/adapter/state.h.
     Constant *written(const WrittenBytes *bytes) {
-        std::vector<std::pair<uint64_t, uint64_t>> ranges;
+        std::vector<WrittenBytes::Range> ranges;
         if (bytes) ranges = bytes->ranges;
         if (bytes && bytes->all) ranges = {{0, UINT64_MAX}};
         std::vector<Constant *> values;
-        for (auto [begin, end] : ranges) values.push_back(ConstantStruct::getAnon({number(begin), number(end)}));
+        for (auto [begin, end, period] : ranges)
+            values.push_back(ConstantStruct::getAnon({number(begin), number(end), number(period)}));
         Constant *at = values.empty() ? null() : table(values, values.front()->getType());
         return ConstantStruct::getAnon({at, number(values.size())});
     }

@@ -96,6 +96,18 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
 
 namespace {
 
+/// Where the packet is that the reception returns, and fills in the header for: what the packet function is given.
+PacketBases returnedBases(const Function &packet) {
+    for (const User *user : packet.users()) {
+        const auto *call = dyn_cast<CallBase>(user);
+        for (unsigned i = 0; call && i < call->arg_size(); ++i)
+            if (const auto *reception = dyn_cast<CallBase>(call->getArgOperand(i));
+                reception && reception->getMetadata("catena.reception"))
+                return {packet.getArg(i), reception->getArgOperand(1)};
+    }
+    return {};
+}
+
 std::vector<std::string> solvedPackets(const Module &program, const Reduction &reduction) {
     const Reception &reception = reduction.reception;
     const Function &packet = *program.getFunction(reduction.packetFunction);
@@ -104,6 +116,8 @@ std::vector<std::string> solvedPackets(const Module &program, const Reduction &r
         bases = {packet.getArg(*parameter), packet.getArg(*parameter - 1)};
     else if (!reception.packetGlobal.empty())
         bases = {program.getNamedGlobal(reception.packetGlobal), program.getNamedGlobal(reception.headerGlobal)};
+    else if (reception.name == "pcap_next")
+        bases = returnedBases(packet);
     if (!bases.packet || !bases.header) return {};
     return packetsForBranches(packet, bases);
 }

@@ -209,8 +209,10 @@ const Value *Terms::baseOf(const Value *pointer) const {
 
 Z3_ast Terms::read(const LoadInst &load) {
     const Value *base = baseOf(load.getPointerOperand());
-    bool direct = base && getUnderlyingObject(load.getPointerOperand(), 0) == base && isa<GlobalVariable>(base);
-    if (!base || direct) return nullptr;
+    // What a global of another type holds is no pointer to it, but it.
+    const auto *global = dyn_cast_or_null<GlobalVariable>(base);
+    bool isPointer = global && global->getValueType()->isPointerTy();
+    if (!base || (isPointer && getUnderlyingObject(load.getPointerOperand(), 0) == base)) return nullptr;
     unsigned bytes = layout.getTypeStoreSize(load.getType()).getFixedValue();
     if (bytes * 8 != width(load.getType())) return nullptr;
     // The base itself is an unknown address; reads are at their distance from it.

@@ -27,8 +27,8 @@ struct PacketRead {
 /// any.
 class Terms {
 public:
-    /// With `memoryOf`, loads through these bases (parameters, or globals that hold a pointer) read one unchanging
-    /// array each: good for making packets, not for proofs.
+    /// With `memoryOf`, loads through these bases (parameters, globals, or what globals hold if that is a pointer) read
+    /// one unchanging array each: good for making packets, not for proofs.
     Terms(const llvm::Function &function, std::vector<const llvm::Value *> memoryOf = {});
     ~Terms();
     Terms(const Terms &) = delete;

@@ -22,11 +22,9 @@ namespace catena {
 
 namespace {
 
-/// How many iterations are followed to find out how many there are.
-constexpr unsigned mostFollowed = 65536;
-/// After how many in a row that say nothing of whether the loop is left no more are followed: it counts something, up
-/// to an end that only the packet knows.
-constexpr unsigned mostSilent = 16;
+/// How many iterations are followed to find out how many there are, and how many that read nothing of the
+/// configuration, as those over a packet's bytes, which end nowhere.
+constexpr unsigned mostFollowed = 65536, mostWithout = 64;
 
 class Iterations {
 public:
@@ -43,22 +41,21 @@ public:
         for (PHINode &phi : loop.getHeader()->phis())
             if (auto *constant = dyn_cast<Constant>(phi.getIncomingValueForBlock(before))) values[&phi] = constant;
         bool any = !values.empty();
-        unsigned silent = 0;
-        for (unsigned i = 1; any && i <= most; ++i) {
+        unsigned without = 0;
+        for (unsigned i = 1; any && i <= most && without < mostWithout; ++i) {
+            unsigned before = reads;
             if (course) {
                 std::vector<Constant *> now;
                 for (PHINode *phi : course->phis) now.push_back(known(phi));
                 course->values.push_back(std::move(now));
             }
-            decidesExit = false;
-            if (follow()) return readsFrozen && i > 1 ? std::optional(i - 1) : std::nullopt;
-            silent = decidesExit ? 0 : silent + 1;
-            if (silent > mostSilent) return std::nullopt;
+            if (follow()) return reads && i > 1 ? std::optional(i - 1) : std::nullopt;
             DenseMap<const Value *, Constant *> next;
             for (PHINode &phi : loop.getHeader()->phis())
                 if (Constant *value = known(phi.getIncomingValueForBlock(latch))) next[&phi] = value;
             if (next.empty()) return std::nullopt;
             values = std::move(next);
+            without = reads == before ? without + 1 : 0;
         }
         return std::nullopt;
     }
@@ -85,8 +82,6 @@ private:
                     next = select->findCaseValue(condition)->getCaseSuccessor();
             }
             if (next && !loop.contains(next)) return true;
-            decidesExit |=
-                next && any_of(successors(block), [&](const BasicBlock *way) { return !loop.contains(way); });
         }
         return false;
     }
@@ -105,7 +100,7 @@ private:
         if (auto *load = dyn_cast<LoadInst>(&instruction)) {
             Constant *pointer = load->isSimple() ? known(load->getPointerOperand()) : nullptr;
             Constant *value = pointer ? frozen.load(pointer, load->getType(), false) : nullptr;
-            readsFrozen |= value != nullptr;
+            reads += value != nullptr;
             return value;
         }
         if (instruction.mayReadOrWriteMemory() || instruction.isTerminator() || isa<AllocaInst>(instruction) ||
@@ -126,8 +121,8 @@ private:
     Frozen &frozen;
     const DataLayout &layout;
     DenseMap<const Value *, Constant *> values;
-    /// Whether frozen memory was read; whether the last iteration said that the loop goes on where it might be left.
-    bool readsFrozen = false, decidesExit = false;
+    /// How much of frozen memory was read.
+    unsigned reads = 0;
 };
 
 unsigned sizeOf(const Loop &loop) {

@@ -17,13 +17,19 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include <numeric>
 
 using namespace llvm;
 
 namespace catena {
 
 bool WrittenBytes::touches(uint64_t begin, uint64_t end) const {
-    return all || any_of(ranges, [&](auto range) { return range.first < end && begin < range.second; });
+    return all || any_of(ranges, [&](const Range &range) {
+               if (end <= range.begin) return false;
+               // Of all that begin before `end`, the last one ends last.
+               uint64_t behind = range.period ? (end - 1 - range.begin) / range.period * range.period : 0;
+               return begin <= behind || begin - behind < range.end;
+           });
 }
 
 namespace {
@@ -72,6 +78,26 @@ struct Leaves {
     }
 };
 
+/// Add a part of a block that is walked over by strides: it is one of every element. Elements of two or three bytes are
+/// told from numbers of that size by the members that they have.
+void addElements(const Object &object, uint64_t offset, uint64_t end, WrittenBytes &bytes) {
+    constexpr uint64_t number = 4;
+    uint64_t period = 0, first = UINT64_MAX;
+    for (auto [stride, begin] : object.strides) {
+        if (offset < begin) continue;
+        auto member = object.fields.upper_bound(begin);
+        if (stride < number && (member == object.fields.end() || member->first >= begin + stride)) continue;
+        period = std::gcd(period, stride), first = std::min(first, begin);
+    }
+    if (!period) return;
+    // What is met in a later element is of all if nothing else stands for the part in the first.
+    bool stands = any_of(object.fields, [&](const auto &field) {
+        return field.first >= first && field.first < offset && (offset - field.first) % period == 0;
+    });
+    uint64_t begin = stands ? offset : first + (offset - first) % period;
+    bytes.ranges.push_back({begin, end == UINT64_MAX ? end : end - offset + begin, period});
+}
+
 void addLocation(Location location, const Memory &memory, WrittenBytes &bytes) {
     const Object &object = memory.objectOf(location);
     uint64_t offset = memory.offsetOf(location);
@@ -86,6 +112,7 @@ void addLocation(Location location, const Memory &memory, WrittenBytes &bytes) {
         Leaves{memory.dataLayout(), offset, end, bytes}.add(object.type, 0, 0);
     else
         bytes.ranges.push_back({offset, end});
+    if (!object.type) addElements(object, offset, end, bytes);
 }
 
 const std::set<StringRef> givesBack = {"free",   "cfree",   "realloc", "reallocarray", "_ZdlPv",

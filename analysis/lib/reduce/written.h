@@ -7,10 +7,14 @@
 
 namespace catena {
 
-/// The bytes of one object that packet processing may write: by ranges [begin, end), or all.
+/// The bytes of one object that packet processing may write: by ranges, or all.
 struct WrittenBytes {
+    /// [begin, end), and, with a period, again that many bytes behind, and so on: a member of all elements of an array.
+    struct Range {
+        uint64_t begin, end, period = 0;
+    };
     bool all = false;
-    std::vector<std::pair<uint64_t, uint64_t>> ranges;
+    std::vector<Range> ranges;
     bool touches(uint64_t begin, uint64_t end) const;
 };
 

@@ -28,11 +28,15 @@ cl::opt<unsigned long long> seed("seed", cl::desc("The first function's seed; th
 cl::opt<unsigned> perFunction("configurations", cl::desc("Configurations of each function"), cl::init(5));
 cl::opt<bool> withMutants("mutants", cl::desc("Spoil reduced programs as well"));
 cl::opt<unsigned> most("seconds", cl::desc("Begin with no function after so many seconds"), cl::init(UINT32_MAX));
+cl::opt<std::string> unnoticed("unnoticed",
+                               cl::desc("A folder for the spoilt programs that the comparison does not notice"),
+                               cl::value_desc("FOLDER"));
+cl::opt<unsigned> packetsEach("packets", cl::desc("Packets made at random for each comparison"), cl::init(200));
 cl::opt<bool> show("show", cl::desc("Print the functions and configurations"));
 
 /// No reduction takes longer with all that is compared, in seconds.
 constexpr unsigned longest = 300;
-constexpr unsigned trafficPackets = 60, randomPacketsEach = 200, otherTraffic = 300;
+constexpr unsigned trafficPackets = 60, otherTraffic = 300;
 constexpr size_t kinds = std::size(random::mutations);
 
 /// What came of a number of reductions.
@@ -138,6 +142,19 @@ Expected<Capture> solvedPackets(const Subject &subject, const Reduction &reducti
     return solved;
 }
 
+/// Write what can be read of a spoilt program that is not noticed: what was changed, and both programs.
+Error writeUnnoticed(const std::string &name, const std::string &changed, const Module &right, const Module &wrong) {
+    std::string texts[2];
+    for (const auto &[program, text] : {std::pair(&right, &texts[0]), std::pair(&wrong, &texts[1])}) {
+        raw_string_ostream stream(*text);
+        stream << *program;
+    }
+    std::string begin = unnoticed + "/" + name;
+    outs() << name << ": " << changed << "\n";
+    if (Error error = writeText(begin + "-right.ll", texts[0])) return error;
+    return writeText(begin + "-wrong.ll", texts[1]);
+}
+
 Error spoil(const Subject &subject, unsigned i, const Module &original, Reduction &reduction,
             const ReduceOptions &options, const std::vector<std::pair<std::string, Capture>> &captures,
             Figures &figures) {
@@ -145,8 +162,8 @@ Error spoil(const Subject &subject, unsigned i, const Module &original, Reductio
     for (size_t kind = 0; kind < kinds; ++kind) {
         auto wrong =
             random::mutant(*right, reduction.packetFunction, random::mutations[kind], subject.seed * 8 + i * 64 + kind);
-        if (!wrong) continue;
-        reduction.program = std::move(wrong);
+        if (!wrong.program) continue;
+        reduction.program = std::move(wrong.program);
         auto executable = buildReduced(*reduction.program, options.link, subject.scratch);
         if (!executable) return executable.takeError();
         auto compared = compare(original, reduction, *executable, options, captures, subject.scratch);
@@ -156,6 +173,10 @@ Error spoil(const Subject &subject, unsigned i, const Module &original, Reductio
         Figures::Mutants &mutants = figures.mutants[kind];
         bool noticed = !compared->difference.empty(), noticedOtherwise = !otherwise->empty();
         ++mutants.made, mutants.noticed += noticed, mutants.noticedOtherwise += noticedOtherwise;
+        if (!noticed && !unnoticed.empty()) {
+            std::string number = std::to_string(subject.seed) + "-" + std::to_string(i) + "-" + std::to_string(kind);
+            if (Error error = writeUnnoticed(number, wrong.changed, *right, *reduction.program)) return error;
+        }
         if (!noticedOtherwise || noticed) continue;
         ++mutants.missed;
         outs() << "function " << subject.seed << ", configuration " << i << ": " << name(random::mutations[kind])
@@ -183,8 +204,9 @@ Error check(const Subject &subject, unsigned i, Figures &figures) {
     if (!solved) return solved.takeError();
     // One after the other: starting a program takes longer than all that it does here.
     Capture all = subject.traffic;
-    append_range(all.packets, randomPackets(subject.traffic, randomPacketsEach, subject.seed).packets);
+    append_range(all.packets, randomPackets(subject.traffic, packetsEach, subject.seed).packets);
     append_range(all.packets, solved->packets);
+    append_range(all.packets, randomPackets(*solved, packetsEach, ~subject.seed).packets);
     std::vector<std::pair<std::string, Capture>> captures{{"packets", std::move(all)}};
     auto compared = compare(*original, *reduction, *executable, options, captures, subject.scratch);
     if (!compared) return compared.takeError();

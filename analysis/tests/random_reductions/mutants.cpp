@@ -85,16 +85,20 @@ const char *name(Mutation mutation) {
     return "";
 }
 
-std::unique_ptr<Module> mutant(const Module &program, StringRef function, Mutation mutation, uint64_t seed) {
+Mutant mutant(const Module &program, StringRef function, Mutation mutation, uint64_t seed) {
     auto copy = CloneModule(program);
     std::vector<Instruction *> places;
     for (Instruction &instruction : instructions(*copy->getFunction(function)))
         if (fits(instruction, mutation)) places.push_back(&instruction);
-    if (places.empty()) return nullptr;
+    if (places.empty()) return {};
     std::mt19937_64 choose(seed);
     Instruction &at = *places[choose() % places.size()];
-    apply(at, mutation, choose() & 1);
-    return copy;
+    bool choice = choose() & 1;
+    std::string changed;
+    raw_string_ostream text(changed);
+    text << "line " << (at.getDebugLoc() ? at.getDebugLoc().getLine() : 0) << (choice ? ", up:" : ", down:") << at;
+    apply(at, mutation, choice);
+    return {std::move(copy), std::move(changed)};
 }
 
 } // namespace catena::random

@@ -18,8 +18,13 @@ constexpr Mutation mutations[] = {Mutation::FrozenState, Mutation::LostUpdate, M
                                   Mutation::OtherConstant, Mutation::LostCall};
 const char *name(Mutation mutation);
 
-/// Return a copy of a program whose function is wrong in one place, or null if it has no place for it.
-std::unique_ptr<llvm::Module> mutant(const llvm::Module &program, llvm::StringRef function, Mutation mutation,
-                                     uint64_t seed);
+/// A spoilt program, and the instruction that was changed, with its line in the source.
+struct Mutant {
+    std::unique_ptr<llvm::Module> program;
+    std::string changed;
+};
+
+/// Return a copy of a program whose function is wrong in one place; without a program if it has no place for it.
+Mutant mutant(const llvm::Module &program, llvm::StringRef function, Mutation mutation, uint64_t seed);
 
 } // namespace catena::random

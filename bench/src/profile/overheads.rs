@@ -28,7 +28,10 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
     let visit = whole(calm, runs, || Bed::new(&Chain::of(&[]), TRAFFIC, false, 1))?;
     let from_port = options.port.as_ref().map(|port| {
         let bed = || Bed::of_source(Line::new(&Chain::of(&[]), 1, None)?, port.source()?, TRAFFIC, 1);
-        whole(calm, runs, bed).map_err(|error| format!("{}: {error}", port.name))
+        // What is wrong with a file is said with its name already.
+        let named =
+            |error: String| if error.starts_with(&port.name) { error } else { format!("{}: {error}", port.name) };
+        whole(calm, runs, bed).map_err(named)
     });
     let two = whole(calm, runs, || Bed::of(two_tasks(TRAFFIC, 1)?, Vec::new(), TRAFFIC, 1))?;
     let few = classified(calm, runs, &Chain::of_classes(CLASSES[0]))?;

@@ -67,12 +67,20 @@ pub fn rows(case: &Case) -> Vec<Row> {
 
 /// The plan that carries most beyond the promises, the first of equals.
 pub fn best(rows: &[Row]) -> Option<&Plan> {
-    let marginal = |plan: &Plan| match plan.verdict {
-        Verdict::Kept { marginal_bps, .. } => marginal_bps,
-        Verdict::Broken { .. } => f64::NEG_INFINITY,
-    };
     let kept = rows.iter().map(|row| &row.plan).filter(|plan| plan.is_kept());
     kept.reduce(|best, next| if marginal(next) > marginal(best) { next } else { best })
+}
+
+fn marginal(plan: &Plan) -> f64 {
+    match plan.verdict {
+        Verdict::Kept { marginal_bps, .. } => marginal_bps,
+        Verdict::Broken { .. } => f64::NEG_INFINITY,
+    }
+}
+
+/// Whether a plan carries as much as the best one.
+fn is_as_good(plan: &Plan, best: &Plan) -> bool {
+    marginal(plan) >= marginal(best) - EQUAL * best.rate_bps()
 }
 
 /// The strategies as a table, with what is in the way of those that fail.
@@ -160,7 +168,7 @@ impl fmt::Display for Comparison<'_> {
         let promised: f64 = chains.iter().map(|chain| chain.t_min_bps).sum();
         writeln!(
             f,
-            "{} chain{} on the rack `{}`, promised {} Gbit/s together.\n",
+            "{} chain{} on the rack `{}`, promised {} Gbit/s together. Each row is another way to plan them.\n",
             chains.len(),
             if chains.len() == 1 { "" } else { "s" },
             self.case.inputs.rack.name,
@@ -220,6 +228,16 @@ impl fmt::Display for Comparison<'_> {
         }
         let (column, meaning) = self.objective();
         writeln!(f, "\nGbit/s: what all chains carry together; {column}: {meaning}.")?;
+        let mut broken = self.rows.iter().filter_map(|row| match row.plan.verdict {
+            Verdict::Broken { proven, .. } => Some(proven),
+            Verdict::Kept { .. } => None,
+        });
+        if broken.clone().any(|proven| !proven) {
+            writeln!(f, "broken: this way leads to no plan that keeps all promises; another one may.")?;
+        }
+        if broken.any(|proven| proven) {
+            writeln!(f, "impossible: it is proven that no plan keeps all promises.")?;
+        }
         let gaps: Vec<f64> = self.rows.iter().filter_map(|row| row.plan.verdict.gap()).collect();
         if gaps.iter().any(|gap| *gap < EQUAL) {
             writeln!(f, "best: it is proven that no plan is better.")?;
@@ -236,8 +254,19 @@ impl fmt::Display for Comparison<'_> {
             stages.map_or(String::new(), |stages| format!("; stages: of {stages} stages or tables of the switch"));
         writeln!(f, "cores: of {all} that servers have for functions{stages}; on switch: so many functions.")?;
         match best(self.rows) {
-            Some(plan) => writeln!(f, "See what runs where: catena plan … --strategy {}", plan.strategy),
-            None => writeln!(f, "See what would help: catena plan … --strategy exact"),
+            Some(plan) => {
+                let equal = self.rows.iter().filter(|row| row.plan.is_kept() && is_as_good(&row.plan, plan));
+                let names: Vec<&str> = equal.map(|row| row.strategy.title()).collect();
+                writeln!(
+                    f,
+                    "\nBest here: {}. See what runs where: catena plan … --strategy {}",
+                    names.join(", "),
+                    plan.strategy
+                )
+            }
+            None => {
+                writeln!(f, "\nNone keeps the promises. See what would help: catena plan … --strategy exact")
+            }
         }
     }
 }

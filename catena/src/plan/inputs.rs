@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use catena_plan::catalogue::{Catalogue, Particular};
-use catena_plan::profile::{Profile, VERSION};
+use catena_plan::profile::Profile;
 use catena_plan::rack::{Rack, parse};
 use catena_plan::unite::unite;
 use catena_plan::what_if::Edit;
@@ -12,7 +12,7 @@ use catena_policy::{Code, Diagnostic, Disk, Node, PolicyGraph, Severity};
 use super::functions::{self, Known};
 use crate::Failure;
 use crate::arguments::PlanOptions;
-use crate::chain;
+use crate::{chain, file};
 
 /// What a plan is made of.
 pub struct Inputs {
@@ -41,6 +41,11 @@ impl Inputs {
         }
         for (name, graph) in &graphs {
             known.catalogue.particular.extend(particular(name, graph)?);
+        }
+        if graphs.iter().all(|(_, graph)| graph.chains.is_empty()) {
+            return Err(
+                "there is no chain to plan: `chain NAME { in -> FUNCTION(…) -> out }` in a chain file is one".into()
+            );
         }
         let mut graph = if graphs.len() == 1 { graphs.remove(0).1 } else { unite(graphs) };
         for edit in &edits {
@@ -80,7 +85,7 @@ fn particular(file: &str, graph: &PolicyGraph) -> Result<Vec<Particular>, Failur
 
 /// Read a rack's file.
 fn rack(path: &Path, catalogue: &Catalogue) -> Result<Rack, Failure> {
-    let (name, source) = chain::read(path)?;
+    let (name, source) = (path.display().to_string(), file::read(path, "a rack, as those in examples/racks are")?);
     let functions: Vec<&str> = catalogue.functions.iter().map(|f| f.name.as_str()).collect();
     let parsed = parse(&source, &functions);
     chain::print(&parsed.diagnostics, &name, &source);
@@ -90,17 +95,6 @@ fn rack(path: &Path, catalogue: &Catalogue) -> Result<Rack, Failure> {
 
 /// Read a profile.
 fn profile(path: &Path) -> Result<Profile, Failure> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
-    match value.get("version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(VERSION) => {}
-        Some(version) => {
-            return Err(Failure(format!(
-                "{name}: this is a profile of version {version}; version {VERSION} is expected"
-            )));
-        }
-        None => return Err(Failure(format!("{name}: this is no profile: it has no `version`"))),
-    }
-    serde_json::from_str(&text).map_err(|error| Failure(format!("{name}: {error}")))
+    let text = file::read(path, "a profile as `catena profile` writes it")?;
+    Profile::from_text(&text).map_err(|error| Failure(format!("{}:{error}", path.display())))
 }

@@ -11,20 +11,31 @@ use std::process::ExitCode;
 
 use catena_plan::explain::draw::draw;
 
-use crate::Failure;
 use crate::arguments::{PlanOptions, StrategyName};
+use crate::{Failure, file};
 
 /// Plan chains on a rack.
 ///
 /// # Errors
 /// When a file is wrong, or a chain cannot be planned at all.
 pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
+    let files: Vec<&std::path::PathBuf> = [&options.draw, &options.output].into_iter().flatten().collect();
+    if options.strategy == StrategyName::E2 && !files.is_empty() {
+        return Err(
+            "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
+        );
+    }
     let inputs = inputs::Inputs::read(options)?;
+    // Before the time that planning may take.
+    files.iter().try_for_each(|path| file::check_writable(path))?;
     let case = planner::Case::new(inputs, options)?;
     if options.compare {
         let rows = compare::rows(&case);
-        if let Some(best) = compare::best(&rows) {
-            write(options, best)?;
+        match compare::best(&rows) {
+            Some(best) => write(options, best)?,
+            None => files.iter().for_each(|path| {
+                eprintln!("catena: {} is not written: no plan keeps the promises", path.display());
+            }),
         }
         let e2 = compare::e2_row(&case);
         match options.json {
@@ -56,13 +67,11 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
 
 /// Write the files that were asked for: before anything is printed, whose reader may have gone away.
 fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Failure> {
-    let named = |path: &std::path::Path, error: std::io::Error| format!("{}: {error}", path.display());
     if let Some(path) = &options.draw {
-        std::fs::write(path, draw(plan)).map_err(|error| named(path, error))?;
+        file::write(path, &draw(plan))?;
     }
     if let Some(path) = &options.output {
-        let text = serde_json::to_string_pretty(plan)? + "\n";
-        std::fs::write(path, text).map_err(|error| named(path, error))?;
+        file::write(path, &(serde_json::to_string_pretty(plan)? + "\n"))?;
     }
     Ok(())
 }

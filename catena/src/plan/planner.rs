@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use catena_functions::registry;
 use catena_plan::alpine;
 use catena_plan::demand::{self, Options};
 use catena_plan::explain;
@@ -25,6 +26,21 @@ pub struct Case {
     switch: Box<dyn Feasible>,
     time: Duration,
     tasks: alpine::Objective,
+}
+
+/// What the user can do so that a function can be planned, where Catena has it.
+fn remedy(unknown: &demand::Unknown) -> String {
+    let name = &unknown.function;
+    match registry::find(name).map(|function| function.workload.is_some()) {
+        None => String::new(),
+        Some(_) if unknown.what == demand::Missing::Cost => String::new(),
+        Some(true) => {
+            format!("; servers can: `catena profile {name}` measures it, and --profile gives a plan its result")
+        }
+        Some(false) => {
+            format!("; what it costs depends on what it runs: write that into a profile (docs/profiles.md, {name})")
+        }
+    }
 }
 
 /// A planner's decision, and how long it took.
@@ -56,7 +72,7 @@ impl Case {
             Options { replication, objective },
         );
         let problem = problem.map_err(|unknown| {
-            let lines: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+            let lines: Vec<String> = unknown.iter().map(|one| format!("{one}{}", remedy(one))).collect();
             Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let problem = problem.costing(1.0 + f64::from(options.margin) / 100.0);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catena_plan::plan::{ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
+use catena_plan::plan::{Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
 
@@ -18,7 +18,8 @@ pub struct Text<'a> {
 
 /// Bits per second as Gbit/s with two digits behind the point.
 pub fn gbit(bps: f64) -> String {
-    format!("{:.2}", bps / 1e9)
+    // What is less than nothing by rounding alone has no sign.
+    format!("{:.2}", (bps / 1e7).round() / 1e2 + 0.0)
 }
 
 /// A part, 0 to 1, in per cent: two digits are enough, and what is more than nothing is not 0.
@@ -26,18 +27,6 @@ pub fn percent(part: f64) -> String {
     match part * 100.0 {
         percent if percent >= 10.0 => format!("{percent:.0}%"),
         percent => format!("{:.1}%", percent.max(0.1)),
-    }
-}
-
-/// What is promised, in Gbit/s: `2 to 10`, `2 or more`, `2`, `up to 10`, `-`.
-pub fn promised(chain: &ChainPlan) -> String {
-    let (least, most) = (gigabits(chain.t_min_bps), chain.t_max_bps.map(gigabits));
-    match (chain.t_min_bps > 0.0, most) {
-        (false, None) => "-".to_owned(),
-        (false, Some(most)) => format!("up to {most}"),
-        (true, None) => format!("{least} or more"),
-        (true, Some(most)) if most == least => least,
-        (true, Some(most)) => format!("{least} to {most}"),
     }
 }
 
@@ -54,7 +43,9 @@ impl fmt::Display for Text<'_> {
         if plan.chains.is_empty() {
             return Ok(());
         }
-        write!(f, "{}\n{}\n{}", chains(plan), functions(plan), rack(plan))?;
+        writeln!(f, "Chains, rates in Gbit/s:\n\n{}", chains(plan))?;
+        writeln!(f, "Functions, cycles per packet; those with the same core take turns on it:\n\n{}", functions(plan))?;
+        write!(f, "Devices, what is taken of what there is:\n\n{}", rack(plan))?;
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;
             let mut sources: Vec<&str> = plan.borrowed.iter().map(|b| b.source.as_str()).collect();
@@ -118,8 +109,8 @@ fn helped(remedies: &Remedies) -> String {
     for (chain, ns) in &remedies.late {
         line(format!("{chain}: a packet takes at least {:.1} us, wherever its functions run.", ns / 1e3));
     }
-    for chain in &remedies.choked {
-        line(format!("{chain}: more is promised than can come in by a port."));
+    for (chain, bps) in &remedies.choked {
+        line(format!("{chain}: more is promised than the {} Gbit/s that can come in by a port.", gigabits(*bps)));
     }
     match &remedies.conflict[..] {
         [] => {}
@@ -179,7 +170,7 @@ fn chains(plan: &Plan) -> Table {
         let mut bounds = chain.bounds.iter().map(ToString::to_string);
         table.row([
             chain.name.clone(),
-            promised(chain),
+            chain.promised().unwrap_or_else(|| "-".to_owned()),
             gbit(chain.rate_bps),
             gbit(chain.slack_bps),
             format!("{:.1}", chain.latency_ns / 1e3),

@@ -11,8 +11,8 @@ use catena_policy::{Direction, End, PolicyGraph};
 use serde::Serialize;
 
 use super::report::Report;
-use crate::Failure;
 use crate::table::Table;
+use crate::{Failure, file};
 
 /// As many workers as `--workers` allows.
 const MOST_WORKERS: u32 = 64;
@@ -31,14 +31,16 @@ impl Planned {
     /// When it cannot be read, breaks promises, or is not for one server that runs whole chains.
     pub fn read(path: &Path) -> Result<Planned, Failure> {
         let name = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        let plan = Plan::from_json(&text).map_err(|error| format!("{name}: {error}"))?;
+        let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
+        let plan = Plan::from_json(&text)
+            .map_err(|error| format!("{name}: {error}; `catena plan … --output FILE` writes such files"))?;
         if !plan.is_kept() {
             return Err(format!("{name}: this plan does not keep the promises, so it is not run").into());
         }
         let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
             format!(
-                "{name}: rack {} has no server that runs whole chains: a plan for one server and no switch can be run",
+                "{name}: rack {} has no server that runs whole chains: a plan for one server and no switch can be run; plan \
+                 with a rack such as examples/racks/this-machine.toml",
                 plan.rack
             )
         })?;

@@ -146,8 +146,8 @@ pub struct Remedies {
     pub stages: Option<u32>,
     /// Chains that no placement makes quick enough, with the least nanoseconds that a packet takes.
     pub late: Vec<(String, f64)>,
-    /// Chains that are promised more than can enter them.
-    pub choked: Vec<String>,
+    /// Chains that are promised more than can enter them, with the bits per second that can.
+    pub choked: Vec<(String, f64)>,
     /// Whether all questions could be answered in the time allowed.
     pub complete: bool,
 }
@@ -249,6 +249,21 @@ impl fmt::Display for Bound {
             }
             Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
             Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
+        }
+    }
+}
+
+impl ChainPlan {
+    /// What is promised, in Gbit/s: `2 to 10`, `2 or more`, `2`, `up to 10`; `None` for nothing.
+    #[must_use]
+    pub fn promised(&self) -> Option<String> {
+        let (least, most) = (gigabits(self.t_min_bps), self.t_max_bps.map(gigabits));
+        match (self.t_min_bps > 0.0, most) {
+            (false, None) => None,
+            (false, Some(most)) => Some(format!("up to {most}")),
+            (true, None) => Some(format!("{least} or more")),
+            (true, Some(most)) if most == least => Some(least),
+            (true, Some(most)) => Some(format!("{least} to {most}")),
         }
     }
 }

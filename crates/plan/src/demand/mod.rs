@@ -48,9 +48,11 @@ impl std::fmt::Display for Unknown {
         let Unknown { chain, node, function, what } = self;
         write!(f, "{chain}: {node}: ")?;
         match what {
-            Missing::Traits => write!(f, "no function {function} is known, to the library or from the papers"),
+            Missing::Traits => {
+                write!(f, "{function} is in no profile, and no paper tells where it runs and what it costs")
+            }
             Missing::Cost => write!(f, "{function} has no profile: `catena profile {function}` measures it"),
-            Missing::Device => write!(f, "no device of the rack can run {function}"),
+            Missing::Device => write!(f, "no device of the rack can run {function}, as far as profile and papers know"),
         }
     }
 }

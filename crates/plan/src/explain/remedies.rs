@@ -3,7 +3,7 @@
 use crate::lemur::exact::relax::Obstacles;
 use crate::placement::Link;
 use crate::plan::Remedies;
-use crate::problem::{ChainId, Problem, ServerId};
+use crate::problem::{Chain, ChainId, Problem, ServerId};
 
 /// What is in the way of `problem`, by the names of its rack and chains.
 #[must_use]
@@ -25,7 +25,11 @@ pub fn remedies(problem: &Problem, obstacles: &Obstacles) -> Remedies {
         smart_nics: obstacles.smart_nics.iter().flatten().map(|(id, hz)| (smart_nic(*id), *hz)).collect(),
         stages: obstacles.stages,
         late: obstacles.late.iter().map(|(id, ns)| (chain(id), *ns)).collect(),
-        choked: obstacles.choked.iter().map(chain).collect(),
+        choked: obstacles
+            .choked
+            .iter()
+            .map(|id| (chain(id), problem.chains.get(*id).map_or(0.0, Chain::limit_bps)))
+            .collect(),
         complete: obstacles.complete,
     }
 }

@@ -111,6 +111,11 @@ fn not_a_table(value: &Spanned<DeValue<'_>>, key: &str, expected: &str, findings
 
 /// What switch and servers say of each other.
 fn joined(switch: &Switch, ports: &Ports, servers: &Servers, findings: &mut Vec<Diagnostic>) {
+    if let Some((name, place)) = servers.names.iter().find(|(name, _)| *name == switch.name) {
+        let message = format!("a server and the switch are both called `{name}`");
+        let finding = Diagnostic::error(Code::DuplicateName, *place, message);
+        findings.push(finding.help("plans tell devices by their names: give the server another one"));
+    }
     let cards: usize = servers.servers.iter().map(|s| s.nics.len() + s.smart_nics.len()).sum();
     if cards > switch.ports as usize {
         let message = format!("{cards} network cards do not fit {} ports", switch.ports);

@@ -19,7 +19,7 @@ pub struct Servers {
     /// Rates of network cards.
     pub rates: Vec<Given<f64>>,
     /// Names, with their places.
-    names: Vec<(String, Span)>,
+    pub names: Vec<(String, Span)>,
 }
 
 /// Read a server, or several that are equal.

@@ -72,8 +72,13 @@ static const struct written *written_in(const struct moving *side, const struct 
 
 static bool is_written(const struct written *written, uint64_t begin, uint64_t end)
 {
-    for (uint64_t i = 0; i < written->count; i++)
-        if (written->ranges[i].begin < end && begin < written->ranges[i].end) return true;
+    for (uint64_t i = 0; i < written->count; i++) {
+        const struct range *range = &written->ranges[i];
+        if (end <= range->begin) continue;
+        /* Of all that begin before `end`, the last one ends last. */
+        uint64_t behind = range->period ? (end - 1 - range->begin) / range->period * range->period : 0;
+        if (begin <= behind || begin - behind < range->end) return true;
+    }
     return false;
 }
 
@@ -319,17 +324,25 @@ static bool plan_words(char *to, const struct object *from, uint64_t begin, uint
     return true;
 }
 
+static bool plan_bytes(const struct object *from, const struct object *to, uint64_t begin, uint64_t end)
+{
+    struct edit *edit = more(&edits, sizeof *edit);
+    if (!edit) return no_memory();
+    *edit = (struct edit){to->base + begin, from->base + begin, end - begin, 0};
+    return plan_words(to->base, from, begin, end);
+}
+
 static bool plan_object(const struct object *from, const struct object *to, const struct written *written)
 {
     if (from->size != to->size) return fail("it has another size", from->name);
     for (uint64_t i = 0; i < written->count; i++) {
-        uint64_t begin = written->ranges[i].begin, end = written->ranges[i].end;
-        if (end > from->size) end = from->size;
-        if (begin >= end) continue;
-        struct edit *edit = more(&edits, sizeof *edit);
-        if (!edit) return no_memory();
-        *edit = (struct edit){to->base + begin, from->base + begin, end - begin, 0};
-        if (!plan_words(to->base, from, begin, end)) return false;
+        struct range range = written->ranges[i];
+        uint64_t length = range.end - range.begin;
+        for (uint64_t begin = range.begin; begin < from->size; begin += range.period) {
+            uint64_t end = length < from->size - begin ? begin + length : from->size;
+            if (!plan_bytes(from, to, begin, end)) return false;
+            if (!range.period || end == from->size) break;
+        }
     }
     return true;
 }

@@ -5,9 +5,10 @@
 #include "adapter.h"
 #include "objects.h"
 
-/* Bytes that packets may write; the end may lie behind the object's. */
+/* Bytes that packets may write, and, with a period, those that lie as far behind, and so on; the end may lie behind the
+ * object's. */
 struct range {
-    uint64_t begin, end;
+    uint64_t begin, end, period;
 };
 
 struct written {

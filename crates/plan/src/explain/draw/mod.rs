@@ -36,7 +36,7 @@ pub fn draw(plan: &Plan) -> String {
 
 /// One line: who planned, whether the promises are kept, how good that is.
 fn summary(plan: &Plan) -> String {
-    let by = format!("planned by {}", plan.strategy);
+    let by = format!("strategy {}", plan.strategy);
     match &plan.verdict {
         Verdict::Broken { why, .. } => format!("{by}: the promises cannot be kept: {why}"),
         Verdict::Kept { marginal_bps, .. } => {

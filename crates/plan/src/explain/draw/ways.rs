@@ -59,10 +59,25 @@ impl Grid {
         self.lanes.iter().map(|(.., rows)| Self::lane_height(*rows)).sum()
     }
 
+    /// Where a lane begins, below the first one's border.
+    fn above(&self, lane: usize) -> f64 {
+        self.lanes.iter().take(lane).map(|(.., rows)| Self::lane_height(*rows)).sum()
+    }
+
+    /// The border between lanes along which a way goes that would be hidden by boxes if it went straight.
+    fn around(&self, from: usize, to: usize) -> Option<f64> {
+        let (Some(&(first, lane, _)), Some(&(last, below, _))) = (self.places.get(from), self.places.get(to)) else {
+            return None;
+        };
+        let hides = |&(column, own, _): &(usize, usize, usize)| first < column && column < last && own == lane;
+        let skips = first + 1 < last && (lane != below || self.places.iter().any(hides));
+        skips.then(|| self.above(if lane > below { below + 1 } else { below }))
+    }
+
     /// Left upper corner of a function's box, from the lanes' corner.
     fn corner(&self, function: usize) -> (f64, f64) {
         let (column, lane, row) = self.places.get(function).copied().unwrap_or_default();
-        let above: f64 = self.lanes.iter().take(lane).map(|(.., rows)| Self::lane_height(*rows)).sum();
+        let above = self.above(lane);
         let rows = self.lanes.get(lane).map_or(1, |(.., rows)| *rows);
         // A column with fewer boxes than the lane has rows stands in its middle.
         let here = self.places.iter().filter(|(c, l, _)| (*c, *l) == (column, lane)).count();
@@ -134,7 +149,15 @@ fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, wi
     for edge in &chain.edges {
         let (from, to) = (place(edge.from), place(edge.to));
         let (from, to) = ((from.0 + BOX.0, from.1 + BOX.1 / 2.0), (to.0, to.1 + BOX.1 / 2.0));
-        svg.curve(from, to, colour, thick(edge.share));
+        match grid.around(edge.from, edge.to) {
+            None => svg.curve(from, to, colour, thick(edge.share)),
+            Some(border) => {
+                let (left, right) = ((from.0 + SPACE.0, top + border), (to.0 - SPACE.0, top + border));
+                svg.curve(from, left, colour, thick(edge.share));
+                svg.line(left, right, colour, thick(edge.share));
+                svg.curve(right, to, colour, thick(edge.share));
+            }
+        }
     }
     // Packets come in by the uppermost lane: from the switch, if there is one.
     for (id, _) in chain.functions.iter().enumerate().filter(|(id, _)| !chain.edges.iter().any(|e| e.to == *id)) {
@@ -158,16 +181,10 @@ fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, wi
 
 /// What a chain carries of what it was promised.
 fn told(chain: &ChainPlan) -> String {
-    let mut told =
-        format!("{} Gbit/s, promised {}", gigabits((chain.rate_bps / 1e7).round() * 1e7), gigabits(chain.t_min_bps));
-    if let Some(most) = chain.t_max_bps {
-        told += &format!(" to {}", gigabits(most));
-    }
-    match chain.d_max_ns {
-        Some(most) => told += &format!("; {:.1} us, promised {:.1}", chain.latency_ns / 1e3, most / 1e3),
-        None => told += &format!("; {:.1} us", chain.latency_ns / 1e3),
-    }
-    told
+    let promised = chain.promised().map_or_else(|| "nothing promised".to_owned(), |rate| format!("promised {rate}"));
+    let delay = chain.d_max_ns.map_or_else(String::new, |most| format!(", promised {:.1}", most / 1e3));
+    let carried = gigabits((chain.rate_bps / 1e7).round() * 1e7);
+    format!("carries {carried} Gbit/s, {promised}; delay {:.1} us{delay}", chain.latency_ns / 1e3)
 }
 
 fn draw_function(svg: &mut Svg, function: &FunctionPlan, colour: &str, (x, y): (f64, f64)) {
