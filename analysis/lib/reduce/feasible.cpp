@@ -20,8 +20,9 @@ namespace catena {
 namespace {
 
 /// What one question may cost, in the solver's own units, so that the answer does not depend on the machine; how many
-/// may be asked; and after how many that were too expensive none is asked any more.
-constexpr unsigned questionCost = 400000, mostQuestions = 4000, mostOpen = 50;
+/// may be asked; after how many that were too expensive none is asked any more; and what all may cost together, with
+/// what it takes to tell the solver of them, which is most where programs are large.
+constexpr unsigned questionCost = 400000, mostQuestions = 4000, mostOpen = 50, mostCost = 10000000;
 
 using Direction = std::pair<BasicBlock *, unsigned>;
 
@@ -85,7 +86,7 @@ private:
     Z3_lbool check(Direction direction, function_ref<void(Direction, Z3_lbool, Z3_model)> answer) {
         Z3_lbool said = Z3_L_UNDEF;
         Z3_model model = nullptr;
-        if (asked < mostQuestions && open < mostOpen) {
+        if (asked < mostQuestions && open < mostOpen && cost() < mostCost) {
             for (; told < way.size(); ++told) {
                 Z3_solver_push(z3, solver);
                 add(terms.reached(way[told]));
@@ -110,6 +111,18 @@ private:
         }
         Z3_model_dec_ref(z3, model);
         return said;
+    }
+
+    /// What the solver has spent so far, in its own units.
+    unsigned cost() const {
+        Z3_stats figures = Z3_solver_get_statistics(z3, solver);
+        Z3_stats_inc_ref(z3, figures);
+        unsigned spent = 0;
+        for (unsigned i = 0, end = Z3_stats_size(z3, figures); i < end; ++i)
+            if (StringRef(Z3_stats_get_key(z3, figures, i)) == "rlimit count")
+                spent = Z3_stats_get_uint_value(z3, figures, i);
+        Z3_stats_dec_ref(z3, figures);
+        return spent;
     }
 
     Terms &terms;

@@ -131,7 +131,8 @@ std::vector<std::string> CommandLine::outputs() const {
 Run run(const std::string &executable, const CommandLine &line, const std::string &capture, const std::string &folder,
         const std::map<std::string, std::string> &environment) {
     auto place = [&](StringRef name) { return name == "in" ? capture : folder + "/" + name.str(); };
-    std::vector<std::string> words{executable};
+    // Programs print their name before messages; original and reduced program must have the same.
+    std::vector<std::string> words{"program"};
     for (StringRef word : line.words) {
         std::string filled;
         while (!word.empty()) {

@@ -3,6 +3,7 @@
 #include "reduce/reduce.h"
 
 #include "program/bitcode.h"
+#include "reduce/callees.h"
 #include "reduce/extraction.h"
 #include "reduce/feasible.h"
 #include "reduce/passes.h"
@@ -51,7 +52,7 @@ Expected<Reduction> reduce(std::unique_ptr<Module> program, const ReduceOptions 
     RemovedLines lines(**packet);
     done.specialised.lines = lines.total();
     done.specialised.inlined = inlineCalls(**packet);
-    done.specialised.instructionsBefore = (*packet)->getInstructionCount();
+    done.specialised.instructionsBefore = instructionsWithCallees(**packet);
     removeUncalled(*program);
     prepareExtraction(**packet);
     step("packet function");

@@ -2,10 +2,10 @@
 // propagated, and only then paths are looked at.
 #include "reduce/specialise.h"
 
+#include "reduce/callees.h"
 #include "reduce/feasible.h"
 #include "reduce/paths.h"
 #include "reduce/simplify.h"
-#include "llvm/IR/InstIterator.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
@@ -14,20 +14,12 @@ namespace catena {
 
 namespace {
 
-/// What inlining may grow the packet function to, in instructions.
-constexpr unsigned mostInlined = 20000;
-
 /// How much larger than before the packet function may be while paths are taken apart; small ones may grow to a bound.
 constexpr unsigned pathsGrowth = 8, smallestBound = 4000;
 /// How many merges are tried, and which part of a copy (one of so many) must become unneeded for it to be kept.
 constexpr unsigned mostTries = 32, leastGain = 10;
-
-bool callsItself(const Function &function) {
-    return any_of(instructions(function), [&](const Instruction &instruction) {
-        const auto *call = dyn_cast<CallBase>(&instruction);
-        return call && call->getCalledFunction() == &function;
-    });
-}
+/// How many instructions all tries may be of: LLVM's passes go over each of them several times.
+constexpr unsigned mostTried = 400000;
 
 void decideBranches(Function &packet, Specialised &done) {
     Feasibility found = removeInfeasible(packet);
@@ -39,11 +31,13 @@ void decideBranches(Function &packet, Specialised &done) {
 void takePathsApart(Function &packet, Specialised &done) {
     propagateDecisions(packet);
     unsigned most = std::max(smallestBound, pathsGrowth * packet.getInstructionCount());
-    unsigned passed = 0;
+    unsigned passed = 0, tried = 0;
     for (unsigned tries = 0; tries < mostTries; ++tries) {
         ValueToValueMapTy map;
         Function *trial = CloneFunction(&packet, map);
-        unsigned copied = splitOne(*trial, most, passed);
+        unsigned bound = std::min(most, mostTried - tried);
+        unsigned copied = splitOne(*trial, bound, passed);
+        tried = std::min(mostTried, tried + trial->getInstructionCount());
         if (copied) propagateDecisions(*trial);
         bool gains = trial->getInstructionCount() + copied / leastGain <= packet.getInstructionCount() + copied;
         trial->eraseFromParent();
@@ -52,45 +46,44 @@ void takePathsApart(Function &packet, Specialised &done) {
             ++passed;
             continue;
         }
-        splitOne(packet, most, passed);
+        splitOne(packet, bound, passed);
         propagateDecisions(packet);
         ++done.pathsSplit;
     }
 }
 
-} // namespace
-
-void removeUncalled(Module &program) {
+/// Do in what the packet function still calls what was done in itself: functions of their own code, bounded together.
+void specialiseCallees(Function &packet, Frozen &frozen, const UnrollLimits &limits, Specialised &done) {
+    std::set<const BasicBlock *> kept;
     for (bool again = true; again;) {
-        again = false;
-        for (Function &function : make_early_inc_range(program)) {
-            function.removeDeadConstantUsers();
-            if (!function.hasLocalLinkage() || !function.use_empty()) continue;
-            function.eraseFromParent();
-            again = true;
+        // What is folded may make a call direct, whose callee is one more; or take away what called one.
+        removeUncalled(*packet.getParent());
+        std::vector<Function *> callees = ownCallees(packet);
+        again = propagateArguments(callees);
+        for (Function *callee : callees) {
+            auto fold = [&] {
+                propagateConstants(*callee);
+                unsigned loads = frozen.foldLoads(*callee);
+                done.loadsFolded += loads;
+                again |= loads != 0;
+                return loads;
+            };
+            while (fold()) {
+            }
+            UnrollLimits left = limits;
+            unsigned others = instructionsWithCallees(packet) - callee->getInstructionCount();
+            left.instructions = limits.instructions > others ? limits.instructions - others : 0;
+            while (auto unrolled = unrollOne(*callee, frozen, left, kept)) {
+                done.loops.push_back(*unrolled);
+                again |= !unrolled->kept;
+                while (fold()) {
+                }
+            }
         }
     }
 }
 
-unsigned inlineCalls(Function &packet) {
-    unsigned inlined = 0;
-    bool again = true;
-    while (again && packet.getInstructionCount() < mostInlined) {
-        again = false;
-        for (Instruction &instruction : instructions(packet)) {
-            auto *call = dyn_cast<CallBase>(&instruction);
-            Function *callee = call ? call->getCalledFunction() : nullptr;
-            if (!callee || callee->isDeclaration() || callee == &packet || callee->isVarArg() || callsItself(*callee))
-                continue;
-            InlineFunctionInfo info;
-            if (!InlineFunction(*call, info).isSuccess()) continue;
-            ++inlined;
-            again = true;
-            break;
-        }
-    }
-    return inlined;
-}
+} // namespace
 
 void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const UnrollLimits &limits,
                 const std::set<std::string> &temporaries, const ChainKnowledge *chain, RemovedLines &lines,
@@ -127,7 +120,7 @@ void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const Unrol
         simplify(packet);
         consolidate();
         done.removed = lines.removed();
-        done.instructionsAfter = packet.getInstructionCount();
+        done.instructionsAfter = instructionsWithCallees(packet);
         return;
     }
     std::set<const BasicBlock *> kept;
@@ -135,6 +128,9 @@ void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const Unrol
         done.loops.push_back(*unrolled);
         fold();
     }
+    specialiseCallees(packet, frozen, limits, done);
+    fold();
+    removeUncalled(*packet.getParent());
     lines.step(packet, RemovalReason::Configuration);
     auto unmerged = CloneModule(*packet.getParent());
     simplify(packet);
@@ -165,7 +161,7 @@ void specialise(Function &packet, Frozen &frozen, ReduceLevel level, const Unrol
     consolidate();
     if (chain) simplify(packet);
     done.removed = lines.removed();
-    done.instructionsAfter = packet.getInstructionCount();
+    done.instructionsAfter = instructionsWithCallees(packet);
 }
 
 void inlineAll(Function &packet) {

@@ -34,12 +34,6 @@ struct Specialised {
     unsigned lines = 0;
 };
 
-/// Inline all calls of functions with code; return how many.
-unsigned inlineCalls(llvm::Function &packet);
-
-/// Remove functions that nothing calls any more: what only they used is the packet function's own then.
-void removeUncalled(llvm::Module &program);
-
 /// Specialise the packet function, whose calls are inlined: fold frozen memory, unroll, make private, and eliminate;
 /// with a chain's knowledge remove what its functions do twice or in vain.
 /// `lines` says what each step removes; `temporaries` are variables that are of one packet only by the user's word.
