@@ -1,4 +1,4 @@
-// Reading `lists/c-library.list` and lists of its kind.
+// Reading `lists/c-library.list`, `lists/cxx-library.list` and lists of their kind.
 #include "library/effects.h"
 
 #include "library/list_file.h"
@@ -27,7 +27,7 @@ bool readMemory(StringRef text, StringMap<int> &memories, int &memory) {
 /// Read `F(A,B)` of `call` and `thread`.
 bool readCall(StringRef text, StringMap<int> &memories, Effect &effect) {
     auto [function, rest] = text.split('(');
-    if (function.consume_front("*")) effect.kind = Effect::CallsThrough;
+    for (; function.consume_front("*"); ++effect.b) effect.kind = Effect::CallsThrough;
     if (effect.kind == Effect::Calls && readMemory(function, memories, effect.memory)) effect.kind = Effect::CallsKept;
     if ((effect.kind != Effect::CallsKept && !number(function, effect.a)) || !rest.consume_back(")")) return false;
     SmallVector<StringRef, 4> words;
@@ -121,8 +121,9 @@ bool readEffect(StringRef word, StringMap<int> &memories, std::vector<Effect> &o
 
 LibraryEffects LibraryEffects::standard() {
     LibraryEffects library;
-    // A test holds that the standard list is right.
+    // A test holds that the standard lists are right.
     cantFail(library.add("c-library.list", lists::c_library));
+    cantFail(library.add("cxx-library.list", lists::cxx_library));
     for (StringRef name : library.effects.keys()) library.ofStandard.insert(name);
     return library;
 }

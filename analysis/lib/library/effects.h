@@ -35,7 +35,7 @@ struct Effect {
         ReturnsMemory,   // a pointer to `memory`
         StoresMemory,    // a pointer to `memory` in what `b` points to
         Calls,           // the function `a` points to, with `arguments`
-        CallsThrough,    // the function that what `a` points to points to (struct sigaction)
+        CallsThrough,    // the functions that are found from `a` by following pointers `b` times (struct sigaction: once)
         CallsKept,       // the functions whose pointers lie in `memory`
         StartsThread,    // the same, in a thread of its own
     };

@@ -11,6 +11,7 @@ namespace catena {
 namespace lists {
 /// The lists that come with the program; see the files of these names in `lists/`.
 extern const char *const c_library;
+extern const char *const cxx_library;
 extern const char *const packet_functions;
 extern const char *const header_fields;
 } // namespace lists

@@ -122,10 +122,41 @@ NodeId ConstraintBuilder::node(const Value *value) {
     if (isa<FreezeInst>(value) || isa<CastInst>(value))
         if (const Value *same = cast<Instruction>(value)->getOperand(0); mayHoldPointers(same->getType()))
             return nodes[value] = node(same);
+    if (const auto *load = dyn_cast<LoadInst>(value); load && !memory.hasFields())
+        return nodes[value] = solver.loaded(node(load->getPointerOperand()));
+    if (const auto *call = dyn_cast<CallBase>(value))
+        if (NodeId same = onlySource(*call)) return nodes[value] = same;
     NodeId id = nodes[value] = solver.newNode();
     if (const auto *constant = dyn_cast<Constant>(value))
         if (NodeId points = constantNode(constant)) solver.copy(points, id);
     return id;
+}
+
+/// Return the node of the one thing that a call returns, or nothing if there are others: then the call needs no node.
+NodeId ConstraintBuilder::onlySource(const CallBase &call) {
+    const Function *callee = namedCallee(call);
+    if (!callee || callee->isIntrinsic() || allocators.contains(callee)) return Solver::nothing;
+    if (!callee->isDeclaration()) return resultOf(*callee);
+    const std::vector<Effect> *effects = library.find(callee->getName());
+    NodeId only = Solver::nothing;
+    for (const Effect &effect : effects ? *effects : std::vector<Effect>()) switch (effect.kind) {
+        case Effect::ReturnsArgument:
+            if (only != Solver::nothing) return Solver::nothing;
+            only = argument(call, effect.a);
+            break;
+        case Effect::ReturnsFresh:
+        case Effect::ReturnsOpaque:
+        case Effect::ReturnsStatic:
+        case Effect::ReturnsInto:
+        case Effect::ReturnsPointee:
+        case Effect::ReturnsReached:
+        case Effect::ReturnsKept:
+        case Effect::ReturnsMemory:
+            return Solver::nothing;
+        default:
+            break;
+        }
+    return only;
 }
 
 /// Return whether nothing in a constant leads anywhere: text, numbers.
@@ -160,7 +191,9 @@ void ConstraintBuilder::visitAllocaInst(AllocaInst &cell) {
 }
 
 void ConstraintBuilder::visitLoadInst(LoadInst &load) {
-    solver.load(node(load.getPointerOperand()), node(&load), sizeOf(load.getType()));
+    // Who asks what a load touches wants its pointer's node, whatever it loads.
+    NodeId pointer = node(load.getPointerOperand()), to = node(&load);
+    if (memory.hasFields()) solver.load(pointer, to, sizeOf(load.getType()));
 }
 
 void ConstraintBuilder::visitStoreInst(StoreInst &store) {

@@ -80,6 +80,7 @@ private:
     void findAllocators();
     bool isAllocator(const llvm::Function &function, Allocator &allocator) const;
     NodeId argument(const llvm::CallBase &call, unsigned number);
+    NodeId onlySource(const llvm::CallBase &call);
     NodeId resultOf(const llvm::Function &function);
     uint64_t sizeOf(llvm::Type *type) const { return memory.dataLayout().getTypeStoreSize(type).getKnownMinValue(); }
 

@@ -178,8 +178,15 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         callThrough(solver.contentOf(memory.ofLibrary(effect.memory)), call, &effect);
         break;
     case Effect::CallsThrough: {
-        NodeId pointer = solver.newNode();
-        solver.load(argument(call, effect.a), pointer, 8);
+        NodeId pointer = argument(call, effect.a);
+        for (unsigned followed = 0; followed < effect.b; ++followed) {
+            NodeId inside = solver.newNode(), next = solver.newNode();
+            solver.copy(pointer, inside);
+            // A method lies anywhere in its table, a stream's buffer anywhere in the stream.
+            if (effect.b > 1) solver.step(pointer, inside, Solver::anywhere);
+            solver.load(inside, next, 8);
+            pointer = next;
+        }
         callThrough(pointer, call, &effect);
         break;
     }

@@ -54,18 +54,24 @@ void Solver::copy(NodeId from, NodeId to) { addEdge(from, to); }
 // constraints of the node find nothing new in it.
 void Solver::load(NodeId pointer, NodeId to, uint64_t size) {
     if (pointer == nothing || to == nothing) return;
-    pointer = find(pointer);
     if (!memory.hasFields() || size <= 8) {
-        if (nodes[pointer].loaded == nothing) {
-            NodeId hub = newNode();
-            nodes[pointer].loaded = hub;
-            nodes[pointer].unseen.add(nodes[pointer].points);
-        }
-        addEdge(nodes[pointer].loaded, to);
+        addEdge(loaded(pointer), to);
         return;
     }
+    pointer = find(pointer);
     nodes[pointer].loads.push_back({to, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
     nodes[pointer].unseen.add(nodes[pointer].points);
+}
+
+NodeId Solver::loaded(NodeId pointer) {
+    if (pointer == nothing) return nothing;
+    pointer = find(pointer);
+    if (nodes[pointer].loaded == nothing) {
+        NodeId hub = newNode();
+        nodes[pointer].loaded = hub;
+        nodes[pointer].unseen.add(nodes[pointer].points);
+    }
+    return nodes[pointer].loaded;
 }
 
 void Solver::store(NodeId from, NodeId pointer, uint64_t size) {
@@ -331,9 +337,20 @@ template <typename Visit> void Solver::within(Location location, uint64_t size, 
 
 void Solver::seen(NodeId id, const SparseSet &points) {
     for (Location location : points) {
-        if (nodes[id].loaded != nothing) addEdge(contentOf(location), nodes[id].loaded);
-        if (nodes[id].stored != nothing && !memory.objectOf(location).isReadOnly())
-            addEdge(nodes[id].stored, contentOf(location));
+        const Object &object = memory.objectOf(location);
+        // Code is neither read nor written.
+        if (object.kind == Object::Function) continue;
+        bool readOnly = object.isReadOnly();
+        if (NodeId hub = find(nodes[id].loaded); hub != nothing) {
+            NodeId content = contentOf(location);
+            if (readOnly && !memory.hasFields())
+                // Initial values are complete after the first round: virtual tables, which all objects of a class
+                // share.
+                nodes[hub].points.add(nodes[find(content)].points, nodes[hub].fresh);
+            else
+                addEdge(content, hub);
+        }
+        if (nodes[id].stored != nothing && !readOnly) addEdge(nodes[id].stored, contentOf(location));
     }
     // Adding copies and nodes moves `nodes`, so constraints are read by index.
     for (size_t i = 0; i < nodes[id].loads.size(); ++i) {

@@ -33,6 +33,8 @@ public:
     void copy(NodeId from, NodeId to);
     /// `to` may point wherever the `size` bytes that `pointer` points to do.
     void load(NodeId pointer, NodeId to, uint64_t size);
+    /// Return the node of what lies where `pointer` points, of memory without fields: all loads through it are one.
+    NodeId loaded(NodeId pointer);
     /// The `size` bytes that `pointer` points to may point wherever `from` does.
     void store(NodeId from, NodeId pointer, uint64_t size);
     /// How an address comes from another: plus `offset` bytes, and any multiple of `stride` bytes if it is not 0; then
