@@ -35,9 +35,9 @@ struct Effect {
         ReturnsMemory,   // a pointer to `memory`
         StoresMemory,    // a pointer to `memory` in what `b` points to
         Calls,           // the function `a` points to, with `arguments`
-        CallsThrough,    // the functions that are found from `a` by following pointers `b` times (struct sigaction: once)
-        CallsKept,       // the functions whose pointers lie in `memory`
-        StartsThread,    // the same, in a thread of its own
+        CallsThrough, // the functions that are found from `a` by following pointers `b` times (struct sigaction: once)
+        CallsKept,    // the functions whose pointers lie in `memory`
+        StartsThread, // the same, in a thread of its own
     };
     /// In `arguments`: a new object, nothing that points, or what lies in memory 0 of the library (-4 is memory 1, ..).
     static constexpr int newObject = -1, noPointer = -2, firstKept = -3;
