@@ -7,7 +7,6 @@
 #include "llvm/IR/Operator.h"
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace catena {
 
@@ -39,7 +38,7 @@ public:
     std::map<const llvm::CallBase *, std::vector<const llvm::Function *>> callees;
     std::map<const llvm::CallBase *, std::vector<Callback>> callbacks;
     /// What is in `callbacks` already: the solver asks again whenever a set grows, of programs with thousands of them.
-    std::set<std::tuple<const llvm::CallBase *, const Effect *, const llvm::Function *>> bound;
+    llvm::DenseSet<std::pair<std::pair<const llvm::CallBase *, const Effect *>, const llvm::Function *>> bound;
     std::set<std::string> unmodelled;
 
     // One for every kind of instruction that moves pointers.

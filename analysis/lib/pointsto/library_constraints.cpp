@@ -199,7 +199,7 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
 }
 
 void ConstraintBuilder::bindCallback(const CallBase &call, const Effect &effect, const Function &callee) {
-    if (callee.isDeclaration() || !bound.emplace(&call, &effect, &callee).second) return;
+    if (callee.isDeclaration() || !bound.insert({{&call, &effect}, &callee}).second) return;
     Callback callback{&callee, effect.arguments, effect.kind == Effect::StartsThread};
     auto &there = callbacks[&call];
     if (is_contained(there, callback)) return;

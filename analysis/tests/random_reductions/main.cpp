@@ -285,6 +285,10 @@ Error checkAll(Figures &figures) {
         }
         for (unsigned i = 0; i < configurations; ++i)
             if (Error error = checkApart(*subject, i, figures)) return error;
+        constexpr unsigned told = 100;
+        if (figures.reductions / told != (figures.reductions - configurations) / told)
+            errs() << figures.reductions << " of " << programCount << " reductions, " << figures.differences
+                   << " differ, " << figures.failures << " fail\n";
     }
     return Error::success();
 }
