@@ -196,7 +196,18 @@ static size_t alike(struct object **objects, size_t count)
 static bool is_all_state(const struct moving *side, const struct object *object)
 {
     const struct written *written = &side->sites[object->site];
-    return written->count == 1 && written->ranges[0].begin == 0 && written->ranges[0].end >= object->size;
+    uint64_t at = 0;
+    for (uint64_t before = 1; before != at && at < object->size;) {
+        before = at;
+        for (uint64_t i = 0; i < written->count; i++) {
+            const struct range *range = &written->ranges[i];
+            if (at < range->begin) continue;
+            uint64_t within = range->period ? (at - range->begin) % range->period : at - range->begin;
+            uint64_t length = range->end - range->begin;
+            if (within < length) at = length - within < object->size - at ? at + length - within : object->size;
+        }
+    }
+    return at >= object->size;
 }
 
 static bool add_pair(struct object *from, struct object *to)
