@@ -28,7 +28,8 @@ bool readMemory(StringRef text, StringMap<int> &memories, int &memory) {
 bool readCall(StringRef text, StringMap<int> &memories, Effect &effect) {
     auto [function, rest] = text.split('(');
     for (; function.consume_front("*"); ++effect.b) effect.kind = Effect::CallsThrough;
-    if (effect.kind == Effect::Calls && readMemory(function, memories, effect.memory)) effect.kind = Effect::CallsKept;
+    if (effect.kind != Effect::StartsThread && readMemory(function, memories, effect.memory))
+        effect.kind = Effect::CallsKept;
     if ((effect.kind != Effect::CallsKept && !number(function, effect.a)) || !rest.consume_back(")")) return false;
     SmallVector<StringRef, 4> words;
     rest.split(words, ',', -1, false);

@@ -36,7 +36,7 @@ struct Effect {
         StoresMemory,    // a pointer to `memory` in what `b` points to
         Calls,           // the function `a` points to, with `arguments`
         CallsThrough, // the functions that are found from `a` by following pointers `b` times (struct sigaction: once)
-        CallsKept,    // the functions whose pointers lie in `memory`
+        CallsKept,    // the same from pointers that lie in `memory`: the functions themselves if `b` is 0
         StartsThread, // the same, in a thread of its own
     };
     /// In `arguments`: a new object, nothing that points, or what lies in memory 0 of the library (-4 is memory 1, ..).

@@ -42,18 +42,28 @@ bool mayCall(const CallBase &call, const Function &callee) {
 
 ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects &library, Memory &memory,
                                      Solver &solver, const PointsToOptions &options)
-    : program(program), library(library), memory(memory), solver(solver), options(options), thrown(solver.newNode()) {
-    solver.onCallee = [this](unsigned number, const Function *callee) {
-        Site site = sites[number];
+    : program(program), library(library), memory(memory), solver(solver), options(options), virtualTables(program),
+      thrown(solver.newNode()) {
+    solver.tablesApart = !virtualTables.tables().empty();
+    solver.onCallee = [this](unsigned number, const GlobalObject *callee) {
+        const Site site = sites[number];
+        const auto *function = dyn_cast<Function>(callee);
+        auto bindMethod = [&](const Function &method) {
+            if (mayCall(*site.call, method)) bind(*site.call, method);
+        };
+        if (!function && site.inTable)
+            virtualTables.functionsAt(*cast<GlobalVariable>(callee), *site.inTable, bindMethod);
+        if (!function || site.inTable) return;
         if (site.effect)
-            bindCallback(*site.call, *site.effect, *callee);
-        else if (mayCall(*site.call, *callee))
-            bind(*site.call, *callee);
+            bindCallback(*site.call, *site.effect, *function);
+        else
+            bindMethod(*function);
     };
 }
 
 void ConstraintBuilder::build() {
     if (options.cloneAllocators) findAllocators();
+    if (solver.tablesApart && !memory.hasFields()) findObjectsOfClasses();
     for (const GlobalVariable &global : program.globals()) {
         ObjectId object = memory.object(Object::Global, &global, 0, global.getValueType());
         (void)node(&global);
@@ -123,7 +133,7 @@ NodeId ConstraintBuilder::node(const Value *value) {
         if (const Value *same = cast<Instruction>(value)->getOperand(0); mayHoldPointers(same->getType()))
             return nodes[value] = node(same);
     if (const auto *load = dyn_cast<LoadInst>(value); load && !memory.hasFields())
-        return nodes[value] = solver.loaded(node(load->getPointerOperand()));
+        return nodes[value] = loadedBy(*load);
     if (const auto *call = dyn_cast<CallBase>(value))
         if (NodeId same = onlySource(*call)) return nodes[value] = same;
     NodeId id = nodes[value] = solver.newNode();
@@ -193,7 +203,11 @@ void ConstraintBuilder::visitAllocaInst(AllocaInst &cell) {
 void ConstraintBuilder::visitLoadInst(LoadInst &load) {
     // Who asks what a load touches wants its pointer's node, whatever it loads.
     NodeId pointer = node(load.getPointerOperand()), to = node(&load);
-    if (memory.hasFields()) solver.load(pointer, to, sizeOf(load.getType()));
+    if (!memory.hasFields()) return;
+    if (solver.tablesApart && isOnlyCalled(load))
+        solver.copy(solver.loaded(pointer), to);
+    else
+        solver.load(pointer, to, sizeOf(load.getType()));
 }
 
 void ConstraintBuilder::visitStoreInst(StoreInst &store) {
@@ -333,6 +347,11 @@ void ConstraintBuilder::visitCallBase(CallBase &call) {
         return;
     }
     callThrough(node(call.getCalledOperand()), call, nullptr);
+    if (!solver.tablesApart) return;
+    if (std::optional<TableCall> found = tableCall(call, memory.dataLayout())) {
+        sites.push_back({&call, nullptr, found->offset});
+        solver.call(node(found->table), static_cast<unsigned>(sites.size() - 1));
+    }
 }
 
 void ConstraintBuilder::bind(const CallBase &call, const Function &callee) {
@@ -359,7 +378,7 @@ void ConstraintBuilder::bind(const CallBase &call, const Function &callee) {
         if (parameter->hasByValAttr())
             solver.copyMemory(given, node(parameter), sizeOf(parameter->getParamByValType()));
         else
-            solver.copy(given, node(parameter));
+            solver.copy(given, arrival(*parameter));
     }
     auto allocator = allocators.find(&callee);
     if (allocator != allocators.end())

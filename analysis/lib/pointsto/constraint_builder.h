@@ -3,6 +3,7 @@
 
 #include "pointsto/points_to.h"
 #include "pointsto/solver.h"
+#include "pointsto/virtual_tables.h"
 #include "llvm/IR/InstVisitor.h"
 #include "llvm/IR/Operator.h"
 #include <map>
@@ -63,6 +64,8 @@ private:
         const llvm::CallBase *call;
         /// For a callback, what its parameters are; null for the call itself.
         const Effect *effect;
+        /// Where in tables the function lies, for a call of a virtual function.
+        std::optional<int64_t> inTable = {};
     };
 
     NodeId constantNode(const llvm::Constant *constant);
@@ -75,7 +78,13 @@ private:
     bool bindIntrinsic(const llvm::CallBase &call, const llvm::Function &callee);
     void bindAllocator(const llvm::CallBase &call, const llvm::Function &callee, const Allocator &allocator);
     void applyEffect(const llvm::CallBase &call, const llvm::Function &callee, const Effect &effect, int number);
+    NodeId followed(NodeId pointer, unsigned times);
     void callThrough(NodeId pointer, const llvm::CallBase &call, const Effect *effect);
+    void findObjectsOfClasses();
+    NodeId objectsOf(const llvm::GlobalVariable &information);
+    NodeId arrival(const llvm::Argument &parameter);
+    bool isOnlyCalled(const llvm::LoadInst &load) const;
+    NodeId loadedBy(const llvm::LoadInst &load);
     void findAllocators();
     bool isAllocator(const llvm::Function &function, Allocator &allocator) const;
     NodeId argument(const llvm::CallBase &call, unsigned number);
@@ -91,7 +100,17 @@ private:
     llvm::DenseMap<const llvm::Value *, NodeId> nodes;
     llvm::DenseMap<const llvm::Function *, NodeId> results;
     llvm::DenseMap<const llvm::Function *, Allocator> allocators;
+    VirtualTables virtualTables;
+    /// The objects of every class, by its type information.
+    llvm::DenseMap<const llvm::GlobalVariable *, NodeId> objects;
+    /// Classes that objects may be of without being known to be.
+    llvm::DenseSet<const llvm::GlobalVariable *> unsure;
+    bool allUnsure = false;
+    /// What is given to the methods of a class as their object.
+    llvm::DenseMap<const llvm::Argument *, NodeId> arrivals;
     std::vector<Site> sites;
+    /// What is found by following pointers of a node, some more times.
+    llvm::DenseMap<std::pair<NodeId, unsigned>, NodeId> ends;
     NodeId thrown;
 };
 

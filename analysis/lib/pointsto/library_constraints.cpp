@@ -65,6 +65,26 @@ void ConstraintBuilder::bindLibrary(const CallBase &call, const Function &callee
     for (const Effect &effect : *effects) applyEffect(call, callee, effect, number++);
 }
 
+/// Return where pointers lead that are followed some times.
+NodeId ConstraintBuilder::followed(NodeId pointer, unsigned times) {
+    for (unsigned time = 0; time < times; ++time) {
+        auto [at, isNew] = ends.try_emplace({pointer, times - time}, Solver::nothing);
+        if (isNew) {
+            NodeId inside = solver.newNode();
+            at->second = solver.newNode();
+            solver.copy(pointer, inside);
+            // A method lies anywhere in its table.
+            if (times > 1) solver.step(pointer, inside, Solver::anywhere);
+            if (times > 1 && time + 1 == times && solver.tablesApart)
+                solver.copy(solver.loadedOfTables(inside), at->second);
+            else
+                solver.load(inside, at->second, 8);
+        }
+        pointer = at->second;
+    }
+    return pointer;
+}
+
 void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee, const Effect &effect, int number) {
     auto returns = [&](Object::Kind kind, const Value *site, uint64_t size) {
         solver.address(node(&call), memory.at(memory.object(kind, site, returnedObject, nullptr, size), 0));
@@ -175,19 +195,10 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
         callThrough(argument(call, effect.a), call, &effect);
         break;
     case Effect::CallsKept:
-        callThrough(solver.contentOf(memory.ofLibrary(effect.memory)), call, &effect);
-        break;
     case Effect::CallsThrough: {
-        NodeId pointer = argument(call, effect.a);
-        for (unsigned followed = 0; followed < effect.b; ++followed) {
-            NodeId inside = solver.newNode(), next = solver.newNode();
-            solver.copy(pointer, inside);
-            // A method lies anywhere in its table, a stream's buffer anywhere in the stream.
-            if (effect.b > 1) solver.step(pointer, inside, Solver::anywhere);
-            solver.load(inside, next, 8);
-            pointer = next;
-        }
-        callThrough(pointer, call, &effect);
+        bool kept = effect.kind == Effect::CallsKept;
+        NodeId pointer = kept ? solver.contentOf(memory.ofLibrary(effect.memory)) : argument(call, effect.a);
+        callThrough(followed(pointer, effect.b), call, &effect);
         break;
     }
     case Effect::Reads:
@@ -205,7 +216,7 @@ void ConstraintBuilder::bindCallback(const CallBase &call, const Effect &effect,
     if (is_contained(there, callback)) return;
     there.push_back(callback);
     for (unsigned i = 0; i < effect.arguments.size() && i < callee.arg_size(); ++i) {
-        NodeId parameter = node(callee.getArg(i));
+        NodeId parameter = arrival(*callee.getArg(i));
         int given = effect.arguments[i];
         if (given == Effect::newObject)
             solver.address(parameter, memory.at(memory.object(Object::Library, &call, firstGiven + int(i)), 0));

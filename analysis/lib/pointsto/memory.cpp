@@ -2,6 +2,8 @@
 // is what makes casts, unions and container_of sound.
 #include "pointsto/memory.h"
 
+#include "pointsto/virtual_tables.h"
+
 using namespace llvm;
 
 namespace catena {
@@ -9,6 +11,11 @@ namespace catena {
 bool Object::isReadOnly() const {
     const auto *global = kind == Global ? dyn_cast<GlobalVariable>(site) : nullptr;
     return global && global->isConstant();
+}
+
+bool Object::isVirtualTable() const {
+    const auto *global = kind == Global ? dyn_cast<GlobalVariable>(site) : nullptr;
+    return global && catena::isVirtualTable(*global);
 }
 
 ObjectId Memory::object(Object::Kind kind, const Value *site, int number, Type *type, uint64_t size) {

@@ -42,6 +42,8 @@ struct Object {
     std::set<std::pair<uint64_t, uint64_t>> strides = {};
     /// Whether it lies in memory that cannot be written.
     bool isReadOnly() const;
+    /// Whether it is a virtual table of the program.
+    bool isVirtualTable() const;
     /// Whether its layout is not the program's to know: all of it is one location.
     bool isFormless() const { return kind == Function || kind == Library || kind == Variadic; }
 };

@@ -56,6 +56,7 @@ void Solver::load(NodeId pointer, NodeId to, uint64_t size) {
     if (pointer == nothing || to == nothing) return;
     if (!memory.hasFields() || size <= 8) {
         addEdge(loaded(pointer), to);
+        if (tablesApart) addEdge(loadedOfTables(pointer), to);
         return;
     }
     pointer = find(pointer);
@@ -63,27 +64,27 @@ void Solver::load(NodeId pointer, NodeId to, uint64_t size) {
     nodes[pointer].unseen.add(nodes[pointer].points);
 }
 
-NodeId Solver::loaded(NodeId pointer) {
+/// Return one of a node's hubs, made at need.
+NodeId Solver::hubOf(NodeId pointer, NodeId Node::*hub) {
     if (pointer == nothing) return nothing;
     pointer = find(pointer);
-    if (nodes[pointer].loaded == nothing) {
-        NodeId hub = newNode();
-        nodes[pointer].loaded = hub;
+    if (nodes[pointer].*hub == nothing) {
+        NodeId made = newNode();
+        nodes[pointer].*hub = made;
         nodes[pointer].unseen.add(nodes[pointer].points);
     }
-    return nodes[pointer].loaded;
+    return nodes[pointer].*hub;
 }
+
+NodeId Solver::loaded(NodeId pointer) { return hubOf(pointer, &Node::loaded); }
+
+NodeId Solver::loadedOfTables(NodeId pointer) { return hubOf(pointer, &Node::loadedOfTables); }
 
 void Solver::store(NodeId from, NodeId pointer, uint64_t size) {
     if (pointer == nothing || from == nothing) return;
     pointer = find(pointer);
     if (!memory.hasFields() || size <= 8) {
-        if (nodes[pointer].stored == nothing) {
-            NodeId hub = newNode();
-            nodes[pointer].stored = hub;
-            nodes[pointer].unseen.add(nodes[pointer].points);
-        }
-        addEdge(from, nodes[pointer].stored);
+        addEdge(from, hubOf(pointer, &Node::stored));
         return;
     }
     nodes[pointer].stores.push_back({from, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))});
@@ -124,6 +125,16 @@ void Solver::call(NodeId pointer, unsigned number) {
     node.unseen.add(node.points);
 }
 
+void Solver::meet(NodeId given, NodeId kept, NodeId to) {
+    if (given == nothing || kept == nothing || to == nothing) return;
+    auto number = static_cast<unsigned>(meets.size());
+    meets.push_back({given, kept, to});
+    for (NodeId end : {find(given), find(kept)}) {
+        nodes[end].meets.push_back(number);
+        nodes[end].unseen.add(nodes[end].points);
+    }
+}
+
 void Solver::merge(NodeId into, NodeId other) {
     Node &a = nodes[into], &b = nodes[other];
     // Each side's constraints have not seen what only the other side had.
@@ -141,17 +152,20 @@ void Solver::merge(NodeId into, NodeId other) {
     append(a.steps, b.steps);
     append(a.moves, b.moves);
     append(a.calls, b.calls);
+    append(a.meets, b.meets);
     // Two hubs of one pointer are the same.
     auto unite = [&](NodeId kept, NodeId gone) {
         if (kept != nothing && gone != nothing && find(kept) != find(gone)) merge(find(kept), find(gone));
     };
-    NodeId loaded = b.loaded, stored = b.stored;
+    NodeId loaded = b.loaded, stored = b.stored, loadedOfTables = b.loadedOfTables;
     if (a.loaded == nothing) std::swap(a.loaded, loaded);
     if (a.stored == nothing) std::swap(a.stored, stored);
+    if (a.loadedOfTables == nothing) std::swap(a.loadedOfTables, loadedOfTables);
     b = Node();
     parents[other] = into;
     unite(nodes[into].loaded, loaded);
     unite(nodes[find(into)].stored, stored);
+    unite(nodes[find(into)].loadedOfTables, loadedOfTables);
 }
 
 /// Tarjan's algorithm without recursion, over copies and, if `withSteps`, steps; calls `found` with each component,
@@ -341,7 +355,8 @@ void Solver::seen(NodeId id, const SparseSet &points) {
         // Code is neither read nor written.
         if (object.kind == Object::Function) continue;
         bool readOnly = object.isReadOnly();
-        if (NodeId hub = find(nodes[id].loaded); hub != nothing) {
+        bool isTable = readOnly && tablesApart && object.isVirtualTable();
+        if (NodeId hub = find(isTable ? nodes[id].loadedOfTables : nodes[id].loaded); hub != nothing) {
             NodeId content = contentOf(location);
             if (readOnly && !memory.hasFields())
                 // Initial values are complete after the first round: virtual tables, which all objects of a class
@@ -379,9 +394,21 @@ void Solver::seen(NodeId id, const SparseSet &points) {
     }
     for (size_t i = 0; i < nodes[id].calls.size(); ++i) {
         unsigned number = nodes[id].calls[i];
+        for (Location location : points) {
+            const Object &object = memory.objectOf(location);
+            if (object.kind == Object::Function || (tablesApart && object.isVirtualTable()))
+                onCallee(number, cast<GlobalObject>(object.site));
+        }
+    }
+    for (size_t i = 0; i < nodes[id].meets.size(); ++i) {
+        Meet meet = meets[nodes[id].meets[i]];
+        NodeId to = find(meet.to);
+        auto pass = [&](const SparseSet &passed) { nodes[to].points.add(passed, nodes[to].fresh); };
+        if (find(meet.kept) == id) pass(points.shared(nodes[find(meet.given)].points));
+        if (find(meet.given) != id) continue;
+        pass(points.shared(nodes[find(meet.kept)].points));
         for (Location location : points)
-            if (memory.objectOf(location).kind == Object::Function)
-                onCallee(number, cast<Function>(memory.objectOf(location).site));
+            if (memory.objectOf(location).kind == Object::Library) address(to, location);
     }
 }
 
@@ -440,7 +467,7 @@ void Solver::appeared(Location location) {
     ObjectId object = memory.objectIdOf(location);
     uint64_t at = memory.offsetOf(location);
     if (auto found = walkers.find(object); found != walkers.end())
-        for (const Walker &walker : std::vector(found->second)) meet(object, walker, at);
+        for (const Walker &walker : std::vector(found->second)) encounter(object, walker, at);
     if (auto found = flows.find(object); found != flows.end()) {
         // Making a target's location may add to the very list.
         for (size_t i = 0; i < flows[object].size(); ++i) {

@@ -50,11 +50,17 @@ public:
     void step(NodeId from, NodeId to, Distance distance);
     /// `size` bytes are copied from where `source` points to where `target` does; 0 is all.
     void copyMemory(NodeId source, NodeId target, uint64_t size);
-    /// The functions that `pointer` points to are callees of call `number`.
+    /// Whether what lies in virtual tables is told apart from what lies elsewhere.
+    bool tablesApart = false;
+    /// Return the node of what lies in the virtual tables that `pointer` points to, where `loaded` leaves it out.
+    NodeId loadedOfTables(NodeId pointer);
+    /// What `pointer` points to, functions or tables of them, is called by call `number`.
     void call(NodeId pointer, unsigned number);
+    /// `to` may point to what both `given` and `kept` point to, and to what belongs to libraries of what is given.
+    void meet(NodeId given, NodeId kept, NodeId to);
 
-    /// Called for every function found to be called by a numbered call.
-    std::function<void(unsigned number, const llvm::Function *callee)> onCallee;
+    /// Called for every function or table found to be called by a numbered call.
+    std::function<void(unsigned number, const llvm::GlobalObject *callee)> onCallee;
 
     /// Return the node that stands for all nodes found to be equal to one.
     NodeId find(NodeId node);
@@ -85,9 +91,13 @@ private:
         std::vector<Access> loads, stores;
         /// What all plain loads through this pointer copy from, and all plain stores copy to: so there is one copy a
         /// location and pointer, not one a location and access.
-        NodeId loaded = nothing, stored = nothing;
+        NodeId loaded = nothing, stored = nothing, loadedOfTables = nothing;
         std::vector<Step> steps;
-        std::vector<unsigned> moves, calls;
+        std::vector<unsigned> moves, calls, meets;
+    };
+    /// What is given, as far as it is among what is kept.
+    struct Meet {
+        NodeId given, kept, to;
     };
     /// A copy of memory. What is copied passes through a node for every offset, so that there are as many copies as
     /// sources and targets, not as pairs of them.
@@ -111,6 +121,7 @@ private:
         uint64_t from;
     };
 
+    NodeId hubOf(NodeId pointer, NodeId Node::*hub);
     bool addEdge(NodeId from, NodeId to);
     void merge(NodeId into, NodeId other);
     template <typename Found> void components(bool withSteps, Found found);
@@ -120,7 +131,7 @@ private:
     void stepFrom(Location location, Step step);
     void addressAt(NodeId to, ObjectId object, uint64_t offset);
     void walk(ObjectId object, Walker walker);
-    void meet(ObjectId object, Walker walker, uint64_t at);
+    void encounter(ObjectId object, Walker walker, uint64_t at);
     bool isElement(ObjectId object, Location location) const;
     bool coarsen(unsigned move);
     void moveFrom(unsigned move, Location source);
@@ -134,6 +145,7 @@ private:
     std::vector<NodeId> parents;
     std::vector<NodeId> contents;
     std::vector<Move> moves;
+    std::vector<Meet> meets;
     llvm::DenseSet<uint64_t> edges;
     llvm::DenseMap<ObjectId, std::vector<Walker>> walkers;
     llvm::DenseMap<ObjectId, std::vector<Flow>> flows;
