@@ -19,7 +19,7 @@ struct Limit {
     virtual bool holds(long size) { return size < most; }
 };
 alignas(Meter) char block[sizeof(Meter)];
-constinit Meter constant(7);
+Meter constant(7);
 Limit limit(1000);
 void *items[3];
 void *item(int i) { return items[i]; }
