@@ -2,7 +2,9 @@
 #include "known_functions.h"
 
 #include "program/bitcode.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <set>
 
 using namespace llvm;
 
@@ -39,6 +41,19 @@ Error readKnownFunctions(AnalysisOptions &options) {
         if (Error error = addList(options.library, file)) return error;
     for (const std::string &one : receive)
         if (Error error = options.functions.addReceive(one)) return error;
+    return Error::success();
+}
+
+Error checkReceives(const std::vector<StateReport> &reports) {
+    for (const std::string &one : receive) {
+        StringRef name = StringRef(one).split(':').first;
+        std::set<std::string> received;
+        for (const StateReport &report : reports)
+            for (const PacketPlaceFound &place : report.receives) received.insert(place.name);
+        if (received.contains(name.str())) continue;
+        return failure("--receive " + name + ": the program does not call it; it receives packets by " +
+                       join(received, ", "));
+    }
     return Error::success();
 }
 

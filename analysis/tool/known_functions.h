@@ -12,4 +12,7 @@ llvm::cl::OptionCategory &toolOptions();
 /// Add what the command line tells to what is known. Errors name the file and line, or the option.
 llvm::Error readKnownFunctions(AnalysisOptions &options);
 
+/// Return an error if a function of --receive is called by none of the analysed programs: its name may be misspelt.
+llvm::Error checkReceives(const std::vector<StateReport> &reports);
+
 } // namespace catena

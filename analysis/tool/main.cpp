@@ -142,6 +142,7 @@ Error run(const std::vector<std::string> &command) {
         return failure("--track and --standby write one program; choose it by --program");
     auto reports = analyse(*programs, options);
     if (!reports) return reports.takeError();
+    if (Error error = checkReceives(*reports)) return error;
     if (!manifest.empty())
         if (Error error = writeOne(manifest, *reports, writeManifest)) return error;
     if (!html.empty())
