@@ -97,6 +97,7 @@ bool readEffect(StringRef word, StringMap<int> &memories, std::vector<Effect> &o
                 : key == "static" ? plain(Effect::ReturnsStatic)
                 : key == "ret"    ? one(Effect::ReturnsArgument)
                 : key == "into"   ? one(Effect::ReturnsInto)
+                : key == "cast"   ? two(Effect::ReturnsCast)
                 : key == "load"   ? one(Effect::ReturnsPointee)
                 : key == "walk"   ? one(Effect::ReturnsReached)
                 : key == "read"   ? one(Effect::Reads)
@@ -140,12 +141,12 @@ Error LibraryEffects::add(StringRef file, StringRef text) {
         std::vector<Effect> said;
         for (StringRef word : line.words)
             if (!readEffect(word, memories, said))
-                return listError(
-                    file, line.number,
-                    "`" + word +
-                        "` is no effect; they are pure, fresh, opaque, static, ret=N, into=N, load=N, walk=N, "
-                        "read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, link=A:B, new=N, keep=V:M, "
-                        "hold=S:M, give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), thread=F(A)");
+                return listError(file, line.number,
+                                 "`" + word +
+                                     "` is no effect; they are pure, fresh, opaque, static, ret=N, into=N, cast=N:C, "
+                                     "load=N, walk=N, "
+                                     "read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, link=A:B, new=N, keep=V:M, "
+                                     "hold=S:M, give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), thread=F(A)");
         if (line.rest.empty()) return listError(file, line.number, "a colon and names of functions are missing");
         for (StringRef name : line.rest) effects[name] = said;
     }

@@ -18,6 +18,7 @@ struct Effect {
         ReturnsStatic,   // the library's one static object
         ReturnsArgument, // argument `a`
         ReturnsInto,     // a pointer anywhere into what argument `a` points to
+        ReturnsCast,     // the same, where an object lies of the class whose type information is argument `b`
         ReturnsPointee,  // a pointer that lies where argument `a` points to
         ReturnsReached,  // a pointer to anything that can be reached from argument `a`
         Reads,           // what argument `a` points to

@@ -39,11 +39,11 @@ bool isKept(const Value *object, const LibraryEffects &library, SmallPtrSetImpl<
             if (effects && none_of(*effects, [](const Effect &effect) {
                     return effect.kind == Effect::Stores || effect.kind == Effect::Copies ||
                            effect.kind == Effect::Calls || effect.kind == Effect::ReturnsArgument ||
-                           effect.kind == Effect::ReturnsInto || effect.kind == Effect::ReturnsReached ||
-                           effect.kind == Effect::Links || effect.kind == Effect::StartsThread ||
-                           effect.kind == Effect::Keeps || effect.kind == Effect::KeepsCopy ||
-                           effect.kind == Effect::GivesCopy || effect.kind == Effect::StoresMemory ||
-                           effect.kind == Effect::CallsThrough;
+                           effect.kind == Effect::ReturnsInto || effect.kind == Effect::ReturnsCast ||
+                           effect.kind == Effect::ReturnsReached || effect.kind == Effect::Links ||
+                           effect.kind == Effect::StartsThread || effect.kind == Effect::Keeps ||
+                           effect.kind == Effect::KeepsCopy || effect.kind == Effect::GivesCopy ||
+                           effect.kind == Effect::StoresMemory || effect.kind == Effect::CallsThrough;
                 }))
                 continue;
         }

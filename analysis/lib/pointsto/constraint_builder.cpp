@@ -63,7 +63,7 @@ ConstraintBuilder::ConstraintBuilder(const Module &program, const LibraryEffects
 
 void ConstraintBuilder::build() {
     if (options.cloneAllocators) findAllocators();
-    if (solver.tablesApart && !memory.hasFields()) findObjectsOfClasses();
+    if (solver.tablesApart) findObjectsOfClasses();
     for (const GlobalVariable &global : program.globals()) {
         ObjectId object = memory.object(Object::Global, &global, 0, global.getValueType());
         (void)node(&global);
@@ -158,6 +158,7 @@ NodeId ConstraintBuilder::onlySource(const CallBase &call) {
         case Effect::ReturnsOpaque:
         case Effect::ReturnsStatic:
         case Effect::ReturnsInto:
+        case Effect::ReturnsCast:
         case Effect::ReturnsPointee:
         case Effect::ReturnsReached:
         case Effect::ReturnsKept:

@@ -83,6 +83,7 @@ private:
     void findObjectsOfClasses();
     NodeId objectsOf(const llvm::GlobalVariable &information);
     NodeId arrival(const llvm::Argument &parameter);
+    bool castTo(const llvm::Value *information, NodeId given, NodeId to);
     bool isOnlyCalled(const llvm::LoadInst &load) const;
     NodeId loadedBy(const llvm::LoadInst &load);
     void findAllocators();

@@ -111,6 +111,10 @@ void ConstraintBuilder::applyEffect(const CallBase &call, const Function &callee
             solver.copyMemory(given, node(&call), 0);
         break;
     }
+    case Effect::ReturnsCast:
+        if (effect.b < call.arg_size() && castTo(call.getArgOperand(effect.b), argument(call, effect.a), node(&call)))
+            break;
+        [[fallthrough]];
     case Effect::ReturnsInto:
         solver.step(argument(call, effect.a), node(&call), Solver::anywhere);
         solver.copy(argument(call, effect.a), node(&call));

@@ -2,8 +2,7 @@
 // stores the address of a virtual table in it, and to call a method on anything else is an error of the program (C++20
 // [class.mfct.non-static], paragraph 2). So of what is given to a method as its object, only what is made an object of
 // its class or of one derived from it arrives. Casts do not matter, nor how memory came by; where the classes of
-// objects are not known everything arrives. With fields objects are told apart by where pointers lie in them, and all
-// arrives.
+// objects are not known everything arrives.
 #include "pointsto/constraint_builder.h"
 
 #include "llvm/IR/IntrinsicInst.h"
@@ -43,16 +42,28 @@ void ConstraintBuilder::findObjectsOfClasses() {
 /// Return the node that takes what calls give to a parameter.
 NodeId ConstraintBuilder::arrival(const Argument &parameter) {
     const Function &method = *parameter.getParent();
-    if (!solver.tablesApart || memory.hasFields() || allUnsure || !parameter.getType()->isPointerTy())
-        return node(&parameter);
+    if (!solver.tablesApart || allUnsure || !parameter.getType()->isPointerTy()) return node(&parameter);
     auto [at, isNew] = arrivals.try_emplace(&parameter, Solver::nothing);
     if (!isNew) return at->second;
     const GlobalVariable *information = virtualTables.classOfMethod(method);
     if (!information || &objectParameter(method) != &parameter || unsure.contains(information))
         return at->second = node(&parameter);
     NodeId given = at->second = solver.newNode();
-    solver.meet(given, objectsOf(*information), node(&parameter));
+    solver.filter(given, objectsOf(*information), node(&parameter));
     return given;
+}
+
+/// Write what dynamic_cast returns: where objects of a class begin in what it is given, since that is where they hold
+/// the addresses of their tables.
+bool ConstraintBuilder::castTo(const Value *information, NodeId given, NodeId to) {
+    const auto *global = dyn_cast<GlobalVariable>(information->stripPointerCasts());
+    if (!solver.tablesApart || allUnsure || !global || !global->hasInitializer() || unsure.contains(global))
+        return false;
+    NodeId ofClass = objectsOf(*global);
+    solver.filter(ofClass, given, to);
+    // Objects of libraries, and those that begin where they are given.
+    solver.filter(given, ofClass, to);
+    return true;
 }
 
 /// Return whether what a load gets is only called: functions in virtual tables are then found where it is called.

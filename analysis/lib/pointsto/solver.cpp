@@ -125,12 +125,12 @@ void Solver::call(NodeId pointer, unsigned number) {
     node.unseen.add(node.points);
 }
 
-void Solver::meet(NodeId given, NodeId kept, NodeId to) {
-    if (given == nothing || kept == nothing || to == nothing) return;
-    auto number = static_cast<unsigned>(meets.size());
-    meets.push_back({given, kept, to});
-    for (NodeId end : {find(given), find(kept)}) {
-        nodes[end].meets.push_back(number);
+void Solver::filter(NodeId given, NodeId filter, NodeId to) {
+    if (given == nothing || filter == nothing || to == nothing) return;
+    auto number = static_cast<unsigned>(filters.size());
+    filters.push_back({given, filter, to});
+    for (NodeId end : {find(given), find(filter)}) {
+        nodes[end].filters.push_back(number);
         nodes[end].unseen.add(nodes[end].points);
     }
 }
@@ -152,7 +152,7 @@ void Solver::merge(NodeId into, NodeId other) {
     append(a.steps, b.steps);
     append(a.moves, b.moves);
     append(a.calls, b.calls);
-    append(a.meets, b.meets);
+    append(a.filters, b.filters);
     // Two hubs of one pointer are the same.
     auto unite = [&](NodeId kept, NodeId gone) {
         if (kept != nothing && gone != nothing && find(kept) != find(gone)) merge(find(kept), find(gone));
@@ -400,16 +400,26 @@ void Solver::seen(NodeId id, const SparseSet &points) {
                 onCallee(number, cast<GlobalObject>(object.site));
         }
     }
-    for (size_t i = 0; i < nodes[id].meets.size(); ++i) {
-        Meet meet = meets[nodes[id].meets[i]];
-        NodeId to = find(meet.to);
-        auto pass = [&](const SparseSet &passed) { nodes[to].points.add(passed, nodes[to].fresh); };
-        if (find(meet.kept) == id) pass(points.shared(nodes[find(meet.given)].points));
-        if (find(meet.given) != id) continue;
-        pass(points.shared(nodes[find(meet.kept)].points));
-        for (Location location : points)
-            if (memory.objectOf(location).kind == Object::Library) address(to, location);
+    for (size_t i = 0; i < nodes[id].filters.size(); ++i) {
+        unsigned number = nodes[id].filters[i];
+        Filter &filter = filters[number];
+        bool wider = false;
+        if (find(filter.filter) == id)
+            for (Location location : points) wider |= filter.objects.insert(memory.objectIdOf(location));
+        if (wider) pass(number, nodes[find(filter.given)].points);
+        if (find(filter.given) == id) pass(number, points);
     }
+}
+
+/// Pass on what of some locations a filter lets through.
+void Solver::pass(unsigned number, const SparseSet &given) {
+    const Filter &filter = filters[number];
+    SparseSet passed;
+    for (Location location : given)
+        if (filter.objects.contains(memory.objectIdOf(location)) || memory.objectOf(location).kind == Object::Library)
+            passed.insert(location);
+    Node &to = nodes[find(filter.to)];
+    to.points.add(passed, to.fresh);
 }
 
 /// Take a copy between very many places for one of anything in all their objects.
@@ -467,7 +477,7 @@ void Solver::appeared(Location location) {
     ObjectId object = memory.objectIdOf(location);
     uint64_t at = memory.offsetOf(location);
     if (auto found = walkers.find(object); found != walkers.end())
-        for (const Walker &walker : std::vector(found->second)) encounter(object, walker, at);
+        for (const Walker &walker : std::vector(found->second)) meet(object, walker, at);
     if (auto found = flows.find(object); found != flows.end()) {
         // Making a target's location may add to the very list.
         for (size_t i = 0; i < flows[object].size(); ++i) {

@@ -56,8 +56,8 @@ public:
     NodeId loadedOfTables(NodeId pointer);
     /// What `pointer` points to, functions or tables of them, is called by call `number`.
     void call(NodeId pointer, unsigned number);
-    /// `to` may point to what both `given` and `kept` point to, and to what belongs to libraries of what is given.
-    void meet(NodeId given, NodeId kept, NodeId to);
+    /// `to` may point wherever `given` does in objects that `filter` points to too, and in objects of libraries.
+    void filter(NodeId given, NodeId filter, NodeId to);
 
     /// Called for every function or table found to be called by a numbered call.
     std::function<void(unsigned number, const llvm::GlobalObject *callee)> onCallee;
@@ -93,11 +93,12 @@ private:
         /// location and pointer, not one a location and access.
         NodeId loaded = nothing, stored = nothing, loadedOfTables = nothing;
         std::vector<Step> steps;
-        std::vector<unsigned> moves, calls, meets;
+        std::vector<unsigned> moves, calls, filters;
     };
-    /// What is given, as far as it is among what is kept.
-    struct Meet {
-        NodeId given, kept, to;
+    struct Filter {
+        NodeId given, filter, to;
+        /// The objects that the filter points to, as far as they were seen.
+        SparseSet objects = {};
     };
     /// A copy of memory. What is copied passes through a node for every offset, so that there are as many copies as
     /// sources and targets, not as pairs of them.
@@ -131,8 +132,9 @@ private:
     void stepFrom(Location location, Step step);
     void addressAt(NodeId to, ObjectId object, uint64_t offset);
     void walk(ObjectId object, Walker walker);
-    void encounter(ObjectId object, Walker walker, uint64_t at);
+    void meet(ObjectId object, Walker walker, uint64_t at);
     bool isElement(ObjectId object, Location location) const;
+    void pass(unsigned filter, const SparseSet &given);
     bool coarsen(unsigned move);
     void moveFrom(unsigned move, Location source);
     void moveTo(unsigned move, Location target);
@@ -145,7 +147,7 @@ private:
     std::vector<NodeId> parents;
     std::vector<NodeId> contents;
     std::vector<Move> moves;
-    std::vector<Meet> meets;
+    std::vector<Filter> filters;
     llvm::DenseSet<uint64_t> edges;
     llvm::DenseMap<ObjectId, std::vector<Walker>> walkers;
     llvm::DenseMap<ObjectId, std::vector<Flow>> flows;

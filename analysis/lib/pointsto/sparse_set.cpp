@@ -95,18 +95,6 @@ SparseSet SparseSet::without(const SparseSet &other) const {
     return rest;
 }
 
-SparseSet SparseSet::shared(const SparseSet &other) const {
-    if (blocks.size() > other.blocks.size()) return other.shared(*this);
-    SparseSet both;
-    auto b = other.blocks.begin();
-    for (const Block &block : blocks) {
-        b = std::lower_bound(b, other.blocks.end(), block.key, before);
-        if (b == other.blocks.end()) break;
-        if (uint64_t bits = b->key == block.key ? block.bits & b->bits : 0) both.blocks.push_back({block.key, bits});
-    }
-    return both;
-}
-
 llvm::hash_code SparseSet::hash() const {
     llvm::hash_code code(blocks.size());
     for (const Block &block : blocks) code = llvm::hash_combine(code, block.key, block.bits);

@@ -32,8 +32,6 @@ public:
     bool add(const SparseSet &other, SparseSet &fresh) { return addNoting(other, &fresh); }
     /// Return what this has and `other` has not.
     SparseSet without(const SparseSet &other) const;
-    /// Return what both have.
-    SparseSet shared(const SparseSet &other) const;
     bool operator==(const SparseSet &) const = default;
     llvm::hash_code hash() const;
     struct Hash {

@@ -83,11 +83,11 @@ void Solver::walk(ObjectId object, Walker walker) {
     walkers[object].push_back(walker);
     std::vector<uint64_t> offsets;
     for (const auto &[at, there] : memory[object].fields) offsets.push_back(at);
-    for (uint64_t at : offsets) encounter(object, walker, at);
+    for (uint64_t at : offsets) meet(object, walker, at);
 }
 
 /// A walker meets a part of its object: it steps on the beginning of the element that the part lies in.
-void Solver::encounter(ObjectId object, Walker walker, uint64_t at) {
+void Solver::meet(ObjectId object, Walker walker, uint64_t at) {
     if (at == Memory::restOffset)
         address(walker.to, memory.at(object, at));
     else if (at >= walker.remainder)
