@@ -104,6 +104,8 @@ private:
     VirtualTables virtualTables;
     /// The objects of every class, by its type information.
     llvm::DenseMap<const llvm::GlobalVariable *, NodeId> objects;
+    /// Objects whose classes are not all known.
+    NodeId ofAnyClass = Solver::nothing;
     /// Classes that objects may be of without being known to be.
     llvm::DenseSet<const llvm::GlobalVariable *> unsure;
     bool allUnsure = false;

@@ -13,12 +13,12 @@ namespace catena {
 
 NodeId ConstraintBuilder::objectsOf(const GlobalVariable &information) {
     auto [at, isNew] = objects.try_emplace(&information, Solver::nothing);
-    if (isNew) at->second = solver.newNode();
+    if (isNew) solver.copy(ofAnyClass, at->second = solver.newNode());
     return at->second;
 }
 
 void ConstraintBuilder::findObjectsOfClasses() {
-    NodeId ofAnyClass = solver.newNode();
+    ofAnyClass = solver.newNode();
     for (const GlobalVariable *table : virtualTables.tables()) {
         const VirtualTables::Class &found = virtualTables.classOf(*table);
         if (found.escapes) {
@@ -27,16 +27,19 @@ void ConstraintBuilder::findObjectsOfClasses() {
         }
         NodeId made = solver.newNode();
         for (const StoreInst *store : found.stores) solver.copy(node(store->getPointerOperand()), made);
+        auto holds = [&](const Value *variable) {
+            solver.copy(node(variable), made);
+            solver.step(node(variable), made, Solver::anywhere);
+        };
         for (const GlobalVariable *constant : found.constants) {
-            solver.copy(node(constant), made);
+            holds(constant);
             // Variables that begin as copies of a constant.
             for (const User *user : constant->users())
-                if (const auto *copy = dyn_cast<MemTransferInst>(user)) solver.copy(node(copy->getRawDest()), made);
+                if (const auto *copy = dyn_cast<MemTransferInst>(user)) holds(copy->getRawDest());
         }
         for (const GlobalVariable *ancestor : found.lineage) solver.copy(made, objectsOf(*ancestor));
         if (found.open) solver.copy(made, ofAnyClass);
     }
-    for (auto [information, node] : objects) solver.copy(ofAnyClass, node);
 }
 
 /// Return the node that takes what calls give to a parameter.
@@ -49,7 +52,8 @@ NodeId ConstraintBuilder::arrival(const Argument &parameter) {
     if (!information || &objectParameter(method) != &parameter || unsure.contains(information))
         return at->second = node(&parameter);
     NodeId given = at->second = solver.newNode();
-    solver.filter(given, objectsOf(*information), node(&parameter));
+    // An object begins with its table's address, so with fields no other place in it will do.
+    solver.filter(given, objectsOf(*information), Solver::Through::Locations, node(&parameter));
     return given;
 }
 
@@ -60,9 +64,9 @@ bool ConstraintBuilder::castTo(const Value *information, NodeId given, NodeId to
     if (!solver.tablesApart || allUnsure || !global || !global->hasInitializer() || unsure.contains(global))
         return false;
     NodeId ofClass = objectsOf(*global);
-    solver.filter(ofClass, given, to);
-    // Objects of libraries, and those that begin where they are given.
-    solver.filter(given, ofClass, to);
+    solver.filter(ofClass, given, Solver::Through::Objects, to);
+    // Those of libraries.
+    solver.filter(given, ofClass, Solver::Through::Locations, to);
     return true;
 }
 

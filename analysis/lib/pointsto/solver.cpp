@@ -125,10 +125,10 @@ void Solver::call(NodeId pointer, unsigned number) {
     node.unseen.add(node.points);
 }
 
-void Solver::filter(NodeId given, NodeId filter, NodeId to) {
+void Solver::filter(NodeId given, NodeId filter, Through through, NodeId to) {
     if (given == nothing || filter == nothing || to == nothing) return;
     auto number = static_cast<unsigned>(filters.size());
-    filters.push_back({given, filter, to});
+    filters.push_back({given, filter, through, to});
     for (NodeId end : {find(given), find(filter)}) {
         nodes[end].filters.push_back(number);
         nodes[end].unseen.add(nodes[end].points);
@@ -405,7 +405,9 @@ void Solver::seen(NodeId id, const SparseSet &points) {
         Filter &filter = filters[number];
         bool wider = false;
         if (find(filter.filter) == id)
-            for (Location location : points) wider |= filter.objects.insert(memory.objectIdOf(location));
+            for (Location location : points)
+                wider |=
+                    filter.known.insert(filter.through == Through::Objects ? memory.objectIdOf(location) : location);
         if (wider) pass(number, nodes[find(filter.given)].points);
         if (find(filter.given) == id) pass(number, points);
     }
@@ -416,8 +418,7 @@ void Solver::pass(unsigned number, const SparseSet &given) {
     const Filter &filter = filters[number];
     SparseSet passed;
     for (Location location : given)
-        if (filter.objects.contains(memory.objectIdOf(location)) || memory.objectOf(location).kind == Object::Library)
-            passed.insert(location);
+        if (filter.lets(memory, location) || memory.objectOf(location).kind == Object::Library) passed.insert(location);
     Node &to = nodes[find(filter.to)];
     to.points.add(passed, to.fresh);
 }

@@ -56,8 +56,10 @@ public:
     NodeId loadedOfTables(NodeId pointer);
     /// What `pointer` points to, functions or tables of them, is called by call `number`.
     void call(NodeId pointer, unsigned number);
-    /// `to` may point wherever `given` does in objects that `filter` points to too, and in objects of libraries.
-    void filter(NodeId given, NodeId filter, NodeId to);
+    /// What a filter lets through: locations that it points to itself, or all in objects that it points to.
+    enum class Through : uint8_t { Locations, Objects };
+    /// `to` may point wherever `given` does, as far as `filter` points there too; and into what belongs to libraries.
+    void filter(NodeId given, NodeId filter, Through through, NodeId to);
 
     /// Called for every function or table found to be called by a numbered call.
     std::function<void(unsigned number, const llvm::GlobalObject *callee)> onCallee;
@@ -96,9 +98,14 @@ private:
         std::vector<unsigned> moves, calls, filters;
     };
     struct Filter {
-        NodeId given, filter, to;
-        /// The objects that the filter points to, as far as they were seen.
-        SparseSet objects = {};
+        NodeId given, filter;
+        Through through;
+        NodeId to;
+        /// The locations or objects that the filter was seen to point to.
+        SparseSet known = {};
+        bool lets(const Memory &memory, Location location) const {
+            return known.contains(through == Through::Objects ? memory.objectIdOf(location) : location);
+        }
     };
     /// A copy of memory. What is copied passes through a node for every offset, so that there are as many copies as
     /// sources and targets, not as pairs of them.
