@@ -45,8 +45,8 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
     let spread = options.other.map_or(Ok(0.0), |core| spread(calm, runs, core))?;
     let steady = registry::find(STEADY).and_then(|f| f.workload).ok_or("the function to parse for is not there")?;
     let setup = (steady.setup)(steady.size.map_or(1, |size| size.usual));
-    let parse = parsed(calm, runs, &Chain::of(std::slice::from_ref(&setup)))?;
-    let small = parsed(calm, runs, &Chain::of_a_part(&setup))?;
+    let parse = parsed(calm, runs, options.beside, &Chain::of(std::slice::from_ref(&setup)))?;
+    let small = parsed(calm, runs, options.beside, &Chain::of_a_part(&setup))?;
     let parse_batch = (small - parse).max(0.0) / (f64::from(PARTS - 1) / FULL_BATCH);
     let classify = ((many - few) / tried).max(0.0);
     let step = ((ports.1 - ports.0) / tried - classify).max(0.0) / longer.max(1.0);
@@ -84,11 +84,13 @@ fn classified(calm: &mut Calm, runs: u32, classes: &Chain) -> Result<f64, String
     Ok(found)
 }
 
-/// What parsing headers costs: what a chain's first function costs more if it does that itself.
-fn parsed(calm: &mut Calm, runs: u32, chain: &Chain) -> Result<f64, String> {
+/// What parsing headers costs: what a chain's first function costs more if it does that itself. Behind a branch other
+/// functions run between two batches, and leave less of headers, and of the code that reads them, in the nearest caches:
+/// the companion does.
+fn parsed(calm: &mut Calm, runs: u32, beside: bool, chain: &Chain) -> Result<f64, String> {
     let mut function = |chain: &Chain| -> Result<f64, String> {
         let traffic = Traffic { flows: SHORT_LIVED, new: None, parts: 1 };
-        let mut bed = Bed::of_line(Line::new(chain, 1, None)?, traffic, 1)?;
+        let mut bed = Bed::new(chain, traffic, beside, 1)?;
         bed.warm_up()?;
         let cost = medians(calm, runs, || Ok(bed.stretch(STRETCH).functions.iter().sum()))?;
         bed.nothing_lost()?;
