@@ -45,11 +45,11 @@ Error readKnownFunctions(AnalysisOptions &options) {
 }
 
 Error checkReceives(const std::vector<StateReport> &reports) {
+    std::set<std::string> received;
+    for (const StateReport &report : reports)
+        for (const PacketPlaceFound &place : report.receives) received.insert(place.name);
     for (const std::string &one : receive) {
         StringRef name = StringRef(one).split(':').first;
-        std::set<std::string> received;
-        for (const StateReport &report : reports)
-            for (const PacketPlaceFound &place : report.receives) received.insert(place.name);
         if (received.contains(name.str())) continue;
         return failure("--receive " + name + ": the program does not call it; it receives packets by " +
                        join(received, ", "));

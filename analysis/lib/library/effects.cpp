@@ -144,9 +144,9 @@ Error LibraryEffects::add(StringRef file, StringRef text) {
                 return listError(file, line.number,
                                  "`" + word +
                                      "` is no effect; they are pure, fresh, opaque, static, ret=N, into=N, cast=N:C, "
-                                     "load=N, walk=N, "
-                                     "read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, link=A:B, new=N, keep=V:M, "
-                                     "hold=S:M, give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), thread=F(A)");
+                                     "load=N, walk=N, read=N, deep=N, write=N, fill=N, copy=S:D, store=V:D, link=A:B, "
+                                     "new=N, keep=V:M, hold=S:M, give=M, give=M:D, lend=M, lend=M:D, call=F(A,..), "
+                                     "thread=F(A)");
         if (line.rest.empty()) return listError(file, line.number, "a colon and names of functions are missing");
         for (StringRef name : line.rest) effects[name] = said;
     }

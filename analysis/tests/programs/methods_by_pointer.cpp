@@ -3,15 +3,15 @@
  * expect packets: updateable
  * expect others: updateable
  * expect shared: updateable
- * expect resets: persistent
  */
 #include "packets.h"
-long packets, others, resets;
+long packets, others;
 struct Base {
     long shared = 0;
     virtual void share(long size) { shared += size; }
 };
 struct Step : virtual Base {
+    virtual void idle() {}
     virtual void packet(long size) = 0;
     virtual void other(long size) = 0;
 };
@@ -24,13 +24,12 @@ Step *chosen = &counter;
 Base *shared = &counter;
 void (Step::*method)(long) = &Step::packet;
 
-int main(int count, char **) {
+int main() {
     char packet[2048];
     long size;
-    printf("%ld\n", resets);
     while ((size = recv(device, packet, sizeof packet, 0)) > 0) {
         (chosen->*method)(size);
-        void (*second)(Step *, long) = (*reinterpret_cast<void (***)(Step *, long)>(chosen))[1];
+        void (*second)(Step *, long) = (*reinterpret_cast<void (***)(Step *, long)>(chosen))[2];
         second(chosen, size);
         shared->share(size);
         send(device, packet, packets + others + shared->shared > 10 ? size : 20, 0);

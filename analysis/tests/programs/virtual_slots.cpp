@@ -18,7 +18,7 @@ struct Counter : Step {
 Counter counter;
 Step *chosen = &counter;
 
-int main(int count, char **) {
+int main() {
     char packet[2048];
     long size;
     printf("%ld\n", resets);
