@@ -208,7 +208,9 @@ impl Twin {
         header[10..12].copy_from_slice(&(!checksum::add(!old, mapping.address_sum)).to_be_bytes());
         header[12..16].copy_from_slice(&mapping.address.to_be_bytes());
         self.packets += 1;
-        self.tcp_packets += u64::from(is_tcp);
+        if is_tcp {
+            self.tcp_packets += 1;
+        }
     }
 }
 

@@ -60,14 +60,22 @@ pub fn compare(input: &[Packet], output: &[Packet], between: Between) -> Compari
             result.findings.push((number, "has no partner among the input packets".to_owned()));
             continue;
         };
-        result.twins += usize::from(alike.iter().any(|twin| input[*twin].frame != input[alike[0]].frame));
+        if alike.iter().any(|twin| input[*twin].frame != input[alike[0]].frame) {
+            result.twins += 1;
+        }
         let partner = alike.remove(likeliest(packet, &parts, alike.iter().map(|index| &input[*index])));
         let before = Parts::of(&input[partner].frame);
         result.partners.push(Some(partner));
         result.dropped -= 1;
-        result.changed += usize::from(input[partner].frame != packet.frame);
-        result.wrong += usize::from(before.sums.iter().any(|sum| sum.error.is_some_and(|error| error != 0)));
-        result.cut += usize::from(input[partner].missing > 0);
+        if input[partner].frame != packet.frame {
+            result.changed += 1;
+        }
+        if before.sums.iter().any(|sum| sum.error.is_some_and(|error| error != 0)) {
+            result.wrong += 1;
+        }
+        if input[partner].missing > 0 {
+            result.cut += 1;
+        }
         let differences = before.sums.iter().zip(&parts.sums).filter_map(|(before, after)| {
             let fields =
                 [&input[partner].frame, &packet.frame].map(|frame| [frame[after.place], frame[after.place + 1]]);

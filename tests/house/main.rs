@@ -5,6 +5,7 @@
 //! lists all places and says what to do.
 
 mod code;
+mod compiler;
 mod dependencies;
 mod documents;
 mod files;

@@ -190,10 +190,18 @@ fn case(shape: &Shape, figures: &Figures, draw: Draw, cores: &[usize], trials: u
             way.cycles.push(outcome.cycles);
             way.foreseen.push(outcome.rate / cores.len() as f64 / plan.tasks.throughput());
             way.tasks.push(outcome.plan.tasks.tasks.len());
-            way.fronted += usize::from(!outcome.plan.apart.is_empty());
-            way.replanned += usize::from(how.0 == Strategy::Alpine && outcome.plan.tasks.tasks != plan.tasks.tasks);
-            way.fallen += usize::from(outcome.plan.strategy != how.0);
-            way.unweighed += usize::from(!outcome.weighed && how.0 != Strategy::RunToCompletion);
+            if !outcome.plan.apart.is_empty() {
+                way.fronted += 1;
+            }
+            if how.0 == Strategy::Alpine && outcome.plan.tasks.tasks != plan.tasks.tasks {
+                way.replanned += 1;
+            }
+            if outcome.plan.strategy != how.0 {
+                way.fallen += 1;
+            }
+            if !outcome.weighed && how.0 != Strategy::RunToCompletion {
+                way.unweighed += 1;
+            }
             rates[w] = Some(outcome.rate);
             if outcome.error < HOLDS {
                 holding = holding.max(outcome.rate);

@@ -72,8 +72,12 @@ fn case(records: &mut Vec<Record>, name: &str, graph: &Graph, paper: Option<f64>
             samples.push(start.elapsed().as_secs_f64() * 1e3);
             match plan {
                 Ok(plan) => {
-                    proven += u64::from(matches!(plan.proof, Proof::Exact | Proof::GeneralPosition));
-                    fronted += u64::from(!plan.apart.is_empty());
+                    if matches!(plan.proof, Proof::Exact | Proof::GeneralPosition) {
+                        proven += 1;
+                    }
+                    if !plan.apart.is_empty() {
+                        fronted += 1;
+                    }
                     fewest.push(plan.tasks.tasks.len());
                     error = error.max(plan.tasks.error(&promises[0]));
                 }

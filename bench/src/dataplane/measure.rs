@@ -66,7 +66,7 @@ impl Prepared {
             pipeline.graph.connect(pair[0], 0, pair[1]);
         }
         let mut spec: Spec = case.traffic.parse().map_err(|error| format!("{error}"))?;
-        spec.seed += u64::from(share.index);
+        spec.seed += share.index as u64;
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
         let context = Context::new(&depot, 1);

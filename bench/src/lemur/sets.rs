@@ -105,10 +105,16 @@ struct Tally {
 impl Tally {
     /// Count the strategies' marginal rates for one set.
     fn add(&mut self, beyond: &[Option<f64>; STRATEGIES.len()]) {
-        self.found.iter_mut().zip(beyond).for_each(|(count, found)| *count += u32::from(found.is_some()));
-        self.feasible += u32::from(beyond[1].is_some());
+        for (count, _) in self.found.iter_mut().zip(beyond).filter(|(_, found)| found.is_some()) {
+            *count += 1;
+        }
+        if beyond[1].is_some() {
+            self.feasible += 1;
+        }
         let Some(lemur) = beyond[0] else { return };
-        self.equal += u32::from(beyond[1].is_some_and(|exact| lemur >= exact - EQUAL));
+        if beyond[1].is_some_and(|exact| lemur >= exact - EQUAL) {
+            self.equal += 1;
+        }
         for lead in beyond[2..6].iter().flatten().map(|other| lemur - other).filter(|lead| *lead > EQUAL) {
             let (least, most) = self.leads.unwrap_or((lead, lead));
             self.leads = Some((least.min(lead), most.max(lead)));
@@ -146,7 +152,9 @@ fn with_all_cores(all: &Problem) -> Result<u32, String> {
     let mut found = 0;
     for (_, set) in experiment::SETS {
         for delta in experiment::DELTAS {
-            found += u32::from(plan(&experiment::promised(&all, set, delta), Strategy::Lemur)?.is_some());
+            if plan(&experiment::promised(&all, set, delta), Strategy::Lemur)?.is_some() {
+                found += 1;
+            }
         }
     }
     Ok(found)

@@ -77,7 +77,9 @@ impl Calm {
             let own = thread_cpu_ns() - own;
             let away = wall.elapsed().as_nanos() as f64 / own.max(1) as f64;
             let slowness = before.max(self.look()).max(away);
-            calm += usize::from(slowness <= TOLERANCE);
+            if slowness <= TOLERANCE {
+                calm += 1;
+            }
             stretches.push((slowness, figures));
             if calm == STRETCHES {
                 break;

@@ -58,7 +58,7 @@ fn read(path: &Path) -> (Sum, Option<Error>) {
         match reader.next() {
             Ok(Some(record)) => {
                 sum.records += 1;
-                sum.bytes += u64::from(record.original_len);
+                sum.bytes += record.original_len as u64;
                 let time = record.time_ns;
                 let (first, last) = sum.times_ns.unwrap_or((time, time));
                 sum.times_ns = Some((first.min(time), last.max(time)));

@@ -58,8 +58,12 @@ impl Denied {
     #[inline(always)]
     fn note(&mut self, packets: &[u8], rulings: &[Ruling; BATCH]) {
         for (&i, ruling) in packets.iter().zip(rulings) {
-            self.all |= u32::from(ruling.denies()) << (i % BATCH as u8);
-            self.by_default |= u32::from(ruling.denies_by_default()) << (i % BATCH as u8);
+            if ruling.denies() {
+                self.all |= 1 << (i % BATCH as u8);
+            }
+            if ruling.denies_by_default() {
+                self.by_default |= 1 << (i % BATCH as u8);
+            }
         }
     }
 
@@ -69,8 +73,12 @@ impl Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
             let found = Later::at(slot.get(packet), place);
-            denied.all |= u32::from(found != Later::PERMITS) << i;
-            denied.by_default |= u32::from(found & Later::BY_RULE == 0) << i;
+            if found != Later::PERMITS {
+                denied.all |= 1 << i;
+            }
+            if found & Later::BY_RULE == 0 {
+                denied.by_default |= 1 << i;
+            }
         }
         denied
     }

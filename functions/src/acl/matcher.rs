@@ -159,7 +159,9 @@ impl<F: Remembered> Memory<F> {
         for (i, (flow, found)) in flows.iter().zip(found.iter_mut()).enumerate() {
             *found = self.cache.find(Cache::<F>::home(hashes[i % BATCH]), flow);
             missing[misses % BATCH] = i as u8;
-            misses += usize::from(*found == Ruling::UNKNOWN);
+            if *found == Ruling::UNKNOWN {
+                misses += 1;
+            }
         }
         if misses > 0 {
             misses = self.look_elsewhere(flows, &hashes, &mut missing, misses, found);
@@ -190,7 +192,9 @@ impl<F: Remembered> Memory<F> {
             let i = usize::from(missing[asked]);
             found[i] = self.cache.find(Cache::<F>::other(hashes[i % BATCH]), &flows[i]);
             missing[still % BATCH] = i as u8;
-            still += usize::from(found[i] == Ruling::UNKNOWN);
+            if found[i] == Ruling::UNKNOWN {
+                still += 1;
+            }
         }
         still
     }

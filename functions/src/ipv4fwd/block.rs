@@ -213,7 +213,9 @@ fn compress(words: &Words) -> (Block, usize, Words) {
         // What is not a start is known inside one part by comparing neighbours; across parts by hand.
         let mut bits = u64::from(w == 0 || words[w * 64 - 1] != part[0]);
         for i in 1..64 {
-            bits |= u64::from(part[i] != part[i - 1]) << i;
+            if part[i] != part[i - 1] {
+                bits |= 1 << i;
+            }
         }
         block.starts[w] = bits;
         block.before[w] = runs as u8;

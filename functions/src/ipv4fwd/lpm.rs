@@ -167,7 +167,9 @@ impl<A: Address> Lpm<A> {
             return Err(InsertError::Full { max_routes: self.max_routes });
         }
         let old = self.routes[usize::from(prefix.len_bits())].insert(prefix.addr(), hop);
-        self.len += usize::from(old.is_none());
+        if old.is_none() {
+            self.len += 1;
+        }
         if old == Some(hop) {
             return Ok(old);
         }

@@ -148,7 +148,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         let reopens = want.special & SYN != 0 && own.state.has(State::CLOSED);
         if class == Class::FORWARD && (moves || reopens) {
             if own.abandon() {
-                shared.moved += u64::from(moves);
+                if moves {
+                    shared.moved += 1;
+                }
                 self.servers.release(at.tx, own.place);
             }
             return self.choose(shared, at, packet, want);
@@ -271,7 +273,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         shared.connections += out.len() - before;
         let other = ways_back.want(at.tx, other);
         if !inserted || ways_back.insert(at.tx, &other, back).is_err() {
-            shared.connections -= usize::from(out.remove(at.tx, &want.ticket).is_some());
+            if out.remove(at.tx, &want.ticket).is_some() {
+                shared.connections -= 1;
+            }
             self.servers.release(at.tx, own.place);
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }

@@ -251,7 +251,7 @@ proptest! {
         let mut frames = Vec::new();
         for (pick, zeroes, gap, len, ipv6) in packets {
             // From 0 ns to 4 s, most of them short.
-            now += u64::from(gap) >> zeroes;
+            now += gap as u64 >> zeroes;
             let source = u64::from(pick) % sources;
             let line = match ipv6 {
                 true => format!("udp [2001:db8:0:{source:x}::{pick:x}]:1 > [2001:db8::9]:1 len {len}"),

@@ -65,7 +65,9 @@ impl<H> Block<H> {
         let (word, bit) = (&mut self.used[usize::from(port / 64)], 1 << (port % 64));
         let was = *word & bit != 0;
         *word &= !bit;
-        self.free += u16::from(was);
+        if was {
+            self.free += 1;
+        }
         was
     }
 }

@@ -384,7 +384,9 @@ mod tests {
             assert_eq!(map.get(key), Some(value));
             let mut seen = 0;
             map.sweep(8, &mut |at, kept| {
-                seen += usize::from((at, kept) == (key, value));
+                if (at, kept) == (key, value) {
+                    seen += 1;
+                }
                 false
             });
             assert_eq!(seen, 1, "{k} {v}");

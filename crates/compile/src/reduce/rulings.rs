@@ -174,7 +174,9 @@ impl Rulings<'_> {
             for (by, written) in candidates {
                 match self.told_by(place, by, written, &certain, free) {
                     Ok(()) => {
-                        free -= usize::from(self.tell_from(by, place));
+                        if self.tell_from(by, place) {
+                            free -= 1;
+                        }
                         told = true;
                         break;
                     }

@@ -59,7 +59,7 @@ fn field(at: usize, layers: &Layers) -> Fields {
 fn traffic(random: &mut Random) -> Vec<Packet> {
     let mut time = 1_600_000_000_000_000_000;
     let packet = |_| {
-        time += u64::from(random.below(2_000_000));
+        time += random.below(2_000_000) as u64;
         (random.below(3) as usize / 2, time, packets::frame(random))
     };
     (0..3000).map(packet).collect()

@@ -33,7 +33,7 @@ fn traffic(random: &mut Random, host: &Host) -> Vec<Packet> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     let count = 150 + random.below(150);
     let packet = |_| {
-        time += u64::from(random.below(2_000_000));
+        time += random.below(2_000_000) as u64;
         let frame = match random.below(3) {
             // Flows have more than one packet.
             0 if !frames.is_empty() => frames[random.below(frames.len() as u32) as usize].clone(),

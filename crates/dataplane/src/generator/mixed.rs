@@ -257,7 +257,9 @@ impl Flow {
             if self.left == 0 || self.displaced {
                 session.close();
             }
-            self.left -= u64::from(session.is_data_next());
+            if session.is_data_next() {
+                self.left -= 1;
+            }
             let option = if session.is_syn_next() { SYN_HEADER - tcp::HEADER_LEN } else { 0 };
             let ours = tcp != Tcp::Client || !session.is_server_next();
             let say = session.next(data);

@@ -81,7 +81,7 @@ impl Checker {
         }
         ours.acked = Some(segment.ack());
         ours.next = Some(segment.seq().wrapping_add(taken));
-        ours.data += u64::from(length);
+        ours.data += length as u64;
         let last = ours.fin && (theirs.fin || self.client_only) && flags == flag::ACK;
         ours.fin |= flags & flag::FIN != 0;
         if last {

@@ -135,7 +135,9 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
                 }
             };
             self.counts.records += 1;
-            self.counts.cut += u64::from(cut(&record) > 0);
+            if cut(&record) > 0 {
+                self.counts.cut += 1;
+            }
             match packet_of(cx.pool(), record.link, record.bytes) {
                 Ok(packet) => give(cx, batch, packet, (record.time_ns, cut(&record)), self.port),
                 Err(NoPacket::Unfit(Unfit::Unknown)) => self.counts.unknown_link += 1,

@@ -396,7 +396,9 @@ impl Program<'_> {
             let value = |column: Option<usize>| column.and_then(|c| values.get(c)).copied();
             sigma[m] = (value(model.sigma[m]).ok_or(Nothing::Unsolved)? * scale).clamp(0.0, 1.0);
             let always = self.given(m);
-            given += usize::from(always);
+            if always {
+                given += 1;
+            }
             starts[m] = match ask {
                 _ if always => true,
                 Ask::Fewest | Ask::Fewer(_) => value(model.start[m]).is_some_and(|q| q > 0.5),

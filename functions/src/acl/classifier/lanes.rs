@@ -116,7 +116,9 @@ mod portable {
             let least = word(2 * a + 2, lane).to_le_bytes();
             let upper = point.0[W - 1].to_le_bytes();
             let upper = (0..4).all(|b| least[b] <= upper[b]);
-            mask |= u32::from(addresses && ports && upper) << lane;
+            if addresses && ports && upper {
+                mask |= 1 << lane;
+            }
         }
         mask
     }

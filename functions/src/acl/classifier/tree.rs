@@ -70,9 +70,13 @@ impl<const W: usize> Tree<W> {
                 at[i] = next & !LEAF;
                 lanes::prefetch(self.lines.as_ptr().wrapping_add(at[i] as usize));
                 arrived[arrivals % BATCH] = i as u8;
-                arrivals += usize::from(next > EMPTY);
+                if next > EMPTY {
+                    arrivals += 1;
+                }
                 walking[kept % BATCH] = i as u8;
-                kept += usize::from(next < LEAF);
+                if next < LEAF {
+                    kept += 1;
+                }
             }
             walkers = kept;
         }
@@ -98,7 +102,9 @@ impl<const W: usize> Tree<W> {
                 let link = indices[LANES - 1];
                 at[i] = link & !LEAF;
                 arrived[kept % BATCH] = i as u8;
-                kept += usize::from(mask == 0 && link >= LEAF && link != NONE);
+                if mask == 0 && link >= LEAF && link != NONE {
+                    kept += 1;
+                }
             }
             arrivals = kept;
         }

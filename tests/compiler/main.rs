@@ -1,0 +1,74 @@
+//! Whether the compiler kept what the sources say.
+//!
+//! rustc 1.95 and others (rust-lang/rust issue 158206) remove a comparison whose result is still used, when it is
+//! also branched on: the optimised code then reads a `bool` that nothing wrote. That is seen in the optimised MIR,
+//! exactly and for every form that the source may have.
+
+mod mir;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn rustc() -> PathBuf {
+    std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from)
+}
+
+/// Build a program optimised; returns its optimised MIR and whether it ended with 0.
+fn built(source: &Path) -> (String, bool) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let program = folder.path().join("program");
+    let output = Command::new(rustc())
+        .args(["--edition=2024", "-Copt-level=3", "--emit=mir,link", "-o"])
+        .arg(&program)
+        .arg(source)
+        .output()
+        .expect("the compiler that built this test is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(folder.path().join("program.mir")).expect("MIR was asked for");
+    let status = Command::new(&program).status().expect("what was built runs");
+    (text, status.success())
+}
+
+#[test]
+fn what_the_compiler_loses_is_found() {
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/compiler/probe.rs");
+    let (text, is_right) = built(&probe);
+    let found = mir::unwritten(&text);
+    assert_eq!(found.is_empty(), is_right, "the program is right: {is_right}; found: {found:?}");
+}
+
+/// In the release profile only: no other is optimised as what users run is.
+#[cfg(not(debug_assertions))]
+#[test]
+fn the_compiler_lost_nothing_of_the_product() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--package", "catena", "--message-format=json", "--quiet"])
+        .current_dir(&root)
+        .env("RUSTC_WORKSPACE_WRAPPER", root.join("tests/compiler/mir"))
+        .output()
+        .expect("cargo, which runs this test, is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Cargo names what it built: `libcatena_nat-HASH.rlib`, and the MIR is beside it as `catena_nat-HASH.mir`.
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut read = Vec::new();
+    for file in messages.split('"').filter(|word| word.ends_with(".rmeta")) {
+        let file = Path::new(file);
+        let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else { continue };
+        let path = file.with_file_name(format!("{}.mir", stem.trim_start_matches("lib")));
+        // Only the crates of the workspace were asked for their MIR.
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let found = mir::unwritten(&text);
+        assert!(
+            found.is_empty(),
+            "{stem}: the compiler lost the comparison that these functions use; write `if x {{ n += 1 }}` for \
+             `n += uN::from(x)`, or set what is stored in both branches:\n  {}",
+            found.join("\n  ")
+        );
+        read.push(stem.to_owned());
+    }
+    for part in ["packet", "dataplane", "state", "functions", "policy", "plan", "compile"] {
+        let is_there = read.iter().any(|stem| stem.contains(&format!("catena_{part}-")));
+        assert!(is_there, "the MIR of catena-{part} was not found among {read:?}");
+    }
+}
