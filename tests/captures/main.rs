@@ -9,6 +9,9 @@ mod faults;
 /// Packets as lines of text, as in the tests of functions.
 #[path = "../../functions/src/testing/notation.rs"]
 mod notation;
+/// In the release profile only: there is nothing to compare with otherwise.
+#[cfg(not(debug_assertions))]
+mod optimised;
 mod packets;
 mod parts;
 mod sum;

@@ -20,7 +20,7 @@ chain rest { in -> Monitor() -> out }
 "#;
 
 /// Return a file of the traces, or say that it is not there.
-fn trace(name: &str) -> Option<PathBuf> {
+pub fn trace(name: &str) -> Option<PathBuf> {
     let traces = std::env::var_os("CATENA_TRACES").map_or(repository().join("../shared/traces"), PathBuf::from);
     let file = traces.join(name);
     if !file.exists() {
