@@ -19,6 +19,7 @@ pub mod nat;
 pub mod native;
 pub mod registry;
 pub mod rules;
+mod shares;
 #[cfg(test)]
 pub mod testing;
 pub mod workload;

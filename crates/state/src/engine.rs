@@ -85,6 +85,9 @@ pub trait Engine: Send + 'static {
 
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;
+
+    /// Return what keys are hashed with: secret where traffic may be hostile.
+    fn seed(&self) -> Seed;
 }
 
 /// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change

@@ -53,8 +53,12 @@ pub trait Family: Send + Sync + 'static {
     fn after(address: Self::Address, n: u32) -> Self::Address;
     /// Return by how much `address` is after `first`, which is not greater and not further than that.
     fn distance(first: Self::Address, address: Self::Address) -> u32;
-    /// Return whether a packet between these is the link's own business and must not be translated.
-    fn is_local(src: Self::Address, dst: Self::Address) -> bool;
+    /// Return the words of an address, for hashing.
+    fn words(address: Self::Address) -> [u64; 2];
+    /// Return whether a packet from `src` to `dst` may go beyond its link, and so be translated.
+    fn is_routable(src: Self::Address, dst: Self::Address) -> bool;
+    /// Return whether packets to `dst` stay on their link: neighbour discovery above all.
+    fn stays_on_link(dst: Self::Address) -> bool;
     /// Return protocol and upper-layer offset of the header at the start of `packet`, which may be cut short.
     /// `None` for what has no ports to read there.
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
@@ -133,8 +137,18 @@ impl Family for V4 {
         address.wrapping_sub(first)
     }
 
+    fn words(address: u32) -> [u64; 2] {
+        [u64::from(address), 4]
+    }
+
     #[inline(always)]
-    fn is_local(_src: u32, _dst: u32) -> bool {
+    fn is_routable(src: u32, _dst: u32) -> bool {
+        // No source: 0/8 and 127/8 (RFC 1122 §3.2.1.3), 169.254/16 (RFC 3927 §2.7), and 224/3.
+        let top = src >> 24;
+        (1..224).contains(&top) & (top != 127) & (src >> 16 != 0xa9fe)
+    }
+
+    fn stays_on_link(_dst: u32) -> bool {
         false
     }
 
@@ -168,6 +182,13 @@ impl Key for Endpoint6 {
         let [upper, lower, tail] = self.0;
         seed.hash5([upper, lower, tail, 0, 0])
     }
+}
+
+/// Return whether an address is a group of an interface or of a link: ff01::/16, ff02::/16 and their like with flags
+/// (RFC 4291 §2.7).
+#[inline(always)]
+fn is_link_group(address: [u64; 2]) -> bool {
+    (address[0] >> 56 == 0xff) & (address[0] >> 48 & 0xf <= 2)
 }
 
 impl Family for V6 {
@@ -240,11 +261,21 @@ impl Family for V6 {
         address[1].wrapping_sub(first[1]) as u32
     }
 
+    fn words(address: [u64; 2]) -> [u64; 2] {
+        address
+    }
+
     #[inline(always)]
-    fn is_local(src: [u64; 2], dst: [u64; 2]) -> bool {
-        // fe80::/10 and ff00::/8 (RFC 4291 §2.4): neighbour discovery lives there.
+    fn is_routable(src: [u64; 2], dst: [u64; 2]) -> bool {
+        // RFC 4291 §2.5.6: "Routers must not forward any packets with Link-Local source or destination addresses to
+        // other links". Nor are :: and ::1 sources (§2.5.2, §2.5.3), nor groups (§2.7).
         let link_local = |address: [u64; 2]| address[0] >> 54 == 0xfe80 >> 6;
-        link_local(src) | link_local(dst) | (dst[0] >> 56 == 0xff)
+        let no_host = (src[0] == 0) & (src[1] <= 1);
+        !(link_local(src) | no_host | (src[0] >> 56 == 0xff) | link_local(dst) | is_link_group(dst))
+    }
+
+    fn stays_on_link(dst: [u64; 2]) -> bool {
+        dst[0] >> 54 == 0xfe80 >> 6 || is_link_group(dst)
     }
 
     fn upper(packet: &[u8]) -> Option<(u8, usize)> {

@@ -1,12 +1,13 @@
 //! Later fragments follow their first: what became of the first, for a short while.
 //!
-//! RFC 4787 §11 asks a NAT to receive fragments in order; later fragments that come before their first are
-//! dropped, so nothing is ever held back.
+//! RFC 4787 REQ-14 asks a NAT to handle fragments in any order. Fragments in order are; later ones that come before
+//! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::checksum;
 use catena_state::{Engine, FlowMap};
 
 use super::family::Family;
+use crate::shares::Shares;
 
 /// Most datagrams remembered.
 const MOST: usize = 8192;
@@ -21,11 +22,17 @@ pub struct Part<A> {
     pub address: A,
     /// What it does to a checksum.
     pub sum: u16,
+    /// Whose part of the table it takes.
+    group: u16,
     last: u64,
 }
 
 /// The datagrams whose first fragment was translated.
-pub struct Fragments<E: Engine, F: Family>(E::FlowMap<F::Pair, Part<F::Address>>);
+pub struct Fragments<E: Engine, F: Family> {
+    parts: E::FlowMap<F::Pair, Part<F::Address>>,
+    /// By inside address, in both directions: whatever is sent to a host takes its part only.
+    shares: Shares,
+}
 
 /// The promise of a datagram's fate.
 pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as Family>::Address>> as FlowMap<
@@ -36,7 +43,7 @@ pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as 
 impl<E: Engine, F: Family> Fragments<E, F> {
     /// Make none.
     pub fn new(engine: &mut E) -> Self {
-        Fragments(engine.flow_map("fragments", MOST))
+        Fragments { parts: engine.flow_map("fragments", MOST), shares: Shares::new(engine.seed(), MOST) }
     }
 
     /// Return the key of the datagram that the fragment at `l3` is part of.
@@ -48,25 +55,45 @@ impl<E: Engine, F: Family> Fragments<E, F> {
 
     /// Ask for a datagram's fate.
     pub fn want(&mut self, tx: E::Tx, key: F::Pair) -> Ticket<E, F> {
-        self.0.want(tx, key)
+        self.parts.want(tx, key)
     }
 
     /// Return the fate of a datagram, if its first fragment came within the last seconds.
     pub fn get(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
-        self.0.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
+        self.parts.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
-    /// Remember that an address of a datagram's first fragment became another.
-    pub fn remember(&mut self, tx: E::Tx, key: F::Pair, from: F::Address, to: F::Address, now: u64) {
+    /// Remember that an address of a datagram's first fragment became another, for the host with the address
+    /// `inside`. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
+    pub fn remember(
+        &mut self,
+        tx: E::Tx,
+        key: F::Pair,
+        (from, to): (F::Address, F::Address),
+        inside: F::Address,
+        now: u64,
+    ) {
         self.sweep(2, now);
-        let ticket = self.0.want(tx, key);
-        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), last: now };
-        // Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
-        let _ = self.0.insert(tx, &ticket, part);
+        let ticket = self.parts.want(tx, key);
+        let group = self.shares.group(F::words(inside));
+        if let Some(part) = self.parts.remove(tx, &ticket) {
+            self.shares.give(part.group);
+        }
+        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), group, last: now };
+        if self.shares.take(group) && self.parts.insert(tx, &ticket, part).is_err() {
+            self.shares.give(group);
+        }
     }
 
     /// Look at up to `count` datagrams and forget the old ones.
     pub fn sweep(&mut self, count: usize, now: u64) {
-        self.0.sweep(count, |_, part| now.saturating_sub(part.last) >= LIFE);
+        let Fragments { parts, shares } = self;
+        parts.sweep(count, |_, part| {
+            let is_over = now.saturating_sub(part.last) >= LIFE;
+            if is_over {
+                shares.give(part.group);
+            }
+            is_over
+        });
     }
 }

@@ -175,6 +175,8 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod tests;

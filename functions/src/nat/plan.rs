@@ -79,6 +79,8 @@ pub enum What {
     Pass,
     /// Cannot be translated.
     Refuse,
+    /// Its source must not leave its link.
+    Unroutable,
 }
 
 /// What a packet carries.

@@ -83,6 +83,8 @@ pub enum Taken<A> {
     WantBlock(u32),
     /// It has as many as it may.
     Limit,
+    /// All blocks that it could have are lent.
+    Nothing,
 }
 
 /// The ports of a pool and their users.
@@ -91,6 +93,8 @@ pub struct Ports<E: Engine, F: Family> {
     pub space: Space<F>,
     /// Free blocks, a pool for each external address.
     pub free: Vec<E::Pool>,
+    /// How many there are in all of them: where nothing is left, that is known without a search.
+    free_blocks: usize,
     /// How many blocks of each external address are lent.
     pub lent: E::Ranking,
     hosts: E::FlowMap<F::Host, Host>,
@@ -106,9 +110,10 @@ impl<E: Engine, F: Family> Ports<E, F> {
         let mine = |n: &u32| n % share.count.max(1) == share.index;
         let blocks: Vec<u32> = (0..space.blocks()).filter(mine).collect();
         let of = |index: u32| blocks.iter().map(|n| u64::from(index * space.blocks() + n)).collect();
-        let free = (0..space.addresses()).map(|index| engine.pool("ports", of(index))).collect();
+        let free: Vec<E::Pool> = (0..space.addresses()).map(|index| engine.pool("ports", of(index))).collect();
         let most = (blocks.len() * space.addresses() as usize).max(1);
         Ports {
+            free_blocks: free.iter().map(Pool::len).sum(),
             free,
             lent: engine.ranking("lent blocks", space.addresses() as usize),
             hosts: engine.flow_map("hosts", most),
@@ -125,20 +130,37 @@ impl<E: Engine, F: Family> Ports<E, F> {
 
     /// Return how many blocks are free.
     pub fn free_blocks(&self) -> usize {
-        self.free.iter().map(Pool::len).sum()
+        self.free_blocks
+    }
+
+    /// Take the block that was asked for out of the pool of the address with this index.
+    pub fn taken(&mut self, tx: E::Tx, index: usize, ticket: <E::Pool as Pool>::Ticket) -> Option<u64> {
+        let block = self.free[index].taken(tx, ticket)?;
+        self.free_blocks -= 1;
+        Some(block)
     }
 
     /// Take a port for a host.
     pub fn take(&mut self, tx: E::Tx, address: F::Address) -> Taken<F::Address> {
         let ticket = self.hosts.want(tx, F::host(address));
-        let Some(host) = self.hosts.get(tx, &ticket) else { return Taken::WantAddress };
+        let Some(host) = self.hosts.get(tx, &ticket) else {
+            return if self.free_blocks > 0 { Taken::WantAddress } else { Taken::Nothing };
+        };
         if self.max_per_host > 0 && host.used >= self.max_per_host {
             return Taken::Limit;
         }
-        let open = host.open;
+        let (open, index) = (host.open, host.index);
+        // It stays on its address (RFC 4787 REQ-2), whatever is free on others.
+        let another = |free: &[E::Pool]| match free[index as usize].is_empty() {
+            true => Taken::Nothing,
+            false => Taken::WantBlock(index),
+        };
+        if open == NONE {
+            return another(&self.free);
+        }
         let number = self.blocks.want(tx, u64::from(open));
-        let Some(block) = self.blocks.get(tx, &number) else { return Taken::WantBlock(host.index) };
-        let Some(port) = block.take(self.space.block_ports()) else { return Taken::WantBlock(host.index) };
+        let Some(block) = self.blocks.get(tx, &number) else { return another(&self.free) };
+        let Some(port) = block.take(self.space.block_ports()) else { return another(&self.free) };
         host.used += 1;
         if block.free == 0 {
             let after = block.after;
@@ -218,6 +240,7 @@ impl<E: Engine, F: Family> Ports<E, F> {
     fn give_block(&mut self, tx: E::Tx, block: u32) {
         let index = self.space.place(block).0 as usize;
         self.free[index].give(tx, u64::from(block));
+        self.free_blocks += 1;
         self.lent.add(tx, index, -1);
     }
 

@@ -29,6 +29,8 @@ pub const REASONS: &[&str] = &[
     "filtered: nothing was sent there",
     "fragment without its first",
     "protocol cannot be translated",
+    "source that must not leave its link",
+    "host has as many sessions as it may",
 ];
 const NO_MAPPING: Reason = Reason(0);
 const NO_PORT: Reason = Reason(1);
@@ -37,6 +39,8 @@ const TOO_MANY: Reason = Reason(3);
 const FILTERED: Reason = Reason(4);
 const LOST_FIRST: Reason = Reason(5);
 const UNTRANSLATABLE: Reason = Reason(6);
+const UNROUTABLE: Reason = Reason(7);
+const SESSION_LIMIT: Reason = Reason(8);
 
 /// Output gates: to the outside, and back to the inside.
 const OUT: Verdict = Verdict::Gate(0);
@@ -128,8 +132,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return only(What::Pass);
         }
         let Some(addresses) = F::addresses(frame, usize::from(layers.l3)) else { return only(What::Refuse) };
-        if F::is_local(addresses[0], addresses[1]) {
-            return only(What::Pass);
+        if !F::is_routable(addresses[0], addresses[1]) {
+            return only(if F::stays_on_link(addresses[1]) { What::Pass } else { What::Unroutable });
         }
         // RFC 4302 §3.3.3.1.1: an authentication header covers the addresses.
         let known = matches!(layers.proto, proto::TCP | proto::UDP) || layers.proto == F::ICMP;
@@ -217,14 +221,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
             }
         } else {
             let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
-            if self.sessions.filter() {
-                self.sessions.sent(at.tx, inside, remote, identity, self.now);
+            if self.sessions.filter() && !self.sessions.sent(at.tx, inside, remote, identity, self.now) {
+                return drop(SESSION_LIMIT);
             }
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
                 && let Some(key) = Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate)
             {
-                self.fragments.remember(at.tx, key, src, change.address, self.now);
+                self.fragments.remember(at.tx, key, (src, change.address), src, self.now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
                 return drop(UNTRANSLATABLE);
@@ -257,17 +261,26 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return drop(NO_MAPPING);
         }
         self.tx = Some(at.tx);
-        self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
         let (address, _, _) = F::parts(inside);
+        let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
+        // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
+        let mut is_full = self.mappings.is_full();
+        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
+        if refused(&taken) && self.mappings.catch_up(at.tx, self.now) {
+            is_full = self.mappings.is_full();
+            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
+        }
         let Mappings { ports, .. } = &mut self.mappings;
-        match ports.take(at.tx, address) {
+        match taken {
             Taken::WantAddress => plan.then(Phase::Choose(inside, ports.lent.want_least(at.tx))),
             Taken::WantBlock(index) => {
                 ports.lent.add(at.tx, index as usize, 1);
                 plan.then(Phase::Take(inside, index, ports.free[index as usize].want_take(at.tx)))
             }
             Taken::Limit => drop(HOST_LIMIT),
+            Taken::Nothing => drop(if is_full { TOO_MANY } else { NO_PORT }),
             Taken::Port(address, port) => {
+                self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
                 if !self.mappings.add(at.tx, inside, (address, port), self.now) {
                     return drop(TOO_MANY);
                 }
@@ -289,7 +302,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             }
             Phase::Take(inside, index, ticket) => {
                 let ports = &mut self.mappings.ports;
-                let Some(block) = ports.free[index as usize].taken(at.tx, ticket) else {
+                let Some(block) = ports.taken(at.tx, index as usize, ticket) else {
                     ports.lent.add(at.tx, index as usize, -1);
                     return drop(NO_PORT);
                 };
@@ -360,7 +373,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 && !plan.hairpin
                 && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
             {
-                self.fragments.remember(at.tx, key, external, address, now);
+                self.fragments.remember(at.tx, key, (external, address), address, now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
                 return drop(UNTRANSLATABLE);
@@ -397,7 +410,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             & (layers.flags & WHOLE == Layers::PORTS)
             & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
         let request = match (F::addresses(frame, usize::from(layers.l3)), ports(frame, &layers)) {
-            (Some(addresses), Some((sport, dport))) if plain && !F::is_local(addresses[0], addresses[1]) => {
+            (Some(addresses), Some((sport, dport))) if plain && F::is_routable(addresses[0], addresses[1]) => {
                 self.request(at.gate, addresses, [sport, dport], layers.proto, Kind::Plain)
             }
             _ => self.read_other(at.gate, packet),
@@ -411,6 +424,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
+            What::Unroutable => Phase::Done(Verdict::Drop(UNROUTABLE)),
         };
         Plan { phase, kind, hairpin }
     }

@@ -53,4 +53,8 @@ impl Engine for Local {
     fn share(&self) -> Share {
         self.share
     }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
 }

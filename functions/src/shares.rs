@@ -1,0 +1,93 @@
+//! Fair shares of a table that strangers fill: one sender holds a small part of it, and never more than is free.
+//!
+//! A sender may have 1/[`PARTS`] of the table ([`LEAST`] entries of a small one), so that it takes as many to fill
+//! it; as the room runs out, it may have no more than is free, so that what is left goes to those who have little
+//! (the dynamic threshold of Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
+//! §II, with α = 1). Senders are counted by a secret hash into [`GROUPS`] groups: constant room, and senders of one
+//! group share their part.
+
+use catena_packet::wire::Seed;
+
+/// Groups that senders are counted in.
+pub const GROUPS: usize = 4096;
+/// A sender may have one of so many parts of a table.
+pub const PARTS: usize = 32;
+/// Entries that a sender may have of a small table, while there is room.
+pub const LEAST: usize = 64;
+
+/// How many entries of a table each group of senders has.
+pub struct Shares {
+    seed: Seed,
+    held: Box<[u32; GROUPS]>,
+    used: usize,
+    capacity: usize,
+}
+
+impl Shares {
+    /// Count the entries of a table for up to `capacity` of them.
+    pub fn new(seed: Seed, capacity: usize) -> Self {
+        Shares { seed, held: Box::new([0; GROUPS]), used: 0, capacity }
+    }
+
+    /// Return the group of a sender, known by one or two words.
+    #[inline]
+    pub fn group(&self, sender: [u64; 2]) -> u16 {
+        (self.seed.hash2(sender) >> 32) as u16 % GROUPS as u16
+    }
+
+    /// Count an entry more of a group; returns whether it may have one.
+    #[inline]
+    pub fn take(&mut self, group: u16) -> bool {
+        let held = &mut self.held[usize::from(group) % GROUPS];
+        let most = (self.capacity / PARTS).max(LEAST).min(self.capacity - self.used);
+        if *held as usize >= most {
+            return false;
+        }
+        *held += 1;
+        self.used += 1;
+        true
+    }
+
+    /// Count an entry less of a group, which took it.
+    #[inline]
+    pub fn give(&mut self, group: u16) {
+        let held = &mut self.held[usize::from(group) % GROUPS];
+        debug_assert!(*held > 0 && self.used > 0, "only what was taken is given back");
+        *held = held.saturating_sub(1);
+        self.used = self.used.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(capacity: usize) -> Shares {
+        Shares::new(Seed::from_number(3), capacity)
+    }
+
+    #[test]
+    fn a_sender_gets_its_part_and_less_as_room_runs_out() {
+        let mut shares = shares(128);
+        let [a, b] = [[1, 4], [2, 4]].map(|sender| shares.group(sender));
+        assert_ne!(a, b);
+        let most = |shares: &mut Shares, group| (0..2000).filter(|_| shares.take(group)).count();
+        assert_eq!((most(&mut shares, a), most(&mut shares, b)), (64, 32), "64 of 128, then half of the rest");
+        assert!(!shares.take(a));
+        (0..64).for_each(|_| shares.give(a));
+        assert_eq!(most(&mut shares, a), 48, "half of the 96 that b left");
+    }
+
+    #[test]
+    fn it_takes_as_many_senders_as_there_are_parts() {
+        let mut shares = shares(64_000);
+        let mut groups: Vec<u16> = (0..PARTS as u64 - 1).map(|sender| shares.group([sender, 0])).collect();
+        groups.dedup();
+        for group in &groups {
+            assert_eq!((0..64_000).filter(|_| shares.take(*group)).count(), 64_000 / PARTS);
+        }
+        let late = shares.group([99, 0]);
+        assert!(!groups.contains(&late));
+        assert!((0..1000).all(|_| shares.take(late)), "who comes after {} greedy ones finds room", groups.len());
+    }
+}
