@@ -100,10 +100,31 @@ impl<A: Copy> Mapping<A> {
 // With key and the map's own eight bytes an entry is one cache line, of IPv6 too.
 const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
-/// Time that must pass for each mapping that is looked at before a refusal, in ns: a million a second, 2 % of a core.
-const NS_A_LOOK: u64 = 1024;
-/// Fewest mappings looked at at once.
-const LEAST_LOOKS: u64 = 16;
+/// How many entries may be looked at for expiry before something is refused.
+///
+/// As many as the time since the last refusal is worth: after a long time that is all of them, so that nothing is
+/// refused for what is over; in a flood of refusals it costs next to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Looks {
+    until: u64,
+}
+
+impl Looks {
+    /// Time that must pass for each look, in ns: a million a second, some 2 % of a core.
+    const EACH: u64 = 1024;
+    /// Fewest at once.
+    const LEAST: u64 = 16;
+
+    /// Return how many looks are due; 0 most of the time.
+    pub fn due(&mut self, now: u64) -> usize {
+        let due = now.saturating_sub(self.until) / Self::EACH;
+        if due < Self::LEAST {
+            return 0;
+        }
+        self.until = now;
+        usize::try_from(due).unwrap_or(usize::MAX)
+    }
+}
 
 /// All mappings, by inside and by external endpoint, and the ports they use.
 pub struct Mappings<E: Engine, F: Family> {
@@ -116,8 +137,7 @@ pub struct Mappings<E: Engine, F: Family> {
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     max: usize,
-    /// Until when [`Self::catch_up`] has looked.
-    caught_up: u64,
+    looks: Looks,
     births: u8,
 }
 
@@ -130,7 +150,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             ports,
             timeouts,
             max,
-            caught_up: 0,
+            looks: Looks::default(),
             births: 0,
         }
     }
@@ -160,16 +180,11 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         self.inside.len() >= self.max
     }
 
-    /// Before something is refused: look at as many mappings as the time since the last refusal is worth. After a
-    /// long time that is all of them; in a flood of refusals it costs next to nothing. Returns whether it looked.
+    /// Before something is refused, look at the mappings that are due; returns whether there were any.
     pub fn catch_up(&mut self, tx: E::Tx, now: u64) -> bool {
-        let owed = now.saturating_sub(self.caught_up) / NS_A_LOOK;
-        if owed < LEAST_LOOKS {
-            return false;
-        }
-        self.caught_up = now;
-        self.sweep(tx, now, usize::try_from(owed).unwrap_or(usize::MAX));
-        true
+        let due = self.looks.due(now);
+        self.sweep(tx, now, due);
+        due > 0
     }
 
     /// Look at up to `count` mappings and take back those that are over.

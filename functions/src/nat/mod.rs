@@ -18,8 +18,8 @@
 //! - `filtering`: which packets from outside a mapping lets in (RFC 4787 REQ-8): `independent` (the default), all;
 //!   `address`, those of addresses that the inside endpoint has sent to; `address_port`, those of endpoints that
 //!   it has sent to.
-//! - `udp_timeout`, `icmp_timeout`: how long a mapping of UDP or of ICMP queries lives after the last packet
-//!   from inside. Default 300s and 60s.
+//! - `udp_timeout`, `icmp_timeout`: how long a mapping of UDP or of ICMP queries, and a session of it, lives after
+//!   the last packet from inside. Default 300s and 60s.
 //! - `tcp_timeout`, `tcp_transitory`: the same for TCP that the outside has answered, and for TCP that it has not
 //!   answered yet or that saw a FIN or a RST. Default 7440s and 240s (RFC 5382 REQ-5).
 //!
@@ -34,10 +34,21 @@
 //! one stays wrong. A packet from inside to an external endpoint of NAT's own is translated both ways and
 //! leaves by gate 1 (hairpinning, RFC 4787 REQ-9). Later fragments follow their first for 30 s.
 //!
-//! What is not IP, ARP above all, passes; so do link-local and multicast packets of IPv6. Everything else is
-//! dropped and counted: `protocol cannot be translated` (GRE, ESP, SCTP, and what an authentication header
-//! covers), `no mapping` (unsolicited packets from outside), `no port left`, `host has as many ports as it may`,
-//! `as many mappings as there may be`, `filtered: nothing was sent there`, `fragment without its first`.
+//! What is not IP, ARP above all, passes; so do packets of IPv6 to destinations of their link (fe80::/10, ff01::/16,
+//! ff02::/16), such as neighbour discovery. Everything else is dropped and counted: `protocol cannot be translated`
+//! (GRE, ESP, SCTP, and what an authentication header covers), `source that must not leave its link` (fe80::/10,
+//! 169.254.0.0/16, loopback, groups, RFC 4291 §2.5.6), `no mapping` (unsolicited packets from outside), `no port left`,
+//! `host has as many ports as it may`, `as many mappings as there may be`, `filtered: nothing was sent there`,
+//! `host has as many sessions as it may`, `fragment without its first`.
+//!
+//! # Under attack
+//!
+//! Every table has a bound, and no host takes it from the others. Ports: by `max_per_host`, and each block belongs to
+//! one host. Sessions, which `filtering` other than `independent` keeps of every remote address or endpoint that was
+//! sent to: four for each mapping that there may be; an inside address has at most 1/32 of them, or 64, and less when
+//! little is free. A packet that would need another is dropped, since its answer would be. Datagrams whose first
+//! fragment was seen: 8192, shared likewise; later fragments of the others are dropped. Before a packet is refused,
+//! what is over by then is taken back. A refusal costs less than twice what a translation does.
 //!
 //! With several instances, instance i of n uses the blocks whose number modulo n is i, of every address: a
 //! packet from outside to port p belongs to instance ((p - first port) / block) mod n.
@@ -51,7 +62,8 @@
 //! # Limits
 //!
 //! A TCP mapping with several connections has one state: the end of one shortens the timeout of all to
-//! `tcp_transitory`. Fragments that come before their first are dropped, and later fragments of hairpins too. Time
+//! `tcp_transitory`. Fragments that come before their first are dropped (RFC 4787 REQ-14 asks for any order; holding
+//! them back would be one more table to fill), and later fragments of hairpins too. Time
 //! to live is not decremented: NAT is no hop. An unused mapping's port is free again within a second or so
 //! after its timeout, a million mappings being looked at a second. Ports of a block are given in turn,
 //! so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked into.
@@ -174,6 +186,9 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     })
 }
 
+/// Only what is optimised has a cost worth a test.
+#[cfg(all(test, not(debug_assertions)))]
+mod cost_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use catena_packet::wire::number::proto;
 use catena_state::{Engine, FlowMap};
 
 use super::family::Family;
-use super::mapping::{State, Timeouts};
+use super::mapping::{Looks, State, Timeouts};
 use crate::shares::Shares;
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).
@@ -41,6 +41,7 @@ pub struct Sessions<E: Engine, F: Family> {
     sent: E::FlowMap<F::Pair, Session>,
     shares: Shares,
     timeouts: Timeouts,
+    looks: Looks,
 }
 
 impl<E: Engine, F: Family> Sessions<E, F> {
@@ -55,6 +56,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             sent: engine.flow_map("sessions", most),
             shares: Shares::new(engine.seed(), most),
             timeouts,
+            looks: Looks::default(),
         }
     }
 
@@ -91,11 +93,16 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             session.last = now;
             return true;
         }
-        self.sweep(now, 4);
         let group = self.shares.group(F::words(F::parts(inside).0));
         if !self.shares.take(group) {
-            return false;
+            let due = self.looks.due(now);
+            self.sweep(now, due);
+            if due == 0 || !self.shares.take(group) {
+                return false;
+            }
         }
+        // More than one for each that comes, so that they go faster than they come.
+        self.sweep(now, 4);
         let is_noted = self.sent.insert(tx, &ticket, Session { last: now, mapping, state, group }).is_ok();
         if !is_noted {
             self.shares.give(group);
