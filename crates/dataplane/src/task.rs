@@ -187,3 +187,7 @@ fn run_by_side(
     }
     enter(current, run);
 }
+
+#[cfg(test)]
+#[path = "task_tests.rs"]
+mod tests;

@@ -84,7 +84,8 @@ impl Arrivals {
         self.given = self.given.max(self.believed);
         // What lies within the tolerance keeps its time; else it arrives now.
         let moved = time.saturating_add(self.offset).min(LATEST_NS);
-        let arrival = if (self.given.saturating_sub(BEHIND)..=self.given).contains(&moved) { moved } else { self.given };
+        let arrival =
+            if (self.given.saturating_sub(BEHIND)..=self.given).contains(&moved) { moved } else { self.given };
         if arrival != time {
             self.corrected += 1;
         }
@@ -104,7 +105,7 @@ impl Arrivals {
             Ahead::Time(_) | Ahead::End => moved.saturating_sub(self.believed) <= LAST_AHEAD,
             Ahead::NotYet => {
                 self.doubted = Some(time);
-                self.given = self.given.max(self.believed + AHEAD);
+                self.given = self.given.max((self.believed + AHEAD).min(LATEST_NS));
                 false
             }
         };
