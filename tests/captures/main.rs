@@ -9,9 +9,11 @@ mod faults;
 /// Packets as lines of text, as in the tests of functions.
 #[path = "../../functions/src/testing/notation.rs"]
 mod notation;
+mod order;
 mod packets;
 mod parts;
 mod sum;
+mod time;
 mod traces;
 mod trip;
 mod wireshark;
