@@ -34,8 +34,6 @@ enum Entry {
         inlets: [Inlet; 2],
         /// Whether the context's time is the packets'.
         recorded: bool,
-        /// The packets in hand: neighbours of one side.
-        run: Batch,
     },
 }
 
@@ -51,6 +49,8 @@ pub struct Task {
     inner: bool,
     state: Pulled,
     batch: Batch,
+    /// Of a task for two sides: neighbours of one side in hand.
+    run: Batch,
 }
 
 impl Task {
@@ -65,6 +65,7 @@ impl Task {
             inner: false,
             state: Pulled::More,
             batch: Batch::new(),
+            run: Batch::new(),
         }
     }
 
@@ -80,7 +81,7 @@ impl Task {
     ///
     /// [`Meta::port`]: catena_packet::Meta::port
     pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
-        let entry = Entry::BySide { inlets, recorded, run: Batch::new() };
+        let entry = Entry::BySide { inlets, recorded };
         Task { entry, ..Task::new(name, source, inlets[0]) }
     }
 
@@ -143,10 +144,10 @@ impl Task {
         let packets = self.batch.len();
         self.counters.input.add(packets, bytes);
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
-        match &mut self.entry {
-            Entry::One(inlet) => graph.run(cx, *inlet, &mut self.batch),
-            Entry::BySide { inlets, recorded, run } => {
-                run_by_side(cx, graph, &mut self.batch, *inlets, *recorded, run);
+        match self.entry {
+            Entry::One(inlet) => graph.run(cx, inlet, &mut self.batch),
+            Entry::BySide { inlets, recorded } => {
+                run_by_side(cx, graph, &mut self.batch, inlets, recorded, &mut self.run);
             }
         }
         let spent = cycles() - start;
