@@ -207,3 +207,11 @@ fn a_reader_that_stopped_reading_holds_one_signal_not_two() {
     interrupt(&child);
     assert_eq!(end(&mut child).code(), Some(130));
 }
+
+#[test]
+fn a_generator_on_the_walls_clock_comes_to_its_end() {
+    let place = Place::new();
+    let mut child = place.start(&["--in", "gen:time=wall,rate=1kpps,count=200", "--out", "out.pcap"]);
+    assert!(end(&mut child).success());
+    assert_eq!(records(&place.path("out.pcap")).expect("a whole capture"), 200);
+}
