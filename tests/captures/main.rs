@@ -12,9 +12,11 @@ mod notation;
 /// In the release profile only: there is nothing to compare with otherwise.
 #[cfg(not(debug_assertions))]
 mod optimised;
+mod order;
 mod packets;
 mod parts;
 mod sum;
+mod time;
 mod traces;
 mod trip;
 mod wireshark;

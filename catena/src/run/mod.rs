@@ -4,11 +4,11 @@ mod planned;
 pub mod ports;
 mod progress;
 mod report;
+mod signals;
 mod workers;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
@@ -17,6 +17,8 @@ use crate::{chain, trial};
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
+/// After this time without an end the command says what it waits for.
+const SLOW_END: Duration = Duration::from_secs(2);
 
 /// Run a chain file.
 ///
@@ -38,12 +40,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     }
     let seed = options.seed.unwrap_or_else(fresh_seed);
     let ports = ports::Ports::parse(options)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second signal ends the command at once, should closing ever hang.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, interrupted.clone())?;
-        signal_hook::flag::register(signal, interrupted.clone())?;
-    }
+    let interrupted = signals::listen()?;
     let layout = workers::Layout {
         count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
         first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
@@ -54,9 +51,17 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let started = Instant::now();
     let progress = progress::Progress::new(options.quiet || options.json);
     let over = || options.duration.is_some_and(|most| started.elapsed() >= most);
+    let mut stopped: Option<Instant> = None;
+    let mut told = false;
     while !running.is_ended() {
-        if interrupted.load(Ordering::Relaxed) || over() {
+        if stopped.is_none() && (interrupted.load(Ordering::Relaxed) || over()) {
             running.stop();
+            stopped = Some(Instant::now());
+        }
+        if stopped.is_some_and(|at| at.elapsed() >= SLOW_END) && !told {
+            told = true;
+            progress.clear();
+            eprintln!("catena: waiting for an output to take what is left; interrupt again to end without");
         }
         progress.show(running.packets(), started.elapsed());
         std::thread::sleep(LOOK);

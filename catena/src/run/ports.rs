@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catena_dataplane::generator::{Generator, Spec};
+use catena_dataplane::generator::{Generator, Spec, Time};
 use catena_dataplane::port::{CaptureIn, CaptureOut, PacketSocket, Sink};
 use catena_dataplane::{Module, Source};
 use catena_packet::pcap::Format;
@@ -70,9 +70,14 @@ impl Ports {
         Ok(())
     }
 
-    /// Return whether time must come from the wall: packets of an interface carry no other.
+    /// Return whether time must come from the wall: packets of an interface carry no other, and a generator on the
+    /// wall's clock waits for it.
     pub fn is_live(&self) -> bool {
-        [&self.inside[0], &self.outside[0]].into_iter().any(|port| matches!(port, Port::Interface(_)))
+        [&self.inside[0], &self.outside[0]].into_iter().any(|port| match port {
+            Port::Interface(_) => true,
+            Port::Generator(spec) => spec.time == Time::Wall,
+            Port::Capture(_) | Port::Null => false,
+        })
     }
 }
 

@@ -1,8 +1,9 @@
 //! The workers of a run: one, or one that reads the ports and spreads packets over several.
 //!
 //! With several workers, each has the whole pipeline and its share of every function's state; all packets of
-//! an inside address meet the same worker. The first worker reads the ports and does its own share; what
-//! leaves goes through queues to a thread that writes the ports.
+//! an inside address meet the same worker. The first worker reads the ports and does its own share. One queue into
+//! each of the others carries the packets of both sides in the order in which they were read, so that no reply
+//! overtakes its request; what leaves goes through queues to a thread that writes the ports.
 
 use std::sync::Arc;
 
@@ -120,29 +121,33 @@ impl Run<'_> {
             entrances.into_iter().flatten().for_each(|unused| unused.room().close());
             graphs.push((built, rooms));
         }
+        let recorded = self.time == Time::Packets;
+        let whole = sources.iter().flatten().all(|source| source.is_recorded());
         let mut workers = Vec::new();
-        let mut entering: Vec<Vec<QueueIn>> = Vec::new();
+        let mut entering: Vec<QueueIn> = Vec::new();
         let mut graphs = graphs.into_iter().enumerate();
         let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
         for (index, (built, rooms)) in graphs {
             let mut pipeline = Pipeline::with(built.graph, self.time);
-            let (mut into, mut ports) = (Vec::new(), Vec::new());
-            for (side, name) in SIDES.iter().enumerate() {
-                let (mut entrance, exit) = queue(QUEUE, 1);
-                let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-                let mut task = Task::new(&format!("{name} share {index}"), Box::new(exit), inlet);
-                rooms.iter().for_each(|room| task.heed(room.clone()));
-                ports.push(pipeline.add_task(task));
-                into.extend(entrance.pop());
-            }
-            self.divide(&mut pipeline, &ports, built.queued, &rooms);
-            entering.push(into);
+            let inlets = [0, 1].map(|side| built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
+            let (entrance, exit) = queue(QUEUE, 1);
+            let exit = if whole { exit.in_whole_batches() } else { exit };
+            let mut task = Task::by_side(&format!("share {index}"), Box::new(exit), inlets, recorded);
+            rooms.iter().for_each(|room| task.heed(room.clone()));
+            let port = pipeline.add_task(task);
+            self.divide(&mut pipeline, &[port], built.queued, &rooms);
+            entering.extend(entrance);
             workers.push(self.worker(&format!("worker {index}"), pipeline, index)?);
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
         let (mut inputs, mut ports) = (Vec::new(), Vec::new());
         let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
-        let mut entering: Vec<_> = entering.into_iter().map(Vec::into_iter).collect();
+        let mut rooms = first_rooms.clone();
+        rooms.extend(entering.iter().map(QueueIn::room));
+        let to_workers: Vec<(u16, NodeId)> = (1u16..)
+            .zip(entering)
+            .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
+            .collect();
         for (side, source) in sources.into_iter().enumerate() {
             let owner = owner(self.host, count as u32);
             let steer = pipeline
@@ -150,22 +155,19 @@ impl Run<'_> {
                 .add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
             let inlet = first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
             pipeline.graph.connect(steer, 0, inlet);
-            let mut rooms = first_rooms.clone();
-            for (gate, queues) in (1u16..).zip(&mut entering) {
-                let Some(entrance) = queues.next() else { continue };
-                rooms.push(entrance.room());
-                let node = pipeline.graph.add(&format!("to worker {gate} {}", SIDES[side]), Box::new(entrance));
-                pipeline.graph.connect(steer, gate, node);
+            for (gate, node) in &to_workers {
+                pipeline.graph.connect(steer, *gate, *node);
             }
             let Some(source) = source else { continue };
             let mut task = Task::new(SIDES[side], source, Inlet { node: steer, gate: side as u16 });
-            rooms.into_iter().for_each(|room| task.heed(room));
+            rooms.iter().for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
         workers.insert(0, self.worker("worker 0", pipeline, 0)?);
-        let mut writing = Pipeline::new(self.time);
+        // Who reads along from a live stream gets packets in time even when no further one comes.
+        let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
         for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
             let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));

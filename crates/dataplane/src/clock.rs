@@ -41,12 +41,28 @@ pub fn system_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// The time of the wall for a worker: read from the counter, put right by the system's clock now and
-/// then.
+/// Return the ns since the machine started, its sleep included: a clock that nobody sets.
+fn steady_now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes a `timespec` that we own.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Of the time that passes, the part by which a worker's time follows the system's clock at most: 1 ms a second,
+/// twice as fast as NTP slews.
+const FOLLOW: u64 = 1000;
+
+/// The time of the wall for a worker: read from the counter, put right now and then by a clock that nobody sets.
+///
+/// The system's clock may be set by hours, or step back; functions would forget all they know or never expire
+/// anything. So it says what time it is at the start, and is followed at a bounded speed after that.
 #[derive(Debug)]
 pub struct Wall {
     base: u64,
     base_cycles: u64,
+    /// The steady clock at `base`.
+    base_steady: u64,
     /// ns per cycle, as a fraction of 2³².
     scale: u64,
 }
@@ -55,7 +71,7 @@ impl Wall {
     /// Start from the system's clock.
     pub fn new() -> Self {
         let scale = (1_000_000_000u128 << 32) / u128::from(hertz().max(1));
-        Wall { base: system_now(), base_cycles: cycles(), scale: scale as u64 }
+        Wall { base: system_now(), base_cycles: cycles(), base_steady: steady_now(), scale: scale as u64 }
     }
 
     /// Return the time in ns since 1970, and the cycles that it was read at.
@@ -66,10 +82,18 @@ impl Wall {
         (self.base + ((u128::from(since) * u128::from(self.scale)) >> 32) as u64, cycles)
     }
 
-    /// Follow the system's clock again.
+    /// Follow the system's clock, gently.
     pub fn adjust(&mut self) {
-        (self.base, self.base_cycles) = (system_now(), cycles());
+        let (steady, system, cycles) = (steady_now(), system_now(), cycles());
+        self.base = followed(self.base, steady.saturating_sub(self.base_steady), system);
+        (self.base_steady, self.base_cycles) = (steady, cycles);
     }
+}
+
+/// Return the time `passed` ns after `before`, brought nearer to what the system's clock says.
+fn followed(before: u64, passed: u64, system: u64) -> u64 {
+    let (now, most) = (before.saturating_add(passed), passed / FOLLOW);
+    system.clamp(now - most, now.saturating_add(most))
 }
 
 impl Default for Wall {
@@ -81,6 +105,21 @@ impl Default for Wall {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_moves_time_by_a_thousandth() {
+        const SECOND: u64 = 1_000_000_000;
+        let day = 24 * 3600 * SECOND;
+        let mut time = 100 * day;
+        for system in [0, 50 * day, 100 * day, 200 * day, u64::MAX] {
+            let next = followed(time, SECOND, system);
+            assert!(next.abs_diff(time + SECOND) <= SECOND / 1000, "{time} to {next} by {system}");
+            time = next;
+        }
+        // What differs little is made up for at once.
+        assert_eq!(followed(time, SECOND, time + SECOND + 900_000), time + SECOND + 900_000);
+        assert_eq!(followed(time, 0, 0), time);
+    }
 
     #[test]
     fn the_wall_runs_as_fast_as_the_system_clock() {

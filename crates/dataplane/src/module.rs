@@ -103,6 +103,12 @@ pub trait Source: Any + Send {
     fn error(&self) -> Option<String> {
         None
     }
+
+    /// Return whether its packets are there as fast as they are asked for, so that nobody waits for one longer
+    /// when it is held back until there are more.
+    fn is_recorded(&self) -> bool {
+        false
+    }
 }
 
 /// Packets handed to one output gate beside the batch itself.

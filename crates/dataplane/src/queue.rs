@@ -47,7 +47,7 @@ pub fn queue(packets: usize, writers: usize) -> (Vec<QueueIn>, QueueOut) {
     let rings: Vec<Arc<Ring>> = (0..writers.max(1)).map(|_| Arc::new(ring(packets))).collect();
     let entrances = rings.iter().map(|ring| QueueIn { ring: ring.clone(), written: 0, read: 0 }).collect();
     let exits = rings.into_iter().map(|ring| Exit { ring, written: 0, read: 0 }).collect();
-    (entrances, QueueOut { exits, next: 0 })
+    (entrances, QueueOut { exits, next: 0, whole: false })
 }
 
 fn ring(packets: usize) -> Ring {
@@ -145,6 +145,18 @@ struct Exit {
 pub struct QueueOut {
     exits: Vec<Exit>,
     next: usize,
+    /// Whether a batch waits until it is full.
+    whole: bool,
+}
+
+impl QueueOut {
+    /// Give full batches only, and the rest once the queue is closed: where batches end then depends on the packets
+    /// alone and not on who was faster. For recorded traffic; a queue of several entrances has no such order.
+    #[must_use]
+    pub fn in_whole_batches(mut self) -> Self {
+        self.whole = true;
+        self
+    }
 }
 
 impl Exit {
@@ -166,6 +178,16 @@ impl Exit {
         }
     }
 
+    /// Return whether there is a full batch, or all that will ever come.
+    fn has_whole(&mut self) -> bool {
+        // Closed first, as below.
+        let closed = self.ring.closed.load(Ordering::Acquire);
+        if self.written - self.read < BATCH {
+            self.written = self.ring.written.0.load(Ordering::Acquire);
+        }
+        closed || self.written - self.read >= BATCH
+    }
+
     fn is_done(&self) -> bool {
         // Closed first: what was written before the closing is then seen.
         self.ring.closed.load(Ordering::Acquire) && self.ring.written.0.load(Ordering::Acquire) == self.read
@@ -176,7 +198,10 @@ impl Source for QueueOut {
     fn pull(&mut self, _cx: &mut Context, batch: &mut Batch) -> Pulled {
         for _ in 0..self.exits.len() {
             self.next = if self.next + 1 < self.exits.len() { self.next + 1 } else { 0 };
-            self.exits[self.next].pop(batch);
+            let exit = &mut self.exits[self.next];
+            if !self.whole || exit.has_whole() {
+                exit.pop(batch);
+            }
             if batch.is_full() {
                 break;
             }

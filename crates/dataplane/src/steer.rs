@@ -13,6 +13,9 @@ pub type Owner = Box<dyn Fn(&Packet) -> Option<u32> + Send>;
 ///
 /// On the way out (input gate 0) the inside address is the source, on the way back (input gate 1) the
 /// destination, unless the `owner` knows better: a function that rewrites addresses has to be asked.
+///
+/// Packets know afterwards which way they are on, by [`Meta::port`](catena_packet::Meta::port): both ways share one
+/// queue into a worker ([`Task::by_side`](crate::task::Task::by_side)).
 pub struct Steer {
     ways: u32,
     seed: Seed,
@@ -28,8 +31,10 @@ impl Steer {
 
 impl Module for Steer {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        let back = cx.gate() == 1;
+        let side = cx.gate();
+        let back = side == 1;
         cx.decide(batch, |_, packet| {
+            packet.meta_mut().port = side;
             // What is malformed is for the functions to drop; here it only stays together.
             if packet.parse().is_err() {
                 return Verdict::Gate(0);

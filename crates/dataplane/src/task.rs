@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catena_packet::meta::STAMP_SHIFT;
-use catena_packet::{BATCH, Batch};
+use catena_packet::{BATCH, Batch, Packet};
 
 use crate::clock::cycles;
 use crate::counter::{Counter, Traffic};
@@ -26,11 +26,22 @@ pub struct TaskCounters {
     pub cycles: Counter,
 }
 
+/// Where a task's packets enter the graph.
+enum Entry {
+    One(Inlet),
+    /// By the side that they came in by, in their order.
+    BySide {
+        inlets: [Inlet; 2],
+        /// Whether the context's time is the packets'.
+        recorded: bool,
+    },
+}
+
 /// A source and where its packets go.
 pub struct Task {
     name: Arc<str>,
     source: Box<dyn Source>,
-    inlet: Inlet,
+    entry: Entry,
     counters: Arc<TaskCounters>,
     /// Queues that this task fills and must not overfill.
     ahead: Vec<Room>,
@@ -38,6 +49,8 @@ pub struct Task {
     inner: bool,
     state: Pulled,
     batch: Batch,
+    /// Of a task for two sides: neighbours of one side in hand.
+    run: Batch,
 }
 
 impl Task {
@@ -46,12 +59,13 @@ impl Task {
         Task {
             name: name.into(),
             source,
-            inlet: inlet.into(),
+            entry: Entry::One(inlet.into()),
             counters: Arc::default(),
             ahead: Vec::new(),
             inner: false,
             state: Pulled::More,
             batch: Batch::new(),
+            run: Batch::new(),
         }
     }
 
@@ -59,6 +73,16 @@ impl Task {
     /// pipeline running, and when that ends, it brings through what waits.
     pub fn inner(name: &str, source: Box<dyn Source>, inlet: impl Into<Inlet>) -> Self {
         Task { inner: true, ..Task::new(name, source, inlet) }
+    }
+
+    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::port`]); no packet
+    /// overtakes one of the other side. With `recorded` the context's time becomes that of the packets, as at the
+    /// source that they came from.
+    ///
+    /// [`Meta::port`]: catena_packet::Meta::port
+    pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
+        let entry = Entry::BySide { inlets, recorded };
+        Task { entry, ..Task::new(name, source, inlets[0]) }
     }
 
     /// Return whether its packets come from another task of the same pipeline.
@@ -120,10 +144,51 @@ impl Task {
         let packets = self.batch.len();
         self.counters.input.add(packets, bytes);
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
-        graph.run(cx, self.inlet, &mut self.batch);
+        match self.entry {
+            Entry::One(inlet) => graph.run(cx, inlet, &mut self.batch),
+            Entry::BySide { inlets, recorded } => {
+                run_by_side(cx, graph, &mut self.batch, inlets, recorded, &mut self.run);
+            }
+        }
         let spent = cycles() - start;
         self.counters.runs.add(1);
         self.counters.cycles.add(spent);
         Ran { packets: packets as u64, bits: bytes * 8, cycles: spent }
     }
 }
+
+/// Run the packets of a batch from the inlet of their side: all neighbours of one side at once, none before its turn.
+fn run_by_side(
+    cx: &mut Context,
+    graph: &mut Graph,
+    batch: &mut Batch,
+    inlets: [Inlet; 2],
+    recorded: bool,
+    run: &mut Batch,
+) {
+    let side = |packet: &Packet| usize::from(packet.meta().port == 1);
+    let mut enter = |side: usize, run: &mut Batch| {
+        if recorded {
+            run.iter().for_each(|packet| cx.set_now(packet.meta().arrival));
+        }
+        graph.run(cx, inlets[side], run);
+    };
+    let Some(first) = batch.as_slice().first().map(side) else { return };
+    if batch.iter().all(|packet| side(packet) == first) {
+        return enter(first, batch);
+    }
+    let mut current = first;
+    for packet in batch.drain() {
+        let next = side(&packet);
+        if next != current {
+            enter(current, run);
+            current = next;
+        }
+        run.push(packet);
+    }
+    enter(current, run);
+}
+
+#[cfg(test)]
+#[path = "task_tests.rs"]
+mod tests;

@@ -137,6 +137,10 @@ impl Source for Generator {
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("flows", self.flows());
     }
+
+    fn is_recorded(&self) -> bool {
+        self.pace.is_virtual()
+    }
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ impl Pace {
         }
     }
 
+    /// Return whether packets come as fast as they are asked for.
+    pub fn is_virtual(&self) -> bool {
+        self.time == Time::Virtual
+    }
+
     /// Return whether the duration is over, or time itself: in 2554 it fills 64 bits.
     #[inline]
     pub fn is_over(&self) -> bool {

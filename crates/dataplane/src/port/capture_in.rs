@@ -1,23 +1,30 @@
 //! Packets from a capture file.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use catena_packet::pcap::{Error, LinkType, Reader, Record};
 use catena_packet::wire::ethernet;
 use catena_packet::{BATCH, Batch, JUMBO_BYTES, Packet, Pool};
 
+use super::arrival::Arrivals;
 use super::framing::{self, Unfit};
+use super::stream::Stream;
 use crate::module::{Context, Pulled, Source};
-
-/// The latest time that a record may carry (the year 2262), so that what functions add to it stays far
-/// from the end of 64 bits.
-const LATEST_NS: u64 = i64::MAX as u64;
 
 /// Pulls in a row that find no buffer before the record in hand is given up: a second and more at the
 /// pace of a worker that rests between fruitless pulls. Other workers give theirs back in much less.
 const PATIENCE: u32 = 50_000;
+
+/// Bytes that one pull takes from the stream, and bytes after decompression: more than 32 records of the greatest
+/// length. A stream may decompress to nothing for ever; a worker must come back to see whether it shall end.
+const MOST_READ: u64 = 1 << 20;
+const MOST_DECOMPRESSED: u64 = 16 << 20;
+
+/// How long opening waits for a pipe's first bytes, so that what is no capture is refused before anything is
+/// written.
+const FIRST_BYTES: Duration = Duration::from_millis(200);
 
 /// Gives the packets of a capture as fast as they are asked for; their times become the context's.
 ///
@@ -28,12 +35,16 @@ const PATIENCE: u32 = 50_000;
 ///
 /// Gauges: `records` read, and of these `unknown link type`, `link header cut off`,
 /// `longer than a packet buffer` and `no packet buffer left`, which became no packet; all others did.
-/// `cut by the capture` counts packets that are shorter than they were on the wire.
+/// `cut by the capture` counts packets that are shorter than they were on the wire, and `timestamps corrected`
+/// packets whose time is not their record's: `arrival.rs` has the rule.
 ///
-/// A pull reads until it has a batch; from a live pipe that means that it waits for one.
-pub struct CaptureIn<R = File> {
+/// A pull takes what is there and never waits; its work is bounded, whatever the stream decompresses to.
+pub struct CaptureIn<R = Stream> {
     reader: Reader<R>,
     port: u16,
+    /// Whether all there will ever be is there already.
+    recorded: bool,
+    arrivals: Arrivals,
     waiting: Waiting,
     counts: Counts,
     error: Option<Error>,
@@ -66,13 +77,23 @@ enum NoPacket {
     NoBuffer,
 }
 
-impl CaptureIn<File> {
+impl CaptureIn<Stream> {
     /// Open the capture at `path`; `-` is the standard input. Packets get `port` as their input port.
     ///
     /// # Errors
     /// Those of [`Reader::open`].
     pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, Error> {
-        Reader::open(path).map(|reader| CaptureIn::new(reader, port))
+        let path = path.as_ref();
+        let failed = |source| Error::Open { path: path.to_owned(), source };
+        let stream = Stream::open(path).map_err(failed)?;
+        let recorded = stream.is_recorded();
+        stream.wait(FIRST_BYTES);
+        let mut reader = Reader::lazy(stream);
+        reader.allow(MOST_READ, MOST_DECOMPRESSED);
+        match reader.begin() {
+            Ok(()) | Err(Error::NotYet) => Ok(CaptureIn { recorded, ..CaptureIn::new(reader, port) }),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -80,7 +101,8 @@ impl<R: Read> CaptureIn<R> {
     /// Give the packets of `reader`, with `port` as their input port.
     pub fn new(reader: Reader<R>, port: u16) -> Self {
         let waiting = Waiting { bytes: Vec::with_capacity(JUMBO_BYTES), ..Waiting::default() };
-        CaptureIn { reader, port, waiting, counts: Counts::default(), error: None, ended: false }
+        let (arrivals, counts) = (Arrivals::default(), Counts::default());
+        CaptureIn { reader, port, recorded: true, arrivals, waiting, counts, error: None, ended: false }
     }
 
     /// Return the reader's error, for callers that tell a capture that is cut off from one that cannot be
@@ -94,7 +116,10 @@ impl<R: Read> CaptureIn<R> {
     fn retry(&mut self, cx: &mut Context, batch: &mut Batch) -> bool {
         let Some((link, time_ns, cut)) = self.waiting.record else { return true };
         match packet_of(cx.pool(), link, &self.waiting.bytes) {
-            Ok(packet) => give(cx, batch, packet, (time_ns, cut), self.port),
+            Ok(packet) => {
+                let arrival = self.arrivals.arrival(time_ns, || self.reader.peek());
+                give(cx, batch, packet, (arrival, cut), self.port);
+            }
             Err(_) if self.waiting.pulls < PATIENCE => {
                 self.waiting.pulls += 1;
                 return false;
@@ -118,6 +143,7 @@ impl Waiting {
 
 impl<R: Read + Send + 'static> Source for CaptureIn<R> {
     fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
+        self.reader.allow(MOST_READ, MOST_DECOMPRESSED);
         if self.waiting.record.is_some() && !self.retry(cx, batch) {
             return Pulled::Idle;
         }
@@ -128,6 +154,7 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
                     self.ended = true;
                     break;
                 }
+                Err(Error::NotYet) => return if batch.is_empty() { Pulled::Idle } else { Pulled::More },
                 Err(error) => {
                     self.error = Some(error);
                     self.ended = true;
@@ -139,7 +166,11 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
                 self.counts.cut += 1;
             }
             match packet_of(cx.pool(), record.link, record.bytes) {
-                Ok(packet) => give(cx, batch, packet, (record.time_ns, cut(&record)), self.port),
+                Ok(packet) => {
+                    let (time_ns, cut) = (record.time_ns, cut(&record));
+                    let arrival = self.arrivals.arrival(time_ns, || self.reader.peek());
+                    give(cx, batch, packet, (arrival, cut), self.port);
+                }
                 Err(NoPacket::Unfit(Unfit::Unknown)) => self.counts.unknown_link += 1,
                 Err(NoPacket::Unfit(Unfit::CutOff)) => self.counts.cut_link += 1,
                 Err(NoPacket::TooLong) => self.counts.too_long += 1,
@@ -161,6 +192,7 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
             ("longer than a packet buffer", too_long),
             ("no packet buffer left", no_buffer),
             ("cut by the capture", cut),
+            ("timestamps corrected", self.arrivals.corrected),
         ] {
             if count > 0 {
                 tell(name, count);
@@ -170,6 +202,10 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
 
     fn error(&self) -> Option<String> {
         self.error.as_ref().map(Error::to_string)
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.recorded
     }
 }
 
@@ -202,13 +238,13 @@ fn cut(record: &Record<'_>) -> u16 {
 }
 
 #[inline]
-fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, (time_ns, cut): (u64, u16), port: u16) {
-    cx.set_now(time_ns.min(LATEST_NS));
+fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, (arrival, cut): (u64, u16), port: u16) {
+    cx.set_now(arrival);
     let meta = packet.meta_mut();
     meta.port = port;
     meta.cut = cut;
-    // A record without a time of its own arrives when the one before did.
-    meta.arrival = if time_ns == 0 { cx.now() } else { time_ns.min(LATEST_NS) };
+    // Before the first time of all, that of the worker.
+    meta.arrival = if arrival == 0 { cx.now() } else { arrival };
     batch.push(packet);
 }
 

@@ -9,6 +9,7 @@ use catena_packet::{Depot, SMALL_BYTES};
 use super::*;
 use crate::module::{Module, Reason};
 use crate::pipeline::{Pipeline, Time};
+use crate::port::arrival::LATEST_NS;
 use crate::port::{CaptureOut, Sink};
 use crate::task::Task;
 
@@ -93,13 +94,13 @@ fn a_pipeline_copies_a_capture() {
 #[test]
 fn packets_know_port_and_arrival_and_time_never_goes_back() {
     let frame = [0; 60];
-    let times = [2_000, 1_000, 0, u64::MAX];
+    let times = [2_000, 1_000, 0, u64::MAX, u64::MAX];
     let records = times.map(|time| Record::new(time, LinkType::ETHERNET, &frame));
     let mut source = source(capture(Format::PCAPNG, &records));
     let (mut cx, mut batch) = (context(128, 0), Batch::new());
     assert_eq!(source.pull(&mut cx, &mut batch), Pulled::Done);
     let arrivals: Vec<_> = batch.iter().map(|packet| packet.meta().arrival).collect();
-    assert_eq!(arrivals, [2_000, 1_000, 2_000, LATEST_NS]);
+    assert_eq!(arrivals, [2_000, 1_000, 2_000, LATEST_NS, LATEST_NS]);
     assert!(batch.iter().all(|packet| packet.meta().port == 7));
     assert_eq!(cx.now(), LATEST_NS);
 }

@@ -85,6 +85,10 @@ impl Source for InTurn {
     fn error(&self) -> Option<String> {
         self.source.error()
     }
+
+    fn is_recorded(&self) -> bool {
+        self.source.is_recorded()
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The receiving side of a port is a [`Source`](crate::Source), the sending side a
 //! [`Module`](crate::Module) at which packets end their way.
 
+mod arrival;
 mod capture_in;
 mod capture_out;
 mod framing;
@@ -11,9 +12,11 @@ mod offload;
 mod packet_socket;
 mod segment;
 mod sink;
+mod stream;
 
 pub use capture_in::CaptureIn;
 pub use capture_out::CaptureOut;
 pub use in_turn::{InTurn, in_turn};
 pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};
 pub use sink::Sink;
+pub use stream::Stream;

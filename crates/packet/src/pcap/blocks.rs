@@ -6,10 +6,10 @@ use super::ng::{
     BLOCK_HEADER, BLOCK_TRAILER, ENHANCED_PACKET, Fault, INTERFACE, OBSOLETE_PACKET, SECTION_HEADER, SIMPLE_PACKET,
     Section,
 };
-use super::window::{Found, VIEW, Window};
+use super::window::{Found, Skip, VIEW, Window};
 use super::{Error, MAX_RECORD, Place};
 
-/// Reads a section header, which is at the beginning of the window.
+/// Reads a section header, which is at the beginning of the window; the next block's reading skips its rest.
 pub(super) fn section_header<R: Read>(window: &mut Window<R>, place: Place) -> Result<Section, Error> {
     const NEEDED: usize = BLOCK_HEADER + 8;
     // Before the byte order is known the length cannot be read.
@@ -21,17 +21,25 @@ pub(super) fn section_header<R: Read>(window: &mut Window<R>, place: Place) -> R
     if len < 28 {
         return Err(Error::Malformed { place, what: "a section header is too short" });
     }
-    skip_block(window, &section, len, place)?;
+    start_skipping(window, len, place);
     Ok(section)
 }
 
-/// Passes a block of any length, of which only the repeated length is looked at.
-fn skip_block<R: Read>(window: &mut Window<R>, section: &Section, len: u32, place: Place) -> Result<(), Error> {
-    let before_trailer = u64::from(len).next_multiple_of(4) - BLOCK_TRAILER as u64;
-    window.skip(before_trailer, place)?;
-    window.need(BLOCK_TRAILER, place)?;
-    check_trailer(section, window.view(), len, place)?;
-    window.pass(BLOCK_TRAILER);
+/// Begins to pass a block of any length, of which only the repeated length is looked at.
+fn start_skipping<R: Read>(window: &mut Window<R>, len: u32, place: Place) {
+    let left = u64::from(len).next_multiple_of(4) - BLOCK_TRAILER as u64;
+    window.skipping = Some(Skip { left, len, place });
+}
+
+/// Passes what is left of a block that is being skipped; where the stream has no more yet, the next call goes on.
+fn skip_block<R: Read>(window: &mut Window<R>, section: &Section) -> Result<(), Error> {
+    window.skip()?;
+    if let Some(Skip { len, place, .. }) = window.skipping {
+        window.need(BLOCK_TRAILER, place)?;
+        check_trailer(section, window.view(), len, place)?;
+        window.pass(BLOCK_TRAILER);
+        window.skipping = None;
+    }
     Ok(())
 }
 
@@ -52,6 +60,9 @@ pub(super) enum Block {
 
 /// Reads one block of pcapng.
 pub(super) fn block<R: Read>(window: &mut Window<R>, section: &mut Section, records: u64) -> Result<Block, Error> {
+    if window.skipping.is_some() {
+        skip_block(window, section)?;
+    }
     let place = Place { offset: window.offset(), records };
     if !window.need_or_end(BLOCK_HEADER, place)? {
         return Ok(Block::End);
@@ -68,7 +79,8 @@ pub(super) fn block<R: Read>(window: &mut Window<R>, section: &mut Section, reco
         return Err(Error::Malformed { place, what: "a block is shorter than what frames it" });
     }
     if !matches!(kind, INTERFACE | ENHANCED_PACKET | SIMPLE_PACKET | OBSOLETE_PACKET) {
-        skip_block(window, section, len, place)?;
+        start_skipping(window, len, place);
+        skip_block(window, section)?;
         return Ok(Block::Other);
     }
 

@@ -42,6 +42,8 @@ pub enum Error {
         /// What the system or the decompressor said.
         source: io::Error,
     },
+    /// Nothing more is there yet, and the stream does not wait: ask again later. Nothing is lost.
+    NotYet,
     /// There is not a single byte to read.
     Empty,
     /// The first bytes are not those of a capture file.
@@ -119,6 +121,7 @@ impl fmt::Display for Error {
         match self {
             Error::Open { path, source } => write!(f, "cannot open {}: {source}", path.display()),
             Error::Read { place, source } => write!(f, "reading failed {place}: {source}"),
+            Error::NotYet => f.write_str("nothing more is there yet"),
             Error::Empty => f.write_str("there is nothing in it, not even the header of a capture"),
             Error::NotACapture { head: [a, b, c, d] } => write!(
                 f,

@@ -38,7 +38,7 @@ mod writer;
 pub use error::{Error, Place};
 pub use format::{Compression, Container, Format};
 pub use link::LinkType;
-pub use reader::Reader;
+pub use reader::{Ahead, Reader};
 pub use writer::Writer;
 
 /// The most bytes a record may hold: 256 KiB, which is also libpcap's and Wireshark's bound for

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::blocks::{self, Block};
 use super::classic::{self, Layout};
 use super::ng::{self, Section};
-use super::window::{Found, Window};
+use super::window::{Found, Window, failed};
 use super::{Error, LinkType, Place, Record};
 
 /// Reads a capture from a stream, without seeking, in bounded memory (320 KiB, and what the
@@ -18,15 +18,30 @@ use super::{Error, LinkType, Place, Record};
 /// The stream need not be buffered: the reader asks for 64 KiB at a time, takes what it gets, and
 /// delivers every record as soon as it is there, so that a live capture can be piped in.
 ///
-/// After an error the reader is at its end: [`Reader::next`] then returns `None`.
+/// A stream that does not wait ([`io::ErrorKind::WouldBlock`]) makes [`Error::NotYet`], after which reading goes on
+/// where it was. After any other error the reader is at its end: [`Reader::next`] then returns `None`.
 pub struct Reader<R = File> {
     window: Window<R>,
     file: Layouts,
     records: u64,
     over: bool,
+    /// What [`Reader::peek`] has read already.
+    ahead: Option<Result<Option<Found>, Error>>,
+}
+
+/// What comes after the last record handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// A record of this time.
+    Time(u64),
+    /// No record: the end, or damage.
+    End,
+    /// The stream has no more yet.
+    NotYet,
 }
 
 enum Layouts {
+    Unread,
     Pcap(Layout),
     Pcapng { section: Section, first_link: Option<LinkType> },
 }
@@ -61,28 +76,56 @@ impl<R: Read> Reader<R> {
     /// [`Error::Read`], [`Error::CutOff`], [`Error::TooLong`] and [`Error::Malformed`] for one
     /// whose beginning is damaged.
     pub fn new(stream: R) -> Result<Self, Error> {
+        let mut reader = Reader::lazy(stream);
+        reader.begin()?;
+        Ok(reader)
+    }
+
+    /// A reader of `stream` that has read nothing yet; [`Reader::next`] and [`Reader::begin`] do.
+    pub fn lazy(stream: R) -> Self {
+        Reader { window: Window::new(stream), file: Layouts::Unread, records: 0, over: false, ahead: None }
+    }
+
+    /// Reads the header, and of pcapng all up to the first interface, unless that was done.
+    ///
+    /// # Errors
+    /// Those of [`Reader::new`], and [`Error::NotYet`] for a stream that does not wait: then this may be called
+    /// again.
+    pub fn begin(&mut self) -> Result<(), Error> {
+        self.read_layout()?;
+        self.find_first_link()
+    }
+
+    /// Bounds the work until the next call: the reader takes at most so many bytes from the stream, and so many
+    /// after decompression, and returns [`Error::NotYet`] when there are no more.
+    pub fn allow(&mut self, read: u64, decompressed: u64) {
+        self.window.allow(read, decompressed);
+    }
+
+    #[cold]
+    fn read_layout(&mut self) -> Result<(), Error> {
+        if !matches!(self.file, Layouts::Unread) {
+            return Ok(());
+        }
         let nowhere = Place { offset: 0, records: 0 };
-        let failed = |source| Error::Read { place: nowhere, source };
-        let mut window = Window::new(stream).map_err(failed)?;
-        window.fill(4).map_err(failed)?;
+        let window = &mut self.window;
+        window.fill(4).map_err(|source| failed(source, nowhere))?;
         let mut head = [0; 4];
         let there = window.view().len().min(4);
         head[..there].copy_from_slice(&window.view()[..there]);
-        let file = if there == 0 && !window.is_torn() {
+        self.file = if there == 0 && !window.is_torn() {
             return Err(Error::Empty);
         } else if head == ng::SECTION_HEADER.to_le_bytes() {
-            let section = blocks::section_header(&mut window, nowhere)?;
+            let section = blocks::section_header(window, nowhere)?;
             Layouts::Pcapng { section, first_link: None }
         } else if Layout::is_magic(head) {
-            Layouts::Pcap(classic::file_header(&mut window, nowhere)?)
+            Layouts::Pcap(classic::file_header(window, nowhere)?)
         } else if window.is_torn() {
             return Err(Error::CutOff { place: nowhere });
         } else {
             return Err(Error::NotACapture { head });
         };
-        let mut reader = Reader { window, file, records: 0, over: false };
-        reader.find_first_link()?;
-        Ok(reader)
+        Ok(())
     }
 
     /// The link type of the file: of pcapng, that of the first interface, and `None` if there is no
@@ -91,6 +134,7 @@ impl<R: Read> Reader<R> {
         match &self.file {
             Layouts::Pcap(layout) => Some(layout.link),
             Layouts::Pcapng { first_link, .. } => *first_link,
+            Layouts::Unread => None,
         }
     }
 
@@ -107,14 +151,7 @@ impl<R: Read> Reader<R> {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a record borrows the reader, which an iterator cannot express")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        if self.over {
-            return Ok(None);
-        }
-        let found = match &self.file {
-            Layouts::Pcap(layout) => classic::record(&mut self.window, layout, self.records),
-            Layouts::Pcapng { .. } => self.pcapng_record(),
-        };
-        match found {
+        match self.found() {
             Ok(Some(found)) => {
                 self.records += 1;
                 Ok(Some(Record {
@@ -124,15 +161,46 @@ impl<R: Read> Reader<R> {
                     bytes: self.window.passed(found.bytes),
                 }))
             }
-            Ok(None) => {
-                self.over = true;
-                Ok(None)
-            }
-            Err(error) => {
-                self.over = true;
-                Err(error)
-            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         }
+    }
+
+    /// The time of the record that [`Reader::next`] will return. The bytes of the last record are gone then.
+    #[cold]
+    pub fn peek(&mut self) -> Ahead {
+        let found = self.found();
+        let ahead = match &found {
+            Ok(Some(found)) => Ahead::Time(found.time_ns),
+            Ok(None) => Ahead::End,
+            Err(Error::NotYet) => return Ahead::NotYet,
+            Err(_) => Ahead::End,
+        };
+        self.ahead = Some(found);
+        ahead
+    }
+
+    #[inline]
+    fn found(&mut self) -> Result<Option<Found>, Error> {
+        if let Some(found) = self.ahead.take() {
+            return found;
+        }
+        if self.over {
+            return Ok(None);
+        }
+        let found = match &self.file {
+            Layouts::Pcap(layout) => classic::record(&mut self.window, layout, self.records),
+            Layouts::Pcapng { .. } => self.pcapng_record(),
+            Layouts::Unread => self.first_record(),
+        };
+        self.over = !matches!(found, Ok(Some(_)) | Err(Error::NotYet));
+        found
+    }
+
+    #[cold]
+    fn first_record(&mut self) -> Result<Option<Found>, Error> {
+        self.begin()?;
+        self.found()
     }
 
     /// Reads blocks until an interface is known. A packet before that is damage, and an error.

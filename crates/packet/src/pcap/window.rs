@@ -2,6 +2,9 @@
 //!
 //! It holds one buffer of fixed size and reads no more than is there, so that a live stream is
 //! delivered as it comes. The bytes of the last step stay readable until the window moves again.
+//!
+//! A stream may say that nothing is there yet ([`ErrorKind::WouldBlock`]); so does the window itself once it has
+//! read as much as it was allowed. Nothing is lost by that: the same step is tried again later.
 
 use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::ops::Range;
@@ -23,12 +26,33 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The stream, with the bytes by which its compression was told put back in front.
-type Whole<R> = Chain<Cursor<Head>, R>;
+type Whole<R> = Chain<Cursor<Head>, Metered<R>>;
 
 enum Source<R> {
+    /// Its first bytes have not all come; the stream is there until they have.
+    Unknown(Head, Option<Metered<R>>),
     Plain(Whole<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
     Zstd(Box<zstd::Decoder<'static, BufReader<Whole<R>>>>),
+}
+
+/// A stream of which no more than `left` bytes are read: a decompressor may read any number of bytes before
+/// one comes out of it.
+struct Metered<R> {
+    stream: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.stream.read(&mut buffer[..most])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
 
 /// The first bytes of a stream; fewer than four if there are no more.
@@ -54,6 +78,21 @@ pub(super) struct Window<R> {
     /// The stream has ended, in its compression's view too early if `torn`.
     ended: bool,
     torn: bool,
+    /// How many bytes more may be read, after decompression.
+    left: u64,
+    /// The rest of a block that is being skipped.
+    pub(super) skipping: Option<Skip>,
+}
+
+/// A block on the way past.
+#[derive(Clone, Copy)]
+pub(super) struct Skip {
+    /// Bytes left before its trailer.
+    pub(super) left: u64,
+    /// The length it announced.
+    pub(super) len: u32,
+    /// Where it began.
+    pub(super) place: Place,
 }
 
 /// A record whose bytes the window has just passed.
@@ -66,24 +105,55 @@ pub(super) struct Found {
 }
 
 impl<R: Read> Window<R> {
-    /// A window at the beginning of `stream`.
-    ///
-    /// # Errors
-    /// Those of the first read, and want of memory for a decompressor.
-    pub(super) fn new(mut stream: R) -> io::Result<Self> {
-        let mut head = Head { bytes: [0; 4], len: 0 };
-        while head.len < head.bytes.len() {
-            match stream.read(&mut head.bytes[head.len..]) {
+    /// A window at the beginning of `stream`, of which nothing is read yet.
+    pub(super) fn new(stream: R) -> Self {
+        let stream = Metered { stream, left: u64::MAX };
+        Window {
+            source: Source::Unknown(Head { bytes: [0; 4], len: 0 }, Some(stream)),
+            buffer: vec![0; VIEW].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            ended: false,
+            torn: false,
+            left: u64::MAX,
+            skipping: None,
+        }
+    }
+
+    /// Read from now on at most so many bytes of the stream, and so many after decompression.
+    pub(super) fn allow(&mut self, read: u64, decompressed: u64) {
+        self.left = decompressed;
+        let metered = match &mut self.source {
+            Source::Unknown(_, stream) => stream.as_mut(),
+            Source::Plain(whole) => Some(whole.get_mut().1),
+            Source::Gzip(decoder) => Some(decoder.get_mut().get_mut().get_mut().1),
+            Source::Zstd(decoder) => Some(decoder.get_mut().get_mut().get_mut().1),
+        };
+        if let Some(metered) = metered {
+            metered.left = read;
+        }
+    }
+
+    /// Find out how the stream is compressed.
+    fn begin(&mut self) -> io::Result<()> {
+        let Source::Unknown(head, stream) = &mut self.source else { return Ok(()) };
+        while let Some(source) = stream
+            && head.len < head.bytes.len()
+        {
+            match source.read(&mut head.bytes[head.len..]) {
                 Ok(0) => break,
                 Ok(n) => head.len += n,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
+        let Some(stream) = stream.take() else { return Ok(()) };
+        let head = Head { ..*head };
         let gzip = head.as_ref().starts_with(&GZIP);
         let zstd = head.as_ref() == ZSTD;
         let whole = Cursor::new(head).chain(stream);
-        let source = if gzip {
+        self.source = if gzip {
             Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))))
         } else if zstd {
             let input = BufReader::with_capacity(READ, whole);
@@ -91,15 +161,7 @@ impl<R: Read> Window<R> {
         } else {
             Source::Plain(whole)
         };
-        Ok(Window {
-            source,
-            buffer: vec![0; VIEW].into_boxed_slice(),
-            start: 0,
-            end: 0,
-            offset: 0,
-            ended: false,
-            torn: false,
-        })
+        Ok(())
     }
 
     /// Bytes from the beginning of the (decompressed) stream to the window.
@@ -131,6 +193,7 @@ impl<R: Read> Window<R> {
     #[cold]
     fn read_up_to(&mut self, n: usize) -> io::Result<bool> {
         debug_assert!(n <= VIEW, "no more than a view can be in view");
+        self.begin()?;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         } else if VIEW - self.start < n.max(READ) {
@@ -141,17 +204,25 @@ impl<R: Read> Window<R> {
             if self.ended {
                 return Ok(false);
             }
+            if self.left == 0 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
             let missing = n - (self.end - self.start);
             let until = VIEW.min(self.end + missing.max(READ));
             let room = &mut self.buffer[self.end..until];
             let read = match &mut self.source {
+                // `begin` has come to its end; only a decompressor that could not be made leaves this.
+                Source::Unknown(..) => Ok(0),
                 Source::Plain(stream) => stream.read(room),
                 Source::Gzip(stream) => stream.read(room),
                 Source::Zstd(stream) => stream.read(room),
             };
             match read {
                 Ok(0) => self.ended = true,
-                Ok(n) => self.end += n,
+                Ok(n) => {
+                    self.end += n;
+                    self.left = self.left.saturating_sub(n as u64);
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // Both decompressors say so when their input ends within a member or frame.
                 Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
@@ -180,17 +251,15 @@ impl<R: Read> Window<R> {
         &self.buffer[range]
     }
 
-    /// Moves past `n` bytes, in view or not.
-    pub(super) fn skip(&mut self, mut n: u64, place: Place) -> Result<(), Error> {
-        loop {
-            let here = (self.end - self.start).min(usize::try_from(n).unwrap_or(usize::MAX));
+    /// Moves on past the block that is being skipped, up to its trailer.
+    pub(super) fn skip(&mut self) -> Result<(), Error> {
+        while let Some(skip) = self.skipping.filter(|skip| skip.left > 0) {
+            self.need(1, skip.place)?;
+            let here = (self.end - self.start).min(usize::try_from(skip.left).unwrap_or(usize::MAX));
             self.pass(here);
-            n -= here as u64;
-            if n == 0 {
-                return Ok(());
-            }
-            self.need(1, place)?;
+            self.skipping = Some(Skip { left: skip.left - here as u64, ..skip });
         }
+        Ok(())
     }
 
     /// As [`Window::fill`], but a stream that ends before is cut off at `place`.
@@ -199,7 +268,7 @@ impl<R: Read> Window<R> {
         match self.fill(n) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::CutOff { place }),
-            Err(source) => Err(Error::Read { place, source }),
+            Err(source) => Err(failed(source, place)),
         }
     }
 
@@ -210,7 +279,15 @@ impl<R: Read> Window<R> {
             Ok(true) => Ok(true),
             Ok(false) if self.view().is_empty() && !self.torn => Ok(false),
             Ok(false) => Err(Error::CutOff { place }),
-            Err(source) => Err(Error::Read { place, source }),
+            Err(source) => Err(failed(source, place)),
         }
+    }
+}
+
+/// What it means that reading came to nothing.
+pub(super) fn failed(source: io::Error, place: Place) -> Error {
+    match source.kind() {
+        ErrorKind::WouldBlock => Error::NotYet,
+        _ => Error::Read { place, source },
     }
 }

@@ -1,0 +1,38 @@
+//! Ctrl-C and its kin: the first ends the run in order, a later one at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
+
+use crate::Failure;
+
+/// A signal this soon after the first is the same request: `timeout` and shells send one to the process and one to
+/// its group.
+const SAME: Duration = Duration::from_secs(1);
+/// What a command ended by Ctrl-C returns (128 + SIGINT).
+const INTERRUPTED: i32 = 130;
+
+/// Listen from now on; returns what becomes true with the first signal.
+///
+/// # Errors
+/// The system's, when it takes no handler or starts no thread.
+pub fn listen() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let theirs = interrupted.clone();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            theirs.store(true, Ordering::Relaxed);
+            if first.get_or_insert_with(Instant::now).elapsed() >= SAME {
+                // Closing hangs, it seems: an output whose reader has stopped reading.
+                low_level::exit(INTERRUPTED);
+            }
+        }
+    })?;
+    Ok(interrupted)
+}

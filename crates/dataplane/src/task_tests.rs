@@ -1,0 +1,151 @@
+//! Packets of two sides on their way to another worker: whoever is faster, they come in the order in which they
+//! were read.
+
+use std::sync::{Arc, Mutex};
+
+use catena_packet::wire::Seed;
+use catena_packet::{BATCH, Depot, DepotHandle};
+use proptest::prelude::*;
+
+use super::*;
+use crate::module::Module;
+use crate::pipeline::{Pipeline, Time};
+use crate::port::in_turn;
+use crate::queue::queue;
+use crate::steer::Steer;
+
+/// Gives one side's packets: each is there at its time and has a client.
+struct Script {
+    packets: std::vec::IntoIter<(u64, u8)>,
+    side: usize,
+}
+
+impl Source for Script {
+    fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
+        for (time, client) in self.packets.by_ref().take(BATCH) {
+            let mut packet = cx.pool().take(60).expect("the test has enough buffers");
+            packet.data_mut().copy_from_slice(&frame(self.side, client));
+            packet.meta_mut().arrival = time;
+            batch.push(packet);
+        }
+        if self.packets.len() == 0 { Pulled::Done } else { Pulled::More }
+    }
+}
+
+/// An IPv4 packet of a client: from it on side 0, to it on side 1.
+fn frame(side: usize, client: u8) -> [u8; 60] {
+    let mut frame = [0; 60];
+    frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+    frame[16..18].copy_from_slice(&[0, 46]);
+    frame[22..24].copy_from_slice(&[64, 253]);
+    let (client, server) = ([10, 0, 0, client], [192, 0, 2, 1]);
+    let ends = if side == 0 { [client, server] } else { [server, client] };
+    frame[26..34].copy_from_slice(&ends.concat());
+    frame
+}
+
+/// What a worker saw: the gate, the worker's time, and the times of a batch's packets.
+type Seen = Arc<Mutex<Vec<(u16, u64, Vec<u64>)>>>;
+
+struct Note(Seen);
+
+impl Module for Note {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        let times = batch.iter().map(|packet| packet.meta().arrival).collect();
+        self.0.lock().unwrap().push((cx.gate(), cx.now(), times));
+        cx.pool().put_batch(batch);
+    }
+}
+
+struct Pair {
+    depot: DepotHandle,
+    first: Pipeline,
+    second: Pipeline,
+    seen: [Seen; 2],
+}
+
+/// Two workers' pipelines: the first reads two sides, keeps its share and hands the rest to the second.
+fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
+    let seen = [Seen::default(), Seen::default()];
+    let (mut first, mut second) = (Pipeline::new(Time::Packets), Pipeline::new(Time::Packets));
+    let (mut entrances, exit) = queue(256, 1);
+    let entrance = entrances.remove(0);
+    let room = entrance.room();
+    let own = first.graph.add("own", Box::new(Note(seen[0].clone())));
+    let other = first.graph.add("to worker 1", Box::new(entrance));
+    let mut number = 0..;
+    let sources = sides.map(|packets| {
+        let side = number.next().unwrap_or_default();
+        Box::new(Script { packets: packets.into_iter(), side }) as Box<dyn Source>
+    });
+    for (side, source) in (0u16..).zip(in_turn(sources)) {
+        let steer = first.graph.add("spread", Box::new(Steer::new(2, Seed::from_number(1), Box::new(|_| None))));
+        first.graph.connect(steer, 0, Inlet { node: own, gate: side });
+        first.graph.connect(steer, 1, other);
+        let mut task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side });
+        task.heed(room.clone());
+        first.add_task(task);
+    }
+    let node = second.graph.add("share", Box::new(Note(seen[1].clone())));
+    let exit = if whole { exit.in_whole_batches() } else { exit };
+    let inlets = [0, 1].map(|gate| Inlet { node, gate });
+    second.add_task(Task::by_side("share", Box::new(exit), inlets, true));
+    Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen }
+}
+
+/// Run both by turns, so many steps of the second after each of the first; returns what they saw.
+fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<(u16, u64, Vec<u64>)>; 2] {
+    let Pair { depot, mut first, mut second, seen } = pair(sides.clone(), whole);
+    let (mut cx, mut other) = (Context::new(&depot, 0), Context::new(&depot, 0));
+    for &steps in turns.iter().cycle() {
+        first.step(&mut cx);
+        (0..steps).for_each(|_| _ = second.step(&mut other));
+        if first.is_done() {
+            break;
+        }
+    }
+    assert!(first.graph.finish(&mut cx).is_empty());
+    while !second.is_done() {
+        second.step(&mut other);
+    }
+    drop((first, second, cx, other));
+    assert!(depot.all_home());
+    seen.map(|seen| std::mem::take(&mut *seen.lock().unwrap()))
+}
+
+proptest! {
+    #[test]
+    fn no_packet_overtakes_one_of_the_other_side(
+        mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
+        turns in prop::collection::vec(0usize..4, 1..20),
+        whole: bool,
+    ) {
+        prop_assume!(turns.iter().any(|steps| *steps > 0));
+        sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
+        let seen = play(&sides, whole, &turns);
+        let mut expected: Vec<(u64, u16)> =
+            (0u16..).zip(&sides).flat_map(|(side, packets)| packets.iter().map(move |p| (p.0, side))).collect();
+        let mut came = Vec::new();
+        for worker in &seen {
+            let order: Vec<(u64, u16)> =
+                worker.iter().flat_map(|(gate, _, times)| times.iter().map(|time| (*time, *gate))).collect();
+            prop_assert!(order.is_sorted(), "not by times, side 0 first: {order:?}");
+            prop_assert!(worker.iter().all(|(_, now, times)| times.last().is_some_and(|last| now >= last)));
+            came.extend(order);
+        }
+        came.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(came, expected);
+    }
+
+    #[test]
+    fn recorded_batches_do_not_depend_on_who_is_faster(
+        mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
+        slow in prop::collection::vec(0usize..2, 1..20),
+        fast in prop::collection::vec(2usize..5, 1..20),
+    ) {
+        prop_assume!(slow.iter().any(|steps| *steps > 0));
+        sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
+        prop_assert_eq!(play(&sides, true, &slow), play(&sides, true, &fast));
+    }
+}

@@ -1,0 +1,217 @@
+//! How a run ends: by signals and by `--duration`, also while its source or its output waits for someone else.
+
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use catena_packet::pcap::{Error, Format, LinkType, Reader, Record, Writer};
+
+/// The longest that an end may take, on a machine that is busy.
+const SOON: Duration = Duration::from_secs(10);
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("c.catena"), "chain c { m = Monitor() in <-> m <-> out }\n")
+            .expect("a chain");
+        Place { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let text = CString::new(path.as_os_str().as_bytes()).expect("a path");
+        // SAFETY: the name ends with a zero byte and lives through the call.
+        assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
+        path
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.current_dir(self.folder.path()).args(["run", "c.catena"]).args(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("catena starts")
+    }
+}
+
+/// A capture of three packets.
+fn capture(format: Format) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, format, LinkType::ETHERNET).expect("a writer");
+    for time in 1..=3 {
+        writer.write(&Record::new(time * 1_000_000_000, LinkType::ETHERNET, &[7; 60])).expect("a record");
+    }
+    writer.finish().expect("a whole file");
+    file
+}
+
+/// Count the records of a capture that is whole.
+fn records(path: &Path) -> Result<u64, Error> {
+    let mut reader = Reader::open(path)?;
+    while reader.next()?.is_some() {}
+    Ok(reader.records())
+}
+
+fn interrupt(child: &Child) {
+    // SAFETY: the child is ours and not waited for yet, so the number is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+}
+
+/// Wait for the end, at most [`SOON`].
+fn end(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("the child is ours") {
+            return status;
+        }
+        if start.elapsed() > SOON {
+            child.kill().expect("it can be killed");
+            child.wait().expect("it ends");
+            panic!("the run does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < SOON, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |file| file.len())
+}
+
+#[test]
+fn two_signals_at_once_are_one() {
+    for (trial, name) in
+        ["a.pcap.gz", "b.pcapng.zst", "c.pcap", "d.pcap.gz", "e.pcap.gz", "f.pcap.gz"].iter().enumerate()
+    {
+        let place = Place::new();
+        let workers = if trial % 2 == 0 { "1" } else { "2" };
+        let mut child = place.start(&["--in", "gen:flows=100,rate=1Mpps", "--out", name, "--workers", workers]);
+        let out = place.path(name);
+        until("packets are written", || size(&out) > 100_000);
+        interrupt(&child);
+        // Signals that wait for a process are one; this one comes when the first has come.
+        std::thread::sleep(Duration::from_millis(3));
+        interrupt(&child);
+        let status = end(&mut child);
+        assert!(status.success(), "{name}: {status}");
+        let records = records(&out).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(records > 1000, "{name}: {records} records");
+    }
+}
+
+#[test]
+fn timeout_ends_a_run_in_order() {
+    let place = Place::new();
+    let catena = env!("CARGO_BIN_EXE_catena");
+    let args = ["-s", "INT", "0.5", catena, "run", "c.catena", "--in", "gen:", "--out", "out.pcap.gz", "--quiet"];
+    let output = Command::new("timeout").args(args).current_dir(place.folder.path()).output().expect("timeout starts");
+    assert_eq!(output.status.code(), Some(124), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(records(&place.path("out.pcap.gz")).expect("a whole capture") > 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("packets in ="), "no table");
+}
+
+#[test]
+fn a_silent_pipe_does_not_hold_the_end() {
+    let place = Place::new();
+    let whole = capture(Format::PCAP);
+    // Nothing at all, a part of the header, the header, a record and a half.
+    for sent in [0, 10, 24, 24 + 76 + 40] {
+        for by_duration in [true, false] {
+            let more: &[&str] = if by_duration { &["--duration", "300ms"] } else { &[] };
+            let mut child = place.start(&[&["--in", "-", "--out", "out.pcap.gz"], more].concat());
+            let mut pipe = child.stdin.take().expect("a pipe");
+            pipe.write_all(&whole[..sent]).expect("it is read");
+            if !by_duration {
+                until("the output is there", || place.path("out.pcap.gz").exists());
+                std::thread::sleep(Duration::from_millis(300));
+                interrupt(&child);
+            }
+            let status = end(&mut child);
+            assert!(status.success(), "{sent} bytes: {status}");
+            assert_eq!(records(&place.path("out.pcap.gz")).expect("a whole capture"), u64::from(sent > 100));
+            std::fs::remove_file(place.path("out.pcap.gz")).expect("it was there");
+        }
+    }
+}
+
+#[test]
+fn a_fifo_without_a_writer_does_not_hold_the_end() {
+    let place = Place::new();
+    place.fifo("in.pcap");
+    place.fifo("back.pcap");
+    let both =
+        ["--in", "in.pcap", "--back-in", "back.pcap", "--out", "out.pcap", "--workers", "2", "--duration", "300ms"];
+    for args in [&["--in", "in.pcap", "--out", "out.pcap", "--duration", "300ms"][..], &both] {
+        let mut child = place.start(args);
+        assert!(end(&mut child).success());
+        assert_eq!(records(&place.path("out.pcap")).expect("a whole capture"), 0);
+    }
+    // One side waits, and so does the other one's packet behind it; it is not lost when that side comes.
+    let mut child =
+        place.start(&["--in", "in.pcap", "--back-in", "back.pcap", "--out", "out.pcap", "--back-out", "b.pcap"]);
+    let mut pipe = OpenOptions::new().write(true).open(place.path("in.pcap")).expect("the FIFO is read");
+    pipe.write_all(&capture(Format::PCAPNG)).expect("it is read");
+    drop(pipe);
+    let mut pipe = OpenOptions::new().write(true).open(place.path("back.pcap")).expect("the FIFO is read");
+    pipe.write_all(&capture(Format::PCAP)).expect("it is read");
+    drop(pipe);
+    assert!(end(&mut child).success());
+    let came = ["out.pcap", "b.pcap"].map(|name| records(&place.path(name)).expect("a whole capture"));
+    assert_eq!(came, [3, 3]);
+}
+
+#[test]
+fn a_stream_of_nothing_does_not_hold_the_end() {
+    let place = Place::new();
+    let mut child = place.start(&["--in", "-", "--out", "out.pcap", "--duration", "500ms"]);
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // Stored blocks of no bytes (RFC 1951, §3.2.4), without an end.
+    let writer = std::thread::spawn(move || {
+        let blocks = [0, 0, 0, 0xff, 0xff].repeat(10_000);
+        let _ = pipe.write_all(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+        while pipe.write_all(&blocks).is_ok() {}
+    });
+    assert!(end(&mut child).success());
+    writer.join().expect("the writer ends");
+    assert_eq!(records(&place.path("out.pcap")).expect("a whole capture"), 0);
+}
+
+#[test]
+fn a_reader_that_stopped_reading_holds_one_signal_not_two() {
+    let place = Place::new();
+    let mut child = place.start(&["--in", "gen:", "--out", "-", "--quiet"]);
+    let mut out = child.stdout.take().expect("a pipe");
+    out.read_exact(&mut [0; 1000]).expect("packets come");
+    interrupt(&child);
+    let mut said = [0; 40];
+    child.stderr.take().expect("a pipe").read_exact(&mut said).expect("it says what it waits for");
+    assert_eq!(String::from_utf8_lossy(&said), "catena: waiting for an output to take wh");
+    assert!(child.try_wait().expect("the child is ours").is_none(), "what is left is for the reader");
+    interrupt(&child);
+    assert_eq!(end(&mut child).code(), Some(130));
+}
+
+#[test]
+fn a_generator_on_the_walls_clock_comes_to_its_end() {
+    let place = Place::new();
+    let mut child = place.start(&["--in", "gen:time=wall,rate=1kpps,count=200", "--out", "out.pcap"]);
+    assert!(end(&mut child).success());
+    assert_eq!(records(&place.path("out.pcap")).expect("a whole capture"), 200);
+}
