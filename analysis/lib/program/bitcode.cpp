@@ -1,6 +1,7 @@
 // Reading bitcode: what can be wrong with it is found here, so that the analyses may trust a program.
 #include "program/bitcode.h"
 
+#include "program/debug_soundness.h"
 #include "program/elf_file.h"
 #include "program/shared_library.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -116,6 +117,10 @@ Expected<std::unique_ptr<Module>> readModule(const std::string &file, MemoryBuff
         module = std::move(*parsed);
         raw_string_ostream text(message);
         broken = verifyModule(*module, &text);
+        if (broken) return;
+        auto wrong = unsoundDebugInformation(*module);
+        broken = wrong.has_value();
+        if (broken) text << "its debug information is damaged: " << *wrong;
     });
     if (!ended) {
         // What LLVM left half built cannot be taken apart either.
