@@ -66,14 +66,14 @@ const REWRITING: [(&str, &str); 6] = [
     ("plan c.catena --rack rack.toml --draw plan.svg", "plan.svg"),
     ("bench report results.jsonl --into page.md", "page.md"),
     ("bench report results.jsonl --plot plot.svg", "plot.svg"),
-    ("functions --book book", "book/acl.md"),
+    ("functions --book book", "book/README.md"),
 ];
 
 /// A place where every file of [`REWRITING`] is there.
 fn full() -> Place {
     let place = Place::new();
     fs::create_dir(place.at("book")).expect("a folder");
-    ["plan.json", "plan.svg", "plot.svg", "book/acl.md"].iter().for_each(|name| place.write(name, "old\n"));
+    ["plan.json", "plan.svg", "plot.svg", "book/README.md"].iter().for_each(|name| place.write(name, "old\n"));
     place
 }
 

@@ -161,7 +161,7 @@ mod tests {
     fn what_is_no_such_text_is_said_with_what_was_expected() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        std::fs::write(at("binary"), b"ab\xff").expect("it can be written");
+        fs::write(at("binary"), b"ab\xff").expect("it can be written");
         assert!(said(read(&at("none"), "a rack")).ends_with("none: there is no such file; expected a rack"));
         assert!(said(read(folder.path(), "a rack")).ends_with(": this is a folder; expected a rack"));
         assert!(said(read(&at("binary"), "a rack")).contains("binary: this is no text: byte 2 is not UTF-8"));
@@ -171,9 +171,9 @@ mod tests {
     fn a_check_leaves_files_as_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        std::fs::write(at("old"), "kept").expect("it can be written");
+        fs::write(at("old"), "kept").expect("it can be written");
         assert_eq!(said(check_writable(&at("old"))) + &said(check_writable(&at("new"))), "");
-        assert_eq!(std::fs::read_to_string(at("old")).ok().as_deref(), Some("kept"));
+        assert_eq!(fs::read_to_string(at("old")).ok().as_deref(), Some("kept"));
         assert!(!at("new").exists());
         assert!(said(check_writable(&at("none/new"))).contains("new: cannot be written: there is no folder "));
         assert!(said(write(folder.path(), "")).ends_with("cannot be written: this is a folder"));

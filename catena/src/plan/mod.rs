@@ -81,10 +81,10 @@ fn check_files(options: &PlanOptions) -> Result<(), Failure> {
 /// Write the files that were asked for: before anything is printed, whose reader may have gone away.
 fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Failure> {
     if let Some(path) = &options.draw {
-        file::write(path, &draw(plan))?;
+        file::write(path, draw(plan))?;
     }
     if let Some(path) = &options.output {
-        file::write(path, &(serde_json::to_string_pretty(plan)? + "\n"))?;
+        file::write(path, serde_json::to_string_pretty(plan)? + "\n")?;
     }
     Ok(())
 }

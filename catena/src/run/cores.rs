@@ -10,9 +10,9 @@ use crate::Failure;
 /// That it may not, with the cores on which it may.
 pub fn check(asked: &str, first: usize, count: usize) -> Result<(), Failure> {
     let allowed = allowed_cores();
-    let mut wanted = first..first.saturating_add(count);
+    let may = |worker| first.checked_add(worker).is_some_and(|core| allowed.contains(&core));
     // A system that does not say lets the workers try.
-    if allowed.is_empty() || wanted.all(|core| allowed.contains(&core)) {
+    if allowed.is_empty() || (0..count).all(may) {
         return Ok(());
     }
     let workers = if count == 1 { String::new() } else { format!(" with {count} workers") };

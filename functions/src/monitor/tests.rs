@@ -259,7 +259,7 @@ fn it_is_built_from_arguments() {
     let args = Args::default().with("export", Value::Text(path.to_str().unwrap().to_owned()));
     let mut module: Box<dyn Module> = (DESCRIPTOR.build)(&args, &mut context).unwrap();
     let own = folder.path().join("flows.1");
-    assert_eq!(module.outputs(), [own.clone()]);
+    assert_eq!(module.outputs(), std::slice::from_ref(&own));
     assert!(!own.exists(), "making a monitor opens nothing");
     module.start(Time::Packets).unwrap();
     drop(module);
