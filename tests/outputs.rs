@@ -118,6 +118,7 @@ fn an_export_into_another_output_is_refused() {
         (monitors("-", "-"), &["--in", "in.pcap"], &["`a`", "`b`", "standard output"]),
         (monitors("flows", "flows.1"), &["--in", "in.pcap", "--workers", "2"], &["`a`", "`b`", "flows.1"]),
         (monitor("x.pcap"), &["--in", "in.pcap", "--out", "x.pcap"], &["`mon`", "--out", "x.pcap"]),
+        (monitor("/dev/stdout"), &["--in", "in.pcap", "--out", "-"], &["`mon`", "--out", "standard output"]),
         (monitor("-"), &["--in", "in.pcap", "--out", "-"], &["`mon`", "--out", "standard output"]),
     ] {
         Place::new(&chain).refuses(args, words);
@@ -188,6 +189,9 @@ fn devices_and_pipes_may_take_several_outputs() {
     let place = Place::new(&monitors("/dev/null", "/dev/null"));
     let output = place.run(&["run", "test.catena", "--in", "in.pcap", "--out", "null"]);
     assert!(output.status.success(), "{}", err(&output));
+    // A device has no number behind its name.
+    let args = ["run", "test.catena", "--in", "in.pcap", "--workers", "2"];
+    assert!(place.run(&args).status.success() && !PathBuf::from("/dev/null.1").exists());
     // One log for the table and the errors, as shells make it with `> log 2>&1`.
     let log = || File::options().append(true).create(true).open(place.at("log")).expect("it can be written");
     let mut command = place.command(&["run", "test.catena", "--in", "in.pcap", "--out", "x.pcap"]);
@@ -234,8 +238,8 @@ fn a_pipeline_that_does_not_run_empties_no_export() {
 
 #[test]
 fn records_on_standard_output_are_whole_and_alone() {
-    let place = Place::new(&monitor("-"));
-    for workers in ["1", "4"] {
+    for (name, workers) in [("-", "1"), ("-", "4"), ("/dev/stdout", "2")] {
+        let place = Place::new(&monitor(name));
         let args =
             ["run", "test.catena", "--in", "gen:flows=20k,count=40k,seed=1", "--seed", "1", "--workers", workers];
         let output = place.run(&args);

@@ -53,7 +53,11 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
 /// Write a new file beside that to which `path` leads, and give it that one's name.
 fn replace(path: &Path, there: Option<&fs::Metadata>, text: &[u8]) -> Result<(), Error> {
     let target = match there {
-        Some(_) => path.canonicalize()?,
+        Some(_) => {
+            // A name can be given to another file in its folder though the file itself is protected.
+            fs::OpenOptions::new().append(true).open(path)?;
+            path.canonicalize()?
+        }
         None => inode::target(path),
     };
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -117,15 +121,15 @@ fn overwrite(path: &Path, text: &[u8]) -> Result<(), Error> {
 /// # Errors
 /// When it cannot.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    let there = fs::symlink_metadata(path);
-    // A pipe has a reader, who would take the check for the end of the text; a link may lead to what is not there yet.
+    let there = fs::metadata(path);
+    // A pipe has a reader, who would take the check for the end of the text.
     if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Ok(());
     }
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map_err(|error| unwritable(path, &error))?;
     if there.is_err() {
-        fs::remove_file(path).map_err(|error| unwritable(path, &error))?;
+        fs::remove_file(inode::target(path)).map_err(|error| unwritable(path, &error))?;
     }
     Ok(())
 }
@@ -175,6 +179,10 @@ mod tests {
         assert_eq!(said(check_writable(&at("old"))) + &said(check_writable(&at("new"))), "");
         assert_eq!(fs::read_to_string(at("old")).ok().as_deref(), Some("kept"));
         assert!(!at("new").exists());
+        std::os::unix::fs::symlink(at("old"), at("link")).expect("a link");
+        std::os::unix::fs::symlink(at("new"), at("loose")).expect("a link");
+        assert_eq!(said(check_writable(&at("link"))) + &said(check_writable(&at("loose"))), "");
+        assert!(at("loose").is_symlink() && !at("new").exists());
         assert!(said(check_writable(&at("none/new"))).contains("new: cannot be written: there is no folder "));
         assert!(said(write(folder.path(), "")).ends_with("cannot be written: this is a folder"));
     }

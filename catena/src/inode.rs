@@ -62,6 +62,17 @@ pub fn target(path: &Path) -> PathBuf {
     target
 }
 
+/// Return whether a name is that of standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    names_stream(path, 1)
+}
+
+fn names_stream(path: &Path, descriptor: u32) -> bool {
+    let name = ["/dev/stdin", "/dev/stdout"][descriptor as usize];
+    let links = [format!("/dev/fd/{descriptor}"), format!("/proc/self/fd/{descriptor}")];
+    [Path::new("-"), Path::new(name), Path::new(&links[0]), Path::new(&links[1])].contains(&path)
+}
+
 /// A file in a command's use, with what the user calls it.
 #[derive(Clone, Debug)]
 struct Use {
@@ -91,7 +102,7 @@ impl Uses {
     /// # Errors
     /// When standard input is read already.
     pub fn reads(&mut self, what: &str, path: &Path) -> Result<(), Failure> {
-        let is_stream = path == Path::new("-");
+        let is_stream = names_stream(path, 0);
         let identity = if is_stream { Identity::of_stream(io::stdin()) } else { Identity::of(path) };
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
         let read = Use { name: format!("{what} {shown}"), identity, is_stream };
@@ -107,7 +118,7 @@ impl Uses {
     /// # Errors
     /// When it is read, or is another one that is written.
     pub fn writes(&mut self, what: &str, path: &Path) -> Result<(), Failure> {
-        let is_stream = path == Path::new("-");
+        let is_stream = is_stdout(path);
         if is_stream {
             streams::check_open()?;
         } else {

@@ -8,6 +8,7 @@ mod progress;
 mod report;
 mod workers;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::arguments::RunOptions;
-use crate::{chain, streams, trial};
+use crate::{chain, inode, streams, trial};
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,8 +43,10 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let ports = ports::Ports::parse(options)?;
     let uses = files::of(options, &host, &ports, &outputs)?;
     // When packets or records go to standard output, the table must not.
-    let to_stderr = outputs.iter().any(|(_, path)| path.as_os_str() == "-")
-        || [Some(&options.output), options.back_out.as_ref()].into_iter().flatten().any(|path| path == "-");
+    let ports_out = [Some(&options.output), options.back_out.as_ref()];
+    let mut outputs =
+        outputs.iter().map(|(_, path)| path.as_path()).chain(ports_out.into_iter().flatten().map(Path::new));
+    let to_stderr = outputs.any(inode::is_stdout);
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // A second signal ends the command at once, should closing ever hang.

@@ -78,6 +78,8 @@ mod workload;
 
 pub use counting::Monitor;
 
+use std::os::unix::fs::FileTypeExt;
+
 use catena_dataplane::Module;
 use catena_state::{Access, Declaration, Local, Object, Scope, Share};
 
@@ -160,11 +162,16 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     Ok(Box::new(Runner::new(engine, monitor)))
 }
 
+fn is_device(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device())
+}
+
 fn outlet(args: &Args, share: Share) -> Outlet {
     let path = match args.text("export", "") {
         "" => return Outlet::Nowhere,
-        "-" => "-".to_owned(),
-        path if share.index == 0 => path.to_owned(),
+        "-" | "/dev/stdout" => "-".to_owned(),
+        // A device, such as `/dev/null`, is there for all; beside it would be a file in `/dev`.
+        path if share.index == 0 || is_device(path) => path.to_owned(),
         path => format!("{path}.{}", share.index),
     };
     let format = match args.text("format", "json") {
