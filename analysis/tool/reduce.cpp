@@ -14,6 +14,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -263,9 +264,11 @@ Error reduceOnce(ArrayRef<Named> chain) {
         if (std::error_code code = sys::fs::rename(made, shared)) return failure(shared + ": " + code.message());
         step("shared object");
     }
-    if (!output.empty())
-        if (std::error_code code = sys::fs::copy_file(*executable, output))
-            return failure(output + ": " + code.message());
+    if (!output.empty()) {
+        auto bytes = MemoryBuffer::getFile(*executable);
+        if (!bytes) return failure(*executable + ": " + bytes.getError().message());
+        if (Error error = writeOutput(output, [&](raw_ostream &out) { out << (*bytes)->getBuffer(); })) return error;
+    }
     if (!output.empty())
         sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
     if (!report.empty()) {

@@ -2,6 +2,7 @@
 // of its state.
 #include "known_functions.h"
 #include "program/bitcode.h"
+#include "program/output_file.h"
 #include "statealyzr/analysis.h"
 #include "tracer/instrument.h"
 #include "tracer/misses.h"
@@ -42,11 +43,7 @@ Error trace(const std::vector<std::string> &names, const AnalysisOptions &option
     std::string message;
     raw_string_ostream text(message);
     if (verifyModule(**program, &text)) return failure("the instrumented program is not sound: " + message);
-    std::error_code code;
-    raw_fd_ostream file(output, code, sys::fs::OF_None);
-    if (code) return failure(output + ": " + code.message());
-    WriteBitcodeToFile(**program, file);
-    return Error::success();
+    return writeOutput(output, [&](raw_ostream &out) { WriteBitcodeToFile(**program, out); });
 }
 
 /// Return how many misses there are.

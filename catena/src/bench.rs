@@ -5,8 +5,10 @@ use std::process::{Command, ExitCode};
 
 use catena_bench::{Record, record, report};
 
-use crate::Failure;
 use crate::arguments::{BenchCommand, ReportOptions};
+use crate::inode::Uses;
+use crate::streams::print;
+use crate::{Failure, file};
 
 /// Do what a bench subcommand asks for.
 ///
@@ -14,15 +16,19 @@ use crate::arguments::{BenchCommand, ReportOptions};
 /// When results cannot be read.
 pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
     let BenchCommand::Report(options) = command;
+    let mut uses = Uses::default();
+    options.files.iter().try_for_each(|path| uses.reads("the results", path))?;
+    options.into.iter().try_for_each(|path| uses.writes("--into", path.as_path()))?;
+    options.plot.iter().try_for_each(|path| uses.writes("--plot", path.as_path()))?;
     let records = read(options)?;
     if let Some(revision) = &options.compare {
         let mut before = Vec::new();
         for path in &options.files {
             before.extend(parse(&at_revision(revision, path)?, &format!("{revision}:{}", path.display()))?);
         }
-        print!("{}", report::compare(&before, &records));
+        print(report::compare(&before, &records))?;
     } else {
-        print!("{}", report::table(&records));
+        print(report::table(&records))?;
     }
     if let Some(page) = &options.into {
         let name = records.first().map_or("", |record| &record.bench);
@@ -30,8 +36,7 @@ pub fn bench(command: &BenchCommand) -> Result<ExitCode, Failure> {
     }
     if let Some(picture) = &options.plot {
         let unit = records.first().map_or("", |record| &record.unit);
-        std::fs::write(picture, report::plot(&records, unit))
-            .map_err(|error| format!("{}: {error}", picture.display()))?;
+        file::write(picture, report::plot(&records, unit))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -43,9 +48,7 @@ fn insert(page: &Path, name: &str, table: &str) -> Result<(), Failure> {
     let (opening, closing) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let parts = text.split_once(&opening).and_then(|(before, rest)| Some((before, rest.split_once(&closing)?.1)));
     let (before, after) = parts.ok_or_else(|| format!("{path}: has no lines {} and {closing}", opening.trim()))?;
-    std::fs::write(page, format!("{before}{opening}\n{table}\n{closing}{after}"))
-        .map_err(|error| format!("{path}: {error}"))?;
-    Ok(())
+    file::write(page, format!("{before}{opening}\n{table}\n{closing}{after}"))
 }
 
 fn read(options: &ReportOptions) -> Result<Vec<Record>, Failure> {

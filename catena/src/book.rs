@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use catena_compile::library::signatures;
 use catena_functions::{Affinity, Descriptor, registry};
 
-use crate::Failure;
+use crate::{Failure, file, streams};
 
 /// The index page of the folder.
 const INDEX: &str = "README.md";
@@ -90,9 +90,8 @@ fn write_if_new(path: &Path, text: &str) -> Result<(), Failure> {
     if fs::read_to_string(path).is_ok_and(|found| found == text) {
         return Ok(());
     }
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
+    file::write(path, text)?;
+    streams::print(format_args!("{}\n", path.display()))
 }
 
 /// Return the number of the first line that differs, from 1.

@@ -8,7 +8,7 @@ use catena_compile::library::signatures;
 use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
 
 use crate::arguments::{CheckOptions, FmtOptions};
-use crate::{Failure, file, trial};
+use crate::{Failure, file, streams, trial};
 
 /// A chain file that was read.
 pub struct Loaded {
@@ -47,16 +47,16 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
         let errors = errors(&outcome.diagnostics);
         let found = summary(&outcome.diagnostics);
         let Some(graph) = outcome.graph.filter(|_| errors == 0) else {
-            println!("{name}: {found}");
+            streams::print(format_args!("{name}: {found}\n"))?;
             code = ExitCode::FAILURE;
             continue;
         };
         let loaded = Loaded { name, source, graph };
         match trial::lower_and_build(&loaded) {
-            Ok(_) => println!("{}: {}: good", loaded.name, size(&loaded.graph)),
+            Ok(_) => streams::print(format_args!("{}: {}: good\n", loaded.name, size(&loaded.graph)))?,
             Err(Failure(message)) => {
-                eprintln!("error: {message}");
-                println!("{}: 1 error", loaded.name);
+                streams::tell(format_args!("error: {message}\n"));
+                streams::print(format_args!("{}: 1 error\n", loaded.name))?;
                 code = ExitCode::FAILURE;
             }
         }
@@ -78,11 +78,11 @@ pub fn fmt(options: &FmtOptions) -> Result<ExitCode, Failure> {
         })?;
         if options.check {
             if formatted != source {
-                println!("{name}: not in canonical layout; `catena fmt {name}` makes it so");
+                streams::print(format_args!("{name}: not in canonical layout; `catena fmt {name}` makes it so\n"))?;
                 code = ExitCode::FAILURE;
             }
         } else if path == Path::new("-") {
-            print!("{formatted}");
+            streams::print(&formatted)?;
         } else if formatted != source {
             file::write(path, &formatted)?;
         }
@@ -108,7 +108,7 @@ pub fn read(path: &Path) -> Result<(String, String), Failure> {
 pub fn print(diagnostics: &[Diagnostic], name: &str, source: &str) {
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for diagnostic in diagnostics {
-        eprintln!("{}\n", diagnostic.render(name, source, color));
+        streams::tell(format_args!("{}\n\n", diagnostic.render(name, source, color)));
     }
 }
 

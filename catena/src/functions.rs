@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::arguments::FunctionsOptions;
 use crate::book::book;
+use crate::streams::print;
 use crate::table::Table;
 
 /// List the functions, show one's manual page, or write all pages.
@@ -25,16 +26,15 @@ pub fn functions(options: &FunctionsOptions) -> Result<ExitCode, Failure> {
     };
     if options.json {
         let all: Vec<_> = chosen.iter().map(|f| as_json(f)).collect();
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        print(serde_json::to_string_pretty(&all)? + "\n")?;
     } else if options.name.is_some() {
-        chosen.iter().for_each(|f| println!("{}", page(f)));
+        chosen.iter().try_for_each(|f| print(page(f) + "\n"))?;
     } else {
         let mut table = Table::new(&["function", "what it does"], &[false, false]);
         for function in chosen {
             table.row([function.name.to_owned(), function.summary.to_owned()]);
         }
-        print!("{table}");
-        println!("\n`catena functions NAME` shows a function's manual page.");
+        print(format_args!("{table}\n`catena functions NAME` shows a function's manual page.\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

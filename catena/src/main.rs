@@ -1,5 +1,7 @@
 //! The `catena` command.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod analyze;
 mod arguments;
 mod bench;
@@ -7,11 +9,13 @@ mod book;
 mod chain;
 mod file;
 mod functions;
+mod inode;
 mod new;
 mod plan;
 mod profile;
 mod run;
 mod show;
+mod streams;
 mod table;
 mod trial;
 
@@ -31,15 +35,29 @@ impl<T: std::fmt::Display> From<T> for Failure {
 
 fn main() -> ExitCode {
     if let Some(missing) = missing_feature() {
-        eprintln!(
-            "catena: this processor lacks {missing}, which this build needs; build with RUSTFLAGS=-Ctarget-cpu=native"
-        );
+        streams::tell(format_args!(
+            "catena: this processor lacks {missing}, which this build needs; build with RUSTFLAGS=-Ctarget-cpu=native\n"
+        ));
         return ExitCode::FAILURE;
     }
     // A closed pipe (`catena show … | head`) ends the command as it ends any other.
     // SAFETY: nothing else runs yet, and the default action is no handler of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    let done = match Arguments::parse().command {
+    let done = match Arguments::try_parse() {
+        Ok(arguments) => execute(arguments.command),
+        Err(usage) => say(&usage),
+    };
+    match done {
+        Ok(code) => code,
+        Err(Failure(message)) => {
+            streams::tell(format_args!("catena: {message}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<ExitCode, Failure> {
+    match command {
         Command::Run(options) => run::run(&options),
         Command::Check(options) => chain::check(&options),
         Command::Fmt(options) => chain::fmt(&options),
@@ -51,14 +69,19 @@ fn main() -> ExitCode {
         Command::Analyze(_) => analyze::analysis("analyze"),
         Command::Reduce(_) => analyze::analysis("reduce"),
         Command::Bench(command) => bench::bench(&command),
-    };
-    match done {
-        Ok(code) => code,
-        Err(Failure(message)) => {
-            eprintln!("catena: {message}");
-            ExitCode::FAILURE
-        }
     }
+}
+
+/// Print what the grammar says: help that was asked for, or what is wrong with a command line, which ends with 2.
+fn say(usage: &clap::Error) -> Result<ExitCode, Failure> {
+    if !usage.use_stderr() {
+        streams::check_open()?;
+        usage.print().map_err(streams::unwritten)?;
+    } else {
+        // Where standard error takes nothing, nobody is left to be told.
+        _ = usage.print();
+    }
+    Ok(ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)))
 }
 
 /// Return what the build takes for granted and this processor has not.

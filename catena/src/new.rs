@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 use catena_functions::registry;
 
-use crate::Failure;
 use crate::arguments::NewOptions;
+use crate::{Failure, file, streams};
 
 const CODE: &str = include_str!("new/mod.rs.tmpl");
 const WORKLOAD: &str = include_str!("new/workload.rs.tmpl");
@@ -118,11 +118,11 @@ pub fn new(options: &NewOptions) -> Result<ExitCode, Failure> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
         }
-        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        file::write(path, text)?;
     }
-    made.iter().for_each(|(path, _)| println!("wrote   {}", path.display()));
-    changed.iter().for_each(|(path, _)| println!("changed {}", path.display()));
-    println!(
+    made.iter().try_for_each(|(path, _)| streams::print(format_args!("wrote   {}\n", path.display())))?;
+    changed.iter().try_for_each(|(path, _)| streams::print(format_args!("changed {}\n", path.display())))?;
+    streams::print(format_args!(
         "
 {name} is a whole function: it lets the first packets of every sender pass. Make it yours, and try on the way:
 
@@ -132,8 +132,9 @@ pub fn new(options: &NewOptions) -> Result<ExitCode, Failure> {
     cargo run --release -p catena -- profile {name} --quick
     cargo run -p catena -- functions --book docs/functions
 
-\"Your first function in an hour\" in CONTRIBUTING.md goes through it."
-    );
+\"Your first function in an hour\" in CONTRIBUTING.md goes through it.
+"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,7 +16,7 @@ use crate::arguments::ProfileOptions;
 use crate::functions::find;
 use crate::run::ports;
 use crate::table::{Table, thousands};
-use crate::{Failure, file};
+use crate::{Failure, file, streams};
 
 const QUICK_RUNS: u32 = 3;
 /// The part of disturbed stretches from which on the user is told.
@@ -45,13 +45,13 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     let lines = std::io::stderr().is_terminal();
     let Measured { mut profile, disturbed } = measure(&chosen, &how, &mut |step| tell(step, lines))?;
     if lines {
-        eprint!("\r\x1b[K");
+        streams::tell("\r\x1b[K");
     }
     if disturbed > DISTURBED {
-        eprintln!(
-            "catena: for {:.0}% of the measuring the machine was busy with something else: expect figures too high",
+        streams::tell(format_args!(
+            "catena: for {:.0}% of the measuring the machine was busy with something else: expect figures too high\n",
             disturbed * 100.0
-        );
+        ));
     }
     let measured: Vec<&str> = chosen.iter().filter(|f| f.workload.is_some()).map(|f| f.name).collect();
     let mut kept = Vec::new();
@@ -63,13 +63,10 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     let text = profile.to_text().map_err(|error| format!("{path}: {}", error.what))?;
     file::write(&options.output, &text)?;
     if options.json {
-        print!("{text}");
+        streams::print(&text)?;
     } else {
-        print!("{}", page(&profile, &measured));
-        println!(
-            "\nkept in {path}{}",
-            if kept.is_empty() { String::new() } else { format!(", where {} are from before", kept.join(", ")) }
-        );
+        let from = if kept.is_empty() { String::new() } else { format!(", where {} are from before", kept.join(", ")) };
+        streams::print(format_args!("{}\nkept in {path}{from}\n", page(&profile, &measured)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,9 +116,9 @@ fn tell(step: &Step, lines: bool) {
     let what = what + if step.alone { ", alone" } else { "" };
     let line = format!("{} of {}: {what}", step.number, step.of);
     if lines {
-        eprint!("\r\x1b[K{line}");
+        streams::tell(format_args!("\r\x1b[K{line}"));
     } else {
-        eprintln!("{line}");
+        streams::tell(format_args!("{line}\n"));
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::{ExitCode, Stdio};
 
 use crate::Failure;
 use crate::arguments::{Format, ShowOptions, Stage};
+use crate::streams::{print, print_bytes};
 use crate::trial::counts;
 use crate::{chain, trial};
 
@@ -28,10 +29,10 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
         }
     };
     match options.format {
-        Format::Text => print!("{text}"),
-        Format::Dot => print!("{dot}"),
-        Format::Json => println!("{}", serde_json::to_string_pretty(&json)?),
-        Format::Svg => std::io::stdout().write_all(&svg(&dot)?)?,
+        Format::Text => print(text)?,
+        Format::Dot => print(dot)?,
+        Format::Json => print(serde_json::to_string_pretty(&json)? + "\n")?,
+        Format::Svg => print_bytes(&svg(&dot)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,8 @@
 //! Building a pipeline on trial: what only a function can know of its arguments shows before a port is opened.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use catena_compile::{BuildError, Counts, Findings, Host, build, lower, reduce};
 use catena_dataplane::port::Sink;
 use catena_packet::wire::Seed;
@@ -8,14 +11,17 @@ use catena_state::Share;
 use crate::Failure;
 use crate::chain::Loaded;
 
+/// Files that functions write to, by function; `-` is standard output.
+pub type Outputs = Vec<(Arc<str>, PathBuf)>;
+
 /// Lower a chain file to its host pipeline, and build that once to throw it away.
 ///
 /// # Errors
 /// What the library lacks or a function refuses, with the place in the chain file.
-pub fn lower_and_build(loaded: &Loaded) -> Result<Host, Failure> {
+pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Outputs), Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
-    build_once(&host, loaded)?;
-    Ok(host)
+    let outputs = build_once(&host, loaded)?;
+    Ok((host, outputs))
 }
 
 /// Lower a chain file to its host pipeline, and take out what is redundant.
@@ -32,13 +38,13 @@ pub fn counts(early_drops: bool) -> Counts {
     if early_drops { Counts::Totals } else { Counts::Functions }
 }
 
-/// Build a pipeline to throw it away.
+/// Build a pipeline to throw it away, and return the files that it would write to if it ran with one worker.
 ///
 /// # Errors
 /// What a function refuses, with the place in the chain file.
-pub fn build_once(host: &Host, loaded: &Loaded) -> Result<(), Failure> {
+pub fn build_once(host: &Host, loaded: &Loaded) -> Result<Outputs, Failure> {
     let built = build(host, Seed::from_number(0), Share::WHOLE, |_| Box::new(Sink));
-    built.map(|_| ()).map_err(|error| explain(&error, loaded))
+    built.map(|built| built.graph.outputs()).map_err(|error| explain(&error, loaded))
 }
 
 /// Say where in the chain file the trouble is.

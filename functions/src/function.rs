@@ -6,8 +6,10 @@
 //! that each sees what those before it did.
 
 use std::mem::MaybeUninit;
+use std::path::PathBuf;
 
 use catena_dataplane::module::Verdict;
+use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Local};
@@ -51,6 +53,19 @@ pub trait Function<E: Engine>: Send + 'static {
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
     /// constant work, and about every millisecond (`idle` true), when it may be more.
     fn tidy(&mut self, _now: u64, _idle: bool) {}
+
+    /// Return the names of the files that [`Self::start`] creates or empties; `-` is the standard output.
+    fn outputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Open what the function writes to, before the first packet.
+    ///
+    /// # Errors
+    /// What could not be opened, in words for the user.
+    fn start(&mut self, _time: Time) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Write out what is still held, after the last packet.
     ///
@@ -119,6 +134,14 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
 
     fn tick(&mut self, cx: &mut Context) {
         self.function.tidy(cx.now(), true);
+    }
+
+    fn outputs(&self) -> Vec<PathBuf> {
+        self.function.outputs()
+    }
+
+    fn start(&mut self, time: Time) -> Result<(), String> {
+        self.function.start(time)
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {

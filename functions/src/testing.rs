@@ -16,6 +16,7 @@ pub mod notation;
 use std::collections::BTreeMap;
 
 use catena_dataplane::attribute::Attributes;
+use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
@@ -82,6 +83,7 @@ impl Harness {
             exit
         });
         let exits = exits.collect();
+        graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
         Harness { graph, module, exits, cx, depot }
     }
 

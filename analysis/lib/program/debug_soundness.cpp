@@ -102,6 +102,13 @@ StringRef kindOf(const MDNode &node) {
     }
 }
 
+/// Return whether what describes a function or a global variable is what LLVM casts it to.
+template <typename Kind> bool isDescribedBy(ArrayRef<std::pair<unsigned, MDNode *>> attachments) {
+    return all_of(attachments, [](auto attachment) {
+        return attachment.first != LLVMContext::MD_dbg || isa<Kind>(attachment.second);
+    });
+}
+
 /// Follows metadata to every node, each once.
 class Walk {
 public:
@@ -141,11 +148,15 @@ std::optional<std::string> unsoundDebugInformation(const Module &program) {
         for (const MDNode *node : named.operands()) walk.add(node);
     SmallVector<std::pair<unsigned, MDNode *>, 4> attachments;
     for (const GlobalVariable &global : program.globals()) {
+        attachments.clear();
         global.getAllMetadata(attachments);
+        if (!isDescribedBy<DIGlobalVariableExpression>(attachments)) return "a variable is described by something else";
         walk.add(attachments);
     }
     for (const Function &function : program) {
+        attachments.clear();
         function.getAllMetadata(attachments);
+        if (!isDescribedBy<DISubprogram>(attachments)) return "a function is described by something else";
         walk.add(attachments);
         for (const Instruction &instruction : instructions(function)) walk.add(instruction);
     }

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use catena_plan::explain::draw::draw;
 
 use crate::arguments::{PlanOptions, StrategyName};
+use crate::inode::Uses;
+use crate::streams::{print, tell};
 use crate::{Failure, file};
 
 /// Plan chains on a rack.
@@ -25,6 +27,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
             "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
         );
     }
+    check_files(options)?;
     let inputs = inputs::Inputs::read(options)?;
     // Before the time that planning may take.
     files.iter().try_for_each(|path| file::check_writable(path))?;
@@ -34,7 +37,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         match compare::best(&rows) {
             Some(best) => write(options, best)?,
             None => files.iter().for_each(|path| {
-                eprintln!("catena: {} is not written: no plan keeps the promises", path.display());
+                tell(format_args!("catena: {} is not written: no plan keeps the promises\n", path.display()));
             }),
         }
         let e2 = compare::e2_row(&case);
@@ -42,36 +45,46 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
             true => {
                 let mut all = rows.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
                 all.push(serde_json::to_value(&e2)?);
-                println!("{}", serde_json::to_string_pretty(&all)?);
+                print(serde_json::to_string_pretty(&all)? + "\n")?;
             }
-            false => print!("{}", compare::Comparison { case: &case, rows: &rows, e2: &e2 }),
+            false => print(compare::Comparison { case: &case, rows: &rows, e2: &e2 })?,
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if options.strategy == StrategyName::E2 {
         let decided = e2::decide(&case)?;
         match options.json {
-            true => println!("{}", decided.json()?),
-            false => print!("{decided}"),
+            true => print(decided.json()? + "\n")?,
+            false => print(&decided)?,
         }
         return Ok(ExitCode::SUCCESS);
     }
     let plan = case.explained(options.strategy);
     write(options, &plan)?;
     match options.json {
-        true => println!("{}", serde_json::to_string_pretty(&plan)?),
-        false => print!("{}", table::Text { plan: &plan, edits: &options.what_if }),
+        true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
+        false => print(table::Text { plan: &plan, edits: &options.what_if })?,
     }
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Refuse to write over what the plan is made of, or one file over the other.
+fn check_files(options: &PlanOptions) -> Result<(), Failure> {
+    let mut uses = Uses::default();
+    options.files.iter().try_for_each(|path| uses.reads("the chain file", path))?;
+    uses.reads("--rack", &options.rack)?;
+    options.profile.iter().try_for_each(|path| uses.reads("--profile", path))?;
+    options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
+    options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))
 }
 
 /// Write the files that were asked for: before anything is printed, whose reader may have gone away.
 fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Failure> {
     if let Some(path) = &options.draw {
-        file::write(path, &draw(plan))?;
+        file::write(path, draw(plan))?;
     }
     if let Some(path) = &options.output {
-        file::write(path, &(serde_json::to_string_pretty(plan)? + "\n"))?;
+        file::write(path, serde_json::to_string_pretty(plan)? + "\n")?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! `catena run`: a chain file on packets.
 
+mod cores;
+mod files;
 mod planned;
 pub mod ports;
 mod progress;
@@ -7,13 +9,14 @@ mod report;
 mod signals;
 mod workers;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::arguments::RunOptions;
-use crate::{chain, trial};
+use crate::{chain, inode, streams, trial};
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
@@ -27,12 +30,12 @@ const SLOW_END: Duration = Duration::from_secs(2);
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    let mut host = if options.no_reduce {
+    let (mut host, outputs) = if options.no_reduce {
         trial::lower_and_build(&loaded)?
     } else {
         let (host, _) = trial::lower_and_reduce(&loaded, trial::counts(options.early_drops))?;
-        trial::build_once(&host, &loaded)?;
-        host
+        let outputs = trial::build_once(&host, &loaded)?;
+        (host, outputs)
     };
     let planned = options.plan.as_deref().map(planned::Planned::read).transpose()?;
     if let Some(planned) = &planned {
@@ -40,13 +43,22 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     }
     let seed = options.seed.unwrap_or_else(fresh_seed);
     let ports = ports::Ports::parse(options)?;
+    let uses = files::of(options, &host, &ports, &outputs)?;
+    // When packets or records go to standard output, the table must not.
+    let ports_out = [Some(&options.output), options.back_out.as_ref()];
+    let mut outputs =
+        outputs.iter().map(|(_, path)| path.as_path()).chain(ports_out.into_iter().flatten().map(Path::new));
+    let to_stderr = outputs.any(inode::is_stdout);
     let interrupted = signals::listen()?;
     let layout = workers::Layout {
         count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
         first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
         tree: planned.as_ref().map(|p| &p.tasks().tree),
     };
-    let running = workers::start(&host, &layout, &ports, seed)?;
+    if let Some(first) = layout.first_core {
+        cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
+    }
+    let running = workers::start(&host, &layout, &ports, seed, uses)?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
     let progress = progress::Progress::new(options.quiet || options.json);
@@ -70,17 +82,17 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let ended = running.join()?;
     let mut report = report::Report::new(&host, &ended, started.elapsed());
     report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report));
-    // When packets go to standard output, the table must not.
-    let to_stderr = options.output == "-" || options.back_out.as_deref() == Some("-");
     let text = if options.json { report.json()? } else { report.to_string() };
-    if to_stderr {
-        eprint!("{text}")
+    let printed = if to_stderr {
+        streams::tell(&text);
+        Ok(())
     } else {
-        print!("{text}")
-    }
+        streams::print(&text)
+    };
     for problem in &report.problems {
-        eprintln!("catena: {problem}");
+        streams::tell(format_args!("catena: {problem}\n"));
     }
+    printed?;
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

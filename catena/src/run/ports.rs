@@ -9,6 +9,7 @@ use catena_packet::pcap::Format;
 
 use crate::Failure;
 use crate::arguments::RunOptions;
+use crate::inode::Uses;
 
 /// A port, as the command line names it.
 #[derive(Clone, Debug)]
@@ -50,21 +51,22 @@ impl Ports {
             (None, Port::Interface(name)) => Port::Interface(name.clone()),
             (None, _) => Port::Null,
         };
-        let ports = Ports { inside: [input, back_out], outside: [back_in, output] };
-        ports.refuse_overwriting()?;
-        Ok(ports)
+        Ok(Ports { inside: [input, back_out], outside: [back_in, output] })
     }
 
-    /// Refuse to write to a capture that is read: it would be emptied first.
-    fn refuse_overwriting(&self) -> Result<(), Failure> {
-        for read in [&self.inside[0], &self.outside[0]] {
-            for written in [&self.inside[1], &self.outside[1]] {
-                if let (Port::Capture(read), Port::Capture(written)) = (read, written)
-                    && read != "-"
-                    && same_file(Path::new(read), Path::new(written))
-                {
-                    return Err(format!("{written}: would be overwritten while it is read").into());
-                }
+    /// Add the captures to what the run reads and writes.
+    ///
+    /// # Errors
+    /// When one would be written over another, or over something that is read.
+    pub fn add_to(&self, uses: &mut Uses) -> Result<(), Failure> {
+        for (option, port) in [("--in", &self.inside[0]), ("--back-in", &self.outside[0])] {
+            if let Port::Capture(path) = port {
+                uses.reads(option, Path::new(path))?;
+            }
+        }
+        for (option, port) in [("--out", &self.outside[1]), ("--back-out", &self.inside[1])] {
+            if let Port::Capture(path) = port {
+                uses.writes(option, Path::new(path))?;
             }
         }
         Ok(())
@@ -78,13 +80,6 @@ impl Ports {
             Port::Generator(spec) => spec.time == Time::Wall,
             Port::Capture(_) | Port::Null => false,
         })
-    }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
     }
 }
 
@@ -161,7 +156,7 @@ fn is_interface(text: &str) -> bool {
 /// leave.
 pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
 
-/// Open the two directions of a side.
+/// Open the two directions of a side. A capture that is written is only named: it is created when the run starts.
 ///
 /// # Errors
 /// What cannot be opened.
@@ -183,7 +178,7 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
         Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0)),
     };
     let exit: Box<dyn Module> = match to {
-        Port::Capture(path) => Box::new(CaptureOut::create(path).map_err(|error| format!("{path}: {error}"))?),
+        Port::Capture(path) => Box::new(CaptureOut::at(path).map_err(|error| format!("{path}: {error}"))?),
         Port::Interface(name) => Box::new(PacketSocket::new(name, number).open()?.1),
         Port::Null | Port::Generator(_) => Box::new(Sink),
     };

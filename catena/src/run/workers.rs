@@ -23,8 +23,10 @@ use catena_packet::{Depot, DepotHandle};
 use catena_plan::alpine::SchedulerTree;
 use catena_state::Share;
 
+use super::files;
 use super::ports::{self, Ports};
 use crate::Failure;
+use crate::inode::Uses;
 
 /// Packets that a queue between workers holds.
 const QUEUE: usize = 4096;
@@ -52,11 +54,12 @@ pub struct Layout<'a> {
     pub tree: Option<&'a SchedulerTree>,
 }
 
-/// Start the workers.
+/// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
+/// files of the run, but for those of its functions.
 ///
 /// # Errors
-/// When a port cannot be opened or a module cannot be made.
-pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64) -> Result<Running, Failure> {
+/// When a port cannot be opened, a module cannot be made, or two outputs are one file.
+pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64, uses: Uses) -> Result<Running, Failure> {
     let Layout { count, first_core, tree } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
@@ -70,7 +73,23 @@ pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64) -> Resu
     };
     let exits = [inside.1, outside.1];
     let run = Run { host, tree, depot, time, seed, first_core };
-    if count == 1 { run.alone(sources, exits) } else { run.together(count, sources, exits) }
+    let (workers, inputs) = if count == 1 { run.alone(sources, exits)? } else { run.together(count, sources, exits)? };
+    Ok(Running { workers: open_and_start(workers, uses)?, inputs })
+}
+
+/// Open what the workers write to, and start them.
+fn open_and_start(mut workers: Vec<Worker>, mut uses: Uses) -> Result<Vec<WorkerHandle>, Failure> {
+    // On standard output, the records of one function's instances are mixed.
+    let mut outputs: Vec<_> = workers.iter().flat_map(Worker::outputs).collect();
+    outputs.sort();
+    outputs.dedup_by(|a, b| a == b && a.1.as_os_str() == "-");
+    for (function, path) in outputs {
+        uses.writes(&files::export_of(&function), &path)?;
+    }
+    // One that cannot be opened leaves the others as they are.
+    uses.check_writable()?;
+    workers.iter_mut().try_for_each(Worker::open)?;
+    workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
 }
 
 struct Run<'a> {
@@ -82,11 +101,14 @@ struct Run<'a> {
     first_core: Option<usize>,
 }
 
+/// Workers before they start, and the counters of the tasks that read the ports.
+type Made = (Vec<Worker>, Vec<Arc<TaskCounters>>);
+
 type Sources = [Option<Box<dyn Source>>; 2];
 type Exits = [Box<dyn Module>; 2];
 
 impl Run<'_> {
-    fn alone(&self, sources: Sources, exits: Exits) -> Result<Running, Failure> {
+    fn alone(&self, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         let mut exits = exits.map(Some);
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
         let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
@@ -100,10 +122,10 @@ impl Run<'_> {
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, built.queued, &[]);
-        Ok(Running { workers: vec![self.worker("worker 0", pipeline, 0)?], inputs })
+        Ok((vec![self.worker("worker 0", pipeline, 0)], inputs))
     }
 
-    fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Running, Failure> {
+    fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         // Exit queues: one entrance for each worker, on each side.
         let mut leaving: Vec<(Vec<QueueIn>, QueueOut)> = (0..2).map(|_| queue(QUEUE, count)).collect();
         let mut graphs = Vec::new();
@@ -137,7 +159,7 @@ impl Run<'_> {
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
             entering.extend(entrance);
-            workers.push(self.worker(&format!("worker {index}"), pipeline, index)?);
+            workers.push(self.worker(&format!("worker {index}"), pipeline, index));
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
         let (mut inputs, mut ports) = (Vec::new(), Vec::new());
@@ -165,15 +187,15 @@ impl Run<'_> {
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        workers.insert(0, self.worker("worker 0", pipeline, 0)?);
+        workers.insert(0, self.worker("worker 0", pipeline, 0));
         // Who reads along from a live stream gets packets in time even when no further one comes.
         let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
         for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
             let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
         }
-        workers.push(Worker::new("writer", writing, &self.depot, self.seed).start()?);
-        Ok(Running { workers, inputs })
+        workers.push(Worker::new("writer", writing, &self.depot, self.seed));
+        Ok((workers, inputs))
     }
 
     /// Add the tasks that begin inside the pipeline, and set whose turn it is. Tasks that the plan does not know,
@@ -195,13 +217,12 @@ impl Run<'_> {
         }
     }
 
-    fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Result<WorkerHandle, Failure> {
+    fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Worker {
         let worker = Worker::new(name, pipeline, &self.depot, self.seed.wrapping_add(index as u64));
-        let worker = match self.first_core {
+        match self.first_core {
             Some(core) => worker.pin(core + index),
             None => worker,
-        };
-        Ok(worker.start()?)
+        }
     }
 }
 

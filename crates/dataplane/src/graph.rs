@@ -5,6 +5,7 @@
 //! for loops, every inlet comes after those that feed it, and the lowest that has packets runs first:
 //! where ways join again the packets are one batch again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use catena_packet::{Batch, Packet};
@@ -12,6 +13,7 @@ use catena_packet::{Batch, Packet};
 use crate::clock::cycles;
 use crate::counter::{Counter, Histogram, Traffic};
 use crate::module::{Context, Module, Reason};
+use crate::pipeline::Time;
 
 /// Most modules that one batch visits; more means that the graph is a loop.
 const MOST_VISITS: usize = 4096;
@@ -107,6 +109,7 @@ struct Node {
     counters: Arc<NodeCounters>,
     gates: Vec<Gate>,
     is_exit: bool,
+    is_started: bool,
 }
 
 struct Waiting {
@@ -135,7 +138,14 @@ impl Graph {
     pub fn add(&mut self, name: &str, module: Box<dyn Module>) -> NodeId {
         let is_exit = module.is_exit();
         let counters = Arc::default();
-        self.nodes.push(Some(Node { module, name: name.into(), counters, gates: Vec::new(), is_exit }));
+        self.nodes.push(Some(Node {
+            module,
+            name: name.into(),
+            counters,
+            gates: Vec::new(),
+            is_exit,
+            is_started: false,
+        }));
         self.numbered = false;
         NodeId((self.nodes.len() - 1) as u32)
     }
@@ -215,6 +225,25 @@ impl Graph {
         for node in self.nodes.iter().flatten() {
             node.module.gauges(&mut |gauge, value| tell(&node.name, gauge, value));
         }
+    }
+
+    /// Return the files that modules create or empty when they start, by module; `-` is the standard output.
+    pub fn outputs(&self) -> Vec<(Arc<str>, PathBuf)> {
+        let of =
+            |node: &Node| node.module.outputs().into_iter().map(|path| (node.name.clone(), path)).collect::<Vec<_>>();
+        self.nodes.iter().flatten().flat_map(of).collect()
+    }
+
+    /// Start all modules that have not been started: they open what they write to.
+    ///
+    /// # Errors
+    /// The first module that could not, and why.
+    pub fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
+        for node in self.nodes.iter_mut().flatten().filter(|node| !node.is_started) {
+            node.module.start(time).map_err(|error| (node.name.clone(), error))?;
+            node.is_started = true;
+        }
+        Ok(())
     }
 
     /// Let all modules do what is due.

@@ -1,10 +1,12 @@
 //! What a module is, and what it sees of the world while it works.
 
 use std::any::Any;
+use std::path::PathBuf;
 
 use catena_packet::wire::Malformed;
 use catena_packet::{BATCH, Batch, DepotHandle, Packet, Pool};
 
+use crate::pipeline::Time;
 use crate::random::Random;
 
 /// Why a module dropped a packet: an index into its [`Module::reasons`], or one of those every module
@@ -56,6 +58,21 @@ pub trait Module: Any + Send {
 
     /// Do what is due from time to time (about every millisecond of the context's time): expire, export.
     fn tick(&mut self, _cx: &mut Context) {}
+
+    /// Return the names of the files that [`Self::start`] creates or empties, other than a port's; `-` is the standard
+    /// output.
+    fn outputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Open what the module writes to; called once, before the first packet. Making a module opens nothing, so that a
+    /// pipeline can be made on trial.
+    ///
+    /// # Errors
+    /// What could not be opened, in words for the user.
+    fn start(&mut self, _time: Time) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Write out what is still held; called once, after the last packet.
     ///

@@ -3,6 +3,7 @@
 //! Others change a running pipeline by sending the worker an edit, which it applies between two batches:
 //! there no packet is inside a module, so none is lost.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -70,11 +71,26 @@ impl Worker {
         self
     }
 
-    /// Start the worker's thread.
+    /// Return the files that modules create or empty when they start, by module; `-` is the standard output.
+    pub fn outputs(&self) -> Vec<(Arc<str>, PathBuf)> {
+        self.pipeline.graph.outputs()
+    }
+
+    /// Start the modules: they open what they write to. Whoever starts several workers calls this for all of them
+    /// first, so that none works in vain.
     ///
     /// # Errors
-    /// The system's, when it starts no thread.
-    pub fn start(self) -> std::io::Result<WorkerHandle> {
+    /// What could not be opened, with the module's name.
+    pub fn open(&mut self) -> Result<(), String> {
+        self.pipeline.graph.start(self.pipeline.time).map_err(|(module, error)| format!("{module}: {error}"))
+    }
+
+    /// Start the worker's thread, and its modules before it unless [`Self::open`] did.
+    ///
+    /// # Errors
+    /// The system's, when it starts no thread, and those of [`Self::open`].
+    pub fn start(mut self) -> std::io::Result<WorkerHandle> {
+        self.open().map_err(std::io::Error::other)?;
         let (sender, receiver) = channel();
         let signal = Arc::new(Signal::default());
         let (theirs, name) = (signal.clone(), self.name.clone());
@@ -176,6 +192,18 @@ pub fn pin_this_thread(core: usize) -> bool {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+/// Return the cores that this process may run on, in order; nothing where the system does not say.
+pub fn allowed_cores() -> Vec<usize> {
+    // SAFETY: the set is plain memory that the call writes, and is looked at inside its bounds.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|core| libc::CPU_ISSET(*core, &set)).collect()
     }
 }
 

@@ -1,6 +1,9 @@
 //! The monitor's work on a packet, in two steps.
 
+use std::path::PathBuf;
+
 use catena_dataplane::module::Verdict;
+use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::{Engine, FlowMap};
@@ -138,6 +141,14 @@ impl<E: Engine> Function<E> for Monitor<E> {
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, now, count);
         self.v6.tidy(&mut self.shared, now, count);
+    }
+
+    fn outputs(&self) -> Vec<PathBuf> {
+        self.shared.outlet.outputs()
+    }
+
+    fn start(&mut self, time: Time) -> Result<(), String> {
+        self.shared.outlet.start(time)
     }
 
     fn end(&mut self, _now: u64) -> Result<(), String> {
@@ -285,9 +296,8 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     fn end(&mut self, shared: &mut Shared) {
         let count = usize::MAX;
         self.map.sweep(count, |key, flow| {
-            while !shared.export(key, flow, End::Forced) {
-                shared.outlet.wait();
-            }
+            shared.outlet.wait();
+            shared.export_or_lose(key, flow, End::Forced);
             false
         });
     }

@@ -1,16 +1,19 @@
 //! The way of ended flows to a file: plain records through a bounded queue to a thread that formats and writes.
 //!
-//! Whoever counts packets never waits for a file: a record that finds no room is offered again later, or lost
-//! and counted. The thread looks into the queue every few milliseconds instead of being woken, so that handing
-//! over a record is no call of the system.
+//! The file is opened when the run starts, not when the monitor is made. Of live traffic, whoever counts packets never
+//! waits for a file: a record that finds no room is offered again later, or lost and counted. Recorded traffic waits, so
+//! that its records do not depend on how fast the file is. The thread looks into the queue every few milliseconds instead
+//! of being woken, so that handing over a record is no call of the system.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use catena_dataplane::pipeline::Time;
 use catena_packet::wire::FlowKey;
 use crossbeam_queue::ArrayQueue;
 
@@ -20,6 +23,8 @@ use super::{ipfix, json};
 /// Records that wait for the thread at most.
 const QUEUE: usize = 16_384;
 const PAUSE: Duration = Duration::from_millis(2);
+/// Bytes that are handed to the system at once.
+const HAND_ON: usize = 64 * 1024;
 
 /// A flow on its way out.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +35,7 @@ pub(super) struct Record {
 }
 
 /// How records are written.
+#[derive(Clone, Copy)]
 pub(super) enum Format {
     /// A line of JSON each.
     Json,
@@ -46,51 +52,76 @@ struct Shared {
 }
 
 /// Where records go: to a thread, or nowhere.
-pub(super) struct Outlet(Option<Open>);
+pub(super) enum Outlet {
+    /// Nowhere.
+    Nowhere,
+    /// To a file (`-` for stdout) that is not open yet: there is no room for a record.
+    Unopened {
+        /// The file.
+        path: String,
+        /// How records are written to it.
+        format: Format,
+    },
+    /// To a thread.
+    Open(Open),
+}
 
-struct Open {
+/// A thread that writes.
+pub(super) struct Open {
     shared: Arc<Shared>,
-    writer: JoinHandle<io::Result<()>>,
+    /// Until it is closed.
+    writer: Option<JoinHandle<io::Result<()>>>,
     path: String,
+    time: Time,
 }
 
 impl Outlet {
-    /// Let all records go nowhere.
-    pub(super) fn nowhere() -> Self {
-        Outlet(None)
+    /// Return the file that [`Self::start`] creates or empties.
+    pub(super) fn outputs(&self) -> Vec<PathBuf> {
+        match self {
+            Outlet::Unopened { path, .. } => vec![path.into()],
+            Outlet::Nowhere | Outlet::Open(_) => Vec::new(),
+        }
     }
 
-    /// Open a file (`-` for stdout) and start the thread that writes to it.
-    pub(super) fn open(path: &str, format: Format) -> io::Result<Self> {
-        let sink: Box<dyn Write + Send> = match path {
+    /// Open the file and start the thread that writes to it.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(super) fn start(&mut self, time: Time) -> Result<(), String> {
+        let Outlet::Unopened { path, format } = self else { return Ok(()) };
+        let cannot = |error: io::Error| format!("export `{path}` cannot be written: {error}");
+        let sink: Box<dyn Write + Send> = match &**path {
             "-" => Box::new(io::stdout()),
-            path => Box::new(File::create(path)?),
+            path => Box::new(File::create(path).map_err(cannot)?),
         };
-        Self::start(path, sink, format)
-    }
-
-    fn start(path: &str, sink: Box<dyn Write + Send>, format: Format) -> io::Result<Self> {
         let shared = Arc::new(Shared { queue: ArrayQueue::new(QUEUE), closed: AtomicBool::new(false) });
-        let theirs = shared.clone();
+        let (theirs, format) = (shared.clone(), *format);
         let writer = thread::Builder::new().name("flow-export".to_owned());
-        let writer = writer.spawn(move || write(&theirs, BufWriter::new(sink), format))?;
-        Ok(Outlet(Some(Open { shared, writer, path: path.to_owned() })))
+        let writer = writer.spawn(move || write(&theirs, sink, format, time)).map_err(cannot)?;
+        *self = Outlet::Open(Open { shared, writer: Some(writer), path: path.clone(), time });
+        Ok(())
     }
 
     /// Hand over a record. Returns whether there was room.
     #[inline]
     pub(super) fn put(&self, record: impl FnOnce() -> Record) -> bool {
-        match &self.0 {
-            None => true,
-            Some(open) => !open.shared.queue.is_full() && open.shared.queue.push(record()).is_ok(),
+        match self {
+            Outlet::Nowhere => true,
+            Outlet::Unopened { .. } => false,
+            Outlet::Open(open) => {
+                let queue = &open.shared.queue;
+                (!queue.is_full() || (open.time == Time::Packets && open.wait())) && queue.push(record()).is_ok()
+            }
         }
     }
 
-    /// Give the thread time to make room. Only for when no packet waits.
-    pub(super) fn wait(&self) {
-        if let Some(open) = &self.0 {
-            open.writer.thread().unpark();
-            thread::sleep(PAUSE / 10);
+    /// Wait until there is room; returns whether there is. Only for when no packet of live traffic waits.
+    pub(super) fn wait(&self) -> bool {
+        match self {
+            Outlet::Nowhere => true,
+            Outlet::Unopened { .. } => false,
+            Outlet::Open(open) => open.wait(),
         }
     }
 
@@ -99,18 +130,39 @@ impl Outlet {
     /// # Errors
     /// What could not be written, in words.
     pub(super) fn close(&mut self) -> Result<(), String> {
-        let Some(open) = self.0.take() else { return Ok(()) };
-        open.shared.closed.store(true, Release);
-        open.writer.thread().unpark();
-        match open.writer.join() {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(format!("flow records could not be written to `{}`: {error}", open.path)),
-            Err(_) => Err(format!("the writer of `{}` has panicked", open.path)),
+        match self {
+            Outlet::Nowhere => Ok(()),
+            Outlet::Unopened { path, .. } => Err(format!("`{path}` was not opened: no flow record was written")),
+            Outlet::Open(open) => open.close(),
         }
     }
 }
 
-impl Drop for Outlet {
+impl Open {
+    /// Give the thread time to make room; returns whether it did, which it always does unless it has ended.
+    #[cold]
+    fn wait(&self) -> bool {
+        while self.shared.queue.is_full() {
+            let Some(writer) = self.writer.as_ref().filter(|writer| !writer.is_finished()) else { return false };
+            writer.thread().unpark();
+            thread::sleep(PAUSE / 10);
+        }
+        true
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        self.shared.closed.store(true, Release);
+        writer.thread().unpark();
+        match writer.join() {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("flow records could not be written to `{}`: {error}", self.path)),
+            Err(_) => Err(format!("the writer of `{}` has panicked", self.path)),
+        }
+    }
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
         // Whoever wants to know about errors has called `close` before.
         let _ = self.close();
@@ -118,29 +170,53 @@ impl Drop for Outlet {
 }
 
 /// The thread. After an error it goes on emptying the queue, and returns the error in the end.
-fn write(shared: &Shared, mut out: impl Write, format: Format) -> io::Result<()> {
+fn write(shared: &Shared, sink: impl Write, format: Format, time: Time) -> io::Result<()> {
+    let mut out = Whole { sink, pending: Vec::with_capacity(2 * HAND_ON), error: None };
     let mut ipfix = match format {
         Format::Json => None,
         Format::Ipfix { domain } => Some(ipfix::Exporter::new(domain)),
     };
-    let mut result = ipfix.as_mut().map_or(Ok(()), |exporter| exporter.begin(&mut out));
+    if let Some(exporter) = &mut ipfix {
+        exporter.begin(&mut out.pending)?;
+    }
     loop {
         // Asked before the queue is emptied: what was put before it was closed is seen after.
         let closed = shared.closed.load(Acquire);
         while let Some(record) = shared.queue.pop() {
-            if result.is_ok() {
-                result = match &mut ipfix {
-                    None => json::write(&mut out, &record),
-                    Some(exporter) => exporter.write(&mut out, &record),
-                };
+            match &mut ipfix {
+                None => json::write(&mut out.pending, &record)?,
+                Some(exporter) => exporter.write(&mut out.pending, &record)?,
+            }
+            if out.pending.len() >= HAND_ON {
+                out.hand_on();
             }
         }
-        if result.is_ok() {
-            result = ipfix.as_mut().map_or(Ok(()), |exporter| exporter.flush(&mut out)).and_then(|()| out.flush());
+        // When recorded traffic is replayed, messages end where its time says, not where this thread had nothing to do.
+        if let Some(exporter) = ipfix.as_mut().filter(|_| closed || time == Time::Wall) {
+            exporter.flush(&mut out.pending)?;
         }
+        out.hand_on();
         if closed {
-            return result;
+            return out.error.map_or(Ok(()), Err);
         }
         thread::park_timeout(PAUSE);
+    }
+}
+
+/// Whole records and messages on their way to a sink: what several threads write to standard output is mixed only
+/// between them.
+struct Whole<W: Write> {
+    sink: W,
+    pending: Vec<u8>,
+    /// The first one.
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Whole<W> {
+    fn hand_on(&mut self) {
+        if self.error.is_none() && !self.pending.is_empty() {
+            self.error = self.sink.write_all(&self.pending).and_then(|()| self.sink.flush()).err();
+        }
+        self.pending.clear();
     }
 }

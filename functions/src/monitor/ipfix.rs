@@ -42,13 +42,15 @@ pub(super) struct Exporter {
     /// Records that wait for their message, of IPv4 and of IPv6.
     sets: [Vec<u8>; 2],
     records: u32,
-    /// The latest time in them, in s since 1970.
+    /// The latest time in all records so far, in s since 1970.
     latest: u32,
+    /// What that was when the first of those that wait came.
+    opened: u32,
 }
 
 impl Exporter {
     pub(super) fn new(domain: u32) -> Self {
-        Exporter { domain, sequence: 0, sets: [Vec::new(), Vec::new()], records: 0, latest: 0 }
+        Exporter { domain, sequence: 0, sets: [Vec::new(), Vec::new()], records: 0, latest: 0, opened: 0 }
     }
 
     /// Write the templates.
@@ -69,11 +71,20 @@ impl Exporter {
         self.message(out, &[(TEMPLATE_SET, &set)])
     }
 
-    /// Take a record, and write a message when there are enough for one.
+    /// Take a record, and write a message when there are enough for one, or when those that wait have waited for a second
+    /// of the packets' time: equal records in equal order make equal messages.
     pub(super) fn write(&mut self, out: &mut impl Write, record: &Record) -> io::Result<()> {
         let Record { key, flow, end } = record;
         let (orig, resp) = (flow.origin(), 1 - flow.origin());
         let key = if orig == 0 { *key } else { key.reverse() };
+        let latest = self.latest.max((flow.last / 1_000_000_000) as u32);
+        if latest > self.opened {
+            self.flush(out)?;
+        }
+        self.latest = latest;
+        if self.records == 0 {
+            self.opened = latest;
+        }
         let set = &mut self.sets[usize::from(matches!(key, FlowKey::V6(_)))];
         let (src, dst) = (key.src(), key.dst());
         for ip in [src.ip(), dst.ip()] {
@@ -91,7 +102,6 @@ impl Exporter {
             set.extend(u16::from(flow.flags[way]).to_be_bytes());
         }
         self.records += 1;
-        self.latest = self.latest.max((flow.last / 1_000_000_000) as u32);
         if self.sets[0].len() + self.sets[1].len() > MOST { self.flush(out) } else { Ok(()) }
     }
 

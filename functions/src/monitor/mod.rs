@@ -10,7 +10,8 @@
 //! # Parameters
 //!
 //! - `export`: a file for the records, or `"-"` for stdout; without it, flows are only counted. Of several
-//!   instances the first writes this file, others the same with `.1`, `.2` and so on behind.
+//!   instances the first writes this file, others the same with `.1`, `.2` and so on behind; on stdout their records are
+//!   mixed, each of them whole. The file is emptied when a run starts: checking or planning a chain leaves it as it is.
 //! - `format`: `json` (default), a line per record, or `ipfix`, messages of RFC 7011 in a file (RFC 5655).
 //! - `idle_timeout` (60s): a flow without a packet for this long has ended.
 //! - `active_timeout` (1800s): a flow that lasts longer gives a record and counts on from 0 (its TCP flags
@@ -43,9 +44,12 @@
 //!   a flow beside that of whole packets. What is not IP is counted in a figure of its own.
 //! - Time comes from packets. Packets out of order in time belong to their flow; its times are the first and the
 //!   latest seen, never less than the first packet's.
-//! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow, flows stay in the table
-//!   longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted (`records lost`). At
-//!   the end everything is written. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
+//! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow for live traffic, flows
+//!   stay in the table longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted
+//!   (`records lost`). Replayed captures and generated traffic wait for the file and lose nothing. At the end everything
+//!   is written. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
+//! - Equal packets and an equal `--seed` give equal files, byte for byte, with one worker. An IPFIX message holds at most
+//!   a second of the packets' time; its export time is the latest time in the records up to its end.
 //!
 //! # Example
 //!
@@ -73,6 +77,8 @@ mod tests;
 mod workload;
 
 pub use counting::Monitor;
+
+use std::os::unix::fs::FileTypeExt;
 
 use catena_dataplane::Module;
 use catena_state::{Access, Declaration, Local, Object, Scope, Share};
@@ -150,24 +156,27 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
         active: args.duration("active_timeout", 1800 * SECOND),
     };
     let max_flows = args.integer("max_flows", 1_000_000, 1..=1_000_000_000)? as usize;
-    let outlet = outlet(args, build.share)?;
+    let outlet = outlet(args, build.share);
     let mut engine = Local::new(build.seed, build.share);
     let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
     Ok(Box::new(Runner::new(engine, monitor)))
 }
 
-fn outlet(args: &Args, share: Share) -> Result<Outlet, ArgError> {
+fn is_device(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device())
+}
+
+fn outlet(args: &Args, share: Share) -> Outlet {
     let path = match args.text("export", "") {
-        "" => return Ok(Outlet::nowhere()),
-        "-" => "-".to_owned(),
-        path if share.index == 0 => path.to_owned(),
+        "" => return Outlet::Nowhere,
+        "-" | "/dev/stdout" => "-".to_owned(),
+        // A device, such as `/dev/null`, is there for all; beside it would be a file in `/dev`.
+        path if share.index == 0 || is_device(path) => path.to_owned(),
         path => format!("{path}.{}", share.index),
     };
     let format = match args.text("format", "json") {
         "ipfix" => Format::Ipfix { domain: share.index },
         _ => Format::Json,
     };
-    Outlet::open(&path, format).map_err(|error| {
-        ArgError::new("export", format!("`{path}` cannot be written: {error}")).help("\"-\" is stdout")
-    })
+    Outlet::Unopened { path, format }
 }

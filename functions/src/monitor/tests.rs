@@ -7,6 +7,7 @@ use std::process::Command;
 
 use catena_dataplane::Module;
 use catena_dataplane::module::Verdict;
+use catena_dataplane::pipeline::Time;
 use catena_packet::wire::FlowKey;
 use catena_packet::wire::Seed;
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
@@ -34,7 +35,8 @@ impl Bench {
         let path = folder.path().join("flows");
         let args = Args::default().with("export", Value::Text(path.to_str().unwrap().to_owned()));
         let args = args.with("format", Value::Word(format.to_owned()));
-        let outlet = outlet(&args, Share::WHOLE).unwrap();
+        let mut outlet = outlet(&args, Share::WHOLE);
+        outlet.start(Time::Packets).unwrap();
         let mut engine = Local::new(Seed::from_number(5), Share::WHOLE);
         let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
         Bench { monitor, folder, pool: Depot::map(256, 0).unwrap().pool() }
@@ -228,13 +230,15 @@ fn what_is_not_ip_passes_and_ends_are_told() {
     assert_eq!((bench.gauge("packets not IP"), bench.gauge("flows")), (1, 0));
     assert!(bench.lines().is_empty());
     let nowhere = Args::default().with("export", Value::Text("/nonexistent/flows".to_owned()));
-    let error = outlet(&nowhere, Share::WHOLE).err().unwrap().to_string();
-    assert!(error.starts_with("`export`: `/nonexistent/flows` cannot be written"), "{error}");
+    let error = outlet(&nowhere, Share::WHOLE).start(Time::Packets).unwrap_err();
+    assert!(error.starts_with("export `/nonexistent/flows` cannot be written"), "{error}");
     let full = Args::default().with("export", Value::Text("/dev/full".to_owned()));
     if Path::new("/dev/full").exists() {
         let mut engine = Local::new(Seed::from_number(5), Share::WHOLE);
         bench = Bench::new("json", LIMITS, 8);
-        bench.monitor = Monitor::new(&mut engine, LIMITS, 8, outlet(&full, Share::WHOLE).unwrap());
+        let mut outlet = outlet(&full, Share::WHOLE);
+        outlet.start(Time::Packets).unwrap();
+        bench.monitor = Monitor::new(&mut engine, LIMITS, 8, outlet);
         bench.run(SESSIONS);
         let error = bench.monitor.end(0).unwrap_err();
         assert!(error.starts_with("flow records could not be written to `/dev/full`"), "{error}");
@@ -253,9 +257,13 @@ fn it_is_built_from_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flows");
     let args = Args::default().with("export", Value::Text(path.to_str().unwrap().to_owned()));
-    let module: Box<dyn Module> = (DESCRIPTOR.build)(&args, &mut context).unwrap();
+    let mut module: Box<dyn Module> = (DESCRIPTOR.build)(&args, &mut context).unwrap();
+    let own = folder.path().join("flows.1");
+    assert_eq!(module.outputs(), std::slice::from_ref(&own));
+    assert!(!own.exists(), "making a monitor opens nothing");
+    module.start(Time::Packets).unwrap();
     drop(module);
-    assert!(folder.path().join("flows.1").exists() && !path.exists());
+    assert!(own.exists() && !path.exists());
     let error = (DESCRIPTOR.build)(&args.with("max_flows", Value::Integer(0)), &mut context).err().unwrap();
     assert_eq!(error.param, "max_flows");
     assert!(DESCRIPTOR.manual().starts_with("Monitor: counts"));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use catena_compile::{Host, Side, build};
+use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::wire::Seed;
 use catena_packet::{Batch, Depot};
@@ -55,6 +56,7 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
     let left = Arc::new(Mutex::new(Vec::new()));
     let exit = |side| Box::new(Exit { out: side == Side::Out, left: Arc::clone(&left) }) as Box<dyn Module>;
     let mut built = build(host, Seed::from_number(5), Share::WHOLE, exit).expect("random chains can be built");
+    built.graph.start(Time::Packets).expect("exports can be written");
     let depot = Depot::map(512, 16).expect("there is memory for a few packets");
     let mut cx = Context::new(&depot, 1);
     let mut start = 0;

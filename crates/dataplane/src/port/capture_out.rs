@@ -8,6 +8,7 @@ use catena_packet::Batch;
 use catena_packet::pcap::{Error, Format, LinkType, Record, Writer};
 
 use crate::module::{Context, Module, Reason};
+use crate::pipeline::Time;
 
 /// Writes every packet with its arrival time, and ends its way. One that a capture cut short stays marked as cut,
 /// so that nobody takes it for malformed.
@@ -16,13 +17,17 @@ use crate::module::{Context, Module, Reason};
 /// `finish` tells the error. Gauge: `records` written (of which, after a failure, the last 64 KiB did not
 /// arrive).
 pub struct CaptureOut<W: Write = File> {
-    /// `None` once finished or failed.
+    /// Until it is started.
+    unopened: Option<Open<W>>,
+    /// `None` before it is started, and once finished or failed.
     writer: Option<Writer<W>>,
     error: Option<Error>,
     records: u64,
     live: bool,
     flushed: u64,
 }
+
+type Open<W> = Box<dyn FnOnce() -> Result<Writer<W>, Error> + Send>;
 
 const WRITE_FAILED: Reason = Reason(0);
 const NOT_EXPRESSIBLE: Reason = Reason(1);
@@ -34,17 +39,27 @@ impl CaptureOut<File> {
     /// # Errors
     /// Those of [`Format::from_path`] and [`Writer::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let writer = Writer::create(path, Format::from_path(path)?, LinkType::ETHERNET)?;
-        let out = CaptureOut::new(writer);
-        Ok(if path == Path::new("-") { out.live() } else { out })
+        let mut out = CaptureOut::at(path)?;
+        out.open()?;
+        Ok(out)
+    }
+
+    /// Name the capture at `path`, as [`Self::create`] does; it is created when the module is started.
+    ///
+    /// # Errors
+    /// Those of [`Format::from_path`].
+    pub fn at(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let (format, live) = (Format::from_path(&path)?, path == Path::new("-"));
+        let open: Open<File> = Box::new(move || Writer::create(path, format, LinkType::ETHERNET));
+        Ok(CaptureOut { unopened: Some(open), writer: None, error: None, records: 0, live, flushed: 0 })
     }
 }
 
 impl<W: Write> CaptureOut<W> {
     /// Write to `writer`, which was made for Ethernet.
     pub fn new(writer: Writer<W>) -> Self {
-        CaptureOut { writer: Some(writer), error: None, records: 0, live: false, flushed: 0 }
+        CaptureOut { unopened: None, writer: Some(writer), error: None, records: 0, live: false, flushed: 0 }
     }
 
     /// Hand packets on at every tick, for someone who reads along, rather than 64 KiB at a time.
@@ -57,6 +72,13 @@ impl<W: Write> CaptureOut<W> {
     /// Return what went wrong while writing, for callers that tell a closed pipe from a full disk.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        if let Some(open) = self.unopened.take() {
+            self.writer = Some(open()?);
+        }
+        Ok(())
     }
 
     #[cold]
@@ -107,6 +129,10 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
         if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
             self.fail(error);
         }
+    }
+
+    fn start(&mut self, _time: Time) -> Result<(), String> {
+        self.open().map_err(|error| error.to_string())
     }
 
     fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {

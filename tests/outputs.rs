@@ -1,0 +1,291 @@
+//! What a run writes: never over a file that it reads, never two outputs into one file, and nothing before it can start.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A folder with a capture `in.pcap` of 500 packets and a chain file `test.catena`.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+const PLAIN: &str = "chain c { in -> out }\n";
+/// A chain with a way back.
+const BOTH: &str = "chain c { nat = NAT(pool = 198.51.100.1) in <-> nat <-> out }\n";
+const OLD: &[u8] = b"what was there before\n";
+
+impl Place {
+    fn new(chain: &str) -> Place {
+        let place = Place { folder: tempfile::tempdir().expect("a folder") };
+        place.write("test.catena", chain.as_bytes());
+        place.write("plain.catena", PLAIN.as_bytes());
+        let made = place.run(&["run", "plain.catena", "--in", "gen:count=500,flows=50,seed=1", "--out", "in.pcap"]);
+        assert!(made.status.success(), "{}", err(&made));
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.at(name), bytes).expect("it can be written");
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.at(name)).expect("it can be read")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("catena starts")
+    }
+
+    /// All files with their bytes.
+    fn state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = fs::read_dir(self.folder.path()).expect("the folder is there");
+        let mut state: Vec<(PathBuf, Vec<u8>)> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.is_file())
+            .map(|path| (path.clone(), fs::read(path).expect("it can be read")))
+            .collect();
+        state.sort();
+        state
+    }
+
+    /// A run of `test.catena` is refused with a message that has these words, and no file is changed or made.
+    fn refuses(&self, args: &[&str], words: &[&str]) {
+        self.refuses_with(self.command(&[&["run", "test.catena"], args].concat()), words);
+    }
+
+    fn refuses_with(&self, mut command: Command, words: &[&str]) {
+        let before = self.state();
+        let output = command.output().expect("catena starts");
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {}", err(&output));
+        words.iter().for_each(|word| assert!(err(&output).contains(word), "{command:?}: {word}: {}", err(&output)));
+        assert!(before == self.state(), "{command:?}: a file has changed: {}", err(&output));
+    }
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn monitor(export: &str) -> String {
+    format!("chain c {{ mon = Monitor(export = \"{export}\") in -> mon -> out }}\n")
+}
+
+fn monitors(first: &str, second: &str) -> String {
+    format!("chain c {{ a = Monitor(export = \"{first}\") b = Monitor(export = \"{second}\") in -> a -> b -> out }}\n")
+}
+
+#[test]
+fn both_directions_into_one_file_are_refused() {
+    let place = Place::new(BOTH);
+    let into = |out: &str, back: &str| {
+        place
+            .refuses(&["--in", "in.pcap", "--out", out, "--back-out", back], &["--out", "--back-out", "the same file"]);
+    };
+    into("x.pcap", "x.pcap");
+    into("x.pcap", "./x.pcap");
+    into("-", "-");
+    place.write("old.pcap", OLD);
+    fs::hard_link(place.at("old.pcap"), place.at("hard.pcap")).expect("a hard link");
+    symlink("old.pcap", place.at("soft.pcap")).expect("a link");
+    symlink("none.pcap", place.at("loose.pcap")).expect("a link");
+    symlink(place.folder.path(), place.at("folder")).expect("a link");
+    for (out, back) in [
+        ("old.pcap", "hard.pcap"),
+        ("soft.pcap", "hard.pcap"),
+        ("loose.pcap", "none.pcap"),
+        ("none.pcap", "folder/none.pcap"),
+    ] {
+        into(out, back);
+    }
+}
+
+#[test]
+fn an_export_into_another_output_is_refused() {
+    for (chain, args, words) in [
+        (monitors("flows", "flows"), &["--in", "in.pcap"][..], &["`a`", "`b`", "flows"]),
+        (monitors("flows", "./flows"), &["--in", "in.pcap"], &["`a`", "`b`", "the same file"]),
+        (monitors("-", "-"), &["--in", "in.pcap"], &["`a`", "`b`", "standard output"]),
+        (monitors("flows", "flows.1"), &["--in", "in.pcap", "--workers", "2"], &["`a`", "`b`", "flows.1"]),
+        (monitor("x.pcap"), &["--in", "in.pcap", "--out", "x.pcap"], &["`mon`", "--out", "x.pcap"]),
+        (monitor("/dev/stdout"), &["--in", "in.pcap", "--out", "-"], &["`mon`", "--out", "standard output"]),
+        (monitor("-"), &["--in", "in.pcap", "--out", "-"], &["`mon`", "--out", "standard output"]),
+    ] {
+        Place::new(&chain).refuses(args, words);
+    }
+    // With one worker there is no `flows.1` of the first.
+    let place = Place::new(&monitors("flows", "flows.1"));
+    assert!(place.run(&["run", "test.catena", "--in", "in.pcap"]).status.success());
+    assert_eq!(place.read("flows").len(), place.read("flows.1").len());
+}
+
+#[test]
+fn what_is_read_is_not_written() {
+    let place = Place::new(&monitor("in.pcap"));
+    place.refuses(&["--in", "in.pcap"], &["`mon`", "in.pcap", "is read"]);
+    place.write("test.catena", monitor("test.catena").as_bytes());
+    place.refuses(&["--in", "in.pcap"], &["test.catena", "is read"]);
+    place.write("rules.acl", b"permit any\n");
+    let chain =
+        "chain c { a = ACL(rules = file(\"rules.acl\")) mon = Monitor(export = \"rules.acl\") in -> a -> mon -> out }";
+    place.write("test.catena", chain.as_bytes());
+    place.refuses(&["--in", "in.pcap"], &["rules.acl", "is read"]);
+
+    place.write("test.catena", BOTH.as_bytes());
+    fs::hard_link(place.at("in.pcap"), place.at("hard.pcap")).expect("a hard link");
+    symlink("in.pcap", place.at("soft.pcap")).expect("a link");
+    fs::hard_link(place.at("test.catena"), place.at("chain.pcap")).expect("a hard link");
+    for out in ["in.pcap", "./in.pcap", "hard.pcap", "soft.pcap"] {
+        place.refuses(&["--in", "in.pcap", "--out", out], &["--out", "--in", "is read"]);
+        place.refuses(&["--in", "in.pcap", "--back-out", out], &["--back-out", "is read"]);
+        place.refuses(&["--in", "gen:count=1", "--back-in", "in.pcap", "--out", out], &["--out", "--back-in"]);
+    }
+    place.refuses(&["--in", "in.pcap", "--out", "chain.pcap"], &["chain.pcap", "the chain file"]);
+}
+
+#[test]
+fn redirected_streams_are_files_too() {
+    let place = Place::new(PLAIN);
+    fs::hard_link(place.at("in.pcap"), place.at("hard.pcap")).expect("a hard link");
+    let open = |name: &str| File::open(place.at(name)).expect("it is there");
+    let append =
+        |name: &str| File::options().append(true).create(true).open(place.at(name)).expect("it can be written");
+    for out in ["in.pcap", "hard.pcap"] {
+        let mut command = place.command(&["run", "test.catena", "--in", "-", "--out", out]);
+        command.stdin(open("in.pcap"));
+        place.refuses_with(command, &["--in", "standard input", "--out", "is read"]);
+    }
+    // Packets, or the closing table, at the end of the capture they are read from.
+    for out in ["-", "null"] {
+        let mut command = place.command(&["run", "test.catena", "--in", "in.pcap", "--out", out]);
+        command.stdout(append("hard.pcap"));
+        place.refuses_with(command, &["standard output", "is read"]);
+    }
+    // The table over the packets.
+    place.write("x.pcap", b"");
+    let mut command = place.command(&["run", "test.catena", "--in", "in.pcap", "--out", "x.pcap"]);
+    command.stdout(append("x.pcap"));
+    place.refuses_with(command, &["--out", "standard output", "the same file"]);
+    let mut command = place.command(&["run", "test.catena", "--in", "in.pcap", "--out", "-"]);
+    command.stdout(append("x.pcap")).stderr(append("x.pcap"));
+    assert_eq!(command.status().expect("catena starts").code(), Some(1));
+    assert!(String::from_utf8_lossy(&place.read("x.pcap")).contains("standard error"));
+    // Both ends of one stream: each would get a part.
+    place.refuses(&["--in", "-", "--back-in", "-"], &["--in", "--back-in", "standard input"]);
+}
+
+#[test]
+fn devices_and_pipes_may_take_several_outputs() {
+    let place = Place::new(&monitors("/dev/null", "/dev/null"));
+    let output = place.run(&["run", "test.catena", "--in", "in.pcap", "--out", "null"]);
+    assert!(output.status.success(), "{}", err(&output));
+    // A device has no number behind its name.
+    let args = ["run", "test.catena", "--in", "in.pcap", "--workers", "2"];
+    assert!(place.run(&args).status.success() && !PathBuf::from("/dev/null.1").exists());
+    // One log for the table and the errors, as shells make it with `> log 2>&1`.
+    let log = || File::options().append(true).create(true).open(place.at("log")).expect("it can be written");
+    let mut command = place.command(&["run", "test.catena", "--in", "in.pcap", "--out", "x.pcap"]);
+    assert!(command.stdout(log()).stderr(log()).status().expect("catena starts").success());
+    assert!(String::from_utf8_lossy(&place.read("log")).contains("500 packets in = 500 out"));
+}
+
+#[test]
+fn sources_are_opened_before_anything_is_emptied() {
+    let place = Place::new(BOTH);
+    for name in ["out.pcap", "back.pcap"] {
+        place.write(name, OLD);
+    }
+    place.write("bad.pcap", b"not a capture");
+    place.write("empty.pcap", b"");
+    for bad in ["bad.pcap", "empty.pcap"] {
+        place.refuses(&["--in", "in.pcap", "--back-in", bad, "--out", "out.pcap", "--back-out", "back.pcap"], &[bad]);
+        place.refuses(&["--in", bad, "--back-in", "in.pcap", "--out", "out.pcap", "--back-out", "back.pcap"], &[bad]);
+    }
+    // An output that cannot be written leaves the other ones as they were.
+    place.refuses(&["--in", "in.pcap", "--out", "out.pcap", "--back-out", "none/back.pcap"], &["none/back.pcap"]);
+    place.write("test.catena", monitor("none/flows").as_bytes());
+    place.refuses(&["--in", "in.pcap", "--out", "out.pcap"], &["`mon`", "none/flows: cannot be written", "no folder"]);
+}
+
+#[test]
+fn a_pipeline_that_does_not_run_empties_no_export() {
+    let place = Place::new(&monitor("flows"));
+    place.write("flows", OLD);
+    for args in [
+        &["check", "test.catena"][..],
+        &["show", "test.catena", "--stage", "reduced"],
+        &["run", "test.catena", "--in", "nowhere.pcap"],
+        &["run", "test.catena", "--in", "in.pcap", "--out", "x.txt"],
+        &["run", "test.catena", "--in", "in.pcap", "--plan", "none.json"],
+        &["run", "test.catena", "--in", "in.pcap", "--core", "999999"],
+    ] {
+        place.run(args);
+        assert_eq!(place.read("flows"), OLD, "{args:?}");
+    }
+    assert!(place.run(&["run", "test.catena", "--in", "in.pcap", "--workers", "2"]).status.success());
+    assert!(place.read("flows").starts_with(b"{\"ts\":") && place.read("flows.1").starts_with(b"{\"ts\":"));
+}
+
+#[test]
+fn records_on_standard_output_are_whole_and_alone() {
+    for (name, workers) in [("-", "1"), ("-", "4"), ("/dev/stdout", "2")] {
+        let place = Place::new(&monitor(name));
+        let args =
+            ["run", "test.catena", "--in", "gen:flows=20k,count=40k,seed=1", "--seed", "1", "--workers", workers];
+        let output = place.run(&args);
+        assert!(output.status.success(), "{}", err(&output));
+        let text = String::from_utf8(output.stdout.clone()).expect("it is text");
+        let packets: u64 = text
+            .lines()
+            .map(|line| {
+                serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .map(|record| record["orig_pkts"].as_u64().unwrap_or(0) + record["resp_pkts"].as_u64().unwrap_or(0))
+            .sum();
+        assert_eq!(packets, 40_000, "{workers} workers");
+        assert!(err(&output).contains("40,000 packets in"), "the table goes to standard error");
+    }
+}
+
+#[test]
+fn equal_seeds_and_packets_give_equal_exports() {
+    for format in ["ipfix", "json"] {
+        let chain = format!(
+            "chain c {{ mon = Monitor(export = \"flows\", format = {format}, idle_timeout = 1s, max_flows = 3000)\nin -> mon -> out }}\n"
+        );
+        let place = Place::new(&chain);
+        let traffic = "gen:flows=20k,new=5k/s,dist=fixed(3),rate=20kpps,duration=10s,seed=7";
+        let exports: Vec<Vec<u8>> = (0..4)
+            .map(|_| {
+                let output = place.run(&["run", "test.catena", "--in", traffic, "--seed", "3"]);
+                assert!(output.status.success(), "{}", err(&output));
+                place.read("flows")
+            })
+            .collect();
+        assert!(exports[0].len() > 1_000_000, "{} bytes", exports[0].len());
+        assert!(exports.iter().all(|export| *export == exports[0]), "{format}");
+        // As fast as it goes: the writer falls behind, and the run waits for it.
+        let traffic = "gen:flows=400k,count=400k,seed=7";
+        let exports: Vec<Vec<u8>> = (0..2)
+            .map(|_| {
+                let output = place.run(&["run", "test.catena", "--in", traffic, "--seed", "3", "--json"]);
+                let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+                let gauges = report["modules"][0]["gauges"].as_array().expect("the monitor has gauges");
+                let lost = gauges.iter().find(|gauge| gauge["name"] == "records lost").expect("records are counted");
+                assert_eq!(lost["value"], 0, "recorded traffic waits for its records");
+                place.read("flows")
+            })
+            .collect();
+        assert!(exports[0] == exports[1], "{format}, fast");
+    }
+}
