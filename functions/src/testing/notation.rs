@@ -298,8 +298,8 @@ mod tests {
             "icmp 10.0.0.1 > 192.0.2.9 unreachable { tcp 192.0.2.9:80 > 10.0.0.1:4000 }",
             "udp 10.0.0.1:4000 > 192.0.2.9:53 len 16 id 5 first",
             "ip 10.0.0.1 > 192.0.2.9 proto 17 len 8 id 5 later 24",
-            "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 16 id 5 first",
-            "ip 2001:db8::1 > 2001:db8::2 proto 17 len 8 id 5 later 24",
+            "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 120 id 5 first",
+            "ip 2001:db8::1 > 2001:db8::2 proto 17 len 8 id 5 later 128",
             "ip 10.0.0.1 > 192.0.2.9 proto 47 len 20",
             "arp",
         ] {
