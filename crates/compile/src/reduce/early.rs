@@ -130,7 +130,7 @@ fn pass_by(host: &mut Host) -> Vec<Finding> {
         let lost = |place: &Place| {
             let silent = match &host.modules[place.0].kind {
                 Lowered::Function { .. } => ways.effects[place.0].is_some_and(|e| !e.observes),
-                Lowered::Branch(_) => true,
+                Lowered::Branch(_) | Lowered::Parsed => true,
                 Lowered::Exit(_) | Lowered::Discard => false,
             };
             let mut next = ways.next(*place).peekable();
