@@ -50,12 +50,15 @@ fn the_default_is_what_one_says() {
     }
 }
 
+/// Rules, options, and why frames that are not understood are dropped, if they are.
+type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], Option<&'static str>);
+
 /// The rules that match every packet, or else the default, unless one says otherwise.
 #[test]
 fn frames_that_are_not_understood_meet_the_last_word() {
     let word = |word: &str| Value::Word(word.to_owned());
     let drop = Some("not IPv4, IPv6 or ARP");
-    let cases: [(&[&str], &[(&str, &str)], Option<&str>); 10] = [
+    let cases: [Case; 10] = [
         (&["permit udp", "deny any"], &[], drop),
         (&["permit udp", "deny any"], &[("default", "permit")], drop),
         (&["permit udp"], &[], drop),
