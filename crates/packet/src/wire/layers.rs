@@ -397,13 +397,24 @@ fn upper_header(proto: u8, data: &[u8], fragment: bool) -> Result<usize, Bad> {
             Ok(udp::HEADER_LEN)
         }
         proto::SCTP => at_least(SCTP_LEN, Malformed::SctpTruncated),
-        proto::DCCP => at_least(DCCP_LEN, Malformed::DccpTruncated),
-        proto::UDP_LITE => at_least(udp::HEADER_LEN, Malformed::UdpLiteTruncated),
         proto::ICMP => at_least(ICMP_LEN, Malformed::IcmpTruncated),
         proto::ICMPV6 => {
             at_least(ICMPV6_LEN, Malformed::Icmpv6Truncated)?;
             Ok(data.len().min(ICMP_LEN))
         }
+        _ => rare_header(proto, data),
+    }
+}
+
+/// [`upper_header`] of protocols that are seldom seen: apart, as TCP and UDP should not wait for them.
+#[cold]
+#[inline(never)]
+fn rare_header(proto: u8, data: &[u8]) -> Result<usize, Bad> {
+    match proto {
+        proto::DCCP if data.len() < DCCP_LEN => Err(Bad::Cut(Malformed::DccpTruncated)),
+        proto::DCCP => Ok(DCCP_LEN),
+        proto::UDP_LITE if data.len() < udp::HEADER_LEN => Err(Bad::Cut(Malformed::UdpLiteTruncated)),
+        proto::UDP_LITE => Ok(udp::HEADER_LEN),
         _ => Ok(0),
     }
 }
