@@ -2,6 +2,8 @@
 
 #[path = "../fuzz/borders.rs"]
 mod borders;
+#[path = "../fuzz/fragments.rs"]
+mod fragments;
 #[path = "../crates/packet/tests/wire/frames.rs"]
 mod frames;
 #[path = "../fuzz/pipeline.rs"]
@@ -39,5 +41,6 @@ fn readers_survive_their_seeds() {
 #[test]
 fn a_chain_of_functions_accounts_for_its_seeds() {
     each_seed("functions", pipeline::packets_are_accounted_for);
+    each_seed("fragments", fragments::none_gets_past);
     each_seed("layers", |bytes| pipeline::packets_are_accounted_for(&frames::frame(bytes)));
 }

@@ -6,4 +6,4 @@ pub mod protocol;
 pub mod rule;
 pub mod verdicts;
 
-pub use verdicts::Verdicts;
+pub use verdicts::{Verdicts, last_word};

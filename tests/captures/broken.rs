@@ -44,8 +44,8 @@ const KINDS: [&str; 23] = [
     "icmp fd00::3 > 2001:db8::9 echo 7 len 9",
     "icmp fd00::2 > 2001:db8::9 unreachable { udp [2001:db8::9]:53 > [fd00::2]:5000 len 20 }",
     "icmp fd00::3 > 2001:db8::9 exceeded { icmp 2001:db8::9 > fd00::3 reply 7 }",
-    "udp [fd00::4]:4000 > [2001:db8::9]:53 len 16 id 5 first",
-    "ip fd00::4 > 2001:db8::9 proto 17 id 5 later 24 len 8",
+    "udp [fd00::4]:4000 > [2001:db8::9]:53 len 120 id 5 first",
+    "ip fd00::4 > 2001:db8::9 proto 17 id 5 later 128 len 8",
 ];
 
 /// Return a packet as it is, and broken.

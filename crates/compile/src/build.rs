@@ -2,7 +2,7 @@
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::branch::bpf::{Insn, Program};
-use catena_dataplane::branch::{self, Branch, Discard, Test};
+use catena_dataplane::branch::{self, Branch, Discard, Parsed, Test};
 use catena_dataplane::queue::{QueueOut, queue};
 use catena_dataplane::{Graph, Inlet, Module, NodeId};
 use catena_functions::Build;
@@ -110,6 +110,7 @@ pub fn build(
             Lowered::Exit(Direction::Forward) => exit(Side::Out),
             Lowered::Exit(Direction::Return) => exit(Side::In),
             Lowered::Discard => Box::new(Discard),
+            Lowered::Parsed => Box::new(Parsed),
             Lowered::Branch(arms) => {
                 let arms = arms.iter().map(|arm| {
                     let when = arm.when.iter().map(|when| test(when, &mut attributes, seed));

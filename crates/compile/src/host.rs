@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use catena_dataplane::steer::Owner;
 use catena_functions::{Args, Descriptor, Method, Spared, registry};
-use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph};
+use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph, Unparsed};
 
 use crate::library;
 use crate::tasks::Cut;
@@ -59,6 +59,8 @@ pub enum Lowered {
     },
     /// Arms tried in order.
     Branch(Vec<Arm>),
+    /// Frames that are not IPv4, IPv6 or ARP end here; all others go on.
+    Parsed,
     /// The packets leave by a side.
     Exit(Direction),
     /// The packets end here.
@@ -263,8 +265,7 @@ impl Lowering<'_> {
         let entry = if let [(when, c)] = &arms[..]
             && when.is_empty()
         {
-            let edges: Vec<&Edge> = graph.chains[*c].edges_from(start, direction).collect();
-            self.target(*c, &edges, direction, "in")?
+            self.way_in(*c, direction)?
         } else {
             let branch = self.add(name.to_owned(), Lowered::Branch(Vec::new()));
             let mut lowered = Vec::new();
@@ -273,8 +274,7 @@ impl Lowering<'_> {
                 let next = gates.len() as u16;
                 let gate = *gates.entry(c).or_insert(next);
                 if gate == next {
-                    let edges: Vec<&Edge> = graph.chains[c].edges_from(start, direction).collect();
-                    let (to, to_gate) = self.target(c, &edges, direction, "in")?;
+                    let (to, to_gate) = self.way_in(c, direction)?;
                     self.host.links.push(Link { from: branch, gate, to, to_gate });
                 }
                 lowered.push(Arm { when, gate });
@@ -284,6 +284,21 @@ impl Lowering<'_> {
         };
         self.host.entries[usize::from(side)] = Some(entry);
         Ok(())
+    }
+
+    /// Where the packets of a chain enter it.
+    fn way_in(&mut self, c: usize, direction: Direction) -> Result<(ModuleId, u16), LowerError> {
+        let (graph, start) = (self.graph, if direction == Direction::Forward { End::In } else { End::Out });
+        let chain = &graph.chains[c];
+        let edges: Vec<&Edge> = chain.edges_from(start, direction).collect();
+        let (to, to_gate) = self.target(c, &edges, direction, "in")?;
+        if chain.unparsed == Unparsed::Pass {
+            return Ok((to, to_gate));
+        }
+        let name = if direction == Direction::Forward { "unparsed" } else { "unparsed back" };
+        let parsed = self.add(self.qualified(chain, name), Lowered::Parsed);
+        self.host.links.push(Link { from: parsed, gate: 0, to, to_gate });
+        Ok((parsed, 0))
     }
 
     fn class_condition(&self, c: usize, chain: &Chain, class: &Class, direction: Direction) -> When {

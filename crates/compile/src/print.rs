@@ -45,6 +45,7 @@ fn kind(kind: &Lowered) -> String {
         Lowered::Exit(Direction::Forward) => "leaves by side out".to_owned(),
         Lowered::Exit(Direction::Return) => "leaves by side in".to_owned(),
         Lowered::Discard => "dropped by the chain".to_owned(),
+        Lowered::Parsed => "drops what is not IPv4, IPv6 or ARP".to_owned(),
     }
 }
 
@@ -69,6 +70,7 @@ fn label(kind: &Lowered) -> &'static str {
         Lowered::Branch(_) => "branch",
         Lowered::Exit(_) => "exit",
         Lowered::Discard => "discard",
+        Lowered::Parsed => "parsed",
     }
 }
 
@@ -123,7 +125,7 @@ impl Host {
                     let arm = |arm: &Arm| serde_json::json!({ "when": conditions(&arm.when), "gate": arm.gate });
                     object["arms"] = arms.iter().map(arm).collect();
                 }
-                Lowered::Exit(_) | Lowered::Discard => {}
+                Lowered::Parsed | Lowered::Exit(_) | Lowered::Discard => {}
             }
             object
         };
@@ -151,7 +153,7 @@ impl Host {
         for module in &self.modules {
             let shape = match module.kind {
                 Lowered::Function { .. } => "box",
-                Lowered::Branch(_) => "diamond",
+                Lowered::Branch(_) | Lowered::Parsed => "diamond",
                 Lowered::Exit(_) | Lowered::Discard => "plaintext",
             };
             let label = match &module.kind {

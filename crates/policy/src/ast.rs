@@ -77,6 +77,7 @@ pub(crate) struct Relation {
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
     Promise(Promise),
+    Unparsed(Unparsed),
     Instance { name: Name, call: Call },
     Path(Path),
 }
@@ -86,6 +87,14 @@ pub(crate) struct Promise {
     pub(crate) span: Span,
     pub(crate) rate: PromisedRate,
     pub(crate) within: Option<Expr>,
+}
+
+/// `unparsed = drop`
+#[derive(Clone, Debug)]
+pub(crate) struct Unparsed {
+    pub(crate) span: Span,
+    /// `pass` or `drop`, if it is right.
+    pub(crate) action: Name,
 }
 
 #[derive(Clone, Debug)]

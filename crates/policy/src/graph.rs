@@ -62,6 +62,9 @@ pub struct Chain {
     pub classes: Vec<ClassId>,
     /// What its traffic was promised.
     pub promise: Promise,
+    /// What becomes of frames that are not IPv4, IPv6 or ARP where they enter.
+    #[serde(default)]
+    pub unparsed: Unparsed,
     /// The functions; a node's `id` is its index.
     pub nodes: Vec<Node>,
     /// The edges, sorted by direction, source (in, out, nodes) and `order`.
@@ -86,6 +89,17 @@ impl Chain {
             End::Node(id) => self.nodes.get(id as usize).map_or("?", |n| n.name.as_str()),
         }
     }
+}
+
+/// What becomes of frames in which no function can read addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unparsed {
+    /// They go the chain's ways, and functions that look at addresses do with them what their pages say.
+    #[default]
+    Pass,
+    /// They are dropped, counted, before the chain's first function.
+    Drop,
 }
 
 /// Lemur's Table 1: bulk is `0..`, a virtual pipe has `t_max` equal to `t_min`.

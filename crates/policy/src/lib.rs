@@ -32,7 +32,7 @@ pub use filter::{Compiler, Filter, Insn, Libpcap, mirror};
 pub use fuzz::fuzz_one;
 pub use graph::{
     Chain, ChainId, Class, ClassId, Condition, Direction, Edge, End, Node, NodeId, PolicyGraph, Promise, Relation,
-    Subject,
+    Subject, Unparsed,
 };
 pub use library::{Attribute, Library, Method, Param, ParamKind, Signature};
 pub use limits::{

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::graph::{Chain, Condition, Direction, Edge, End, PolicyGraph, Promise, Relation, Subject};
+use crate::graph::{Chain, Condition, Direction, Edge, End, PolicyGraph, Promise, Relation, Subject, Unparsed};
 use crate::value::{Bits, Nanos, Value};
 
 /// As in a chain file: `2Gbps..10Gbps within 45us`.
@@ -73,6 +73,9 @@ impl PolicyGraph {
             write!(f, "{}{}", if i == 0 { " for " } else { ", " }, self.class_name(*id))?;
         }
         writeln!(f, " promise {}", chain.promise)?;
+        if chain.unparsed == Unparsed::Drop {
+            writeln!(f, "    unparsed = drop")?;
+        }
         for node in &chain.nodes {
             write!(f, "    {} = {}(", node.name, node.function)?;
             for (i, (name, value)) in node.args.iter().enumerate() {
@@ -136,7 +139,8 @@ impl PolicyGraph {
     fn cluster(&self, dot: &mut String, number: usize, chain: &Chain) -> fmt::Result {
         let classes: Vec<_> = chain.classes.iter().map(|id| self.class_name(*id)).collect();
         let classes = if classes.is_empty() { "all other traffic".to_owned() } else { classes.join(", ") };
-        let title = format!("{} for {classes}: {}", chain.name, chain.promise);
+        let unparsed = if chain.unparsed == Unparsed::Drop { ", unparsed = drop" } else { "" };
+        let title = format!("{} for {classes}: {}{unparsed}", chain.name, chain.promise);
         writeln!(dot, "    subgraph cluster_{number} {{\n        label = {};", quoted(&title))?;
         let id = |end: End| match end {
             End::In => format!("c{number}_in"),

@@ -11,6 +11,7 @@ use catena_packet::{BATCH, Batch};
 use super::flow::{FlowV4, FlowV6, Mask};
 use super::list::{Later, List, Ruling};
 use super::matcher::Matcher;
+use super::rule::Action;
 use crate::config::ArgError;
 use crate::descriptor::Build;
 use crate::effects::{Fields, Spared, Way};
@@ -18,7 +19,8 @@ use crate::rules::Verdicts;
 
 const BY_RULE: Reason = Reason(0);
 const BY_DEFAULT: Reason = Reason(1);
-const REASONS: &[&str] = &["denied by a rule", "denied by default"];
+const UNPARSED: Reason = Reason(2);
+const REASONS: &[&str] = &["denied by a rule", "denied by default", "not IPv4, IPv6 or ARP"];
 
 /// The gate of denied packets, on the way out; one more on the way back.
 const DENIED: u16 = 2;
@@ -49,11 +51,13 @@ impl<F: Copy + Default> Gathered<F> {
 struct Denied {
     all: u32,
     by_default: u32,
+    /// Frames that are not IPv4, IPv6 or ARP.
+    unparsed: u32,
 }
 
 impl Denied {
     /// Every packet, because no rule is known that permits it.
-    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX };
+    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0 };
 
     #[inline(always)]
     fn note(&mut self, packets: &[u8], rulings: &[Ruling; BATCH]) {
@@ -67,10 +71,20 @@ impl Denied {
         }
     }
 
+    /// Return none of a batch whose headers are parsed, but which frames are not IPv4, IPv6 or ARP.
+    #[inline(always)]
+    fn none(batch: &Batch) -> Denied {
+        let mut denied = Denied::default();
+        for (i, packet) in batch.iter().enumerate() {
+            denied.unparsed |= u32::from(packet.layers().net == Net::Other) << i;
+        }
+        denied
+    }
+
     /// Read what an earlier function has found.
     #[inline(always)]
     fn told(batch: &Batch, slot: Slot, place: u8) -> Denied {
-        let mut denied = Denied::default();
+        let mut denied = Denied::none(batch);
         for (i, packet) in batch.iter().enumerate() {
             let found = Later::at(slot.get(packet), place);
             if found != Later::PERMITS {
@@ -89,7 +103,7 @@ impl Denied {
 enum Judge {
     /// By the rules.
     Search,
-    /// By what an earlier function has left in this slot and place.
+    /// By what an earlier function, which has parsed the headers, has left in this slot and place.
     Told(Slot, u8),
     /// All are permitted; only their headers are checked.
     Permits,
@@ -109,6 +123,8 @@ pub struct Filter {
     rules: usize,
     /// Whether denied packets leave by a gate of their own.
     diverts: bool,
+    /// What becomes of frames that are not IPv4, IPv6 or ARP.
+    unparsed: Action,
     left_out: usize,
     v4: Gathered<FlowV4>,
     v6: Gathered<FlowV6>,
@@ -120,6 +136,7 @@ impl Filter {
     pub fn new(list: Arc<List>, seed: Seed, diverts: bool, left_out: usize) -> Self {
         Self {
             rules: list.len(),
+            unparsed: list.last_word(),
             matcher: Some(Matcher::new(list, seed)),
             judges: [Judge::Search; 2],
             tells: None,
@@ -172,6 +189,7 @@ impl Filter {
             tells,
             mask: Mask::without(spared.unread),
             rules: rules.rules.len(),
+            unparsed: rules.unparsed,
             diverts,
             left_out,
             v4: Gathered::new(),
@@ -179,10 +197,18 @@ impl Filter {
         })
     }
 
-    /// Takes another list of rules; the next packet meets it. For filters that are spared nothing: what one is
-    /// spared follows from its old rules.
+    /// Let frames that are not IPv4, IPv6 or ARP pass, or drop them, whatever the rules say of every packet.
+    #[must_use]
+    pub fn unparsed(mut self, action: Action) -> Self {
+        self.unparsed = action;
+        self
+    }
+
+    /// Takes another list of rules; the next packet meets it, and its last word decides about frames that are not
+    /// understood. For filters that are spared nothing: what one is spared follows from its old rules.
     pub fn replace(&mut self, list: Arc<List>) {
         self.rules = list.len();
+        self.unparsed = list.last_word();
         if let Some(matcher) = &mut self.matcher {
             matcher.replace(list);
         }
@@ -204,7 +230,11 @@ impl Filter {
                 Net::Ipv6 => {
                     FlowV6::read(packet.data(), &layers).map(|flow| sixes = v6.put(sixes, i, flow.masked(mask)))
                 }
-                Net::Arp | Net::Other => Some(()),
+                Net::Arp => Some(()),
+                Net::Other => {
+                    denied.unparsed |= 1 << i;
+                    Some(())
+                }
             };
             if read.is_none() {
                 // Its headers are no longer where they were: what cannot be read is not let pass.
@@ -248,7 +278,7 @@ fn leave(slot: Option<Slot>, batch: &mut Batch, packets: &[u8], rulings: &[Rulin
 impl Module for Filter {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let gate = cx.gate();
-        let denied = match self.judges[usize::from(gate & 1)] {
+        let mut denied = match self.judges[usize::from(gate & 1)] {
             Judge::Search => {
                 cx.parse(batch);
                 self.denied(batch)
@@ -256,10 +286,13 @@ impl Module for Filter {
             Judge::Told(slot, place) => Denied::told(batch, slot, place),
             Judge::Permits => {
                 cx.parse(batch);
-                Denied::default()
+                Denied::none(batch)
             }
             Judge::Never => Denied::EVERY,
         };
+        if self.unparsed == Action::Deny {
+            denied.all |= denied.unparsed;
+        }
         if denied.all == 0 && gate == 0 {
             return;
         }
@@ -269,6 +302,8 @@ impl Module for Filter {
                 Verdict::Gate(gate)
             } else if diverts {
                 Verdict::Gate(DENIED + gate)
+            } else if denied.unparsed >> i & 1 == 1 {
+                Verdict::Drop(UNPARSED)
             } else if denied.by_default >> i & 1 == 0 {
                 Verdict::Drop(BY_RULE)
             } else {

@@ -193,8 +193,8 @@ mod tests {
             let layers = catena_packet::wire::parse(&frame).unwrap();
             upper(FlowV4::read(&frame, &layers).unwrap().0[1])
         };
-        assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 33 len 8"), (1, 0x0203, 33, true));
-        assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 136 len 3"), (0, 0, 136, false));
+        assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 33 len 12"), (1, 0x0203, 33, true));
+        assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 136 len 8"), (1, 0x0203, 136, true));
         assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 33 len 8 id 5 later 24"), (0, 0, 33, false));
         assert_eq!(read("ip 10.0.0.1 > 10.0.0.2 proto 47 len 8"), (0, 0, 47, false));
     }

@@ -3,6 +3,7 @@
 use super::classifier::{BATCH, Classifier, NONE, Point, TooManyRules, Tree, search};
 use super::rule::{Action, Rule};
 use crate::effects::MOST_TOLD;
+use crate::rules::last_word;
 
 /// What becomes of a packet, and why: one word, as the verdict cache keeps it. Bits 0 to 23 are the rule's index, bits
 /// 24 to 29 what later lists of the chain say, two bits each, bit 31 whether the packet is denied.
@@ -88,6 +89,7 @@ pub struct List {
     /// Bit `i % 64` of word `i / 64`: rule `i` denies.
     denying: Vec<u64>,
     default: Ruling,
+    last_word: Action,
     count: usize,
     /// Lists of functions further on, whose rulings are found together with this one's.
     later: Vec<List>,
@@ -106,12 +108,13 @@ impl List {
         for (i, _) in rules.iter().enumerate().filter(|(_, rule)| rule.action == Action::Deny) {
             denying[i / 64] |= 1 << (i % 64);
         }
+        let last_word = last_word(rules, default);
         let default = match default {
             Action::Deny => Ruling::DENIED_BY_DEFAULT,
             Action::Permit => Ruling::PERMITTED_BY_DEFAULT,
         };
         let classifier = Classifier::build(rules)?;
-        Ok(Self { classifier, denying, default, count: rules.len(), later: Vec::new(), of_denied: false })
+        Ok(Self { classifier, denying, default, last_word, count: rules.len(), later: Vec::new(), of_denied: false })
     }
 
     /// Let rulings hold what `later` lists say, too, at most [`MOST_TOLD`]: of packets that this one permits, and
@@ -147,6 +150,11 @@ impl List {
                 *ruling = ruling.with(place, list.ruling(index));
             }
         }
+    }
+
+    /// What it says of a packet of which nothing is known.
+    pub fn last_word(&self) -> Action {
+        self.last_word
     }
 
     /// How many rules there are.

@@ -15,6 +15,9 @@
 //! - `leave_out`: matches of iptables that cannot be said here and whose rules are to be left out instead of being an
 //!   error, such as `["conntrack", "in-interface"]`. Default: none.
 //!
+//! - `unparsed`: what becomes of frames that are not IPv4, IPv6 or ARP: `pass` or `drop`. Default: what the rules say of
+//!   every packet, see below.
+//!
 //! Exported attribute `verdict`: `permit` or `deny`. With an edge for `acl[deny]`, denied packets take it instead of
 //! being dropped.
 //!
@@ -61,11 +64,22 @@
 //!
 //! Rules see addresses and ports as the packet carries them when it comes, below any VLAN tags and behind IPv6
 //! extension headers; in a tunnel, those of the outer packet. A rule that asks for a port never matches a packet that
-//! carries none: an ICMP message, a later fragment, a first fragment cut short in its ports. So a later fragment is
-//! judged by rules without ports alone; to stop a datagram, deny its first fragment: the others are of no use then.
+//! carries none: an ICMP message, a later fragment. So a later fragment is judged by rules without ports alone; to stop
+//! a datagram, deny its first fragment: the others are of no use then.
 //!
-//! What is not IP, ARP above all, passes. Malformed headers are dropped and counted by what is wrong with them.
-//! Denied packets are counted as `denied by a rule` and `denied by default`.
+//! Fragments cannot get a datagram past the rules that deny it whole, however the receiver reassembles them. Dropped
+//! by name, whatever the rules say, are a first fragment without its whole transport header (RFC 1858 §3.2.1, RFC 7112
+//! §5), one whose headers take more than 128 bytes, and a later fragment that could overwrite a header (RFC 1858
+//! §3.2.2, RFC 3128): one of TCP before byte 20, of SCTP or DCCP before byte 12, of IPv6 or of an authentication header
+//! before byte 128. An atomic fragment (RFC 6946) is a whole packet.
+//!
+//! ARP always passes: without it no neighbour is reached. Any other frame that is not IPv4 or IPv6 has nothing that
+//! rules could look at: IPv4 inside 802.3 SNAP, MPLS or PPPoE, and LLDP, spanning tree or EAPOL too. Of the rules only
+//! those match it that match every packet (`permit any`, `deny any`); the first of them decides, or else `default`. With
+//! `unparsed = pass` or `drop` that is said outright. Such frames are counted as `not IPv4, IPv6 or ARP`.
+//!
+//! Malformed headers are dropped and counted by what is wrong with them. Denied packets are counted as `denied by a
+//! rule` and `denied by default`.
 //!
 //! The table shows, as gauges, the `rules`, the `rules left out`, and the `packets searched for`: those whose flow was
 //! not among the remembered ones.
@@ -162,6 +176,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             default: Some("none"),
             doc: "matches of iptables whose rules are left out",
         },
+        Param {
+            name: "unparsed",
+            kind: Kind::Word(&["pass", "drop"]),
+            default: Some("what the rules say of every packet"),
+            doc: "what becomes of frames that are not IPv4, IPv6 or ARP",
+        },
     ],
     attributes: &[Attribute {
         name: "verdict",
@@ -190,8 +210,8 @@ fn effects(_args: &Args) -> Effects {
         turns: false,
         checksum: Checksum::Kept,
         verdicts: Some(|args| {
-            let Options { rules, default, .. } = Options::read(args)?;
-            Ok(Verdicts { rules, default })
+            let Options { rules, default, unparsed, .. } = Options::read(args)?;
+            Ok(Verdicts { rules, default, unparsed })
         }),
     }
 }
@@ -201,14 +221,15 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     let options = Options::read(args)?;
     let list = List::new(&options.rules, options.default).map_err(|error| ArgError::new("rules", error.to_string()))?;
     let diverts = diverts(build);
-    Ok(Box::new(Filter::new(Arc::new(list), build.seed, diverts, options.left_out)))
+    let filter = Filter::new(Arc::new(list), build.seed, diverts, options.left_out);
+    Ok(Box::new(filter.unparsed(options.unparsed)))
 }
 
 /// Build an instance that leaves out what it is spared.
 fn spared(args: &Args, spared: &Spared, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let Options { rules, default, left_out } = Options::read(args)?;
+    let Options { rules, default, unparsed, left_out } = Options::read(args)?;
     let diverts = diverts(build);
-    Ok(Box::new(Filter::sparing(&Verdicts { rules, default }, spared, build, diverts, left_out)?))
+    Ok(Box::new(Filter::sparing(&Verdicts { rules, default, unparsed }, spared, build, diverts, left_out)?))
 }
 
 /// Whether denied packets leave by a gate of their own.

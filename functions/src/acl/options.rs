@@ -7,6 +7,7 @@ use super::record;
 use super::rule::{Action, Rule};
 use crate::Value;
 use crate::config::{ArgError, Args};
+use crate::rules::last_word;
 
 /// What an ACL was told.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct Options {
     pub rules: Vec<Rule>,
     /// What becomes of packets that no rule matches.
     pub default: Action,
+    /// What becomes of frames that are not IPv4, IPv6 or ARP.
+    pub unparsed: Action,
     /// Rules that were left out on demand.
     pub left_out: usize,
 }
@@ -32,11 +35,16 @@ impl Options {
         let left_out = args.get("leave_out").map_or(&[][..], Value::as_list);
         saved.leave_out = left_out.iter().filter_map(Value::as_text).map(str::to_owned).collect();
         let default = if args.text("default", "deny") == "permit" { Action::Permit } else { Action::Deny };
-        let mut options = Self { rules: Vec::new(), default, left_out: 0 };
+        let mut options = Self { rules: Vec::new(), default, unparsed: default, left_out: 0 };
         let sources = args.require("rules")?.as_list();
         for (source, number) in sources.iter().zip(1..) {
             options.add(source, number, &saved)?;
         }
+        options.unparsed = match args.text("unparsed", "") {
+            "pass" => Action::Permit,
+            "drop" => Action::Deny,
+            _ => last_word(&options.rules, default),
+        };
         let any_saved = sources.iter().any(|source| matches!(source, Value::File { text, .. } if is_saved(text)));
         if let Some(name) = ["chain", "leave_out"].into_iter().find(|name| !any_saved && args.get(name).is_some()) {
             let error = ArgError::new(name, "speaks of rules of iptables-save, but `rules` has none");

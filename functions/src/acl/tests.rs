@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::Value;
-use crate::testing::{Harness, build as build_with, golden};
+use crate::testing::{Fate, Harness, build as build_with, craft, golden};
 use catena_state::Share;
 
 mod agreement;
+mod fragments;
 mod messages;
 
 fn text(text: &str) -> Value {
@@ -34,16 +35,51 @@ fn golden_scripts() {
     play_with_rules(include_str!("tests/rules.txt"));
     play_with_rules(include_str!("tests/fragments.txt"));
     play_with_rules(include_str!("tests/iptables.txt"));
+    play_with_rules(include_str!("tests/unparsed.txt"));
 }
 
 #[test]
 fn the_default_is_what_one_says() {
-    let packet = crate::testing::craft("udp 10.0.0.1:4000 > 192.0.2.9:53");
+    let packet = craft("udp 10.0.0.1:4000 > 192.0.2.9:53");
     for (default, passes) in [(None, 0), (Some("deny"), 0), (Some("permit"), 1)] {
         let args = list(&["deny tcp"]);
         let args = default.map_or(args.clone(), |word| args.with("default", Value::Word(word.to_owned())));
         let mut harness = Harness::of(&DESCRIPTOR, &args);
         assert_eq!(harness.send(0, &[(1, packet.clone())]).len(), passes);
+        harness.end();
+    }
+}
+
+/// Rules, options, and why frames that are not understood are dropped, if they are.
+type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], Option<&'static str>);
+
+/// The rules that match every packet, or else the default, unless one says otherwise.
+#[test]
+fn frames_that_are_not_understood_meet_the_last_word() {
+    let word = |word: &str| Value::Word(word.to_owned());
+    let drop = Some("not IPv4, IPv6 or ARP");
+    let cases: [Case; 10] = [
+        (&["permit udp", "deny any"], &[], drop),
+        (&["permit udp", "deny any"], &[("default", "permit")], drop),
+        (&["permit udp"], &[], drop),
+        (&["deny udp"], &[("default", "permit")], None),
+        (&["deny udp", "permit any"], &[], None),
+        (&["permit any", "deny any"], &[], None),
+        // These say nothing of what is not IP.
+        (&["permit any from 0.0.0.0/0", "permit any to ::/0", "permit 1-255"], &[], drop),
+        (&["deny udp", "permit any"], &[("unparsed", "drop")], drop),
+        (&["permit udp", "deny any"], &[("unparsed", "pass")], None),
+        (&["permit udp"], &[("unparsed", "pass")], None),
+    ];
+    for (rules, options, expected) in cases {
+        let args = options.iter().fold(list(rules), |args, (name, value)| args.with(name, word(value)));
+        let mut harness = Harness::of(&DESCRIPTOR, &args);
+        for (kind, gate) in [("snap", 0), ("mpls", 1), ("pppoe", 0), ("llc", 1), ("lldp", 0)] {
+            let frame = craft(&format!("{kind} {{ udp 10.0.0.1:4000 > 192.0.2.9:53 }}"));
+            let fate = expected.map_or(Fate::Out(gate, frame.clone()), Fate::Dropped);
+            assert_eq!(harness.send_one(gate, 1, &frame), fate, "{kind} with {rules:?} {options:?}");
+        }
+        assert!(matches!(harness.send_one(0, 1, &craft("arp")), Fate::Out(0, _)), "ARP with {rules:?} {options:?}");
         harness.end();
     }
 }
@@ -105,6 +141,8 @@ fn denied_packets_take_the_edge_that_selects_them() {
   -> 2: udp 10.0.0.1:1 > 10.0.0.2:2
 0s 1: udp 10.0.0.2:2 > 10.0.0.1:1
   -> 3: udp 10.0.0.2:2 > 10.0.0.1:1
+0s 1: mpls { tcp 10.0.0.2:2 > 10.0.0.1:1 SA }
+  -> 3: other
 ",
     );
     assert!(harness.drops().is_empty());
@@ -114,7 +152,7 @@ fn denied_packets_take_the_edge_that_selects_them() {
 #[test]
 fn rules_change_while_it_runs() {
     let mut harness = Harness::of(&DESCRIPTOR, &list(&["permit tcp", "permit udp"]));
-    let packet = || vec![(1, crate::testing::craft("udp 10.0.0.1:1 > 10.0.0.2:2")); 40];
+    let packet = || vec![(1, craft("udp 10.0.0.1:1 > 10.0.0.2:2")); 40];
     assert_eq!(harness.send(0, &packet()).len(), 40);
     assert_eq!(harness.gauges(), [("rules", 2), ("packets searched for", 32)].into());
     let rules = parse::parse("deny udp\npermit any\npermit any").unwrap();

@@ -21,16 +21,18 @@ pub(super) enum Per {
 /// The key of a packet's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// Of an IPv4 packet, or of the class.
+    /// Of an IPv4 packet, of the class, or of all frames of no known source.
     Narrow([u64; 2]),
     /// Of an IPv6 packet.
     Wide([u64; 5]),
-    /// It has none: it passes.
+    /// It has none and passes: ARP.
     Free,
 }
 
 /// Tells the way back from the way out, in the last word of a key; flow keys use the bits below 40.
 const BACK: u32 = 63;
+/// Set beside it for frames that are neither IP nor ARP: nothing tells whose they are.
+const UNKNOWN: u64 = 1 << 62;
 
 impl Per {
     /// Read the arguments `per`, `prefix4` and `prefix6`.
@@ -74,34 +76,37 @@ impl Per {
         let back = u64::from(gate & 1) << BACK;
         let (frame, layers) = (packet.data(), packet.layers());
         let l3 = frame.get(usize::from(layers.l3)..).unwrap_or_default();
-        match self {
-            Per::Class => Key::Narrow([0, back]),
+        let known = match self {
+            Per::Class => Some(Key::Narrow([0, back])),
             Per::End { destination, mask4, mask6 } => {
                 let second = destination != (gate & 1 == 1);
-                if layers.net == Net::Ipv4
-                    && let Some(ends) = l3.get(12..).and_then(|at| at.first_chunk::<8>())
-                {
-                    let ends = u64::from_be_bytes(*ends);
-                    let end = if second { ends as u32 } else { (ends >> 32) as u32 };
-                    return Key::Narrow([u64::from(end & mask4), back]);
+                match layers.net {
+                    Net::Ipv4 => l3.get(12..).and_then(|at| at.first_chunk()).map(|ends: &[u8; 8]| {
+                        let ends = u64::from_be_bytes(*ends);
+                        let end = if second { ends as u32 } else { (ends >> 32) as u32 };
+                        Key::Narrow([u64::from(end & mask4), back])
+                    }),
+                    Net::Ipv6 => l3.get(8 + 16 * usize::from(second)..).and_then(|at| at.first_chunk()).map(|end| {
+                        let end = u128::from_be_bytes(*end);
+                        Key::Wide([(end >> 64) as u64 & mask6[0], end as u64 & mask6[1], 0, 0, back])
+                    }),
+                    Net::Arp | Net::Other => None,
                 }
-                if layers.net == Net::Ipv6
-                    && let Some(end) = l3.get(8 + 16 * usize::from(second)..).and_then(|at| at.first_chunk::<16>())
-                {
-                    let end = u128::from_be_bytes(*end);
-                    return Key::Wide([(end >> 64) as u64 & mask6[0], end as u64 & mask6[1], 0, 0, back]);
-                }
-                Key::Free
             }
             // The way back keeps its own order of ends: its flow has a bucket of its own anyway.
-            Per::Flow if layers.net == Net::Ipv6 => FlowKeyV6::read(frame, &layers).map_or(Key::Free, |key| {
+            Per::Flow if layers.net == Net::Ipv6 => FlowKeyV6::read(frame, &layers).map(|key| {
                 let [a, b, c, d, tail] = key.words();
                 Key::Wide([a, b, c, d, tail | back])
             }),
-            Per::Flow => FlowKeyV4::read(frame, &layers).map_or(Key::Free, |key| {
+            Per::Flow => FlowKeyV4::read(frame, &layers).map(|key| {
                 let [ends, tail] = key.words();
                 Key::Narrow([ends, tail | back])
             }),
+        };
+        match known {
+            Some(key) => key,
+            None if layers.net == Net::Arp => Key::Free,
+            None => Key::Narrow([0, back | UNKNOWN]),
         }
     }
 }

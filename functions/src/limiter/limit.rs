@@ -47,11 +47,11 @@ type Ticket<E, K> = <<E as Engine>::FlowMap<K, Bucket> as FlowMap<K, Bucket>>::T
 
 /// The packet's bucket to be.
 pub enum Plan<E: Engine> {
-    /// Of an IPv4 packet, or of the class.
+    /// Of an IPv4 packet, of the class, or of frames of no known source.
     Narrow(Ticket<E, [u64; 2]>),
     /// Of an IPv6 packet.
     Wide(Ticket<E, [u64; 5]>),
-    /// None: it passes.
+    /// None: ARP passes.
     Free,
 }
 

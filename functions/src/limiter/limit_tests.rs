@@ -106,6 +106,42 @@ fn every_source_has_its_own() {
     harness.end();
 }
 
+/// Whose they are cannot be told: together they have what one source has, and take it from nobody.
+#[test]
+fn what_is_not_understood_shares_one_bucket() {
+    for per_what in ["src", "dst", "flow"] {
+        let mut harness = Harness::of(&DESCRIPTOR, &per(per_what));
+        golden(
+            &mut harness,
+            "\
+0s 0: mpls { udp 10.0.0.1:4000 > 192.0.2.9:53 }
+  -> 0: other
+0s 0: pppoe { udp 10.0.0.2:4000 > 192.0.2.9:53 }
+  -> 0: other
+0s 0: snap { udp 10.0.0.3:4000 > 192.0.2.9:53 }
+  -> drop: over the rate
+0s 0: lldp { udp 10.0.0.3:4000 > 192.0.2.9:53 }
+  -> drop: over the rate
+# behind a tag it is understood
+0s 0: tag 9300 { udp 0.0.0.0:0 > 0.0.0.0:0 }
+  -> 0: udp 0.0.0.0:0 > 0.0.0.0:0
+0s 0: arp
+  -> 0: arp
+0s 0: arp
+  -> 0: arp
+0s 0: arp
+  -> 0: arp
+0s 1: llc { udp 192.0.2.9:53 > 10.0.0.1:4000 }
+  -> 1: other
+1s 0: llc { udp 10.0.0.3:4000 > 192.0.2.9:53 }
+  -> 0: other
+",
+        );
+        assert_eq!(harness.gauges()["keys"], 3);
+        harness.end();
+    }
+}
+
 #[test]
 fn destinations_prefixes_and_flows() {
     let line = |src: &str, dst: &str| craft(&format!("udp {src} > {dst}"));

@@ -33,8 +33,10 @@
 //! forgotten, as a new one does what it does); and malformed headers. The first two leave by `exceed` instead,
 //! where it is taken.
 //!
-//! With `per = src`, `dst` and `flow`, what is not IP (ARP) passes unlimited. Fragments count as one flow a pair of
-//! hosts and protocol, as they have no ports.
+//! With `per = src`, `dst` and `flow`, ARP passes unlimited. All other frames that are not IPv4 or IPv6 (IPv4 in SNAP,
+//! MPLS or PPPoE, say) have nothing that tells whose they are, and share one bucket each way. Fragments count as one
+//! flow a pair of hosts and protocol, as a later one has no ports; a first fragment without its whole transport header
+//! is malformed.
 //!
 //! Time is the packets' own where they have one: a recorded trace is limited as the traffic would have been.
 //!

@@ -10,13 +10,23 @@ use super::rule::{Action, Ports, Prefix, Protocols, Rule};
 
 /// A list of rules: IP packets whose first matching rule permits, or that no rule matches where the default permits,
 /// leave unchanged by gate 0 or 1, that of their direction. The others are dropped, or leave unchanged by gate 2 or 3
-/// if an edge takes them. What is not IP leaves by gate 0 or 1.
+/// if an edge takes them; so do frames that are not IPv4, IPv6 or ARP where `unparsed` denies. Other such frames, and
+/// ARP, leave by gate 0 or 1. All answers but [`last_word`] are about IP packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdicts {
     /// The rules; the first that matches decides.
     pub rules: Vec<Rule>,
     /// What becomes of IP packets that no rule matches.
     pub default: Action,
+    /// What becomes of frames that are not IPv4, IPv6 or ARP.
+    pub unparsed: Action,
+}
+
+/// What a list says of a packet of which nothing is known: the first rule that matches every packet decides, or else
+/// the default.
+pub fn last_word(rules: &[Rule], default: Action) -> Action {
+    let any = Rule::any(default);
+    rules.iter().find(|rule| rule.covers(&any)).map_or(default, |rule| rule.action)
 }
 
 impl Verdicts {

@@ -10,6 +10,8 @@
 //! ip 10.0.0.1 > 192.0.2.9 proto 17 id 5 later 24 len 8    a later fragment, at byte 24
 //! ip 10.0.0.1 > 192.0.2.9 proto 47 len 20           any other protocol
 //! arp
+//! tag 9200 { udp … }                                behind a VLAN tag of this type
+//! snap { udp … }                                    in a frame that is not parsed: also mpls, pppoe, llc and lldp
 //! ```
 //!
 //! `describe` adds `!ip` and `!sum` where the header's or the upper layer's checksum is wrong.
@@ -32,9 +34,33 @@ pub fn craft(line: &str) -> Vec<u8> {
     if line == "arp" {
         return [&MACS[..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &[0; 20]].concat();
     }
+    if let Some((link, inner)) = line.split_once(" { ")
+        && let Some((link, is_typed)) = link_header(link)
+    {
+        let inner = craft(inner.strip_suffix(" }").expect("a brace is closed"));
+        let inner = if is_typed { &inner[12..] } else { &inner[14..] };
+        return [&MACS[..], &link, inner].concat();
+    }
     let packet = ip_packet(line);
     let ethertype = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
     [&MACS[..], &ethertype, &packet].concat()
+}
+
+/// Return what stands between the addresses of a frame and the EtherType or packet that it carries, and whether it is the EtherType.
+fn link_header(link: &str) -> Option<(Vec<u8>, bool)> {
+    Some(match link {
+        // IEEE 802.3: a length and 802.2 LLC; RFC 1042 for IP.
+        "snap" => (vec![0, 64, 0xaa, 0xaa, 3, 0, 0, 0], true),
+        "llc" => (vec![0, 64, 0x42, 0x42, 3], false),
+        // RFC 3032 §2.1: label 17, bottom of the stack. RFC 2516 §4 and RFC 1661 §2: a session's IPv4.
+        "mpls" => (vec![0x88, 0x47, 0, 1, 0x11, 64], false),
+        "pppoe" => (vec![0x88, 0x64, 0x11, 0, 0, 1, 0, 64, 0, 0x21], false),
+        "lldp" => (vec![0x88, 0xcc], false),
+        tag => {
+            let number = u16::from_str_radix(tag.strip_prefix("tag ")?, 16).expect("a tag's type");
+            ([number.to_be_bytes(), [0, 7]].concat(), true)
+        }
+    })
 }
 
 /// Return the number after a word, if the word is there.
@@ -298,8 +324,8 @@ mod tests {
             "icmp 10.0.0.1 > 192.0.2.9 unreachable { tcp 192.0.2.9:80 > 10.0.0.1:4000 }",
             "udp 10.0.0.1:4000 > 192.0.2.9:53 len 16 id 5 first",
             "ip 10.0.0.1 > 192.0.2.9 proto 17 len 8 id 5 later 24",
-            "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 16 id 5 first",
-            "ip 2001:db8::1 > 2001:db8::2 proto 17 len 8 id 5 later 24",
+            "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 120 id 5 first",
+            "ip 2001:db8::1 > 2001:db8::2 proto 17 len 8 id 5 later 128",
             "ip 10.0.0.1 > 192.0.2.9 proto 47 len 20",
             "arp",
         ] {

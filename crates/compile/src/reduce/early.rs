@@ -66,7 +66,7 @@ fn denies(host: &Host, module: ModuleId) -> bool {
     let Lowered::Function { descriptor, args, .. } = &host.modules[module].kind else { return false };
     // Arguments that are wrong are told when the function is built.
     let rules = (descriptor.effects)(args).verdicts.and_then(|read| read(args).ok());
-    rules.is_some_and(|rules| !rules.permits_all(&Rule::any(Action::Permit)))
+    rules.is_some_and(|rules| rules.unparsed == Action::Deny || !rules.permits_all(&Rule::any(Action::Permit)))
 }
 
 /// The only link by which packets of a place go on, as an index.
@@ -130,7 +130,7 @@ fn pass_by(host: &mut Host) -> Vec<Finding> {
         let lost = |place: &Place| {
             let silent = match &host.modules[place.0].kind {
                 Lowered::Function { .. } => ways.effects[place.0].is_some_and(|e| !e.observes),
-                Lowered::Branch(_) => true,
+                Lowered::Branch(_) | Lowered::Parsed => true,
                 Lowered::Exit(_) | Lowered::Discard => false,
             };
             let mut next = ways.next(*place).peekable();

@@ -80,7 +80,7 @@ fn parsers(ways: &Ways<'_>) -> Vec<String> {
             continue;
         }
         let parses = match &ways.host.modules[place.0].kind {
-            Lowered::Function { .. } => true,
+            Lowered::Function { .. } | Lowered::Parsed => true,
             Lowered::Branch(arms) => arms.iter().flat_map(|arm| &arm.when).any(needs_layers),
             Lowered::Exit(_) | Lowered::Discard => false,
         };

@@ -158,6 +158,7 @@ impl<'a> Ways<'a> {
                 let tags_only = arms.iter().flat_map(|arm| &arm.when).all(|w| matches!(w, When::Attribute { .. }));
                 if tags_only { behind } else { Fields::ALL }
             }
+            (Lowered::Parsed, _) => behind | Fields::NETWORK,
             (Lowered::Function { .. }, Some(effects)) => effects.reads | behind.without(effects.overwrites),
             _ => Fields::ALL,
         }
@@ -178,7 +179,7 @@ impl<'a> Ways<'a> {
                         _ => None,
                     }));
                 }
-                Lowered::Exit(_) | Lowered::Discard => {}
+                Lowered::Parsed | Lowered::Exit(_) | Lowered::Discard => {}
             }
         }
         names

@@ -43,7 +43,8 @@ fn acl(random: &mut Random) -> String {
     let default = if deny > 0 && random.below(2) > 0 { ", default = permit" } else { "" };
     // Else hardly anything would get past two lists.
     let last = if random.below(3) > 0 { ", \"permit any\"" } else { "" };
-    format!("ACL(rules = [{}{last}]{default})", rules.join(", "))
+    let unparsed = ["", "", "", ", unparsed = pass", ", unparsed = drop"][random.below(5) as usize];
+    format!("ACL(rules = [{}{last}]{default}{unparsed})", rules.join(", "))
 }
 
 fn forward(random: &mut Random, gate: bool) -> String {
@@ -131,6 +132,9 @@ fn chain(random: &mut Random, name: &str, class: &str) -> String {
             line.push(format!("[ \"{filter}\": {arm} ]"));
         }
         line.push(format!("n{n}"));
+    }
+    if random.below(6) == 0 {
+        functions += "    unparsed = drop\n";
     }
     paths += &format!("    in -> {} -> out\n", line.join(" -> "));
     if random.below(2) == 0 {

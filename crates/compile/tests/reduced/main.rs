@@ -135,7 +135,7 @@ fn early_drops_change_only_which_stateless_function_counts_them() {
             Lowered::Function { descriptor, args, .. } => {
                 (!(descriptor.effects)(args).observes).then(|| m.name.clone())
             }
-            Lowered::Branch(_) | Lowered::Discard => Some(m.name.clone()),
+            Lowered::Branch(_) | Lowered::Parsed | Lowered::Discard => Some(m.name.clone()),
             Lowered::Exit(_) => None,
         };
         host.modules.iter().filter_map(name).collect::<Vec<_>>()

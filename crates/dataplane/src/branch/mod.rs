@@ -128,6 +128,26 @@ impl Module for Branch {
     }
 }
 
+/// Lets IPv4, IPv6 and ARP pass by gate 0 and drops all other frames: nothing behind it can read their addresses.
+pub struct Parsed;
+
+impl Module for Parsed {
+    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        cx.parse(batch);
+        if batch.iter().all(|packet| packet.layers().net != Net::Other) {
+            return;
+        }
+        cx.decide(batch, |_, packet| match packet.layers().net {
+            Net::Other => Verdict::Drop(Reason(0)),
+            Net::Arp | Net::Ipv4 | Net::Ipv6 => Verdict::Gate(0),
+        });
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        &["not IPv4, IPv6 or ARP"]
+    }
+}
+
 /// Ends packets whose way the policy ends.
 pub struct Discard;
 

@@ -51,15 +51,27 @@ pub struct Chain {
     pub offset: usize,
     /// The fragment header, if there was one.
     pub fragment: Option<Fragment>,
+    /// Offset of what follows the fragment header, as of `proto`; 0 without one.
+    pub fragmented: usize,
     /// Whether there was an authentication header.
     pub authenticated: bool,
 }
 
+impl Chain {
+    /// Why a chain that is cut off is malformed.
+    fn cut(&self, malformed: Malformed) -> Malformed {
+        match self.fragment {
+            Some(fragment) if !fragment.is_atomic() => Malformed::FragmentFirst,
+            _ => malformed,
+        }
+    }
+}
+
 /// Walk from the fixed header's `next` type through `payload`, which ends where the IP payload ends.
 ///
-/// A first fragment must hold its chain whole (RFC 7112 §5): a cut one is malformed.
+/// A first fragment must hold its chain whole (RFC 7112 §5): a cut one is [`Malformed::FragmentFirst`].
 pub fn walk(next: u8, payload: &[u8]) -> Result<Chain, Malformed> {
-    let mut chain = Chain { proto: next, offset: 0, fragment: None, authenticated: false };
+    let mut chain = Chain { proto: next, offset: 0, fragment: None, fragmented: 0, authenticated: false };
     for count in 0.. {
         if !is_extension(chain.proto) {
             break;
@@ -82,12 +94,16 @@ pub fn walk(next: u8, payload: &[u8]) -> Result<Chain, Malformed> {
             }
             proto::AH => {
                 chain.authenticated = true;
-                authentication_len(rest)?
+                authentication_len(rest).map_err(|malformed| chain.cut(malformed))?
             }
-            _ => options_len(rest)?,
+            _ => options_len(rest).map_err(|malformed| chain.cut(malformed))?,
         };
+        let is_fragment = chain.proto == proto::FRAGMENT;
         chain.proto = rest[field::NEXT_HEADER];
         chain.offset += length;
+        if is_fragment {
+            chain.fragmented = chain.offset;
+        }
         if chain.fragment.is_some_and(|fragment| fragment.offset > 0) {
             break;
         }
@@ -161,7 +177,7 @@ mod tests {
 
     #[test]
     fn nothing_to_walk() {
-        let chain = Chain { proto: proto::TCP, offset: 0, fragment: None, authenticated: false };
+        let chain = Chain { proto: proto::TCP, offset: 0, fragment: None, fragmented: 0, authenticated: false };
         assert_eq!(walk(proto::TCP, &[]), Ok(chain));
         assert_eq!(walk(proto::ESP, &[1]).unwrap().offset, 0);
     }

@@ -10,12 +10,16 @@
 //! - More than [`MAX_VLAN_TAGS`] tags, or more than [`ipv6ext::MAX_HEADERS`] extension headers.
 //! - IPv6 hop-by-hop options that are not first, a second fragment header (RFC 8200 §4).
 //! - Fragments that cannot be reassembled: one before the last not a multiple of 8 bytes, or one that reaches
-//!   beyond 65,535 bytes (RFC 791 §3.2, RFC 8200 §4.5); a TCP fragment at offset 8, which rewrites the flags of
-//!   the first (RFC 1858 §3.2.2, RFC 3128); a first IPv6 fragment without its whole header chain (RFC 7112 §5).
+//!   beyond 65,535 bytes (RFC 791 §3.2, RFC 8200 §4.5).
+//! - Fragments that hide a header or could change one that was judged (RFC 1858 §3, RFC 3128). A first fragment
+//!   holds its whole header chain, the transport header included, of IPv4 too (RFC 1858 §3.2.1, RFC 7112 §5). A
+//!   later one begins beyond the headers: [`fragment_reaches_headers`] has the offsets.
+//!
+//! So ports that stand in a first fragment are those of the datagram, whoever reassembles it: a packet of TCP, UDP
+//! or SCTP that is no later fragment always has [`Layers::PORTS`].
 //!
 //! *Unknown* (passes, with as many layers as were understood): other EtherTypes and 802.3 frames, [`Net::Other`];
-//! other IP protocols, without ports. A first IPv4 fragment that ends within the upper-layer header passes
-//! without ports: RFC 791 allows it, and only its ports are unknown.
+//! other IP protocols, without ports.
 //!
 //! *Not looked at here*: checksums ([`verify_ipv4_checksum`](super::checksum::verify_ipv4_checksum)), options, address
 //! and flag sanity, tunnels (GRE, VXLAN, NSH: their views read on at [`Layers::payload`]).
@@ -248,8 +252,7 @@ fn parse_ipv4(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
         if total + offset > usize::from(u16::MAX) {
             return Err(Malformed::FragmentOverrun);
         }
-        // RFC 1858 §3.2.2: "IF FO=1 and PROTOCOL=TCP then DROP PACKET".
-        if offset == 8 && proto == proto::TCP {
+        if fragment_reaches_headers(Net::Ipv4, proto, offset) {
             return Err(Malformed::FragmentTiny);
         }
     }
@@ -263,12 +266,12 @@ fn parse_ipv4(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
                     proto = frame[l4];
                     l4 += length;
                 }
-                Err(_) if flags & Layers::FRAGMENT != 0 => break,
+                Err(_) if flags & Layers::FRAGMENT != 0 => return Err(Malformed::FragmentFirst),
                 Err(malformed) => return Err(malformed),
             }
         }
     }
-    parse_upper(frame, Start { l3, net: Net::Ipv4, proto, flags, l4, end })
+    parse_upper(frame, Start { l3, net: Net::Ipv4, proto, flags, fragmented: l3 + header, l4, end })
 }
 
 fn parse_ipv6(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malformed> {
@@ -287,11 +290,35 @@ fn parse_ipv6(frame: &[u8], l3: usize, mut flags: u8) -> Result<Layers, Malforme
         if fragment.offset > 0 {
             flags |= Layers::LATER;
         }
-        if fragment.offset == 8 && chain.proto == proto::TCP {
+        if fragment_reaches_headers(Net::Ipv6, chain.proto, usize::from(fragment.offset)) {
             return Err(Malformed::FragmentTiny);
         }
     }
-    parse_upper(frame, Start { l3, net: Net::Ipv6, proto: chain.proto, flags, l4, end })
+    let fragmented = l3 + ipv6::HEADER_LEN + chain.fragmented;
+    parse_upper(frame, Start { l3, net: Net::Ipv6, proto: chain.proto, flags, fragmented, l4, end })
+}
+
+/// Most bytes of a fragmented datagram that headers take: those that are fragmented with it, its transport header
+/// included. IPv6 sends 1,280 bytes at once (RFC 8200 §5), so that no honest later fragment begins so early.
+pub const MAX_FRAGMENTED_HEADERS: usize = 128;
+
+/// Whether a later fragment that begins at `offset`, in bytes, could overwrite a header of the first: no honest
+/// sender makes one, as a first fragment holds its headers whole. `proto` is the protocol that the fragment names.
+///
+/// - TCP below 20 bytes (RFC 1858 §3.2.2: "IF FO=1 and PROTOCOL=TCP then DROP PACKET"), SCTP and DCCP below 12.
+///   The ports of UDP, UDP-Lite and ICMP's types stand within the first 8, which a later fragment cannot reach.
+/// - IPv6, and an authentication header over IPv4, below [`MAX_FRAGMENTED_HEADERS`]: other headers may stand before
+///   the ports, and of IPv6 what a later fragment names is not what counts (RFC 8200 §4.5: "Only the value from the
+///   Offset zero fragment packet is used").
+pub const fn fragment_reaches_headers(net: Net, proto: u8, offset: usize) -> bool {
+    let headers = match (net, proto) {
+        (Net::Ipv6, _) | (_, proto::AH) => MAX_FRAGMENTED_HEADERS,
+        (_, proto::TCP) => tcp::HEADER_LEN,
+        (_, proto::SCTP) => SCTP_LEN,
+        (_, proto::DCCP) => DCCP_LEN,
+        _ => 0,
+    };
+    0 < offset && offset < headers
 }
 
 /// What is known when the upper layer begins.
@@ -300,18 +327,22 @@ struct Start {
     net: Net,
     proto: u8,
     flags: u8,
+    /// Where what is fragmented begins: behind the fragment header, or IPv4's.
+    fragmented: usize,
     l4: usize,
     /// Where the IP payload ends.
     end: usize,
 }
 
 fn parse_upper(frame: &[u8], start: Start) -> Result<Layers, Malformed> {
-    let Start { l3, net, proto, flags, l4, end } = start;
+    let Start { l3, net, proto, flags, fragmented, l4, end } = start;
     let mut layers = Layers { l3: l3 as u8, net, proto, flags, l4: l4 as u16, payload: l4 as u16 };
     if flags & Layers::LATER != 0 {
         return Ok(layers);
     }
-    match upper_header(proto, &frame[l4..end], flags & Layers::FRAGMENT != 0) {
+    let is_first = flags & Layers::FRAGMENT != 0;
+    match upper_header(proto, &frame[l4..end], is_first) {
+        Ok(header) if is_first && l4 + header > fragmented + MAX_FRAGMENTED_HEADERS => Err(Malformed::FragmentDeep),
         Ok(header) => {
             layers.payload += header as u16;
             if matches!(proto, proto::TCP | proto::UDP | proto::SCTP) {
@@ -319,25 +350,30 @@ fn parse_upper(frame: &[u8], start: Start) -> Result<Layers, Malformed> {
             }
             Ok(layers)
         }
-        Err(Bad::Cut(_)) if net == Net::Ipv4 && flags & Layers::FRAGMENT != 0 => Ok(layers),
+        // RFC 7112 §5: "the first fragment MUST contain the entire IPv6 Header Chain"; RFC 1858 §3.2.1 of IPv4.
+        Err(Bad::Cut(_)) if is_first => Err(Malformed::FragmentFirst),
         Err(Bad::Cut(malformed) | Bad::Wrong(malformed)) => Err(malformed),
     }
 }
 
 /// Why an upper-layer header cannot be read.
 enum Bad {
-    /// It goes on beyond the data: a fragment may do that.
+    /// It goes on beyond the data.
     Cut(Malformed),
     /// It contradicts itself.
     Wrong(Malformed),
 }
+
+/// RFC 9260 §3.1.
+const SCTP_LEN: usize = 12;
+/// RFC 4340 §5.1: 12 bytes with short sequence numbers, 16 with long ones.
+const DCCP_LEN: usize = 12;
 
 /// Return the length of the upper-layer header at the start of `data`, in bytes; 0 for an unknown protocol.
 fn upper_header(proto: u8, data: &[u8], fragment: bool) -> Result<usize, Bad> {
     const ICMP_LEN: usize = 8;
     // RFC 4443 §2.1: type, code and checksum. All but the shortest messages have 8 bytes before their body, as ICMP.
     const ICMPV6_LEN: usize = 4;
-    const SCTP_LEN: usize = 12;
     let at_least = |length: usize, malformed| match data.len() {
         available if available < length => Err(Bad::Cut(malformed)),
         _ => Ok(length),
@@ -366,6 +402,19 @@ fn upper_header(proto: u8, data: &[u8], fragment: bool) -> Result<usize, Bad> {
             at_least(ICMPV6_LEN, Malformed::Icmpv6Truncated)?;
             Ok(data.len().min(ICMP_LEN))
         }
+        _ => rare_header(proto, data),
+    }
+}
+
+/// [`upper_header`] of protocols that are seldom seen: apart, as TCP and UDP should not wait for them.
+#[cold]
+#[inline(never)]
+fn rare_header(proto: u8, data: &[u8]) -> Result<usize, Bad> {
+    match proto {
+        proto::DCCP if data.len() < DCCP_LEN => Err(Bad::Cut(Malformed::DccpTruncated)),
+        proto::DCCP => Ok(DCCP_LEN),
+        proto::UDP_LITE if data.len() < udp::HEADER_LEN => Err(Bad::Cut(Malformed::UdpLiteTruncated)),
+        proto::UDP_LITE => Ok(udp::HEADER_LEN),
         _ => Ok(0),
     }
 }

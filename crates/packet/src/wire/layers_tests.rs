@@ -73,6 +73,11 @@ fn tags() {
         assert_eq!(usize::from(layers.l4), 34 + 4 * count);
         assert!(layers.has(Layers::VLAN | Layers::PORTS));
     }
+    for old in [0x9100u16, 0x9200, 0x9300, 0x88a8] {
+        let mut frame = tagged(&frame, 1);
+        frame[12..14].copy_from_slice(&old.to_be_bytes());
+        assert_eq!(parse(&frame).unwrap().l4, 38);
+    }
     assert_eq!(parse(&tagged(&frame, MAX_VLAN_TAGS + 1)), Err(Malformed::VlanDepth));
     assert_eq!(parse(&tagged(&frame, 2)[..19]), Err(Malformed::VlanTruncated));
     assert_eq!(parse(&frame[..13]), Err(Malformed::EthernetTruncated));
@@ -143,19 +148,64 @@ fn lengths_that_contradict() {
     assert_eq!(parse(&ipv4(1, 0, &[8; 7])), Err(Malformed::IcmpTruncated));
     assert_eq!(parse(&ipv6(58, &[128; 3])), Err(Malformed::Icmpv6Truncated));
     assert_eq!(parse(&ipv4(132, 0, &[1; 11])), Err(Malformed::SctpTruncated));
+    assert_eq!(parse(&ipv4(33, 0, &[1; 11])), Err(Malformed::DccpTruncated));
+    assert_eq!(parse(&ipv4(136, 0, &[1; 7])), Err(Malformed::UdpLiteTruncated));
 }
 
 #[test]
 fn fragments() {
     let first = parse(&ipv4(17, 0x2000, &udp(1000)[..64])).unwrap();
     assert_eq!(first.flags, Layers::PORTS | Layers::FRAGMENT);
-    let cut = parse(&ipv4(6, 0x2000, &tcp(20, 0)[..8])).unwrap();
-    assert_eq!((cut.flags, cut.l4, cut.payload), (Layers::FRAGMENT, 34, 34));
     let later = parse(&ipv4(17, 100, &[0; 13])).unwrap();
     assert_eq!((later.flags, later.payload), (Layers::FRAGMENT | Layers::LATER, 34));
     assert_eq!(parse(&ipv4(17, 0x2000, &[0; 13])), Err(Malformed::FragmentLength));
     assert_eq!(parse(&ipv4(1, 0x1fff, &[0; 8])), Err(Malformed::FragmentOverrun));
-    assert_eq!(parse(&ipv4(6, 1, &[0; 8])), Err(Malformed::FragmentTiny));
+}
+
+/// RFC 1858 §3.2.1: a filter must see the header that it judges by.
+#[test]
+fn a_first_fragment_holds_its_whole_transport_header() {
+    let first = |proto, payload: &[u8]| parse(&ipv4(proto, 0x2000, payload)).map(|layers| layers.flags);
+    let whole = [
+        (proto::TCP, tcp(20, 4), Layers::PORTS),
+        (proto::TCP, tcp(60, 4), Layers::PORTS),
+        (proto::UDP, udp(0), Layers::PORTS),
+        (proto::SCTP, vec![0; 16], Layers::PORTS),
+        (proto::ICMP, vec![8; 8], 0),
+        (proto::DCCP, vec![0; 16], 0),
+        (proto::UDP_LITE, vec![0; 8], 0),
+    ];
+    for (proto, mut payload, ports) in whole {
+        assert_eq!(first(proto, &payload), Ok(ports | Layers::FRAGMENT), "protocol {proto}");
+        payload.truncate(payload.len() - 8);
+        assert_eq!(first(proto, &payload), Err(Malformed::FragmentFirst), "protocol {proto}");
+    }
+    // The flags are there, and the ports; the data offset says that options follow.
+    assert_eq!(first(proto::TCP, &tcp(60, 0)[..56]), Err(Malformed::FragmentFirst));
+    assert_eq!(first(proto::TCP, &[0; 24]), Err(Malformed::TcpDataOffset));
+    // Nothing is asked of what has no header that is judged.
+    assert_eq!(first(proto::GRE, &[]), Ok(Layers::FRAGMENT));
+}
+
+/// RFC 1858 §3.2.2, RFC 3128.
+#[test]
+fn a_later_fragment_cannot_reach_the_headers_of_the_first() {
+    let later = |proto, offset: u16| parse(&ipv4(proto, offset / 8, &[0; 8])).map(|layers| layers.flags);
+    let least = [
+        (proto::TCP, 24),
+        (proto::SCTP, 16),
+        (proto::DCCP, 16),
+        (proto::AH, 128),
+        (proto::UDP, 8),
+        (proto::UDP_LITE, 8),
+        (proto::ICMP, 8),
+    ];
+    for (proto, least) in least {
+        for offset in (8..least).step_by(8) {
+            assert_eq!(later(proto, offset), Err(Malformed::FragmentTiny), "protocol {proto} at {offset}");
+        }
+        assert_eq!(later(proto, least), Ok(Layers::FRAGMENT | Layers::LATER), "protocol {proto}");
+    }
 }
 
 #[test]
@@ -170,8 +220,34 @@ fn ipv6_fragments() {
     assert_eq!(atomic.flags, Layers::PORTS | Layers::OPTIONS);
     let later = parse(&fragment(800, &tcp(20, 3))).unwrap();
     assert_eq!(later.flags, Layers::LATER | Layers::FRAGMENT | Layers::OPTIONS);
-    assert_eq!(parse(&fragment(1, &tcp(20, 0)[..16])), Err(Malformed::TcpTruncated));
-    assert_eq!(parse(&fragment(8, &[0; 8])), Err(Malformed::FragmentTiny));
+    assert_eq!(parse(&fragment(1, &tcp(20, 0)[..16])), Err(Malformed::FragmentFirst));
+    // An atomic fragment is a whole packet (RFC 6946).
+    assert_eq!(parse(&fragment(0, &tcp(20, 0)[..16])), Err(Malformed::TcpTruncated));
+    for offset in (8..128).step_by(8) {
+        assert_eq!(parse(&fragment(offset, &[0; 8])), Err(Malformed::FragmentTiny));
+    }
+    assert_eq!(parse(&fragment(128, &[0; 8])).unwrap().flags, later.flags);
+}
+
+/// RFC 7112 §5: "the first fragment MUST contain the entire IPv6 Header Chain".
+#[test]
+fn a_first_fragment_holds_its_header_chain() {
+    let options = |next: u8, words: u8| [vec![next, words - 1], vec![0; usize::from(words) * 8 - 2]].concat();
+    let fragment = |more: u16, next: u8, payload: &[u8]| {
+        let [high, low] = more.to_be_bytes();
+        parse(&ipv6(44, &[&[next, 0, high, low, 0, 0, 0, 1][..], payload].concat()))
+    };
+    let chain = [options(proto::AH, 2), vec![6, 2, 0, 0], vec![0; 12], tcp(20, 4)].concat();
+    assert_eq!(fragment(1, proto::DESTINATION_OPTIONS, &chain).unwrap().l4, 14 + 40 + 8 + 32);
+    for end in (0..chain.len()).step_by(8) {
+        let cut = fragment(1, proto::DESTINATION_OPTIONS, &chain[..end]);
+        assert_eq!(cut, Err(Malformed::FragmentFirst), "of {end} bytes");
+    }
+    assert_eq!(fragment(0, proto::DESTINATION_OPTIONS, &chain[..8]), Err(Malformed::Ipv6ExtensionTruncated));
+    // Whoever reassembles it: headers end before a later fragment may begin.
+    let deep = |words| fragment(1, proto::DESTINATION_OPTIONS, &[options(6, words), tcp(24, 0)].concat());
+    assert!(deep(13).unwrap().has(Layers::PORTS));
+    assert_eq!(deep(14), Err(Malformed::FragmentDeep));
 }
 
 #[test]
@@ -181,6 +257,9 @@ fn authentication_header_over_ipv4() {
     assert_eq!((layers.proto, layers.l4), (17, 46));
     assert!(layers.has(Layers::PORTS | Layers::AUTHENTICATED));
     assert_eq!(parse(&ipv4(51, 0, &ah[..11])), Err(Malformed::AuthenticationTruncated));
-    let cut = parse(&ipv4(51, 0x2000, &ah[..8])).unwrap();
-    assert_eq!((cut.proto, cut.flags), (51, Layers::FRAGMENT));
+    assert_eq!(parse(&ipv4(51, 0x2000, &ah[..8])), Err(Malformed::FragmentFirst));
+    assert_eq!(parse(&ipv4(51, 0x2000, &ah[..16])), Err(Malformed::FragmentFirst));
+    let long = [&[17, 31, 0, 0][..], &[0; 128], &udp(4)].concat();
+    assert_eq!(parse(&ipv4(51, 0x2000, &long)), Err(Malformed::FragmentDeep));
+    assert!(parse(&ipv4(51, 0, &long)).unwrap().has(Layers::PORTS));
 }

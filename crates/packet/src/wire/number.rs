@@ -16,15 +16,19 @@ pub mod ethertype {
     pub const IPV6: u16 = 0x86dd;
     /// IEEE 802.1ad service tag.
     pub const QINQ: u16 = 0x88a8;
-    /// The service tag before 802.1ad gave it a number; still seen.
+    /// Service tags before 802.1ad gave them a number, which switches still send: Linux's `ETH_P_QINQ1` to 3.
     pub const QINQ_OLD: u16 = 0x9100;
+    /// The second of them.
+    pub const QINQ_OLD_2: u16 = 0x9200;
+    /// The third of them.
+    pub const QINQ_OLD_3: u16 = 0x9300;
     /// Network Service Header (RFC 8300).
     pub const NSH: u16 = 0x894f;
 
     /// Whether this type announces a VLAN tag.
     #[inline]
     pub const fn is_vlan(ethertype: u16) -> bool {
-        matches!(ethertype, VLAN | QINQ | QINQ_OLD)
+        matches!(ethertype, VLAN | QINQ | QINQ_OLD | QINQ_OLD_2 | QINQ_OLD_3)
     }
 }
 
@@ -40,6 +44,8 @@ pub mod proto {
     pub const TCP: u8 = 6;
     /// UDP.
     pub const UDP: u8 = 17;
+    /// DCCP.
+    pub const DCCP: u8 = 33;
     /// IPv6 in IP.
     pub const IPV6: u8 = 41;
     /// IPv6 routing header.
@@ -60,6 +66,8 @@ pub mod proto {
     pub const DESTINATION_OPTIONS: u8 = 60;
     /// SCTP.
     pub const SCTP: u8 = 132;
+    /// UDP-Lite.
+    pub const UDP_LITE: u8 = 136;
 }
 
 /// UDP ports of the tunnels that have a view here.

@@ -40,7 +40,8 @@ pub fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut frame = c.fill::<12>().to_vec();
     if c.once_in(4) {
         for _ in 0..c.byte() % 7 {
-            let tag = [&[0x81, 0x00], &[0x88, 0xa8], &[0x91, 0x00]][usize::from(c.byte() % 3)];
+            let tag =
+                [&[0x81, 0x00], &[0x88, 0xa8], &[0x91, 0x00], &[0x92, 0x00], &[0x93, 0x00]][usize::from(c.byte() % 5)];
             frame.extend(tag);
             frame.extend(c.fill::<2>());
         }
@@ -90,7 +91,7 @@ fn ipv4(c: &mut Choices) -> Vec<u8> {
     header.extend(match c.byte() % 8 {
         0 => c.fill::<2>(),
         1 => [0x20, 0],
-        2 => [0, c.byte() % 4],
+        2 => [0, c.byte() % 24],
         3 => [0x40, 0],
         _ => [0, 0],
     });
@@ -143,7 +144,7 @@ fn extension(c: &mut Choices, next: u8) -> (u8, Vec<u8>) {
 }
 
 fn authentication(c: &mut Choices, next: u8) -> Vec<u8> {
-    let words = c.byte() % 4;
+    let words = if c.once_in(8) { 24 + c.byte() % 12 } else { c.byte() % 4 };
     let mut header = vec![next, words, 0, 0];
     header.resize((usize::from(words) + 2) * 4, 7);
     header
@@ -166,10 +167,10 @@ fn upper(c: &mut Choices) -> (u8, Vec<u8>) {
             (17, [&ports[..], &length.to_be_bytes(), &c.fill::<2>(), &payload].concat())
         }
         5 => {
-            let proto = [1, 58, 132][usize::from(c.byte() % 3)];
+            let proto = [1, 58, 132, 33, 136][usize::from(c.byte() % 5)];
             (proto, [&c.fill::<12>()[..], &c.some(20)].concat())
         }
-        6 => ([1, 58, 132, 6, 17, 51][usize::from(c.byte() % 6)], c.some(24)),
+        6 => ([1, 58, 132, 6, 17, 51, 33, 136][usize::from(c.byte() % 8)], c.some(24)),
         _ => (c.byte(), c.some(40)),
     }
 }

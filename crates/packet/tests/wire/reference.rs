@@ -53,7 +53,7 @@ pub fn read(frame: &[u8]) -> Result<Reading, Bad> {
     rest.take(12)?;
     let mut ethertype = number(rest.take(2)?);
     for tags in 0.. {
-        if ![0x8100, 0x88a8, 0x9100].contains(&ethertype) {
+        if ![0x8100, 0x88a8, 0x9100, 0x9200, 0x9300].contains(&ethertype) {
             break;
         }
         if tags == 4 {
@@ -106,20 +106,30 @@ fn read_ipv4(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
     reading.fragment = more || offset > 0;
     reading.later = offset > 0;
     let uneven = more && !rest.left.len().is_multiple_of(8);
-    if uneven || (reading.fragment && offset + total > 65535) || (offset == 8 && head[9] == 6) {
+    if uneven
+        || (reading.fragment && offset + total > 65535)
+        || (reading.later && offset < clear_of_headers(4, head[9]))
+    {
         return Err(Bad);
     }
+    let fragmented = rest.taken;
     reading.l4 = rest.taken;
     while reading.proto == 51 && !reading.later {
-        match read_authentication(rest) {
-            Ok(next) => reading.proto = next,
-            Err(Bad) if reading.fragment => break,
-            Err(Bad) => return Err(Bad),
-        }
+        reading.proto = read_authentication(rest)?;
         reading.authenticated = true;
         reading.l4 = rest.taken;
     }
-    read_upper(rest, reading)
+    read_upper(rest, reading, fragmented)
+}
+
+/// The least offset at which a later fragment leaves the headers of the first alone.
+fn clear_of_headers(net: u8, proto: u8) -> usize {
+    match (net, proto) {
+        (6, _) | (4, 51) => 128,
+        (4, 6) => 20,
+        (4, 33 | 132) => 12,
+        _ => 8,
+    }
 }
 
 fn read_ipv6(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
@@ -133,6 +143,7 @@ fn read_ipv6(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
     reading.dst = Some(<[u8; 16]>::try_from(&head[24..40]).unwrap().into());
     reading.proto = head[6];
     let mut seen = Vec::new();
+    let mut fragmented = rest.taken;
     while !reading.later && [0, 43, 44, 51, 60].contains(&reading.proto) {
         if seen.len() == 8 || (reading.proto == 0 && !seen.is_empty()) {
             return Err(Bad);
@@ -156,9 +167,10 @@ fn read_ipv6(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
                 if uneven || before + offset + rest.left.len() > 65535 {
                     return Err(Bad);
                 }
-                if offset == 8 && header[0] == 6 {
+                if offset > 0 && offset < clear_of_headers(6, header[0]) {
                     return Err(Bad);
                 }
+                fragmented = rest.taken;
                 reading.fragment = more || offset > 0;
                 reading.later = offset > 0;
                 header[0]
@@ -171,7 +183,7 @@ fn read_ipv6(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
         };
     }
     reading.l4 = rest.taken;
-    read_upper(rest, reading)
+    read_upper(rest, reading, fragmented)
 }
 
 /// Take an authentication header off if it is whole, and say what follows it.
@@ -183,34 +195,33 @@ fn read_authentication(rest: &mut Rest) -> Result<u8, Bad> {
     Ok(rest.take(length)?[0])
 }
 
-fn read_upper(rest: &mut Rest, reading: &mut Reading) -> Result<(), Bad> {
+/// Read the header of the upper layer; what is fragmented begins at `fragmented`.
+fn read_upper(rest: &mut Rest, reading: &mut Reading, fragmented: usize) -> Result<(), Bad> {
     reading.payload = reading.l4;
     if reading.later {
         return Ok(());
     }
     let data = rest.left;
-    // What may be cut off in a first fragment of IPv4, and nowhere else.
-    let cut = if reading.fragment && reading.net == 4 { Ok(()) } else { Err(Bad) };
     let smallest = match reading.proto {
         6 => 20,
-        17 | 1 => 8,
-        132 => 12,
+        17 | 1 | 136 => 8,
+        132 | 33 => 12,
         58 => 4,
-        _ => return Ok(()),
+        _ => 0,
     };
     if data.len() < smallest {
-        return cut;
+        return Err(Bad);
     }
     let header = match reading.proto {
         6 => usize::from(data[12] / 16) * 4,
         58 => data.len().min(8),
         _ => smallest,
     };
-    if header < smallest {
+    if header < smallest || header > data.len() {
         return Err(Bad);
     }
-    if header > data.len() {
-        return cut;
+    if reading.fragment && rest.taken + header - fragmented > 128 {
+        return Err(Bad);
     }
     if reading.proto == 17 {
         let length = number(&data[4..6]);

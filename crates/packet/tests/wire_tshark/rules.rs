@@ -81,7 +81,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reason: "dropped: tshark looks at lengths of fragments only when it reassembles, which is off",
         covers: |case| {
-            let reasons = [Malformed::FragmentLength, Malformed::FragmentOverrun, Malformed::FragmentTiny];
+            let reasons = [Malformed::FragmentLength, Malformed::FragmentOverrun];
+            case.theirs.fragment && case.dropped_for(&reasons)
+        },
+    },
+    Rule {
+        reason: "dropped: tshark does not ask whether a fragment hides or overwrites a header",
+        covers: |case| {
+            let reasons = [Malformed::FragmentFirst, Malformed::FragmentDeep, Malformed::FragmentTiny];
             case.theirs.fragment && case.dropped_for(&reasons)
         },
     },
@@ -115,13 +122,6 @@ pub const RULES: &[Rule] = &[
         reason: "passed: tshark gives the ports of the packet within IP in IP",
         covers: |case| {
             case.only_ports_differ() && case.passed_as(|layers| matches!(layers.proto, proto::IPV4 | proto::IPV6))
-        },
-    },
-    Rule {
-        reason: "passed: tshark reads ports from a first fragment that does not hold its whole upper-layer header",
-        covers: |case| {
-            case.only_ports_differ()
-                && case.passed_as(|layers| layers.flags & (Layers::FRAGMENT | Layers::PORTS) == Layers::FRAGMENT)
         },
     },
 ];

@@ -152,7 +152,7 @@ pub fn merge(graph: &PolicyGraph, demands: &[Demand], sharing: Sharing) -> PGrap
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catena_policy::{Chain, Edge, Node, Promise, Span};
+    use catena_policy::{Chain, Edge, Node, Promise, Span, Unparsed};
 
     fn edge(from: End, to: End, order: u32, share: Option<f64>) -> Edge {
         let span = Span::default();
@@ -168,7 +168,15 @@ mod tests {
             span: Span::default(),
         };
         let nodes = (0..).zip(functions).map(node).collect();
-        Chain { name: name.into(), classes: vec![], promise: Promise::default(), nodes, edges, span: Span::default() }
+        Chain {
+            name: name.into(),
+            classes: vec![],
+            promise: Promise::default(),
+            unparsed: Unparsed::default(),
+            nodes,
+            edges,
+            span: Span::default(),
+        }
     }
 
     /// in -> a -> [60%: b, rest: out] ; b -> out

@@ -1,13 +1,13 @@
-//! Statements: classes, constants, macros, chains, relations, promises, instances.
+//! Statements: classes, constants, macros, chains, relations, promises, what becomes of frames that are not parsed, instances.
 
 use super::{Failed, ITEM_WORDS, Parser, Result};
-use crate::ast::{Call, Expr, Item, Parameter, Promise, PromisedRate, Relation, RelationWord, Statement};
+use crate::ast::{Call, Expr, Item, Parameter, Promise, PromisedRate, Relation, RelationWord, Statement, Unparsed};
 use crate::diagnostic::{Code, Diagnostic, likely};
 use crate::lexer::Kind;
 use crate::span::Name;
 
 /// Words of the grammar, which cannot name an instance.
-const RESERVED: [&str; 9] = ["in", "out", "drop", "else", "promise", "within", "chain", "macro", "class"];
+const RESERVED: [&str; 10] = ["in", "out", "drop", "else", "promise", "within", "unparsed", "chain", "macro", "class"];
 
 impl Parser<'_> {
     pub(super) fn item(&mut self) -> Result<Item> {
@@ -164,6 +164,13 @@ impl Parser<'_> {
         let next = self.ahead(1).kind;
         if self.is_word("promise") && next != Kind::Equals {
             return self.promise().map(Statement::Promise);
+        }
+        // A function of this name is an instance with a name that it cannot have.
+        if self.is_word("unparsed") && next == Kind::Equals && self.ahead(3).kind != Kind::LeftParen {
+            let start = self.next().span;
+            self.next();
+            let action = self.name("`pass` or `drop`")?;
+            return Ok(Statement::Unparsed(Unparsed { span: self.since(start), action }));
         }
         if self.is(Kind::Word) && next == Kind::Equals {
             let name = self.instance_name()?;

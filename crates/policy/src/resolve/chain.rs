@@ -6,7 +6,7 @@ use super::wire::Draft;
 use super::{Frame, Resolver};
 use crate::ast::{self, Expr, Item, PromisedRate, Statement};
 use crate::diagnostic::{Code, Diagnostic, likely};
-use crate::graph::{Chain, ClassId, Direction, Promise};
+use crate::graph::{Chain, ClassId, Direction, Promise, Unparsed};
 use crate::span::{Name, Span};
 use crate::value::Value;
 
@@ -97,10 +97,11 @@ impl<'a> Resolver<'a> {
 
     fn chain(&mut self, name: &str, span: Span, classes: Vec<ClassId>, body: &[&'a Statement]) -> Chain {
         let promise = self.promise(body);
+        let unparsed = self.unparsed(body);
         let mut draft = Draft::new(span);
         self.body(&mut draft, body, &Frame::default(), super::wire::Inner::outermost());
         let edges = self.splice(&mut draft);
-        let chain = self.checked(name, classes, promise, draft, edges);
+        let chain = self.checked(name, classes, (promise, unparsed), draft, edges);
         if chain.edges.iter().any(|e| e.direction == Direction::Return) {
             self.needs_return(&chain);
         }
@@ -141,6 +142,33 @@ impl<'a> Resolver<'a> {
             promise = self.promised(written);
         }
         promise
+    }
+
+    fn unparsed(&mut self, body: &[&Statement]) -> Unparsed {
+        let mut said: Option<(Span, Unparsed)> = None;
+        for statement in body {
+            let Statement::Unparsed(ast::Unparsed { span, action }) = statement else {
+                continue;
+            };
+            if let Some((first, _)) = said {
+                let finding = Diagnostic::error(Code::DuplicateName, *span, "`unparsed` is said twice");
+                self.find(finding.related(first, "said first"));
+                continue;
+            }
+            let value = match action.node.as_str() {
+                "pass" => Unparsed::Pass,
+                "drop" => Unparsed::Drop,
+                other => {
+                    let message = format!("expected `pass` or `drop`, found `{other}`");
+                    let finding = Diagnostic::error(Code::WrongKind, action.span, message)
+                        .label("what becomes of frames that are not IPv4, IPv6 or ARP");
+                    self.find(finding.suggest(likely(other, ["pass", "drop"])));
+                    Unparsed::default()
+                }
+            };
+            said = Some((*span, value));
+        }
+        said.map_or_else(Unparsed::default, |(_, value)| value)
     }
 
     fn promised(&mut self, written: &ast::Promise) -> Promise {
@@ -212,6 +240,7 @@ impl<'a> Resolver<'a> {
 fn statement_span(statement: &Statement) -> Span {
     match statement {
         Statement::Promise(promise) => promise.span,
+        Statement::Unparsed(unparsed) => unparsed.span,
         Statement::Instance { name, call } => name.span.to(call.span),
         Statement::Path(path) => path.steps.first().map_or_else(Span::default, |s| s.span),
     }

@@ -6,7 +6,7 @@ use super::Resolver;
 use super::cover::{MAX_CASES, OTHER, uncovered};
 use super::wire::{Draft, Place, Wire};
 use crate::diagnostic::{Code, Diagnostic, likely};
-use crate::graph::{Chain, ClassId, Condition, Direction, Edge, End, NodeId, Promise};
+use crate::graph::{Chain, ClassId, Condition, Direction, Edge, End, NodeId, Promise, Unparsed};
 use crate::library::Library;
 use crate::span::Span;
 
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         &mut self,
         name: &str,
         classes: Vec<ClassId>,
-        promise: Promise,
+        (promise, unparsed): (Promise, Unparsed),
         draft: Draft,
         wires: Vec<Wire>,
     ) -> Chain {
@@ -34,6 +34,7 @@ impl Resolver<'_> {
             name: name.to_owned(),
             classes,
             promise,
+            unparsed,
             nodes: draft.nodes,
             edges: Vec::with_capacity(wires.len()),
             span: draft.span,

@@ -13,7 +13,7 @@ fn created<'s>(statements: &'s [Statement], visit: &mut dyn FnMut(&'s Name)) {
         match statement {
             Statement::Instance { call, .. } => visit(&call.function),
             Statement::Path(path) => created_by_steps(&path.steps, visit),
-            Statement::Promise(_) => {}
+            Statement::Promise(_) | Statement::Unparsed(_) => {}
         }
     }
 }

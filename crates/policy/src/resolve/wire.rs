@@ -180,7 +180,11 @@ impl<'a> Resolver<'a> {
                     let text = "a promise belongs to a chain, not to a macro";
                     self.find(Diagnostic::error(Code::Promise, promise.span, text));
                 }
-                Statement::Promise(_) => {}
+                Statement::Unparsed(unparsed) if body.inner.depth > 0 => {
+                    let text = "`unparsed` belongs to a chain, not to a macro";
+                    self.find(Diagnostic::error(Code::Path, unparsed.span, text));
+                }
+                Statement::Promise(_) | Statement::Unparsed(_) => {}
             }
         }
         for path in paths() {
