@@ -39,6 +39,8 @@ pub(super) struct Servers<E: Engine, F: Family> {
     /// Some server is down, and its connections move away.
     moving: bool,
     drain: bool,
+    /// No server is up.
+    none_up: bool,
 }
 
 /// How the server for a new connection is found.
@@ -74,7 +76,8 @@ impl<E: Engine, F: Family> Servers<E, F> {
             Method::Least => (Choice::Least, spread(&servers)),
         };
         let ranking = engine.ranking("connections", places.len());
-        let mut servers = Servers { vips, servers, places, ranking, choice, moving: false, drain: settings.drain };
+        let mut servers =
+            Servers { vips, servers, places, ranking, choice, moving: false, drain: settings.drain, none_up: false };
         servers.populate();
         servers
     }
@@ -97,6 +100,11 @@ impl<E: Engine, F: Family> Servers<E, F> {
     /// Return whether the address is one of those that are balanced, whatever the port.
     pub(super) fn serves_address(&self, address: F::Address) -> bool {
         self.vips.iter().any(|(first, last, _)| (*first..=*last).contains(&address))
+    }
+
+    /// Return whether every server is down.
+    pub(super) fn none_up(&self) -> bool {
+        self.none_up
     }
 
     /// Choose the server of a new connection, which then counts as active there.
@@ -143,6 +151,7 @@ impl<E: Engine, F: Family> Servers<E, F> {
             }
         }
         self.moving = !self.drain && self.servers.iter().any(|s| !s.up);
+        self.none_up = self.servers.iter().all(|s| !s.up);
         self.populate();
         true
     }
