@@ -94,6 +94,7 @@ mod settings;
 mod side;
 #[cfg(test)]
 mod tests;
+mod vips;
 mod workload;
 
 pub use balancer::{BackendInfo, Balancer};

@@ -8,6 +8,7 @@ use catena_state::{Engine, Key, Ranking};
 use super::family::{Family, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
+use super::vips::Vips;
 
 /// One server.
 pub(super) struct Server<A> {
@@ -28,8 +29,7 @@ enum Choice {
 
 /// The servers of one family, the addresses they stand behind, and their active connections.
 pub(super) struct Servers<E: Engine, F: Family> {
-    /// First and last address, and the port if only that is served.
-    vips: Vec<(F::Address, F::Address, Option<u16>)>,
+    vips: Vips<F::Address>,
     servers: Vec<Server<F::Address>>,
     /// Which server stands at a place of the ranking. A server of weight 3 has three places, each with a third of
     /// its connections: the least loaded place belongs to the server with the fewest for its weight.
@@ -61,7 +61,7 @@ impl<E: Engine, F: Family> Servers<E, F> {
             let (first, last) = vip.range();
             Some((F::address(first)?, F::address(last)?, vip.port))
         };
-        let vips = settings.vips.iter().filter_map(range).collect();
+        let vips = Vips::new(settings.vips.iter().filter_map(range).collect());
         let make = |(number, backend): (u16, &Backend)| {
             let Backend { ip, port, weight } = *backend;
             Some(Server { address: F::address(ip)?, port, weight, number, up: true })
@@ -93,13 +93,12 @@ impl<E: Engine, F: Family> Servers<E, F> {
 
     /// Return whether packets with this destination are balanced.
     pub(super) fn serves(&self, tuple: &Tuple<F::Address>) -> bool {
-        let fits = |port: Option<u16>| port.is_none_or(|p| has_ports(tuple.proto) && p == tuple.dport);
-        self.vips.iter().any(|(first, last, port)| (*first..=*last).contains(&tuple.dst) && fits(*port))
+        self.vips.serves(tuple.dst, has_ports(tuple.proto).then_some(tuple.dport))
     }
 
     /// Return whether the address is one of those that are balanced, whatever the port.
     pub(super) fn serves_address(&self, address: F::Address) -> bool {
-        self.vips.iter().any(|(first, last, _)| (*first..=*last).contains(&address))
+        self.vips.holds(address)
     }
 
     /// Return whether every server is down.

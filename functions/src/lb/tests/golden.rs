@@ -237,6 +237,42 @@ fn a_prefix_is_many_addresses() {
 }
 
 #[test]
+fn many_addresses_are_told_apart() {
+    let prefix = |ip: &str, length| Value::Prefix(ip.parse().unwrap(), length);
+    let vips = Value::List(vec![
+        endpoint("9.0.0.9:80"),
+        prefix("192.0.2.128", 26),
+        endpoint("9.0.0.9:25"),
+        prefix("192.0.2.0", 24),
+        prefix("192.0.2.0", 25),
+        endpoint("192.0.1.255:9"),
+        endpoint("192.0.3.0"),
+        endpoint("192.0.2.77"),
+        endpoint("9.0.0.9:443"),
+    ]);
+    let mut bench = Bench::new(&args("1.1.1.1", "10.0.0.1").with("vip", vips));
+    let served = [
+        "9.0.0.9:25",
+        "9.0.0.9:80",
+        "9.0.0.9:443",
+        "192.0.1.255:9",
+        "192.0.2.0:1",
+        "192.0.2.77:1",
+        "192.0.2.191:1",
+        "192.0.2.192:1",
+        "192.0.2.255:9",
+        "192.0.3.0:1",
+    ];
+    let not = ["9.0.0.9:24", "9.0.0.9:81", "9.0.0.9:444", "9.0.0.10:80", "9.0.0.8:80", "192.0.1.255:8", "192.0.3.1:1"];
+    for (ends, is_served) in [(&served[..], true), (&not[..], false)] {
+        for end in ends {
+            let said = bench.say(0, &format!("udp 7.0.0.1:1 > {end}"));
+            assert_eq!(said.ends_with("#1"), is_served, "{said}");
+        }
+    }
+}
+
+#[test]
 fn weights_share_connections() {
     let server = |ip: &str, weight| {
         let fields = vec![("server".to_owned(), endpoint(ip)), ("weight".to_owned(), Value::Integer(weight))];
