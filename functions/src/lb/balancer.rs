@@ -7,9 +7,11 @@ use catena_packet::wire::Net;
 use catena_state::{Counters, Engine};
 
 use crate::function::{At, Function, Step};
+use crate::shares::Shares;
 
 use super::connection::{Connection, Timeouts};
 use super::family::{Family, V4, V6};
+use super::room;
 use super::settings::{Backend, Settings};
 use super::side::{Side, Want};
 
@@ -20,7 +22,7 @@ pub(super) const TABLE_FULL: Reason = Reason(1);
 pub(super) const NO_CONNECTION: Reason = Reason(2);
 pub(super) const NO_FIRST: Reason = Reason(3);
 
-/// Most datagrams at a time whose later fragments are awaited.
+/// Most datagrams at a time whose later fragments are awaited; a client has its share of them.
 pub(super) const MOST_FRAGMENTED: usize = 4096;
 /// Entries looked at after a batch, and about every millisecond, for each IP version
 /// and each way.
@@ -55,9 +57,14 @@ pub(super) struct Shared<E: Engine> {
     pub(super) backends: Vec<Backend>,
     pub(super) most: usize,
     pub(super) connections: usize,
+    /// Datagrams whose later fragments are awaited, and by which clients.
     pub(super) fragmented: usize,
+    pub(super) shares: Shares,
     pub(super) opened: u64,
     pub(super) moved: u64,
+    pub(super) evicted: u64,
+    /// Until when expired entries were looked for, in ns.
+    pub(super) looked: u64,
     /// The last packet's unit of operations: what expires after it is undone in its name.
     pub(super) tx: Option<E::Tx>,
 }
@@ -91,8 +98,11 @@ impl<E: Engine> Balancer<E> {
             most,
             connections: 0,
             fragmented: 0,
+            shares: Shares::new(engine.seed(), MOST_FRAGMENTED),
             opened: 0,
             moved: 0,
+            evicted: 0,
+            looked: 0,
             tx: None,
         };
         Balancer { v4, v6, shared }
@@ -156,8 +166,14 @@ where
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
             Plan::Pass => Step::Done(Verdict::Gate(at.gate)),
-            Plan::V4(want) => self.v4.finish(&mut self.shared, at, packet, want),
-            Plan::V6(want) => self.v6.finish(&mut self.shared, at, packet, want),
+            Plan::V4(want) => match self.v4.finish_known(&mut self.shared, at, packet, want) {
+                Some(verdict) => Step::Done(verdict),
+                None => room::finish_rare(&mut self.v4, &mut self.v6, &mut self.shared, at, packet, want),
+            },
+            Plan::V6(want) => match self.v6.finish_known(&mut self.shared, at, packet, want) {
+                Some(verdict) => Step::Done(verdict),
+                None => room::finish_rare(&mut self.v6, &mut self.v4, &mut self.shared, at, packet, want),
+            },
         }
     }
 
@@ -176,6 +192,7 @@ where
         tell("connections", self.shared.connections as u64);
         tell("opened", self.shared.opened);
         tell("moved", self.shared.moved);
+        tell("evicted", self.shared.evicted);
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
     }
 }

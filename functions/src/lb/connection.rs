@@ -3,6 +3,9 @@
 //! An entry is written when its connection opens, changes or has been used for a quarter of its time-out; all
 //! other packets only read it. So the two entries of a connection can tell each other of life at little cost,
 //! and each can be dropped by what stands in it alone.
+//!
+//! A connection is settled by a packet of its server alone, because a client's packet may have a false source. For
+//! TCP it is one without SYN and RST: these a server sends to any stranger (RFC 9293, sections 3.5.1 and 3.5.2).
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
@@ -45,7 +48,7 @@ impl Timeouts {
 pub(super) struct State(u8);
 
 impl State {
-    /// Packets without an event may take the short way: established, or not TCP.
+    /// The server has answered: the connection is established.
     pub(super) const SETTLED: u8 = 1;
     /// FIN was seen in this direction.
     pub(super) const FIN_HERE: u8 = 2;
@@ -55,6 +58,10 @@ impl State {
     pub(super) const CLOSED: u8 = 8;
     /// It counts as an active connection of its server; only in entries of the way out.
     pub(super) const COUNTED: u8 = 16;
+    /// Packets without an event change nothing: those of clients, and of servers once settled.
+    pub(super) const QUIET: u8 = 32;
+    /// Closed by a RST of the client, whose source may be false: an established connection keeps its entry.
+    const CUT: u8 = 64;
 
     pub(super) const fn new(bits: u8) -> State {
         State(bits)
@@ -72,8 +79,14 @@ impl State {
     /// Return the state with these bits, closed once both sides have sent FIN.
     const fn with(self, bits: u8) -> State {
         let state = self.0 | bits;
+        let state = if state & Self::SETTLED != 0 { state | Self::QUIET } else { state };
         let both = Self::FIN_HERE | Self::FIN_THERE;
         State(if state & both == both { state | Self::CLOSED } else { state })
+    }
+
+    /// Return whether the connection goes first when the table is full: half-open, or closed.
+    pub(super) const fn goes_first(self) -> bool {
+        !self.has(Self::SETTLED) || self.has(Self::CLOSED) && !self.has(Self::CUT)
     }
 
     /// Return what the entry of the other direction has to know.
@@ -84,16 +97,16 @@ impl State {
 }
 
 /// Return what a packet's flags do to the state of its own direction.
-pub(super) const fn bits_of(special: u8) -> u8 {
+pub(super) const fn bits_of(special: u8, class: Class) -> u8 {
     let mut bits = 0;
-    if special & EVENTS == 0 {
+    if class.is_back() && special & (SYN | RST) == 0 {
         bits |= State::SETTLED;
     }
     if special & FIN != 0 {
         bits |= State::FIN_HERE;
     }
     if special & RST != 0 {
-        bits |= State::CLOSED;
+        bits |= if class.is_back() { State::CLOSED } else { State::CLOSED | State::CUT };
     }
     bits
 }

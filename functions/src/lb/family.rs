@@ -86,6 +86,8 @@ pub trait Family: Send + Sized + 'static {
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key>;
     /// Read the identification of a fragment's datagram.
     fn ident(frame: &[u8], layers: &Layers) -> Option<u32>;
+    /// Return the words of an address, for hashing.
+    fn words(address: Self::Address) -> [u64; 2];
     /// Make a key.
     fn key(tuple: &Tuple<Self::Address>, class: Class) -> Self::Key;
     /// Take a key apart.
@@ -147,6 +149,10 @@ impl Family for V4 {
         Some(u32::from(packet.ident()))
     }
 
+    fn words(address: u32) -> [u64; 2] {
+        [u64::from(address), 4]
+    }
+
     fn key(tuple: &Tuple<u32>, class: Class) -> [u64; 2] {
         [u64::from(tuple.src) | u64::from(tuple.dst) << 32, tuple.word(class)]
     }
@@ -198,6 +204,10 @@ impl Family for V6 {
     fn ident(frame: &[u8], layers: &Layers) -> Option<u32> {
         let packet = ipv6::Packet::new_checked(frame.get(usize::from(layers.l3)..)?).ok()?;
         packet.extensions().ok()?.fragment.map(|fragment| fragment.ident)
+    }
+
+    fn words(address: [u64; 2]) -> [u64; 2] {
+        address
     }
 
     fn key(tuple: &Tuple<[u64; 2]>, class: Class) -> [u64; 5] {

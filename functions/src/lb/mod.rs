@@ -19,13 +19,14 @@
 //!   weight. `consistent_hash`: the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016,
 //!   §3.4): balancers with the same `backends` and `hash_seed` choose alike, and when one of n servers goes, the
 //!   connections of the others stay where they are, but for a few in a hundred. The hash is not secret.
-//! - `max_connections` (1,000,000): most connections at a time. A connection takes two cache lines (IPv6: four).
+//! - `max_connections` (1,000,000): most connections at a time, split evenly between workers. A connection takes two cache
+//!   lines (IPv6: four).
 //! - `drain` (true): whether connections of a server that goes down stay with it to their end. With
 //!   `false` their next packet gets another server; TCP clients will see a reset by that server.
 //! - `tcp_established` (7440s), `tcp_transitory` (240s), `udp` (300s; also for all other protocols): time
 //!   without a packet, either way, after which a connection is forgotten (defaults: RFC 5382, RFC 4787). Transitory: it
-//!   opens, is closed, or one side has sent FIN. A connection is kept at least that long, and at most a
-//!   quarter longer plus the time of one round through the table.
+//!   is half-open or closed, or one side has sent FIN. A connection is kept at least that long, and at most a
+//!   quarter longer plus the time of one round through the table; a half-open one may go earlier, see below.
 //! - `hash_seed` (0): see `consistent_hash`.
 //!
 //! # Attributes
@@ -36,11 +37,24 @@
 //!
 //! - Affinity: a connection stays with its server whatever other servers do. TCP connections that were open before
 //!   the balancer started are taken in at their first packet.
+//! - Half-open connections: only a packet of its server establishes a connection, because a client's may have a false
+//!   source. With TCP it must carry neither SYN nor RST, which servers send to any stranger; with other protocols any answer
+//!   counts. Until then the connection is half-open.
+//! - Full table: a new connection takes the place of a half-open or closed one, roughly the one that came first, and is refused
+//!   only when there is none. An established connection never gives way. So a flood from false sources refuses nobody;
+//!   but a handshake must be over before as many new connections come as there are half-open ones in a full table. A
+//!   client's RST, which may be false too, ends a connection's count but does not make it give way.
+//! - Direct server return: where the servers' packets do not pass LB, all connections stay half-open. The
+//!   clients' packets keep them as long as the table has room; choose `max_connections` large enough, and
+//!   `tcp_transitory` as long as clients may be silent.
+//! - Servers that answer any sender, such as DNS servers, establish connections with false sources too. Where
+//!   that matters give them an LB of their own, or a short `udp`.
 //! - Active connections: a connection counts from its first packet to its FIN both ways, its RST, or its
 //!   time-out, and its end counts once. A SYN with the addresses and ports of a closed connection opens a new one.
 //! - Servers go down and come up by command. New connections avoid a server that is down.
-//! - Fragments: the first one is balanced by its ports; the later ones follow it, for up to 4,096 datagrams at a time and
-//!   30 s. Later fragments that come before their first are dropped, and counted.
+//! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
+//!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client has 128 datagrams
+//!   at a time, fewer as room runs out; half of the room is kept for established connections.
 //! - Echo requests to a VIP without a port are balanced, all of a client to one server. ICMP errors and neighbour
 //!   discovery for a VIP pass untouched: path MTU discovery by ICMP does not reach the servers; clamp TCP's MSS.
 //! - SCTP keeps its port, because its checksum covers it, not the address. Other protocols whose
@@ -50,7 +64,7 @@
 //!
 //! # Drops
 //!
-//! `no backend up`; `connection table full` (nothing could be rewritten on the way back, so there is no
+//! `no backend up`; `connection table full` (all connections are established; nothing could be rewritten on the way back, so there is no
 //! fallback without a table); `segment of no connection` (a FIN or RST that no connection knows); `fragment without
 //! its first`.
 //!
@@ -74,11 +88,13 @@ mod balancer;
 mod connection;
 mod family;
 mod maglev;
+mod room;
 mod servers;
 mod settings;
 mod side;
 #[cfg(test)]
 mod tests;
+mod vips;
 mod workload;
 
 pub use balancer::{BackendInfo, Balancer};

@@ -8,6 +8,7 @@ use catena_state::{Engine, Key, Ranking};
 use super::family::{Family, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
+use super::vips::Vips;
 
 /// One server.
 pub(super) struct Server<A> {
@@ -28,8 +29,7 @@ enum Choice {
 
 /// The servers of one family, the addresses they stand behind, and their active connections.
 pub(super) struct Servers<E: Engine, F: Family> {
-    /// First and last address, and the port if only that is served.
-    vips: Vec<(F::Address, F::Address, Option<u16>)>,
+    vips: Vips<F::Address>,
     servers: Vec<Server<F::Address>>,
     /// Which server stands at a place of the ranking. A server of weight 3 has three places, each with a third of
     /// its connections: the least loaded place belongs to the server with the fewest for its weight.
@@ -39,6 +39,8 @@ pub(super) struct Servers<E: Engine, F: Family> {
     /// Some server is down, and its connections move away.
     moving: bool,
     drain: bool,
+    /// No server is up.
+    none_up: bool,
 }
 
 /// How the server for a new connection is found.
@@ -59,7 +61,7 @@ impl<E: Engine, F: Family> Servers<E, F> {
             let (first, last) = vip.range();
             Some((F::address(first)?, F::address(last)?, vip.port))
         };
-        let vips = settings.vips.iter().filter_map(range).collect();
+        let vips = Vips::new(settings.vips.iter().filter_map(range).collect());
         let make = |(number, backend): (u16, &Backend)| {
             let Backend { ip, port, weight } = *backend;
             Some(Server { address: F::address(ip)?, port, weight, number, up: true })
@@ -74,7 +76,8 @@ impl<E: Engine, F: Family> Servers<E, F> {
             Method::Least => (Choice::Least, spread(&servers)),
         };
         let ranking = engine.ranking("connections", places.len());
-        let mut servers = Servers { vips, servers, places, ranking, choice, moving: false, drain: settings.drain };
+        let mut servers =
+            Servers { vips, servers, places, ranking, choice, moving: false, drain: settings.drain, none_up: false };
         servers.populate();
         servers
     }
@@ -90,13 +93,17 @@ impl<E: Engine, F: Family> Servers<E, F> {
 
     /// Return whether packets with this destination are balanced.
     pub(super) fn serves(&self, tuple: &Tuple<F::Address>) -> bool {
-        let fits = |port: Option<u16>| port.is_none_or(|p| has_ports(tuple.proto) && p == tuple.dport);
-        self.vips.iter().any(|(first, last, port)| (*first..=*last).contains(&tuple.dst) && fits(*port))
+        self.vips.serves(tuple.dst, has_ports(tuple.proto).then_some(tuple.dport))
     }
 
     /// Return whether the address is one of those that are balanced, whatever the port.
     pub(super) fn serves_address(&self, address: F::Address) -> bool {
-        self.vips.iter().any(|(first, last, _)| (*first..=*last).contains(&address))
+        self.vips.holds(address)
+    }
+
+    /// Return whether every server is down.
+    pub(super) fn none_up(&self) -> bool {
+        self.none_up
     }
 
     /// Choose the server of a new connection, which then counts as active there.
@@ -143,6 +150,7 @@ impl<E: Engine, F: Family> Servers<E, F> {
             }
         }
         self.moving = !self.drain && self.servers.iter().any(|s| !s.up);
+        self.none_up = self.servers.iter().all(|s| !s.up);
         self.populate();
         true
     }

@@ -42,7 +42,7 @@ pub(super) const PARAMS: &[Param] = &[
         name: "max_connections",
         kind: Kind::Integer,
         default: Some("1000000"),
-        doc: "most connections at a time; packets of further ones are dropped",
+        doc: "most connections at a time; further ones replace half-open ones, or are dropped",
     },
     Param {
         name: "drain",
@@ -60,7 +60,7 @@ pub(super) const PARAMS: &[Param] = &[
         name: "tcp_transitory",
         kind: Kind::Duration,
         default: Some("240s"),
-        doc: "the same for a TCP connection that opens, closes or is closed",
+        doc: "the same for a TCP connection that is half-open, closes or is closed",
     },
     Param { name: "udp", kind: Kind::Duration, default: Some("300s"), doc: "the same for UDP and all other protocols" },
     Param {

@@ -16,14 +16,14 @@ use super::family::{Class, Family, Rewrite, Tuple};
 use super::servers::{Chosen, Servers};
 use super::settings::Settings;
 
-type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
+pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
 type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>>::Ticket;
 type RankTicket<E> = <<E as Engine>::Ranking as Ranking>::Ticket;
 
 /// The table and the servers of one IP version.
 pub(super) struct Side<E: Engine, F: Family> {
     /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
-    maps: [Map<E, F>; 2],
+    pub(super) maps: [Map<E, F>; 2],
     pub(super) servers: Servers<E, F>,
 }
 
@@ -57,7 +57,7 @@ impl<E: Engine, F: Family> Clone for Want<E, F> {
 impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Self {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
-        // Connections leave ways back behind when they move to another server; those end by their time-out.
+        // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
         let maps = [engine.flow_map("mapping", capacity), engine.flow_map("mapping back", capacity)];
         Side { maps, servers: Servers::new(engine, settings) }
@@ -91,30 +91,30 @@ impl<E: Engine, F: Family> Side<E, F> {
         self.maps[usize::from(want.way & 1)].warm(&mut want.ticket);
     }
 
-    /// Use the entry and decide.
+    /// Use the entry of a connection that nothing happens to, and decide.
     #[inline(always)]
-    pub(super) fn finish(
+    pub(super) fn finish_known(
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
         want: &mut Want<E, F>,
-    ) -> Step {
+    ) -> Option<Verdict> {
         if let Stage::Own = want.stage
             && want.special == 0
             && let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket)
-            && own.state.has(State::SETTLED)
+            && own.state.has(State::QUIET)
             && at.now <= own.due
             && !self.servers.must_move(own.place)
         {
-            return Step::Done(shared.send::<F>(at, packet, own, at.gate == 1));
+            return Some(shared.send::<F>(at, packet, own, at.gate == 1));
         }
-        self.finish_rare(shared, at, packet, want)
+        None
     }
 
-    /// Whatever changes the table, and packets that are none of the balancer's.
-    #[inline(never)]
-    fn finish_rare(
+    /// Whatever changes the table, and packets that are none of the balancer's. Where the table is full nothing has
+    /// changed, and it may be tried again.
+    pub(super) fn finish_rare(
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
@@ -152,20 +152,30 @@ impl<E: Engine, F: Family> Side<E, F> {
                     shared.moved += 1;
                 }
                 self.servers.release(at.tx, own.place);
+                self.maps[0].mark(at.tx, &want.ticket, true);
             }
             return self.choose(shared, at, packet, want);
         }
-        let touched = own.note(bits_of(want.special), at.now, tuple.proto, class, &shared.timeouts);
+        if want.special & FIRST_FRAGMENT != 0 {
+            own.due = 0;
+        }
+        let before = own.state;
+        let touched = own.note(bits_of(want.special, class), at.now, tuple.proto, class, &shared.timeouts);
         if own.released() {
             self.servers.release(at.tx, own.place);
         }
+        let goes_first = own.state.goes_first();
+        let is_marked = class.is_back() || before.goes_first() == goes_first;
         let verdict = shared.send::<F>(at, packet, own, class.is_back());
+        let (bits, rewrite) = (own.state.seen_from_there(), own.rewrite);
+        if !is_marked {
+            self.maps[0].mark(at.tx, &want.ticket, goes_first);
+        }
         if !touched && want.special & FIRST_FRAGMENT == 0 {
             return Step::Done(verdict);
         }
         let was = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
-        let bits = own.state.seen_from_there();
-        let other = other_way(&tuple, class, &own.rewrite);
+        let other = other_way(&tuple, class, &rewrite);
         let there = 1 - way(at.gate);
         let ticket = self.maps[there].want(at.tx, F::key(&other, class.other_way()));
         *want = Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..*want };
@@ -189,12 +199,19 @@ impl<E: Engine, F: Family> Side<E, F> {
         if (other.rewrite.address, other.rewrite.port) != was {
             return done;
         }
+        let before = other.state.goes_first();
+        // Both become due at once, so that neither is forgotten while the other is used.
+        other.due = 0;
         other.note(bits, at.now, there.proto, class, &shared.timeouts);
         if other.released() {
             self.servers.release(at.tx, other.place);
         }
+        let other = *other;
+        if !class.is_back() && other.state.goes_first() != before {
+            self.maps[0].mark(at.tx, &want.ticket, !before);
+        }
         if want.special & FIRST_FRAGMENT != 0 {
-            let (other, back) = (*other, class.other_way().is_back());
+            let back = class.other_way().is_back();
             let address = if back { there.dst } else { there.src };
             let (src, dst) = if back { (was.0, there.src) } else { (there.dst, was.0) };
             let tuple = Tuple { src, dst, sport: 0, dport: 0, proto: there.proto };
@@ -220,13 +237,16 @@ impl<E: Engine, F: Family> Side<E, F> {
         if want.special & (FIN | RST) != 0 {
             return Step::Done(Verdict::Drop(NO_CONNECTION));
         }
-        if shared.connections >= shared.most {
+        if !self.servers.none_up() && shared.connections >= shared.most {
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         self.choose(shared, at, packet, want)
     }
 
     fn choose(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, packet: &mut Packet, want: &mut Want<E, F>) -> Step {
+        if self.servers.none_up() {
+            return Step::Done(Verdict::Drop(NO_BACKEND));
+        }
         match self.servers.choose(at.tx, &Map::<E, F>::key(&want.ticket)) {
             Chosen::Place(place) => self.open(shared, at, packet, want, place),
             Chosen::Ask(ticket) => {
@@ -256,20 +276,23 @@ impl<E: Engine, F: Family> Side<E, F> {
             due: 0,
             place: place as u16,
             server: server.number,
-            state: State::new(State::COUNTED),
+            state: State::new(State::COUNTED | State::QUIET),
         };
-        let settled = if want.special & EVENTS == 0 { State::SETTLED } else { 0 };
-        own.note(settled, at.now, tuple.proto, class, &shared.timeouts);
+        own.note(0, at.now, tuple.proto, class, &shared.timeouts);
         let mut back = Connection {
             rewrite: rewrite::<F>((address, port), (tuple.dst, tuple.dport)),
             state: State::new(0),
             ..own
         };
-        back.note(settled, at.now, tuple.proto, class.other_way(), &shared.timeouts);
+        back.note(0, at.now, tuple.proto, class.other_way(), &shared.timeouts);
         let other = F::key(&other_way(&tuple, class, &own.rewrite), class.other_way());
         let [out, ways_back] = &mut self.maps;
+        if let Some(old) = out.get(at.tx, &want.ticket) {
+            forget_way_back::<E, F>(ways_back, at.tx, &tuple, &old.rewrite);
+        }
         let before = out.len();
         let inserted = out.insert(at.tx, &want.ticket, own).is_ok();
+        out.mark(at.tx, &want.ticket, true);
         shared.connections += out.len() - before;
         let other = ways_back.want(at.tx, other);
         if !inserted || ways_back.insert(at.tx, &other, back).is_err() {
@@ -286,59 +309,6 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         Step::Done(verdict)
     }
-
-    /// Remember where the later fragments of the datagram go that `packet`, already rewritten, began.
-    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
-    fn await_fragments(
-        &mut self,
-        shared: &mut Shared<E>,
-        at: At<E::Tx>,
-        packet: &Packet,
-        tuple: Tuple<F::Address>,
-        class: Class,
-        address: F::Address,
-        like: Connection<F::Address>,
-    ) {
-        let Some(ident) = F::ident(packet.data(), &packet.layers()) else { return };
-        if shared.fragmented >= MOST_FRAGMENTED {
-            return;
-        }
-        let was = if class.is_back() { tuple.src } else { tuple.dst };
-        let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..tuple };
-        let rewrite = rewrite::<F>((was, 0), (address, 0));
-        let mut entry = Connection { rewrite, due: 0, state: State::new(State::SETTLED), ..like };
-        entry.note(0, at.now, tuple.proto, class.fragment(), &shared.timeouts);
-        let map = &mut self.maps[usize::from(class.is_back())];
-        let before = map.len();
-        let ticket = map.want(at.tx, F::key(&key, class.fragment()));
-        // With no room the later fragments are dropped, and counted then.
-        let _ = map.insert(at.tx, &ticket, entry);
-        shared.fragmented += map.len() - before;
-    }
-
-    /// Forget what is over, among the next `count` entries.
-    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
-        let servers = &mut self.servers;
-        let mut goes = |key: &F::Key, entry: &mut Connection<F::Address>| {
-            if now <= entry.due {
-                return false;
-            }
-            let (tuple, class) = F::tuple(key);
-            let over = entry.is_over(now, tuple.proto, class, &shared.timeouts);
-            if over && class.is_fragment() {
-                shared.fragmented -= 1;
-            } else if over && class == Class::FORWARD {
-                shared.connections -= 1;
-                if entry.abandon() {
-                    servers.release(tx, entry.place);
-                }
-            }
-            over
-        };
-        for map in &mut self.maps {
-            map.sweep(count, &mut goes);
-        }
-    }
 }
 
 /// The way out or the way back, as an index.
@@ -347,7 +317,21 @@ fn way(gate: u16) -> usize {
     usize::from(gate == 1)
 }
 
-fn rewrite<F: Family>(from: (F::Address, u16), to: (F::Address, u16)) -> Rewrite<F::Address> {
+/// Take out the way back of a connection that goes, unless it is that of a younger one by now.
+pub(super) fn forget_way_back<E: Engine, F: Family>(
+    ways_back: &mut Map<E, F>,
+    tx: E::Tx,
+    tuple: &Tuple<F::Address>,
+    rewrite: &Rewrite<F::Address>,
+) {
+    let ticket = ways_back.want(tx, F::key(&other_way(tuple, Class::FORWARD, rewrite), Class::BACK));
+    let is_own = |back: &mut Connection<_>| (back.rewrite.address, back.rewrite.port) == (tuple.dst, tuple.dport);
+    if ways_back.get(tx, &ticket).is_some_and(is_own) {
+        ways_back.remove(tx, &ticket);
+    }
+}
+
+pub(super) fn rewrite<F: Family>(from: (F::Address, u16), to: (F::Address, u16)) -> Rewrite<F::Address> {
     let network = F::delta(from.0, to.0);
     let transport = network.and(Delta::new().change16(from.1, to.1));
     Rewrite { address: to.0, network: network.into(), transport: transport.into(), port: to.1 }

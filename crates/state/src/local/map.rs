@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
+use super::marks::Marks;
 use super::memory::{Reserved, Zeroed};
 use crate::engine::{FlowMap, Full, Key};
 
@@ -105,6 +106,9 @@ pub struct LocalMap<K: Key, V> {
     touched: usize,
     len: usize,
     swept: usize,
+    /// The entries that may go when room is wanted, and the last that went.
+    marks: Marks,
+    taken: usize,
 }
 
 /// The promise of an entry.
@@ -146,6 +150,8 @@ impl<K: Key, V> LocalMap<K, V> {
             touched: 0,
             len: 0,
             swept: 0,
+            marks: Marks::new(capacity),
+            taken: 0,
         }
     }
 
@@ -299,6 +305,7 @@ impl<K: Key, V> LocalMap<K, V> {
         }
         slot.next = std::mem::replace(&mut self.free_entry, entry + 1);
         self.len -= 1;
+        self.marks.clear(entry as usize);
         // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
         Some(unsafe { slot.pair.assume_init_read() }.1)
     }
@@ -381,6 +388,25 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
             }
         }
         count
+    }
+
+    fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {
+        match self.find(&ticket.key, ticket.hash) {
+            Some((_, _, entry)) if marked => self.marks.set(entry as usize),
+            Some((_, _, entry)) => self.marks.clear(entry as usize),
+            None => {}
+        }
+    }
+
+    fn marked(&self) -> usize {
+        self.marks.len()
+    }
+
+    fn take_marked(&mut self, _tx: ()) -> Option<(K, V)> {
+        self.taken = self.marks.after(self.taken)?;
+        let key = self.entries[self.taken].pair()?.0;
+        let value = self.remove((), &LocalTicket { key, hash: key.hash(&self.seed), guess: NONE })?;
+        Some((key, value))
     }
 
     fn len(&self) -> usize {

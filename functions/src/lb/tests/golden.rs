@@ -89,7 +89,9 @@ fn the_table_has_an_end() {
     let args = args("192.0.2.10:80", "10.0.0.1").with("max_connections", Value::Integer(2));
     let mut bench = Bench::new(&args);
     let script = "out: udp 7.0.0.1:1 > 192.0.2.10:80 => udp 7.0.0.1:1 > 10.0.0.1:80 #1
+                  back: udp 10.0.0.1:80 > 7.0.0.1:1 => udp 192.0.2.10:80 > 7.0.0.1:1 #1
                   out: udp 7.0.0.1:2 > 192.0.2.10:80 => udp 7.0.0.1:2 > 10.0.0.1:80 #1
+                  back: udp 10.0.0.1:80 > 7.0.0.1:2 => udp 192.0.2.10:80 > 7.0.0.1:2 #1
                   out: udp 7.0.0.1:3 > 192.0.2.10:80 => dropped: connection table full
                   out: udp 7.0.0.1:1 > 192.0.2.10:80 => udp 7.0.0.1:1 > 10.0.0.1:80 #1";
     golden(&mut bench, script);
@@ -232,6 +234,42 @@ fn a_prefix_is_many_addresses() {
          out: udp [2001::1]:1 > [2001:db8::ffff:1]:5   => udp [2001::1]:1 > [fd00::1]:5 #2
          out: udp [2001::1]:1 > [2001:db8:0:1::]:5     => udp [2001::1]:1 > [2001:db8:0:1::]:5",
     );
+}
+
+#[test]
+fn many_addresses_are_told_apart() {
+    let prefix = |ip: &str, length| Value::Prefix(ip.parse().unwrap(), length);
+    let vips = Value::List(vec![
+        endpoint("9.0.0.9:80"),
+        prefix("192.0.2.128", 26),
+        endpoint("9.0.0.9:25"),
+        prefix("192.0.2.0", 24),
+        prefix("192.0.2.0", 25),
+        endpoint("192.0.1.255:9"),
+        endpoint("192.0.3.0"),
+        endpoint("192.0.2.77"),
+        endpoint("9.0.0.9:443"),
+    ]);
+    let mut bench = Bench::new(&args("1.1.1.1", "10.0.0.1").with("vip", vips));
+    let served = [
+        "9.0.0.9:25",
+        "9.0.0.9:80",
+        "9.0.0.9:443",
+        "192.0.1.255:9",
+        "192.0.2.0:1",
+        "192.0.2.77:1",
+        "192.0.2.191:1",
+        "192.0.2.192:1",
+        "192.0.2.255:9",
+        "192.0.3.0:1",
+    ];
+    let not = ["9.0.0.9:24", "9.0.0.9:81", "9.0.0.9:444", "9.0.0.10:80", "9.0.0.8:80", "192.0.1.255:8", "192.0.3.1:1"];
+    for (ends, is_served) in [(&served[..], true), (&not[..], false)] {
+        for end in ends {
+            let said = bench.say(0, &format!("udp 7.0.0.1:1 > {end}"));
+            assert_eq!(said.ends_with("#1"), is_served, "{said}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! A packet that is refused costs at most twice what a packet of a known connection costs; in optimised builds only.
+
+use std::time::Instant;
+
+use super::hostile::{Random, TCP, bench, client, vip};
+use super::*;
+
+const CONNECTIONS: u16 = 1000;
+const PACKETS: usize = 128;
+const ROUNDS: usize = 400;
+
+/// Return what it takes to process a packet of each, in ns: a known connection's and a stranger's. Rounds
+/// alternate, so that whatever else the machine does meets both; the median leaves out what it meets.
+fn costs(bench: &mut Bench) -> [f64; 2] {
+    let mut random = Random(5);
+    let mut rounds: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    for round in 0..2 * ROUNDS {
+        let is_known = round % 2 == 0;
+        let senders = (0..PACKETS).map(|_| match is_known {
+            true => client(random.next() as u16 % CONNECTIONS),
+            false => random.stranger(),
+        });
+        let frames: Vec<_> = senders.map(|from| frame(TCP, from, vip(), if is_known { ACK } else { SYN })).collect();
+        let mut packets: Vec<_> = frames.iter().map(|bytes| bench.packet(bytes)).collect();
+        for packet in &mut packets {
+            packet.reparse();
+            packet.parse().unwrap();
+        }
+        let start = Instant::now();
+        let passed = process(bench, &mut packets);
+        let time = start.elapsed();
+        assert_eq!(passed, if is_known { PACKETS } else { 0 });
+        rounds[usize::from(!is_known)].push(time.as_nanos() as f64 / PACKETS as f64);
+    }
+    rounds.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    })
+}
+
+/// Process packets batch by batch, as they come at ten million a second; returns how many pass.
+#[inline(never)]
+fn process(bench: &mut Bench, packets: &mut [Packet]) -> usize {
+    let mut passed = 0;
+    for batch in packets.chunks_mut(32) {
+        bench.now += 3200;
+        let at = At { tx: (), now: bench.now, gate: 0 };
+        let mut plans: Vec<_> = batch.iter().map(|packet| bench.balancer.prepare(at, packet)).collect();
+        plans.iter_mut().for_each(|plan| Function::<Local>::warm(&mut bench.balancer, plan));
+        for (packet, plan) in batch.iter_mut().zip(&mut plans) {
+            let verdict = loop {
+                if let Step::Done(verdict) = bench.balancer.finish(at, packet, plan) {
+                    break verdict;
+                }
+            };
+            if let Verdict::Gate(0) = verdict {
+                passed += 1;
+            }
+        }
+        bench.balancer.tidy(bench.now, false);
+    }
+    passed
+}
+
+fn assert_cheap(what: &str, bench: &mut Bench) {
+    // A busy machine may disturb one try, not three.
+    let tries: Vec<_> = (0..3).map(|_| costs(bench)).collect();
+    println!("{what}: ns for a known and for a refused packet: {tries:.1?}");
+    assert!(tries.iter().any(|[known, refused]| *refused <= 2.0 * known), "{what}: {tries:?}");
+}
+
+fn full() -> Bench {
+    filled(bench(CONNECTIONS.into()))
+}
+
+fn filled(mut bench: Bench) -> Bench {
+    (0..CONNECTIONS).for_each(|i| _ = bench.connect(client(i)).unwrap());
+    bench
+}
+
+#[test]
+fn a_full_table_refuses_cheaply() {
+    let mut bench = full();
+    assert_cheap("table full", &mut bench);
+    assert_eq!((bench.gauge("connections"), bench.gauge("evicted")), (CONNECTIONS.into(), 0));
+}
+
+#[test]
+fn many_addresses_refuse_cheaply() {
+    let vips: Vec<String> = (1..=255).map(|n| format!("192.0.3.{n}:80")).chain([vip().to_string()]).collect();
+    let args = args(&vips.join(" "), "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080");
+    let most = Value::Integer(CONNECTIONS.into());
+    assert_cheap("256 VIPs, table full", &mut filled(Bench::new(&args.with("max_connections", most))));
+}
+
+/// For callgrind, which counts instructions within `process`.
+#[test]
+#[ignore = "for counting instructions"]
+fn known_packets_only() {
+    let mut bench = full();
+    let mut random = Random(5);
+    for _ in 0..100 {
+        let senders = (0..PACKETS).map(|_| client(random.next() as u16 % CONNECTIONS));
+        let frames: Vec<_> = senders.map(|from| frame(TCP, from, vip(), ACK)).collect();
+        let mut packets: Vec<_> = frames.iter().map(|bytes| bench.packet(bytes)).collect();
+        for packet in &mut packets {
+            packet.reparse();
+            packet.parse().unwrap();
+        }
+        assert_eq!(process(&mut bench, &mut packets), PACKETS);
+    }
+}
+
+#[test]
+fn servers_that_are_down_refuse_cheaply() {
+    let mut bench = full();
+    (1..=3).for_each(|number| assert!(bench.balancer.set_backend(number, false)));
+    assert_cheap("no backend up", &mut bench);
+}
