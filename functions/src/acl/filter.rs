@@ -76,7 +76,9 @@ impl Denied {
     fn none(batch: &Batch) -> Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
-            denied.unparsed |= u32::from(packet.layers().net == Net::Other) << i;
+            if packet.layers().net == Net::Other {
+                denied.unparsed |= 1 << i;
+            }
         }
         denied
     }
