@@ -75,6 +75,9 @@ impl Marks {
 
     /// Return the first number of the set after `number`, or the first of all where none is after it.
     pub(super) fn after(&self, number: usize) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
         self.at_least(number + 1).or_else(|| self.at_least(0))
     }
 
