@@ -93,24 +93,6 @@ fn many_addresses_refuse_cheaply() {
     assert_cheap("256 VIPs, table full", &mut filled(Bench::new(&args.with("max_connections", most))));
 }
 
-/// For callgrind, which counts instructions within `process`.
-#[test]
-#[ignore = "for counting instructions"]
-fn known_packets_only() {
-    let mut bench = full();
-    let mut random = Random(5);
-    for _ in 0..100 {
-        let senders = (0..PACKETS).map(|_| client(random.next() as u16 % CONNECTIONS));
-        let frames: Vec<_> = senders.map(|from| frame(TCP, from, vip(), ACK)).collect();
-        let mut packets: Vec<_> = frames.iter().map(|bytes| bench.packet(bytes)).collect();
-        for packet in &mut packets {
-            packet.reparse();
-            packet.parse().unwrap();
-        }
-        assert_eq!(process(&mut bench, &mut packets), PACKETS);
-    }
-}
-
 #[test]
 fn servers_that_are_down_refuse_cheaply() {
     let mut bench = full();
