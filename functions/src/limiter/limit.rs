@@ -193,5 +193,5 @@ impl<E: Engine> Function<E> for Limiter<E> {
 mod tests;
 
 #[cfg(all(test, not(debug_assertions)))]
-#[path = "limit_cost.rs"]
+#[path = "limit_cost_tests.rs"]
 mod cost;

@@ -74,7 +74,6 @@ fn no_room_is_refused_cheaply() {
             times[ROUNDS / 2]
         }));
     }
-    println!("ns for {PACKETS} known and as many refused packets: {tries:?}");
     // A busy machine may disturb one try, not three.
     assert!(tries.iter().any(|[known, refused]| *refused <= 2 * known), "{tries:?}");
 }
