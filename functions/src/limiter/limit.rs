@@ -21,11 +21,14 @@ const EXCEED: u16 = 2;
 /// The most keys that `max_keys` may ask for.
 const MOST_KEYS: u64 = 1 << 24;
 
-/// Places looked at for buckets to forget: after every batch, every millisecond (a million keys in two seconds),
-/// and for a key that finds no room.
+/// Places looked at for buckets to forget: after every batch, and every millisecond (a million keys in two seconds).
 const SWEEP: usize = 4;
 const SWEEP_TICK: usize = 512;
-const SWEEP_FULL: usize = 16;
+/// Time that must pass for each place that is looked at for a key that finds no room, in ns: a million a second, however
+/// many packets are refused. And the fewest and the most that are looked at at once.
+const NS_A_LOOK: u64 = 1024;
+const LEAST_LOOKS: u64 = 16;
+const MOST_LOOKS: u64 = 16_384;
 
 /// Token buckets by key.
 pub struct Limiter<E: Engine> {
@@ -40,7 +43,10 @@ pub struct Limiter<E: Engine> {
 /// Buckets by one kind of key.
 struct Buckets<E: Engine, K: catena_state::Key> {
     map: E::FlowMap<K, Bucket>,
+    most: usize,
     rate: Rate,
+    /// When places were last looked at for a key that found no room, in ns.
+    looked: u64,
 }
 
 type Ticket<E, K> = <<E as Engine>::FlowMap<K, Bucket> as FlowMap<K, Bucket>>::Ticket;
@@ -80,8 +86,8 @@ impl<E: Engine> Limiter<E> {
             per,
             in_bytes: promise.in_bytes,
             marks: taken.iter().any(|value| value == "exceed"),
-            narrow: Buckets { map: engine.flow_map("buckets4", keys4), rate: rate4 },
-            wide: Buckets { map: engine.flow_map("buckets6", keys6), rate: rate6 },
+            narrow: Buckets { map: engine.flow_map("buckets4", keys4), most: keys4, rate: rate4, looked: 0 },
+            wide: Buckets { map: engine.flow_map("buckets6", keys6), most: keys6, rate: rate6, looked: 0 },
         })
     }
 }
@@ -104,11 +110,21 @@ impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
         if !bucket.take(&self.rate, at.now, cost) {
             return Err(over);
         }
-        if self.map.insert(at.tx, ticket, bucket).is_ok() {
-            return Ok(());
+        if self.map.len() >= self.most && !self.makes_room(at.now) {
+            return Err(NO_ROOM);
         }
-        self.forget(SWEEP_FULL, at.now);
         self.map.insert(at.tx, ticket, bucket).map_or_else(|Full| Err(NO_ROOM), |_| Ok(()))
+    }
+
+    /// Look at as many places as the time since this was last asked is worth. Returns whether there is room.
+    fn makes_room(&mut self, now: u64) -> bool {
+        let owed = now.saturating_sub(self.looked) / NS_A_LOOK;
+        if owed < LEAST_LOOKS {
+            return false;
+        }
+        self.looked = now;
+        self.forget(owed.min(MOST_LOOKS) as usize, now);
+        self.map.len() < self.most
     }
 
     /// Look at some places and take out the buckets that a new one stands for.
@@ -175,3 +191,7 @@ impl<E: Engine> Function<E> for Limiter<E> {
 #[cfg(test)]
 #[path = "limit_tests.rs"]
 mod tests;
+
+#[cfg(all(test, not(debug_assertions)))]
+#[path = "limit_cost_tests.rs"]
+mod cost;
