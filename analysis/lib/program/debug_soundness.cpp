@@ -28,8 +28,8 @@ bool isSoundType(const DIType &type) {
     if (auto *derived = dyn_cast<DIDerivedType>(&type)) return isNullOr<DIType>(derived->getRawBaseType());
     if (auto *composite = dyn_cast<DICompositeType>(&type))
         return isNullOr<DIType>(composite->getRawBaseType()) && isListOf<DINode>(composite->getRawElements()) &&
-               isNullOr<DIType>(composite->getRawVTableHolder()) && isListOf<DINode>(composite->getRawTemplateParams()) &&
-               isNullOr<MDString>(composite->getRawIdentifier());
+               isNullOr<DIType>(composite->getRawVTableHolder()) &&
+               isListOf<DINode>(composite->getRawTemplateParams()) && isNullOr<MDString>(composite->getRawIdentifier());
     if (auto *function = dyn_cast<DISubroutineType>(&type)) return isListOf<DIType>(function->getRawTypeArray());
     return true;
 }
@@ -77,7 +77,8 @@ bool isSound(const MDNode &node) {
     if (auto *scope = dyn_cast<DIScope>(&node)) return isSoundScope(*scope);
     if (auto *variable = dyn_cast<DIVariable>(&node)) return isSoundVariable(*variable);
     if (auto *global = dyn_cast<DIGlobalVariableExpression>(&node))
-        return isNullOr<DIGlobalVariable>(global->getRawVariable()) && isNullOr<DIExpression>(global->getRawExpression());
+        return isNullOr<DIGlobalVariable>(global->getRawVariable()) &&
+               isNullOr<DIExpression>(global->getRawExpression());
     if (auto *place = dyn_cast<DILocation>(&node))
         return isa_and_nonnull<DILocalScope>(place->getRawScope()) && isNullOr<DILocation>(place->getRawInlinedAt());
     if (auto *label = dyn_cast<DILabel>(&node))
@@ -95,10 +96,12 @@ bool isSound(const MDNode &node) {
 /// The kind of a node, as LLVM's assembler writes it.
 StringRef kindOf(const MDNode &node) {
     switch (node.getMetadataID()) {
-#define HANDLE_MDNODE_LEAF(CLASS) \
-    case Metadata::CLASS##Kind: return #CLASS;
+#define HANDLE_MDNODE_LEAF(CLASS)                                                                                      \
+    case Metadata::CLASS##Kind:                                                                                        \
+        return #CLASS;
 #include "llvm/IR/Metadata.def"
-    default: return "node";
+    default:
+        return "node";
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         if stopped.is_some_and(|at| at.elapsed() >= SLOW_END) && !told {
             told = true;
             progress.clear();
-            eprintln!("catena: waiting for an output to take what is left; interrupt again to end without");
+            streams::tell("catena: waiting for an output to take what is left; interrupt again to end without\n");
         }
         progress.show(running.packets(), started.elapsed());
         std::thread::sleep(LOOK);
