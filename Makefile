@@ -68,6 +68,7 @@ analysis:
 
 test-analysis: analysis
 	analysis/tests/run $(ANALYSIS)/catena-analyze
+	analysis/tests/damaged $(ANALYSIS)/catena-analyze
 	analysis/tests/trace $(ANALYSIS)
 	$(ANALYSIS)/catena-random-programs --count 60
 	analysis/tests/builds $(ANALYSIS)/catena-analyze
