@@ -116,11 +116,10 @@ Expected<std::unique_ptr<Module>> readModule(const std::string &file, MemoryBuff
         }
         module = std::move(*parsed);
         raw_string_ostream text(message);
-        broken = verifyModule(*module, &text);
-        if (broken) return;
+        // First: LLVM's verifier follows scopes that lead back to themselves without end.
         auto wrong = unsoundDebugInformation(*module);
-        broken = wrong.has_value();
-        if (broken) text << "its debug information is damaged: " << *wrong;
+        if (wrong) text << "its debug information is damaged: " << *wrong;
+        broken = wrong || verifyModule(*module, &text);
     });
     if (!ended) {
         // What LLVM left half built cannot be taken apart either.

@@ -23,6 +23,34 @@ template <typename Kind> bool isListOf(const Metadata *operand) {
     return list && all_of(list->operands(), [](const MDOperand &element) { return isNullOr<Kind>(element.get()); });
 }
 
+/// The most steps from a type or scope to the last that it is part of or made of.
+const int longestChain = 10000;
+
+/// Return whether following `next` from a node comes to an end.
+template <typename Next> bool ends(const Metadata *node, Next next) {
+    for (int steps = 0; node; ++steps, node = next(node))
+        if (steps == longestChain) return false;
+    return true;
+}
+
+const Metadata *madeOf(const Metadata *type) {
+    auto *derived = dyn_cast<DIDerivedType>(type);
+    return derived ? derived->getRawBaseType() : nullptr;
+}
+
+const Metadata *partOf(const Metadata *scope) {
+    if (auto *type = dyn_cast<DIType>(scope)) return type->getRawScope();
+    if (auto *function = dyn_cast<DISubprogram>(scope)) return function->getRawScope();
+    if (auto *block = dyn_cast<DILexicalBlockBase>(scope)) return block->getRawScope();
+    if (auto *space = dyn_cast<DINamespace>(scope)) return space->getRawScope();
+    return nullptr;
+}
+
+const Metadata *inlinedAt(const Metadata *place) {
+    auto *location = dyn_cast<DILocation>(place);
+    return location ? location->getRawInlinedAt() : nullptr;
+}
+
 bool isSoundType(const DIType &type) {
     if (!isNullOr<DIScope>(type.getRawScope()) || !isNullOr<MDString>(type.getRawName())) return false;
     if (auto *derived = dyn_cast<DIDerivedType>(&type)) return isNullOr<DIType>(derived->getRawBaseType());
@@ -164,6 +192,8 @@ std::optional<std::string> unsoundDebugInformation(const Module &program) {
         for (const Instruction &instruction : instructions(function)) walk.add(instruction);
     }
     while (const MDNode *node = walk.next()) {
+        if (!ends(node, madeOf) || !ends(node, partOf) || !ends(node, inlinedAt))
+            return ("a " + kindOf(*node) + " is part of itself").str();
         if (!isSound(*node)) return ("a " + kindOf(*node) + " has a part that is of another kind").str();
         for (const MDOperand &operand : node->operands()) walk.add(operand.get());
     }
