@@ -124,14 +124,14 @@ pub trait FlowMap<K: Key, V>: Send {
     /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize;
 
-    /// Mark an entry as one that may go when room is wanted, or take the mark from it. New entries have none.
+    /// Mark an entry as one that may go when room is wanted, or take the mark from it; one that is marked keeps its
+    /// place in the line. New entries have no mark.
     fn mark(&mut self, tx: Self::Tx, ticket: &Self::Ticket, marked: bool);
 
     /// Return the number of marked entries.
     fn marked(&self) -> usize;
 
-    /// Take out the marked entry whose turn it is: constant work, however many entries there are. Where all room is
-    /// taken and new entries get that of the one taken out before, it is the one that was marked first.
+    /// Take out the entry that has been marked longest. Constant work.
     fn take_marked(&mut self, tx: Self::Tx) -> Option<(K, V)>;
 
     /// Return the number of entries.

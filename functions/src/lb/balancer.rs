@@ -7,6 +7,7 @@ use catena_packet::wire::Net;
 use catena_state::{Counters, Engine};
 
 use crate::function::{At, Function, Step};
+use crate::looks::Looks;
 use crate::shares::Shares;
 
 use super::connection::{Connection, Timeouts};
@@ -63,8 +64,8 @@ pub(super) struct Shared<E: Engine> {
     pub(super) opened: u64,
     pub(super) moved: u64,
     pub(super) evicted: u64,
-    /// Until when expired entries were looked for, in ns.
-    pub(super) looked: u64,
+    /// How many entries of each IP version and each way may be looked at before something is refused.
+    pub(super) looks: Looks,
     /// The last packet's unit of operations: what expires after it is undone in its name.
     pub(super) tx: Option<E::Tx>,
 }
@@ -102,7 +103,7 @@ impl<E: Engine> Balancer<E> {
             opened: 0,
             moved: 0,
             evicted: 0,
-            looked: 0,
+            looks: Looks::new(2 * most + MOST_FRAGMENTED),
             tx: None,
         };
         Balancer { v4, v6, shared }

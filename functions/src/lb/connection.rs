@@ -4,8 +4,7 @@
 //! other packets only read it. So the two entries of a connection can tell each other of life at little cost,
 //! and each can be dropped by what stands in it alone.
 //!
-//! A connection is settled by a packet of its server alone, because a client's packet may have a false source. For
-//! TCP it is one without SYN and RST: these a server sends to any stranger (RFC 9293, sections 3.5.1 and 3.5.2).
+//! What a packet proves of its connection is in `proof`: here it is only remembered.
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
@@ -35,7 +34,9 @@ impl Timeouts {
             FRAGMENTS
         } else if proto != proto::TCP {
             self.udp
-        } else if state.has(State::SETTLED) && !state.any(State::FIN_HERE | State::FIN_THERE | State::CLOSED) {
+        } else if state.any(State::SETTLED | State::HEARD)
+            && !state.any(State::FIN_HERE | State::FIN_THERE | State::CLOSED)
+        {
             self.tcp_established
         } else {
             self.tcp_transitory
@@ -45,43 +46,75 @@ impl Timeouts {
 
 /// What is known of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State(u8);
+pub(super) struct State(u16);
 
 impl State {
-    /// The server has answered: the connection is established.
-    pub(super) const SETTLED: u8 = 1;
+    /// Established: server and client have shown that they hear each other.
+    pub(super) const SETTLED: u16 = 1;
     /// FIN was seen in this direction.
-    pub(super) const FIN_HERE: u8 = 2;
+    pub(super) const FIN_HERE: u16 = 2;
     /// FIN was seen in the other direction.
-    pub(super) const FIN_THERE: u8 = 4;
+    pub(super) const FIN_THERE: u16 = 4;
     /// Reset, or FIN both ways.
-    pub(super) const CLOSED: u8 = 8;
+    pub(super) const CLOSED: u16 = 8;
     /// It counts as an active connection of its server; only in entries of the way out.
-    pub(super) const COUNTED: u8 = 16;
-    /// Packets without an event change nothing: those of clients, and of servers once settled.
-    pub(super) const QUIET: u8 = 32;
-    /// Closed by a RST of the client, whose source may be false: an established connection keeps its entry.
-    const CUT: u8 = 64;
+    pub(super) const COUNTED: u16 = 16;
+    /// Packets without an event change nothing.
+    pub(super) const QUIET: u16 = 32;
+    /// Closed by a RST of the client alone, whose source may be false: an established connection keeps its entry.
+    pub(super) const CUT: u16 = 64;
+    /// The client has sent a SYN.
+    pub(super) const BEGAN: u16 = 128;
+    /// The server has sent SYN and ACK, so that [`Connection::proof`] is known; only in entries of the way out.
+    pub(super) const AWAITS: u16 = 256;
+    /// The server has answered what began before the balancer did: kept as long as an established connection, but it
+    /// goes first when the table is full.
+    pub(super) const HEARD: u16 = 512;
+    /// Never kept: the server has sent something after the client's RST, so the connection lives.
+    pub(super) const REVIVED: u16 = 1 << 14;
+    /// Never kept: it has sent SYN and ACK after the client's RST, so this is another connection.
+    pub(super) const ANEW: u16 = 1 << 15;
 
-    pub(super) const fn new(bits: u8) -> State {
+    pub(super) const fn new(bits: u16) -> State {
         State(bits)
     }
 
     #[inline(always)]
-    pub(super) const fn has(self, bit: u8) -> bool {
-        self.0 & bit == bit
+    pub(super) const fn has(self, bits: u16) -> bool {
+        self.0 & bits == bits
     }
 
-    const fn any(self, bits: u8) -> bool {
+    const fn any(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
 
     /// Return the state with these bits, closed once both sides have sent FIN.
-    const fn with(self, bits: u8) -> State {
-        let state = self.0 | bits;
-        let state = if state & Self::SETTLED != 0 { state | Self::QUIET } else { state };
-        let both = Self::FIN_HERE | Self::FIN_THERE;
-        State(if state & both == both { state | Self::CLOSED } else { state })
+    const fn with(self, bits: u16) -> State {
+        let fins = Self::FIN_HERE | Self::FIN_THERE;
+        let (reset, cut) = (Self::CLOSED, Self::CLOSED | Self::CUT);
+        let has_ended = self.0 & cut == reset || bits & cut == reset;
+        let mut state = self.0 | bits;
+        if bits & Self::ANEW != 0 {
+            state &= !(cut | fins | Self::SETTLED | Self::HEARD);
+        } else {
+            if bits & Self::REVIVED != 0 {
+                state &= !cut;
+            }
+            if state & fins == fins || has_ended {
+                state = (state | Self::CLOSED) & !Self::CUT;
+            }
+        }
+        State(state & !(Self::REVIVED | Self::ANEW))
+    }
+
+    /// Return the state, and in it whether a packet without an event would change nothing.
+    const fn routed(self, class: Class) -> State {
+        let quiet = match class.is_back() {
+            _ if class.is_fragment() => true,
+            true => self.has(Self::SETTLED) && !self.has(Self::CUT),
+            false => self.has(Self::SETTLED) || !self.has(Self::AWAITS),
+        };
+        State(if quiet { self.0 | Self::QUIET } else { self.0 & !Self::QUIET })
     }
 
     /// Return whether the connection goes first when the table is full: half-open, or closed.
@@ -90,25 +123,10 @@ impl State {
     }
 
     /// Return what the entry of the other direction has to know.
-    pub(super) const fn seen_from_there(self) -> u8 {
+    pub(super) const fn seen_from_there(self) -> u16 {
         let fin = if self.has(Self::FIN_HERE) { Self::FIN_THERE } else { 0 };
-        self.0 & (Self::SETTLED | Self::CLOSED) | fin
+        self.0 & (Self::SETTLED | Self::HEARD | Self::BEGAN | Self::CLOSED | Self::CUT) | fin
     }
-}
-
-/// Return what a packet's flags do to the state of its own direction.
-pub(super) const fn bits_of(special: u8, class: Class) -> u8 {
-    let mut bits = 0;
-    if class.is_back() && special & (SYN | RST) == 0 {
-        bits |= State::SETTLED;
-    }
-    if special & FIN != 0 {
-        bits |= State::FIN_HERE;
-    }
-    if special & RST != 0 {
-        bits |= if class.is_back() { State::CLOSED } else { State::CLOSED | State::CUT };
-    }
-    bits
 }
 
 /// An entry: how packets are rewritten, and whose they are.
@@ -117,6 +135,8 @@ pub(super) struct Connection<A> {
     pub(super) rewrite: Rewrite<A>,
     /// When the entry is to be written again, in ns: a quarter of its time-out after it last was.
     pub(super) due: u64,
+    /// The acknowledgement that shows that the client got the server's SYN. Of the way out.
+    pub(super) proof: u32,
     /// The server's place in the ranking.
     pub(super) place: u16,
     /// The server's number in the configuration, from 0.
@@ -129,8 +149,8 @@ const _: () = assert!(size_of::<Connection<[u64; 2]>>() <= 72, "with its key, an
 
 impl<A> Connection<A> {
     /// Take note of a packet. Returns whether the entry changed or was due.
-    pub(super) fn note(&mut self, bits: u8, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
-        let state = self.state.with(bits);
+    pub(super) fn note(&mut self, bits: u16, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
+        let state = self.state.with(bits).routed(class);
         let touched = state != self.state || now > self.due;
         self.state = state;
         if touched {
@@ -146,6 +166,15 @@ impl<A> Connection<A> {
             self.state.0 &= !State::COUNTED;
         }
         released
+    }
+
+    /// Return whether the connection lives again and must be counted: true once.
+    pub(super) fn revived(&mut self) -> bool {
+        let revived = !self.state.any(State::CLOSED | State::COUNTED);
+        if revived {
+            self.state.0 |= State::COUNTED;
+        }
+        revived
     }
 
     /// Take it off its server's count because it leaves that server. Returns whether it was on it.

@@ -37,20 +37,23 @@
 //!
 //! - Affinity: a connection stays with its server whatever other servers do. TCP connections that were open before
 //!   the balancer started are taken in at their first packet.
-//! - Half-open connections: only a packet of its server establishes a connection, because a client's may have a false
-//!   source. With TCP it must carry neither SYN nor RST, which servers send to any stranger; with other protocols any answer
-//!   counts. Until then the connection is half-open.
-//! - Full table: a new connection takes the place of a half-open or closed one, roughly the one that came first, and is refused
+//! - Half-open connections: a client's packet may have a false source, so none establishes a connection by itself. TCP is
+//!   established when the client acknowledges the number of the server's SYN, or when the server sends data or FIN. With
+//!   other protocols any answer counts. Until then the connection is half-open; one that began before the balancer did
+//!   is kept for `tcp_established` once the server has sent anything.
+//! - Full table: a new connection takes the place of the one that has been half-open or closed longest, and is refused
 //!   only when there is none. An established connection never gives way. So a flood from false sources refuses nobody;
-//!   but a handshake must be over before as many new connections come as there are half-open ones in a full table. A
-//!   client's RST, which may be false too, ends a connection's count but does not make it give way.
+//!   but a handshake must be over before as many new connections come as there are half-open ones in a full table.
+//! - A client's RST may be false too. It ends a connection's count, but the entry does not give way, and a SYN after it goes to
+//!   the same server, if that is up: what the server sends next says whether the old connection lives or a new one begins.
 //! - Direct server return: where the servers' packets do not pass LB, all connections stay half-open. The
 //!   clients' packets keep them as long as the table has room; choose `max_connections` large enough, and
 //!   `tcp_transitory` as long as clients may be silent.
 //! - Servers that answer any sender, such as DNS servers, establish connections with false sources too. Where
 //!   that matters give them an LB of their own, or a short `udp`.
 //! - Active connections: a connection counts from its first packet to its FIN both ways, its RST, or its
-//!   time-out, and its end counts once. A SYN with the addresses and ports of a closed connection opens a new one.
+//!   time-out, and its end counts once. A SYN with the addresses and ports of a connection that both sides or the server
+//!   closed opens a new one.
 //! - Servers go down and come up by command. New connections avoid a server that is down.
 //! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
 //!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client has 128 datagrams
@@ -88,6 +91,7 @@ mod balancer;
 mod connection;
 mod family;
 mod maglev;
+mod proof;
 mod room;
 mod servers;
 mod settings;

@@ -16,13 +16,6 @@ use super::connection::{Connection, State};
 use super::family::{Class, Family, Tuple};
 use super::side::{Side, Want, forget_way_back, rewrite};
 
-/// Time that must pass for each entry that is looked at before a refusal, in ns: a million a second, some 2 % of a
-/// core, however many packets are refused.
-const NS_A_LOOK: u64 = 1024;
-/// Fewest and most entries looked at at once, for each IP version and each way.
-const LEAST_LOOKS: u64 = 16;
-const MOST_LOOKS: u64 = 16_384;
-
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
 pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
@@ -37,11 +30,9 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
     if step != Step::Done(Verdict::Drop(TABLE_FULL)) || shared.connections < shared.most {
         return step;
     }
-    if shared.may_look(at.now) {
-        let count = shared.looks(at.now);
-        side.tidy(shared, at.tx, at.now, count);
-        other.tidy(shared, at.tx, at.now, count);
-    }
+    let due = shared.looks.due(at.now);
+    side.tidy(shared, at.tx, at.now, due);
+    other.tidy(shared, at.tx, at.now, due);
     if shared.connections >= shared.most {
         let has_gone =
             if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) };
@@ -50,22 +41,6 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
         }
     }
     side.finish_rare(shared, at, packet, want)
-}
-
-impl<E: Engine> Shared<E> {
-    /// Return whether enough time has passed to look for expired entries before something is refused.
-    fn may_look(&self, now: u64) -> bool {
-        now.saturating_sub(self.looked) >= LEAST_LOOKS * NS_A_LOOK
-    }
-
-    /// Return at how many entries to look. The time that is worth more than that is kept, up to a round.
-    fn looks(&mut self, now: u64) -> usize {
-        let round = (2 * self.most + MOST_FRAGMENTED) as u64;
-        let owed = (now.saturating_sub(self.looked) / NS_A_LOOK).min(round);
-        let count = owed.min(MOST_LOOKS);
-        self.looked = now.saturating_sub((owed - count) * NS_A_LOOK);
-        count as usize
-    }
 }
 
 impl<E: Engine, F: Family> Side<E, F> {
@@ -115,9 +90,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         let group = shared.shares.group(F::words(client(&tuple, class)));
         let mut has_room = shared.take_fragment(group, like.state);
-        if !has_room && shared.may_look(at.now) {
-            let count = shared.looks(at.now);
-            self.tidy(shared, at.tx, at.now, count);
+        if !has_room {
+            let due = shared.looks.due(at.now);
+            self.tidy(shared, at.tx, at.now, due);
             has_room = shared.take_fragment(group, like.state);
         }
         if has_room && self.maps[way].insert(at.tx, &ticket, entry).is_err() {

@@ -134,10 +134,20 @@ impl<E: Engine, F: Family> Servers<E, F> {
         self.ranking.add(tx, usize::from(place), -1);
     }
 
+    /// Put a connection on the count of its server again.
+    pub(super) fn retain(&mut self, tx: E::Tx, place: u16) {
+        self.ranking.add(tx, usize::from(place), 1);
+    }
+
+    /// Return whether the server at this place may get new connections.
+    pub(super) fn is_up(&self, place: u16) -> bool {
+        self.at(usize::from(place)).up
+    }
+
     /// Return whether connections at this place must look for another server.
     #[inline(always)]
     pub(super) fn must_move(&self, place: u16) -> bool {
-        self.moving && !self.at(usize::from(place)).up
+        self.moving && !self.is_up(place)
     }
 
     /// Say whether a server is up. Returns whether it is of this family.

@@ -11,8 +11,9 @@ use catena_state::{Engine, FlowMap, Ranking};
 use crate::function::{At, Step};
 
 use super::balancer::{MOST_FRAGMENTED, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
-use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State, bits_of};
+use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Rewrite, Tuple};
+use super::proof::News;
 use super::servers::{Chosen, Servers};
 use super::settings::Settings;
 
@@ -45,7 +46,7 @@ enum Stage<R, A> {
     Least(R),
     /// The entry of the other direction, which must know of this packet. The packet is rewritten; before, this
     /// was its address and port on the side that was.
-    Other { bits: u8, was: (A, u16) },
+    Other { bits: u16, proof: u32, was: (A, u16) },
 }
 
 impl<E: Engine, F: Family> Copy for Want<E, F> {}
@@ -131,7 +132,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                 Some(place) => self.open(shared, at, packet, want, place),
                 None => Step::Done(Verdict::Drop(NO_BACKEND)),
             },
-            Stage::Other { bits, was } => self.tell_other(shared, at, packet, want, bits, was),
+            Stage::Other { bits, proof, was } => self.tell_other(shared, at, packet, want, News { bits, proof }, was),
         }
     }
 
@@ -145,40 +146,53 @@ impl<E: Engine, F: Family> Side<E, F> {
             return Step::Done(shared.send::<F>(at, packet, own, class.is_back()));
         }
         let moves = self.servers.must_move(own.place);
-        let reopens = want.special & SYN != 0 && own.state.has(State::CLOSED);
-        if class == Class::FORWARD && (moves || reopens) {
-            if own.abandon() {
-                if moves {
-                    shared.moved += 1;
+        if class == Class::FORWARD && (moves || want.special & SYN != 0 && own.state.has(State::CLOSED)) {
+            // A false RST and SYN must not take a connection from its server, which knows what to do with a SYN of
+            // one that lives (RFC 5961 §4).
+            let is_kept = own.state.has(State::CUT) && self.servers.is_up(own.place);
+            if !is_kept {
+                if !moves && self.servers.none_up() {
+                    return Step::Done(Verdict::Drop(NO_BACKEND));
                 }
-                self.servers.release(at.tx, own.place);
-                self.maps[0].mark(at.tx, &want.ticket, true);
+                if own.abandon() {
+                    if moves {
+                        shared.moved += 1;
+                    }
+                    self.servers.release(at.tx, own.place);
+                    self.maps[0].mark(at.tx, &want.ticket, true);
+                }
+                return self.choose(shared, at, packet, want);
             }
-            return self.choose(shared, at, packet, want);
+            if !own.state.has(State::SETTLED) {
+                let place = own.place;
+                self.servers.retain(at.tx, place);
+                return self.open(shared, at, packet, want, usize::from(place));
+            }
         }
         if want.special & FIRST_FRAGMENT != 0 {
             own.due = 0;
         }
         let before = own.state;
-        let touched = own.note(bits_of(want.special, class), at.now, tuple.proto, class, &shared.timeouts);
+        let news = News::read(own, packet, want.special, tuple.proto, class);
+        let touched = own.note(news.here(), at.now, tuple.proto, class, &shared.timeouts);
         if own.released() {
             self.servers.release(at.tx, own.place);
         }
         let goes_first = own.state.goes_first();
         let is_marked = class.is_back() || before.goes_first() == goes_first;
         let verdict = shared.send::<F>(at, packet, own, class.is_back());
-        let (bits, rewrite) = (own.state.seen_from_there(), own.rewrite);
+        let (bits, rewrite) = (own.state.seen_from_there() | news.there(), own.rewrite);
         if !is_marked {
             self.maps[0].mark(at.tx, &want.ticket, goes_first);
         }
-        if !touched && want.special & FIRST_FRAGMENT == 0 {
+        if !touched && want.special & FIRST_FRAGMENT == 0 && news.there() == 0 {
             return Step::Done(verdict);
         }
         let was = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
         let other = other_way(&tuple, class, &rewrite);
         let there = 1 - way(at.gate);
         let ticket = self.maps[there].want(at.tx, F::key(&other, class.other_way()));
-        *want = Want { ticket, stage: Stage::Other { bits, was }, way: there as u8, ..*want };
+        *want = Want { ticket, stage: Stage::Other { bits, proof: news.proof, was }, way: there as u8, ..*want };
         Step::Again
     }
 
@@ -189,7 +203,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         at: At<E::Tx>,
         packet: &Packet,
         want: &mut Want<E, F>,
-        bits: u8,
+        news: News,
         was: (F::Address, u16),
     ) -> Step {
         let done = Step::Done(Verdict::Gate(at.gate));
@@ -202,9 +216,17 @@ impl<E: Engine, F: Family> Side<E, F> {
         let before = other.state.goes_first();
         // Both become due at once, so that neither is forgotten while the other is used.
         other.due = 0;
-        other.note(bits, at.now, there.proto, class, &shared.timeouts);
+        other.note(news.bits, at.now, there.proto, class, &shared.timeouts);
+        if news.bits & State::AWAITS != 0 {
+            other.proof = news.proof;
+        }
+        if news.bits & State::ANEW != 0 {
+            shared.opened += 1;
+        }
         if other.released() {
             self.servers.release(at.tx, other.place);
+        } else if !class.is_back() && other.revived() {
+            self.servers.retain(at.tx, other.place);
         }
         let other = *other;
         if !class.is_back() && other.state.goes_first() != before {
@@ -274,17 +296,19 @@ impl<E: Engine, F: Family> Side<E, F> {
         let mut own = Connection {
             rewrite: rewrite::<F>((tuple.dst, tuple.dport), (address, port)),
             due: 0,
+            proof: 0,
             place: place as u16,
             server: server.number,
-            state: State::new(State::COUNTED | State::QUIET),
+            state: State::new(State::COUNTED),
         };
-        own.note(0, at.now, tuple.proto, class, &shared.timeouts);
+        let began = if want.special & SYN != 0 { State::BEGAN } else { 0 };
+        own.note(began, at.now, tuple.proto, class, &shared.timeouts);
         let mut back = Connection {
             rewrite: rewrite::<F>((address, port), (tuple.dst, tuple.dport)),
             state: State::new(0),
             ..own
         };
-        back.note(0, at.now, tuple.proto, class.other_way(), &shared.timeouts);
+        back.note(began, at.now, tuple.proto, class.other_way(), &shared.timeouts);
         let other = F::key(&other_way(&tuple, class, &own.rewrite), class.other_way());
         let [out, ways_back] = &mut self.maps;
         if let Some(old) = out.get(at.tx, &want.ticket) {

@@ -10,6 +10,7 @@ use super::promise::Promise;
 use super::{Bucket, Rate};
 use crate::config::{ArgError, Args};
 use crate::function::{At, Function, Step};
+use crate::looks::Looks;
 
 const OVER: Reason = Reason(0);
 const LONGER: Reason = Reason(1);
@@ -24,11 +25,6 @@ const MOST_KEYS: u64 = 1 << 24;
 /// Places looked at for buckets to forget: after every batch, and every millisecond (a million keys in two seconds).
 const SWEEP: usize = 4;
 const SWEEP_TICK: usize = 512;
-/// Time that must pass for each place that is looked at for a key that finds no room, in ns: a million a second, however
-/// many packets are refused. And the fewest and the most that are looked at at once.
-const NS_A_LOOK: u64 = 1024;
-const LEAST_LOOKS: u64 = 16;
-const MOST_LOOKS: u64 = 16_384;
 
 /// Token buckets by key.
 pub struct Limiter<E: Engine> {
@@ -45,8 +41,7 @@ struct Buckets<E: Engine, K: catena_state::Key> {
     map: E::FlowMap<K, Bucket>,
     most: usize,
     rate: Rate,
-    /// When places were last looked at for a key that found no room, in ns.
-    looked: u64,
+    looks: Looks,
 }
 
 type Ticket<E, K> = <<E as Engine>::FlowMap<K, Bucket> as FlowMap<K, Bucket>>::Ticket;
@@ -86,13 +81,17 @@ impl<E: Engine> Limiter<E> {
             per,
             in_bytes: promise.in_bytes,
             marks: taken.iter().any(|value| value == "exceed"),
-            narrow: Buckets { map: engine.flow_map("buckets4", keys4), most: keys4, rate: rate4, looked: 0 },
-            wide: Buckets { map: engine.flow_map("buckets6", keys6), most: keys6, rate: rate6, looked: 0 },
+            narrow: Buckets::new(engine.flow_map("buckets4", keys4), keys4, rate4),
+            wide: Buckets::new(engine.flow_map("buckets6", keys6), keys6, rate6),
         })
     }
 }
 
 impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
+    fn new(map: E::FlowMap<K, Bucket>, most: usize, rate: Rate) -> Self {
+        Buckets { map, most, rate, looks: Looks::new(most) }
+    }
+
     /// Take `cost` from the ticket's bucket, a full one if there is none yet.
     #[inline(always)]
     fn take(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
@@ -118,13 +117,9 @@ impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
 
     /// Look at as many places as the time since this was last asked is worth. Returns whether there is room.
     fn makes_room(&mut self, now: u64) -> bool {
-        let owed = now.saturating_sub(self.looked) / NS_A_LOOK;
-        if owed < LEAST_LOOKS {
-            return false;
-        }
-        self.looked = now;
-        self.forget(owed.min(MOST_LOOKS) as usize, now);
-        self.map.len() < self.most
+        let due = self.looks.due(now);
+        self.forget(due, now);
+        due > 0 && self.map.len() < self.most
     }
 
     /// Look at some places and take out the buckets that a new one stands for.

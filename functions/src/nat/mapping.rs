@@ -7,6 +7,7 @@ use catena_state::{Engine, FlowMap};
 use super::family::Family;
 use super::ports::Ports;
 use super::rewrite::Change;
+use crate::looks::Looks;
 
 /// What a mapping's timeout depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,32 +101,6 @@ impl<A: Copy> Mapping<A> {
 // With key and the map's own eight bytes an entry is one cache line, of IPv6 too.
 const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
-/// How many entries may be looked at for expiry before something is refused.
-///
-/// As many as the time since the last refusal is worth: after a long time that is all of them, so that nothing is
-/// refused for what is over; in a flood of refusals it costs next to nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Looks {
-    until: u64,
-}
-
-impl Looks {
-    /// Time that must pass for each look, in ns: a million a second, some 2 % of a core.
-    const EACH: u64 = 1024;
-    /// Fewest at once.
-    const LEAST: u64 = 16;
-
-    /// Return how many looks are due; 0 most of the time.
-    pub fn due(&mut self, now: u64) -> usize {
-        let due = now.saturating_sub(self.until) / Self::EACH;
-        if due < Self::LEAST {
-            return 0;
-        }
-        self.until = now;
-        usize::try_from(due).unwrap_or(usize::MAX)
-    }
-}
-
 /// All mappings, by inside and by external endpoint, and the ports they use.
 pub struct Mappings<E: Engine, F: Family> {
     /// By inside address, port and protocol.
@@ -150,7 +125,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             ports,
             timeouts,
             max,
-            looks: Looks::default(),
+            looks: Looks::new(max),
             births: 0,
         }
     }

@@ -4,7 +4,8 @@ use catena_packet::wire::number::proto;
 use catena_state::{Engine, FlowMap};
 
 use super::family::Family;
-use super::mapping::{Looks, State, Timeouts};
+use super::mapping::{State, Timeouts};
+use crate::looks::Looks;
 use crate::shares::Shares;
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).
@@ -56,7 +57,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             sent: engine.flow_map("sessions", most),
             shares: Shares::new(engine.seed(), most),
             timeouts,
-            looks: Looks::default(),
+            looks: Looks::new(most),
         }
     }
 

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
-use super::marks::Marks;
+use super::line::Line;
 use super::memory::{Reserved, Zeroed};
 use crate::engine::{FlowMap, Full, Key};
 
@@ -106,9 +106,8 @@ pub struct LocalMap<K: Key, V> {
     touched: usize,
     len: usize,
     swept: usize,
-    /// The entries that may go when room is wanted, and the last that went.
-    marks: Marks,
-    taken: usize,
+    /// The entries that may go when room is wanted.
+    marked: Line,
 }
 
 /// The promise of an entry.
@@ -150,8 +149,7 @@ impl<K: Key, V> LocalMap<K, V> {
             touched: 0,
             len: 0,
             swept: 0,
-            marks: Marks::new(capacity),
-            taken: 0,
+            marked: Line::new(capacity),
         }
     }
 
@@ -305,7 +303,7 @@ impl<K: Key, V> LocalMap<K, V> {
         }
         slot.next = std::mem::replace(&mut self.free_entry, entry + 1);
         self.len -= 1;
-        self.marks.clear(entry as usize);
+        self.marked.leave(entry);
         // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
         Some(unsafe { slot.pair.assume_init_read() }.1)
     }
@@ -392,19 +390,19 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
 
     fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {
         match self.find(&ticket.key, ticket.hash) {
-            Some((_, _, entry)) if marked => self.marks.set(entry as usize),
-            Some((_, _, entry)) => self.marks.clear(entry as usize),
+            Some((_, _, entry)) if marked => self.marked.join(entry),
+            Some((_, _, entry)) => self.marked.leave(entry),
             None => {}
         }
     }
 
     fn marked(&self) -> usize {
-        self.marks.len()
+        self.marked.len()
     }
 
     fn take_marked(&mut self, _tx: ()) -> Option<(K, V)> {
-        self.taken = self.marks.after(self.taken)?;
-        let key = self.entries[self.taken].pair()?.0;
+        let first = self.marked.first()?;
+        let key = self.entries[first as usize].pair()?.0;
         let value = self.remove((), &LocalTicket { key, hash: key.hash(&self.seed), guess: NONE })?;
         Some((key, value))
     }

@@ -1,7 +1,7 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
+mod line;
 mod map;
-mod marks;
 mod memory;
 mod small;
 

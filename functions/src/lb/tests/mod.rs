@@ -5,6 +5,7 @@ mod cost;
 mod golden;
 mod hostile;
 mod model;
+mod proof;
 mod properties;
 
 use std::collections::HashMap;

@@ -34,7 +34,7 @@ impl Known {
 
     /// Whether it must not give way to new connections: established, and not closed by its server or by FINs.
     fn is_safe(&self) -> bool {
-        self.settled && (!self.is_closed() || self.first_reset_was_the_clients())
+        self.settled && (!self.is_closed() || self.first_reset_was_the_clients() && self.fins != [true; 2])
     }
 
     fn first_reset_was_the_clients(&self) -> bool {
@@ -52,9 +52,18 @@ impl Known {
     /// Take note of a packet; what comes after the end changes nothing.
     fn note(&mut self, back: usize, flags: u8, now: u64) {
         self.last = now;
+        if back == 1 && self.first_reset_was_the_clients() {
+            // The server ends it, too; or goes on, so the reset was false; or begins anew.
+            self.reset_by = [flags & RST != 0; 2];
+            if flags & SYN != 0 {
+                (self.settled, self.fins) = (false, [false; 2]);
+            }
+        }
         self.settled |= back == 1 && flags & (SYN | RST) == 0;
-        if !self.is_closed() {
+        if !self.is_closed() || self.first_reset_was_the_clients() {
             self.fins[back] |= flags & FIN != 0;
+        }
+        if !self.is_closed() {
             self.reset_by[back] |= flags & RST != 0;
         }
     }

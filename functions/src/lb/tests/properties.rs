@@ -2,11 +2,21 @@
 
 use super::*;
 
-/// What the balancer should know, kept the plain way.
+/// A connection as the model knows it.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    server: u16,
+    /// FIN was seen on the way out, and back.
+    fins: [bool; 2],
+    settled: bool,
+}
+
+/// What the balancer should know, kept the plain way, by client port and whether IPv6 and TCP.
 #[derive(Default)]
 struct Model {
-    /// By client port and whether IPv6 and TCP: server number, FIN seen on the way out, and back.
-    live: HashMap<(u16, bool, bool), (u16, bool, bool)>,
+    live: HashMap<(u16, bool, bool), Live>,
+    /// Those that the client has reset: only the server knows whether it was the client.
+    cut: HashMap<(u16, bool, bool), Live>,
 }
 
 proptest! {
@@ -56,18 +66,25 @@ proptest! {
                             let dst = FlowKey::read(packet.data(), &layers).unwrap().dst();
                             prop_assert_eq!(dst, address(number));
                             match known {
-                                Some((server, ..)) => prop_assert_eq!(number, server, "affinity"),
+                                Some(Live { server, .. }) => prop_assert_eq!(number, server, "affinity"),
                                 None => {
                                     // A closed connection's last packets still go where it went, and open nothing.
                                     let opens = bench.loads().iter().sum::<i64>() > before.iter().sum::<i64>();
+                                    let cut = model.cut.get(&key).copied();
+                                    let is_kept = cut.filter(|cut| up[usize::from(cut.server) - 1] || flags & SYN == 0);
+                                    if let Some(cut) = is_kept {
+                                        prop_assert_eq!(number, cut.server, "affinity after a reset");
+                                        prop_assert!(!opens || !cut.settled && flags & SYN != 0, "its server must say so");
+                                    }
                                     if opens {
                                         prop_assert!(up[usize::from(number) - 1], "a new connection to a server that is down");
-                                        if !hash {
+                                        if !hash && is_kept.is_none() {
                                             let family = if v6 { 3..6 } else { 0..3 };
                                             let least = family.filter(|&i| up[i]).map(|i| before[i]).min().unwrap();
                                             prop_assert_eq!(before[usize::from(number) - 1], least);
                                         }
-                                        model.live.insert(key, (number, false, false));
+                                        model.cut.remove(&key);
+                                        model.live.insert(key, Live { server: number, fins: [false; 2], settled: false });
                                     }
                                 }
                             }
@@ -79,14 +96,19 @@ proptest! {
                             prop_assert!(reason != TABLE_FULL);
                         }
                     }
+                    if let Some(cut) = model.cut.get_mut(&key) {
+                        cut.fins[0] |= flags & FIN != 0;
+                        if cut.fins == [true; 2] { model.cut.remove(&key); }
+                    }
                     if let Some(state) = model.live.get_mut(&key) {
-                        state.1 |= flags & FIN != 0;
-                        if flags & RST != 0 || state.1 && state.2 { model.live.remove(&key); }
+                        state.fins[0] |= flags & FIN != 0;
+                        if flags & RST != 0 { model.cut.insert(key, *state); }
+                        if flags & RST != 0 || state.fins == [true; 2] { model.live.remove(&key); }
                     }
                 }
                 // A packet back from the server it has.
                 7..=9 => {
-                    let Some((server, ..)) = live else { continue };
+                    let Some(Live { server, .. }) = live.or(model.cut.get(&key).copied()) else { continue };
                     let flags = match action { 8 => FIN | ACK, 9 => SYN | ACK, _ => ACK };
                     let flags = if is_tcp { flags } else { 0 };
                     let mut packet = bench.packet(&frame(proto, address(server), client, flags));
@@ -95,9 +117,15 @@ proptest! {
                     let layers = packet.layers();
                     let words = FlowKey::read(packet.data(), &layers).unwrap();
                     prop_assert_eq!((words.src(), words.dst()), (vip, client), "the way back restores the address");
+                    // What the server sends after a reset shows that the connection lives, or that there is another.
+                    if let Some(cut) = model.cut.remove(&key) {
+                        let anew = Live { fins: [false; 2], settled: false, ..cut };
+                        model.live.insert(key, if flags & SYN != 0 { anew } else { cut });
+                    }
                     let state = model.live.get_mut(&key).unwrap();
-                    state.2 |= flags & FIN != 0;
-                    if state.1 && state.2 { model.live.remove(&key); }
+                    state.settled |= flags & SYN == 0;
+                    state.fins[1] |= flags & FIN != 0;
+                    if state.fins == [true; 2] { model.live.remove(&key); }
                 }
                 10 => {
                     let is_up = up[usize::from(backend)];
@@ -107,11 +135,12 @@ proptest! {
                 _ if port < 4 => {
                     bench.wait(10_000);
                     model.live.clear();
+                    model.cut.clear();
                 }
                 _ => bench.wait(1),
             }
             let mut counts = vec![0i64; 6];
-            model.live.values().for_each(|(server, ..)| counts[usize::from(*server) - 1] += 1);
+            model.live.values().for_each(|live| counts[usize::from(live.server) - 1] += 1);
             prop_assert_eq!(bench.loads(), counts, "loads are the live connections");
         }
     }
