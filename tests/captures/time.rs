@@ -42,10 +42,15 @@ fn one_wrong_time_changes_nothing(chain: &str) {
     let expected = play(chain, &right);
     assert_eq!(expected.1, 0);
     for at in [0, 1, 4000, right.len() - 1] {
-        for time in [WRONG, 1] {
+        let soon = |seconds| right[at].time + seconds * SECOND;
+        for time in [WRONG, 1, soon(3), soon(55)] {
             // A first packet from the past is a capture with a gap; and of two packets of which the second is
             // earlier, either may be wrong.
             if at <= 1 && time == 1 {
+                continue;
+            }
+            // Nobody can tell of the last.
+            if at == right.len() - 1 && time > 1 && time < WRONG {
                 continue;
             }
             let mut packets = right.clone();
@@ -69,4 +74,34 @@ fn one_wrong_time_does_not_freeze_a_balancer() {
     one_wrong_time_changes_nothing(
         "chain c { in -> LB(vip = 192.0.2.10, backends = [10.9.0.1, 10.9.0.2], max_connections = 1000, udp = 1s) -> out }",
     );
+}
+
+#[test]
+fn one_wrong_time_lets_no_reply_overtake_its_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let text = |name: &str| path(name).display().to_string();
+    std::fs::write(path("c.catena"), "chain c { lb = LB(vip = 192.0.2.10, backends = [10.9.0.1]) in <-> lb <-> out }")
+        .expect("a chain file");
+    let packet = |n: u64, words: String, after: u64| Packet {
+        time: START + n * 10_000_000 + after,
+        frame: craft(&words),
+        missing: 0,
+    };
+    let client = |n: u64| format!("10.1.{}.{}:4000", n / 200, n % 200 + 1);
+    let replies: Vec<Packet> =
+        (0..2000).map(|n| packet(n, format!("udp 10.9.0.1:53 > {}", client(n)), 1_000_000)).collect();
+    write(&path("replies.pcapng"), &replies);
+    for wrong in [0, 3 * SECOND, 55 * SECOND] {
+        let mut requests: Vec<Packet> =
+            (0..2000).map(|n| packet(n, format!("udp {} > 192.0.2.10:53", client(n)), 0)).collect();
+        requests[1000].time += wrong;
+        write(&path("requests.pcapng"), &requests);
+        let (chain, requests, replies) = (text("c.catena"), text("requests.pcapng"), text("replies.pcapng"));
+        let (out, back) = (text("out.pcapng"), text("back.pcapng"));
+        run(&[&chain, "--in", &requests, "--back-in", &replies, "--out", &out, "--back-out", &back, "--seed", "1"]);
+        let vip = [192, 0, 2, 10];
+        let served = read(&path("back.pcapng")).iter().filter(|packet| packet.frame[26..30] == vip).count();
+        assert_eq!(served, 2000, "replies that leave with the virtual address, with a request {wrong} ns ahead");
+    }
 }

@@ -1,17 +1,18 @@
-//! Arrival times that one wrong record cannot spoil.
+//! Arrival times that wrong records, clocks that are set and clocks that differ cannot spoil.
 //!
-//! Everything that expires goes by the times that a capture gives, so these are judged once, where they come in.
-//! A time up to [`AHEAD`] after the running time, or up to [`BEHIND`] before it, is taken as it is. A longer jump
-//! needs the next record's word:
+//! Everything that expires goes by the times that a capture gives, so these are judged once, where they come in. The
+//! times given follow one clock, the foremost: a record up to [`NEAR`] after or before it is taken as it is, and moves it.
 //!
-//! - A jump ahead is believed if the next record is not back before it, and is exact then, however long. The last
+//! - A longer jump ahead is believed if the next record is not back before it, and is exact then, however long. The last
 //!   record of all has no witness: it is believed if it jumps by a day at most. Where the next record has not come
-//!   yet, the jump counts as [`AHEAD`] for now, and the next record decides.
-//! - A jump back is believed if the next record goes on from there: the clock was set back, or the time before was
-//!   the wrong one. Time then goes on from where it was, and all that follows is moved along. Otherwise the record
-//!   takes the running time.
+//!   yet, the jump counts as [`AHEAD`] at most for now, and the next record decides.
+//! - A record further behind is late: of a slower queue or another clock, or the foremost time was wrong. It gets the
+//!   latest time given, until the records reach it. Only when they are more than [`LATE`] behind, and all have followed
+//!   a clock there for [`PATIENCE`], has the clock been set back: time then goes on from where it was, and what follows
+//!   that clock is moved along, until records jump to the old one.
 //!
-//! Times given never go back by more than [`BEHIND`].
+//! Times given never go back by more than [`NEAR`], and are never further ahead of the foremost clock than clocks
+//! that were set back have gone on.
 
 use catena_packet::pcap::Ahead;
 
@@ -20,25 +21,43 @@ use catena_packet::pcap::Ahead;
 pub(super) const LATEST_NS: u64 = i64::MAX as u64;
 
 const SECOND: u64 = 1_000_000_000;
-/// How far ahead of the running time a record may be without another's word, in ns.
+/// How far ahead of the clock or behind it a record may be without another's word, in ns: captures of several queues
+/// are mixed up by less.
+pub(super) const NEAR: u64 = SECOND;
+/// How far ahead it may be where there is no other yet.
 pub(super) const AHEAD: u64 = 60 * SECOND;
-/// How far behind the running time a record may be: captures of several queues are mixed up by less.
-pub(super) const BEHIND: u64 = SECOND;
+/// How far behind records may be that are still waited for: some minutes, as queues that are emptied in turns are.
+const LATE: u64 = 600 * SECOND;
+/// How long a clock must be followed by all records until it counts as set back.
+const PATIENCE: u64 = 60 * SECOND;
 /// How far ahead the last record may be.
 const LAST_AHEAD: u64 = 24 * 3600 * SECOND;
+/// Times that a capture may well say, from 1990 to 2100: they tell which of the first two records is wrong.
+const LIKELY: std::ops::Range<u64> = 631_152_000 * SECOND..4_102_444_800 * SECOND;
 
 /// The arrival times of one source's records.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// The latest time believed, and the latest given; 0: none yet.
-    believed: u64,
+    /// The latest time given; 0: none yet.
     given: u64,
-    /// What is added to the records' times since the clock was set back.
+    /// The clock that is followed: its latest time, as records say it, and what is added to it.
+    clock: u64,
     offset: u64,
-    /// A jump that the next record decides about, without `offset`.
+    /// The latest time of any clock that was followed, as records say it.
+    foremost: u64,
+    /// A clock behind: the first and the latest time of the records that follow it.
+    behind: Option<(u64, u64)>,
+    /// A jump that the next record decides about.
     doubted: Option<u64>,
+    /// Nothing is in doubt: the followed clock gives the time.
+    is_steady: bool,
     /// Records whose time was not taken as it stands.
     pub(super) corrected: u64,
+}
+
+/// Return whether a record at `time` may go on from one at `before`.
+fn goes_on(before: u64, time: u64) -> bool {
+    (before.saturating_sub(NEAR)..=before.saturating_add(AHEAD)).contains(&time)
 }
 
 impl Arrivals {
@@ -46,18 +65,14 @@ impl Arrivals {
     /// after it, and is asked only about jumps.
     #[inline]
     pub(super) fn arrival(&mut self, time: u64, next: impl FnOnce() -> Ahead) -> u64 {
-        let moved = time.saturating_add(self.offset).min(LATEST_NS);
-        let near = self.believed.saturating_sub(BEHIND)..=self.believed + AHEAD;
-        if near.contains(&moved) && self.believed > 0 && time > 0 && self.given == self.believed {
-            self.doubted = None;
-            self.believed = self.believed.max(moved);
-            self.given = self.believed;
-            if self.offset > 0 {
-                self.corrected += 1;
-            }
-            return moved;
+        let is_near = time > 0 && time <= LATEST_NS && time.abs_diff(self.clock) <= NEAR;
+        if !is_near || !self.is_steady || self.offset > 0 {
+            return self.judge(time, next);
         }
-        self.judge(time, next)
+        self.clock = self.clock.max(time);
+        self.foremost = self.clock;
+        self.given = self.clock;
+        time
     }
 
     #[cold]
@@ -66,84 +81,80 @@ impl Arrivals {
             return self.given;
         }
         let time = time.min(LATEST_NS);
-        let moved = time.saturating_add(self.offset).min(LATEST_NS);
         let doubted = self.doubted.take();
-        if self.believed == 0 {
-            // The first record of all: only a second one that lies before it can tell that it is wrong.
-            self.believed = match next() {
-                Ahead::Time(after) if after > 0 && after.min(LATEST_NS) + BEHIND < time => after,
-                _ => time,
-            };
-        } else if moved > self.believed + AHEAD {
-            self.jump_ahead(time, moved, doubted, next);
-        } else if moved + BEHIND < self.believed {
-            self.jump_back(time, doubted, next);
-        } else {
-            self.believed = self.believed.max(moved);
+        if self.clock == 0 {
+            self.follow(first(time, next), 0);
+        } else if goes_on(self.clock, time) {
+            let is_alone = |after| goes_on(self.clock, after) && after.saturating_add(NEAR) < time;
+            if time <= self.clock + NEAR || !matches!(next(), Ahead::Time(after) if is_alone(after)) {
+                self.follow(self.clock.max(time), self.offset);
+            }
+        } else if time + NEAR < self.foremost {
+            self.late(time);
+        } else if time <= self.given.saturating_add(AHEAD) || self.is_believed(time, doubted, next) {
+            self.follow(time, 0);
         }
-        self.given = self.given.max(self.believed);
+        self.is_steady = self.behind.is_none() && self.doubted.is_none() && self.given == self.clock;
         // What lies within the tolerance keeps its time; else it arrives now.
-        let moved = time.saturating_add(self.offset).min(LATEST_NS);
-        let arrival =
-            if (self.given.saturating_sub(BEHIND)..=self.given).contains(&moved) { moved } else { self.given };
+        let moved = time.saturating_add(self.offset);
+        let arrival = if (self.given.saturating_sub(NEAR)..=self.given).contains(&moved) { moved } else { self.given };
         if arrival != time {
             self.corrected += 1;
         }
         arrival
     }
 
-    fn jump_ahead(&mut self, time: u64, moved: u64, doubted: Option<u64>, next: impl FnOnce() -> Ahead) {
-        if let Some(before) = doubted.filter(|before| *before <= time.saturating_add(BEHIND)) {
+    /// Go on from `time` of a clock to which `offset` is added.
+    fn follow(&mut self, time: u64, offset: u64) {
+        (self.clock, self.offset, self.behind) = (time, offset, None);
+        self.foremost = self.foremost.max(time);
+        self.given = self.given.max(time.saturating_add(offset).min(LATEST_NS));
+    }
+
+    /// A record behind the foremost clock, and not of the one that is followed.
+    fn late(&mut self, time: u64) {
+        if time.saturating_add(LATE) >= self.foremost {
+            self.behind = None;
+            return;
+        }
+        let (first, latest) = self.behind.filter(|(_, latest)| goes_on(*latest, time)).unwrap_or((time, time));
+        let latest = latest.max(time);
+        if latest - first < PATIENCE {
+            self.behind = Some((first, latest));
+        } else {
+            self.follow(latest, self.given - latest);
+        }
+    }
+
+    /// Return whether a jump ahead is believed.
+    fn is_believed(&mut self, time: u64, doubted: Option<u64>, next: impl FnOnce() -> Ahead) -> bool {
+        if let Some(before) = doubted.filter(|before| *before <= time.saturating_add(NEAR)) {
             // This record is the witness of the one before.
-            self.believe(before);
+            self.follow(before, 0);
             if time <= before.saturating_add(AHEAD) {
-                return self.believe(time);
+                return true;
             }
         }
-        let believed = match next() {
-            Ahead::Time(after) if after > 0 => after.min(LATEST_NS) + BEHIND >= time,
-            Ahead::Time(_) | Ahead::End => moved.saturating_sub(self.believed) <= LAST_AHEAD,
+        match next() {
+            Ahead::Time(after) if after > 0 => after.min(LATEST_NS) + NEAR >= time,
+            Ahead::Time(_) | Ahead::End => time - self.given.min(time) <= LAST_AHEAD,
             Ahead::NotYet => {
                 self.doubted = Some(time);
-                self.given = self.given.max((self.believed + AHEAD).min(LATEST_NS));
+                let now = self.clock.saturating_add(self.offset);
+                self.given = self.given.max(now.saturating_add(AHEAD).min(LATEST_NS));
                 false
             }
-        };
-        if believed {
-            self.believe(time);
         }
     }
+}
 
-    /// Go on from `time`.
-    fn believe(&mut self, time: u64) {
-        // A clock that was set back may have been put right again.
-        if time >= self.believed {
-            self.offset = 0;
+/// Return when the first record of all arrived: only a second one that lies before it can tell that it is wrong.
+fn first(time: u64, next: impl FnOnce() -> Ahead) -> u64 {
+    match next() {
+        Ahead::Time(after) if after > 0 && after.saturating_add(NEAR) < time => {
+            if LIKELY.contains(&time) && !LIKELY.contains(&after) { time } else { after }
         }
-        self.believed = self.believed.max(time.saturating_add(self.offset).min(LATEST_NS));
-    }
-
-    fn jump_back(&mut self, time: u64, doubted: Option<u64>, next: impl FnOnce() -> Ahead) {
-        let goes_on = |from: u64, to: u64| to + BEHIND >= from;
-        let is_back = |time: u64| time.saturating_add(self.offset).min(LATEST_NS) + BEHIND < self.believed;
-        let set_back = match doubted.filter(|before| is_back(*before)) {
-            Some(before) if goes_on(before, time) => true,
-            _ => match next() {
-                Ahead::Time(after) => {
-                    let after = after.min(LATEST_NS);
-                    after > 0 && is_back(after) && goes_on(time, after)
-                }
-                Ahead::End => false,
-                Ahead::NotYet => {
-                    self.doubted = Some(time);
-                    false
-                }
-            },
-        };
-        if set_back {
-            self.offset = self.given.max(self.believed) - time;
-            self.believed = self.given.max(self.believed);
-        }
+        _ => time,
     }
 }
 
