@@ -49,11 +49,15 @@ fn the_compiler_lost_nothing_of_the_product() {
         .output()
         .expect("cargo, which runs this test, is there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Cargo names what it built: `libcatena_nat-HASH.rlib`, and the MIR is beside it as `catena_nat-HASH.mir`.
+    // Cargo names what it built: `deps/libcatena_nat-HASH.rmeta`, and the MIR is beside it as `catena_nat-HASH.mir`;
+    // and `catena`, which is the same file as `deps/catena-HASH`.
     let messages = String::from_utf8_lossy(&output.stdout);
+    let named =
+        |ending: &'static str| messages.split('"').filter(move |word| word.ends_with(ending)).map(PathBuf::from);
+    let programs = messages.split("\"executable\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let built = named(".rmeta").chain(programs.map(|program| in_deps(Path::new(program))));
     let mut read = Vec::new();
-    for file in messages.split('"').filter(|word| word.ends_with(".rmeta")) {
-        let file = Path::new(file);
+    for file in built {
         let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else { continue };
         let path = file.with_file_name(format!("{}.mir", stem.trim_start_matches("lib")));
         // Only the crates of the workspace were asked for their MIR.
@@ -67,8 +71,20 @@ fn the_compiler_lost_nothing_of_the_product() {
         );
         read.push(stem.to_owned());
     }
-    for part in ["packet", "dataplane", "state", "functions", "policy", "plan", "compile"] {
-        let is_there = read.iter().any(|stem| stem.contains(&format!("catena_{part}-")));
-        assert!(is_there, "the MIR of catena-{part} was not found among {read:?}");
+    let parts = ["packet", "dataplane", "state", "functions", "policy", "plan", "compile"];
+    for stem in parts.iter().map(|part| format!("libcatena_{part}-")).chain(["catena-".to_owned()]) {
+        let is_there = read.iter().any(|name| name.starts_with(&stem));
+        assert!(is_there, "the MIR of {stem} was not found among {read:?}");
     }
+}
+
+/// Return the name that a program has where it was built: the same file, with its hash.
+#[cfg(not(debug_assertions))]
+fn in_deps(program: &Path) -> PathBuf {
+    use std::os::unix::fs::MetadataExt;
+    let inode = |path: &Path| path.metadata().map(|file| file.ino()).ok();
+    let deps = program.with_file_name("deps");
+    let mut files = deps.read_dir().expect("Cargo builds in `deps`").flatten().map(|file| file.path());
+    let is_it = |path: &PathBuf| path.extension().is_none() && inode(path) == inode(program);
+    files.find(is_it).expect("Cargo links what it built in `deps`")
 }
