@@ -5,6 +5,8 @@
 //! for loops, every inlet comes after those that feed it, and the lowest that has packets runs first:
 //! where ways join again the packets are one batch again.
 
+mod edit;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ use crate::pipeline::Time;
 
 /// Most modules that one batch visits; more means that the graph is a loop.
 const MOST_VISITS: usize = 4096;
+
+pub use edit::Removed;
 
 /// A module's place in a [`Graph`]; stays the same while others come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,72 +126,30 @@ struct Waiting {
 #[derive(Default)]
 pub struct Graph {
     nodes: Vec<Option<Node>>,
+    /// What was counted at modules that are gone: accounts still add up.
+    gone: Vec<(NodeId, NodeInfo)>,
     waiting: Vec<Waiting>,
     /// A bit for every place of `waiting` that has packets.
     busy: Vec<u64>,
     numbered: bool,
 }
 
+impl Node {
+    fn info(&self) -> NodeInfo {
+        NodeInfo {
+            name: self.name.clone(),
+            counters: self.counters.clone(),
+            reasons: self.module.reasons(),
+            gates: self.gates.iter().map(|gate| gate.traffic.clone()).collect(),
+            is_exit: self.is_exit,
+        }
+    }
+}
+
 impl Graph {
     /// Make an empty graph.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Add a module.
-    pub fn add(&mut self, name: &str, module: Box<dyn Module>) -> NodeId {
-        let is_exit = module.is_exit();
-        let counters = Arc::default();
-        self.nodes.push(Some(Node {
-            module,
-            name: name.into(),
-            counters,
-            gates: Vec::new(),
-            is_exit,
-            is_started: false,
-        }));
-        self.numbered = false;
-        NodeId((self.nodes.len() - 1) as u32)
-    }
-
-    /// Lead an output gate to an inlet; what it led to before is forgotten.
-    ///
-    /// # Panics
-    /// When a module is not in the graph: the caller built it.
-    pub fn connect(&mut self, from: NodeId, gate: u16, to: impl Into<Inlet>) {
-        let to = to.into();
-        assert!(self.nodes[to.node.0 as usize].is_some(), "{to:?} is not in the graph");
-        let node = self.nodes[from.0 as usize].as_mut().expect("the module is in the graph");
-        while node.gates.len() <= usize::from(gate) {
-            node.gates.push(Gate { to: None, place: 0, traffic: Arc::default() });
-        }
-        node.gates[usize::from(gate)].to = Some(to);
-        self.numbered = false;
-    }
-
-    /// Put a module between `from`'s gate and whatever that gate leads to.
-    pub fn insert_after(&mut self, from: NodeId, gate: u16, name: &str, module: Box<dyn Module>) -> NodeId {
-        let next = self.next(from, gate);
-        let new = self.add(name, module);
-        self.connect(from, gate, new);
-        if let Some(next) = next {
-            self.connect(new, 0, next);
-        }
-        new
-    }
-
-    /// Take a module out; a gate that led to one of its input gates leads to where its output gate of the same
-    /// number leads.
-    pub fn remove(&mut self, node: NodeId) -> Option<Box<dyn Module>> {
-        let gone = self.nodes.get_mut(node.0 as usize)?.take()?;
-        let beyond = |gate: u16| gone.gates.get(usize::from(gate)).and_then(|g| g.to).filter(|to| to.node != node);
-        for gate in self.nodes.iter_mut().flatten().flat_map(|n| &mut n.gates) {
-            if let Some(to) = gate.to.filter(|to| to.node == node) {
-                gate.to = beyond(to.gate);
-            }
-        }
-        self.numbered = false;
-        Some(gone.module)
     }
 
     /// Return the inlet that a gate leads to.
@@ -207,17 +169,13 @@ impl Graph {
         self.nodes.iter().position(named).map(|i| NodeId(i as u32))
     }
 
-    /// Return the modules with their counters, in the order in which they were added.
+    /// Return the modules with their counters, in the order in which they were added; those that are gone, too.
     pub fn nodes(&self) -> Vec<(NodeId, NodeInfo)> {
-        let info = |node: &Node| NodeInfo {
-            name: node.name.clone(),
-            counters: node.counters.clone(),
-            reasons: node.module.reasons(),
-            gates: node.gates.iter().map(|gate| gate.traffic.clone()).collect(),
-            is_exit: node.is_exit,
-        };
         let ids = (0u32..).map(NodeId);
-        ids.zip(&self.nodes).filter_map(|(id, node)| Some((id, info(node.as_ref()?)))).collect()
+        let there = ids.zip(&self.nodes).filter_map(|(id, node)| Some((id, node.as_ref()?.info())));
+        let mut nodes: Vec<_> = there.chain(self.gone.iter().cloned()).collect();
+        nodes.sort_by_key(|(id, _)| *id);
+        nodes
     }
 
     /// Ask all modules for their gauges.
@@ -246,34 +204,70 @@ impl Graph {
         Ok(())
     }
 
-    /// Let all modules do what is due.
+    /// Let all modules do what is due, and bring through what they hand on.
     pub fn tick(&mut self, cx: &mut Context) {
-        for node in self.nodes.iter_mut().flatten() {
+        for id in (0..self.nodes.len() as u32).map(NodeId) {
+            let Some(node) = &mut self.nodes[id.0 as usize] else { continue };
             node.module.tick(cx);
             fold_drops(cx, &node.counters);
+            self.bring_through(cx, id);
         }
     }
 
-    /// Let all modules write out what they hold; returns what failed, by module.
+    /// Let all modules write out what they hold, those first that packets come to first, and bring through what they
+    /// hand on; returns what failed, by module.
     pub fn finish(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
+        if !self.numbered {
+            self.number(None);
+        }
+        let mut ids: Vec<NodeId> = (0..self.nodes.len() as u32).map(NodeId).collect();
+        ids.sort_by_key(|id| self.waiting.iter().position(|waiting| waiting.inlet.node == *id));
         let mut failed = Vec::new();
-        for node in self.nodes.iter_mut().flatten() {
-            if let Err(error) = node.module.finish(cx) {
-                failed.push((node.name.clone(), error));
+        for id in ids {
+            if let Some(Err(error)) = self.finish_one(cx, id) {
+                failed.extend(self.nodes[id.0 as usize].as_ref().map(|node| (node.name.clone(), error)));
             }
         }
         failed
     }
 
+    fn finish_one(&mut self, cx: &mut Context, id: NodeId) -> Option<Result<(), String>> {
+        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        let finished = node.module.finish(cx);
+        fold_drops(cx, &node.counters);
+        self.bring_through(cx, id);
+        Some(finished)
+    }
+
+    /// Run what a module handed to its gates, outside its turn, through the graph.
+    fn bring_through(&mut self, cx: &mut Context, node: NodeId) {
+        if cx.touched.is_empty() {
+            return;
+        }
+        if !self.numbered {
+            self.number(None);
+        }
+        self.collect(cx, node);
+        let mut batch = Batch::new();
+        if let Some(place) = self.next_waiting(&mut batch) {
+            self.run_from(cx, place, &mut batch);
+        }
+    }
+
     /// Run a batch from `start` until none of its packets is left in the graph.
     pub fn run(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch) {
         if !self.numbered || self.place(start).is_none() {
-            self.number(start);
+            self.number(Some(start));
         }
-        let Some(mut place) = self.place(start) else {
+        match self.place(start) {
+            Some(place) => self.run_from(cx, place, batch),
             // An edit took away the module that a task leads to.
-            return self.abandon(cx, batch, Reason::NO_GATE);
-        };
+            None => self.abandon(cx, batch, Reason::NO_GATE),
+        }
+    }
+
+    #[inline(always)]
+    fn run_from(&mut self, cx: &mut Context, mut place: usize, batch: &mut Batch) {
         let mut time = cycles();
         for _ in 0..MOST_VISITS {
             let Waiting { inlet, .. } = self.waiting[place];
@@ -393,11 +387,11 @@ impl Graph {
 
     /// Number the inlets that `start` and the earlier starts lead to, each after those that feed it.
     #[cold]
-    fn number(&mut self, start: Inlet) {
+    fn number(&mut self, start: Option<Inlet>) {
         let alive = |graph: &Graph, inlet: Inlet| graph.nodes[inlet.node.0 as usize].is_some();
         let mut starts: Vec<Inlet> =
             self.nodes.iter().flatten().flat_map(|n| &n.gates).filter_map(|gate| gate.to).collect();
-        starts.insert(0, start);
+        starts.splice(0..0, start);
         starts.extend(self.waiting.iter().map(|w| w.inlet));
         let (mut seen, mut order) = (Vec::new(), Vec::new());
         for inlet in starts {

@@ -163,7 +163,7 @@ fn a_task_whose_module_is_gone_drops_and_counts() {
     let gone = pipeline.graph.add("gone", Box::new(Spread { ways: 1 }));
     pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 40 }), gone));
     pipeline.graph.connect(keep, 0, gone);
-    assert!(pipeline.graph.remove(gone).is_some());
+    assert!(pipeline.graph.remove(&mut cx, gone).is_some());
     run_to_end(&mut pipeline, &mut cx);
     assert_eq!(pipeline.graph.nodes()[0].1.counters.drops.get(Reason::NO_GATE), 40);
 }
@@ -223,7 +223,7 @@ fn a_pipeline_changes_under_traffic_without_loss() {
             middle
         });
         let Some(middle) = inserted else { break };
-        worker.edit(move |pipeline, _| pipeline.graph.remove(middle).is_some());
+        worker.edit(move |pipeline, cx| pipeline.graph.remove(cx, middle).is_some());
         edits += 1;
     }
     assert!(edits > 0);
