@@ -30,7 +30,7 @@ pub struct Part<A> {
 /// The datagrams whose first fragment was translated.
 pub struct Fragments<E: Engine, F: Family> {
     parts: E::FlowMap<F::Pair, Part<F::Address>>,
-    /// By inside address, in both directions: whatever is sent to a host takes its part only.
+    /// By inside host, in both directions: whatever is sent to a host takes its part only.
     shares: Shares,
 }
 
@@ -75,7 +75,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     ) {
         self.sweep(2, now);
         let ticket = self.parts.want(tx, key);
-        let group = self.shares.group(F::words(inside));
+        let group = self.shares.group(F::sender(inside));
         if let Some(part) = self.parts.remove(tx, &ticket) {
             self.shares.give(part.group);
         }
