@@ -77,17 +77,19 @@ fn only_the_link_keeps_what_is_its_own() {
     let mut harness = Harness::of(&DESCRIPTOR, &args("2001:db8:99::", 126));
     // Neighbour discovery (also from global sources: RFC 4861 §7.2.2) and multicast DNS stay on their link.
     for to in ["fe80::2", "ff02::1", "ff02::fb", "ff12::1234", "ff01::1"] {
-        links.map(|from| reaches(&mut harness, from, to, Reach::Link));
-        nowhere.map(|from| reaches(&mut harness, from, to, Reach::Never));
+        links.iter().for_each(|from| reaches(&mut harness, from, to, Reach::Link));
+        nowhere.iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
     }
     // RFC 4291 §2.5.6: what has a link-local source is never forwarded.
     for to in ["2001:db8:1::10", "ff0e::1", "ff05::2"] {
-        ["fe80::666", "::"].map(|from| reaches(&mut harness, from, to, Reach::Never));
-        nowhere.map(|from| reaches(&mut harness, from, to, Reach::Never));
-        ["2001:db8:1::1", "fd00::1", "fec0::1"].map(|from| reaches(&mut harness, from, to, Reach::Translated));
+        ["fe80::666", "::"].iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
+        nowhere.iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
+        ["2001:db8:1::1", "fd00::1", "fec0::1"]
+            .iter()
+            .for_each(|from| reaches(&mut harness, from, to, Reach::Translated));
     }
     for to in ["::", "::1"] {
-        ["fe80::1", "::", "::1", "2001:db8:1::1"].map(|from| reaches(&mut harness, from, to, Reach::Never));
+        ["fe80::1", "::", "::1", "2001:db8:1::1"].iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
     }
     reaches(&mut harness, "fe80::666", "2001:db8:99::1", Reach::Never);
     harness.end();
@@ -96,16 +98,18 @@ fn only_the_link_keeps_what_is_its_own() {
     let mut harness = Harness::of(&DESCRIPTOR, &args("198.51.100.0", 30));
     // DHCP, routers' hellos and multicast DNS; RFC 3927 §2.6.2 lets any source send to link-local addresses.
     for to in ["169.254.1.2", "255.255.255.255", "224.0.0.251"] {
-        ["0.0.0.0", "169.254.1.1", "10.0.0.1"].map(|from| reaches(&mut harness, from, to, Reach::Link));
-        nowhere.map(|from| reaches(&mut harness, from, to, Reach::Never));
+        ["0.0.0.0", "169.254.1.1", "10.0.0.1"].iter().for_each(|from| reaches(&mut harness, from, to, Reach::Link));
+        nowhere.iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
     }
     for to in ["192.0.2.9", "224.0.1.1", "239.1.1.1"] {
-        ["0.0.0.0", "169.254.1.1"].map(|from| reaches(&mut harness, from, to, Reach::Never));
-        nowhere.map(|from| reaches(&mut harness, from, to, Reach::Never));
+        ["0.0.0.0", "169.254.1.1"].iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
+        nowhere.iter().for_each(|from| reaches(&mut harness, from, to, Reach::Never));
         reaches(&mut harness, "10.0.0.1", to, Reach::Translated);
     }
     for to in ["127.0.0.1", "0.0.0.0", "0.1.2.3"] {
-        ["0.0.0.0", "127.0.0.1", "169.254.1.1", "10.0.0.1"].map(|from| reaches(&mut harness, from, to, Reach::Never));
+        ["0.0.0.0", "127.0.0.1", "169.254.1.1", "10.0.0.1"]
+            .iter()
+            .for_each(|from| reaches(&mut harness, from, to, Reach::Never));
     }
     harness.end();
 }
@@ -404,5 +408,42 @@ fn a_large_subnet_of_ipv6_may_use_several_external_addresses() {
     assert_eq!(fate, Fate::Dropped("no port left"));
     harness.tick(START + 400 * SECOND);
     assert_eq!((harness.gauges()["hosts"], harness.gauges()["free blocks"]), (0, 12));
+    harness.end();
+}
+
+#[test]
+fn a_stranger_establishes_nothing() {
+    // Hosts send SYNs that nobody answers; a stranger sends segments to every port, and the hosts refuse them.
+    for filtering in ["independent", "address_port"] {
+        let args = args("198.51.100.1", 32).with("filtering", Value::Word(filtering.into()));
+        let mut harness = Harness::of(&DESCRIPTOR, &args);
+        let stranger = if filtering == "independent" { "203.0.113.66:1" } else { "192.0.2.9:443" };
+        for (port, flags, reply) in [(4000, "SA", ""), (4001, "A", ""), (4002, "SA", "R"), (4003, "A", "RA")] {
+            let external = left_as(&send(&mut harness, 0, 0, &format!("tcp 10.0.0.1:{port} > 192.0.2.9:443 S")));
+            let fate = send(&mut harness, 1, 0, &format!("tcp {stranger} > {external} {flags}"));
+            assert!(matches!(fate, Fate::Out(1, _)), "{fate:?}");
+            if !reply.is_empty() {
+                send(&mut harness, 0, 0, &format!("tcp 10.0.0.1:{port} > {stranger} {reply}"));
+            }
+        }
+        harness.tick(START + 241 * SECOND);
+        assert_eq!(harness.gauges()["mappings"], 0, "{filtering}");
+        harness.end();
+    }
+}
+
+#[test]
+fn fragments_that_are_over_are_found_before_others_are_lost() {
+    let mut harness = Harness::of(&DESCRIPTOR, &args("198.51.100.0", 30));
+    // One host's, and those of thirty others half a minute later; then the first host's are over, but nothing was idle.
+    for (time, hosts) in [(0, 1..2), (25, 2..32), (31, 1..2)] {
+        for (host, id) in hosts.flat_map(|host| (0..256).map(move |id| (host, id))) {
+            let first = format!("udp 10.0.0.{host}:666 > 192.0.2.9:53 len 16 id {} first", 1000 * time + id);
+            assert!(matches!(send(&mut harness, 0, time, &first), Fate::Out(0, _)));
+        }
+    }
+    let later = |id: u64| format!("ip 10.0.0.1 > 192.0.2.9 proto 17 id {id} later 24 len 8");
+    let followed = (31_000..31_256).filter(|id| matches!(send(&mut harness, 0, 31, &later(*id)), Fate::Out(0, _)));
+    assert!(followed.count() > 250);
     harness.end();
 }

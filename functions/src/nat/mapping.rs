@@ -19,13 +19,15 @@ pub enum State {
     Icmp = 1,
     /// TCP of which the outside has not answered.
     Opening = 2,
-    /// TCP that the outside has answered.
+    /// TCP that the outside has answered, and the inside after that.
     Established = 3,
     /// TCP that the inside has ended, by a FIN or a RST.
     Closing = 4,
     /// TCP that was established, until a FIN or a RST came from outside. Strangers can forge either: it lives on, but
     /// goes before anything is refused for want of its room.
     Doubtful = 5,
+    /// TCP that somebody outside has answered. A host that did not ask for it answers with a RST (RFC 9293 §3.10.7.3).
+    Answered = 6,
 }
 
 impl State {
@@ -41,12 +43,10 @@ impl State {
     /// Return the state after a TCP segment from inside.
     #[inline(always)]
     pub fn out(self, flags: u8) -> State {
-        if flags & (flag::SYN | flag::FIN | flag::RST) == 0 {
-            return self;
-        }
         match self {
             _ if flags & (flag::FIN | flag::RST) != 0 => State::Closing,
-            State::Closing => State::Opening,
+            State::Closing if flags & flag::SYN != 0 => State::Opening,
+            State::Answered if flags & (flag::SYN | flag::ACK) == flag::ACK => State::Established,
             other => other,
         }
     }
@@ -58,7 +58,7 @@ impl State {
         let is_end = flags & (flag::FIN | flag::RST) != 0;
         match self {
             State::Established if is_end => State::Doubtful,
-            State::Opening if !is_end && flags & flag::ACK != 0 => State::Established,
+            State::Opening if !is_end && flags & flag::ACK != 0 => State::Answered,
             // Another connection from the same port.
             State::Doubtful if !is_end && flags & ANSWER == ANSWER => State::Established,
             other => other,

@@ -35,6 +35,8 @@ struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tcp {
     Opening,
+    /// By the outside.
+    Answered,
     Established,
     /// By the inside.
     Ended,
@@ -48,7 +50,8 @@ impl Tcp {
         match (self, outside) {
             (_, false) if end => Tcp::Ended,
             (Tcp::Ended, false) if syn => Tcp::Opening,
-            (Tcp::Opening, true) if ack && !end => Tcp::Established,
+            (Tcp::Opening, true) if ack && !end => Tcp::Answered,
+            (Tcp::Answered, false) if ack && !syn => Tcp::Established,
             (Tcp::SaidToEnd, true) if syn && ack && !end => Tcp::Established,
             (Tcp::Established, true) if end => Tcp::SaidToEnd,
             (tcp, _) => tcp,

@@ -43,7 +43,7 @@ impl Options {
         for (name, states, least, usual) in [
             ("udp_timeout", &[State::Udp][..], 120, 300),
             ("tcp_timeout", &[State::Established, State::Doubtful], 7440, 7440),
-            ("tcp_transitory", &[State::Opening, State::Closing], 240, 240),
+            ("tcp_transitory", &[State::Opening, State::Answered, State::Closing], 240, 240),
             ("icmp_timeout", &[State::Icmp], 60, 60),
         ] {
             let timeout = args.duration(name, usual * SECOND);

@@ -1,7 +1,7 @@
 //! Who was spoken to: the filter of packets from outside (RFC 4787 §5).
 //!
-//! A session lives no longer than its mapping. Nothing tells it of the mapping's end, as that would be work without a
-//! bound; whoever looks for what is over asks whether the mapping lives.
+//! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
+//! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
 use catena_state::{Engine, FlowMap};
 
@@ -114,17 +114,13 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         let group = self.shares.group(F::sender(F::parts(inside).0));
         if !self.shares.take(group) {
             let due = self.looks.due(now);
-            // What only the outside has ended goes too: the sender's own, if it has its part, or all, if all are short.
-            let whose = self.shares.has_its_part(group).then_some(group);
-            let (usual, short) = (self.timeouts, self.timeouts.when_short());
-            let timeouts = |session: &Session| if whose.is_none_or(|own| own == session.group) { short } else { usual };
-            self.sweep_by(tx, mappings, now, due, timeouts);
+            self.make_room(tx, group, mappings, now, due);
             if due == 0 || !self.shares.take(group) {
                 return false;
             }
         }
         // More than one for each that comes, so that they go faster than they come.
-        self.sweep(tx, mappings, now, 4);
+        self.sweep(now, 4);
         let session = Session { last: now, mapping, state: first.out(flags), group };
         let is_noted = self.sent.insert(tx, &ticket, session).is_ok();
         if !is_noted {
@@ -145,31 +141,31 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Look at up to `count` sessions and forget those that are over.
-    pub fn sweep(&mut self, tx: E::Tx, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
-        let timeouts = self.timeouts;
-        self.sweep_by(tx, mappings, now, count, |_| timeouts);
+    pub fn sweep(&mut self, now: u64, count: usize) {
+        let Sessions { sent, shares, timeouts, .. } = self;
+        sent.sweep(count, |_, session| {
+            let is_over = timeouts.over(session.state, session.last, now);
+            if is_over {
+                shares.give(session.group);
+            }
+            is_over
+        });
     }
 
-    #[inline(always)]
-    fn sweep_by(
-        &mut self,
-        tx: E::Tx,
-        mappings: &mut Mappings<E, F>,
-        now: u64,
-        count: usize,
-        timeouts: impl Fn(&Session) -> Timeouts,
-    ) {
-        let Sessions { sent, shares, timeouts: usual, .. } = self;
-        let least = usual.least_tcp();
+    /// Before a group is refused, look at up to `count` sessions and forget those that are over or have lost their
+    /// mapping. What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short.
+    fn make_room(&mut self, tx: E::Tx, group: u16, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
+        let Sessions { sent, shares, timeouts, .. } = self;
+        let whose = shares.has_its_part(group).then_some(group);
+        let (short, least) = (timeouts.when_short(), timeouts.least_tcp());
         sent.sweep(count, |key, session| {
+            let timeouts = if whose.is_none_or(|own| own == session.group) { &short } else { &*timeouts };
             // A mapping lives on after the last packet of any session, at least as long as the shortest timeout: only
             // those of TCP that are established outlive theirs, and only after that.
-            let mut is_orphan = |session: &Session| {
-                matches!(session.state, State::Established | State::Doubtful)
+            let is_over = timeouts.over(session.state, session.last, now)
+                || matches!(session.state, State::Established | State::Doubtful)
                     && now.saturating_sub(session.last) >= least
-                    && !mappings.lives(tx, Self::inside(key), session.mapping, now)
-            };
-            let is_over = timeouts(session).over(session.state, session.last, now) || is_orphan(session);
+                    && !mappings.lives(tx, Self::inside(key), session.mapping, now);
             if is_over {
                 shares.give(session.group);
             }

@@ -11,7 +11,7 @@ use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
-use super::mapping::{Mapping, Mappings};
+use super::mapping::{Mapping, Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
 use super::ports::{Ports, Taken};
@@ -175,7 +175,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()) else { return false };
         mapping.last = now;
         // A branch that is hardly ever taken, whatever the mix of protocols.
-        if flags & CHANGES != 0 {
+        if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
             mapping.state = mapping.state.out(flags);
         }
         self.count(at.tx, &layers);
@@ -457,7 +457,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         let Some(tx) = self.tx.filter(|_| idle) else { return };
         let now = self.now.max(now);
         self.mappings.sweep(tx, now, SWEEP_IDLE);
-        self.sessions.sweep(tx, &mut self.mappings, now, SWEEP_IDLE);
+        self.sessions.sweep(now, SWEEP_IDLE);
         self.fragments.sweep(SWEEP_IDLE / 4, now);
     }
 
