@@ -4,7 +4,8 @@
 //! it; as the room runs out, it may have no more than is free, so that what is left goes to those who have little
 //! (the dynamic threshold of Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
 //! §II, with α = 1). Senders are counted by a secret hash into [`GROUPS`] groups: constant room, and senders of one
-//! group share their part.
+//! group share their part. A sender is one IPv4 address, or 64 bits of an IPv6 address: whoever has one of a /64 can
+//! send from all.
 
 use catena_packet::wire::Seed;
 
@@ -38,14 +39,24 @@ impl Shares {
     /// Count an entry more of a group; returns whether it may have one.
     #[inline]
     pub fn take(&mut self, group: u16) -> bool {
+        let most = self.part().min(self.capacity - self.used);
         let held = &mut self.held[usize::from(group) % GROUPS];
-        let most = (self.capacity / PARTS).max(LEAST).min(self.capacity - self.used);
         if *held as usize >= most {
             return false;
         }
         *held += 1;
         self.used += 1;
         true
+    }
+
+    /// Return whether a group has all that one may have, however much is free.
+    pub fn has_its_part(&self, group: u16) -> bool {
+        self.held[usize::from(group) % GROUPS] as usize >= self.part()
+    }
+
+    /// The most that a group may have.
+    fn part(&self) -> usize {
+        (self.capacity / PARTS).max(LEAST)
     }
 
     /// Count an entry less of a group, which took it.

@@ -86,8 +86,8 @@ pub trait Family: Send + Sized + 'static {
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key>;
     /// Read the identification of a fragment's datagram.
     fn ident(frame: &[u8], layers: &Layers) -> Option<u32>;
-    /// Return the words of an address, for hashing.
-    fn words(address: Self::Address) -> [u64; 2];
+    /// Return who shares a part of the table with whom: an address of IPv4, 64 bits of one of IPv6.
+    fn sender(address: Self::Address) -> [u64; 2];
     /// Make a key.
     fn key(tuple: &Tuple<Self::Address>, class: Class) -> Self::Key;
     /// Take a key apart.
@@ -149,7 +149,7 @@ impl Family for V4 {
         Some(u32::from(packet.ident()))
     }
 
-    fn words(address: u32) -> [u64; 2] {
+    fn sender(address: u32) -> [u64; 2] {
         [u64::from(address), 4]
     }
 
@@ -206,8 +206,8 @@ impl Family for V6 {
         packet.extensions().ok()?.fragment.map(|fragment| fragment.ident)
     }
 
-    fn words(address: [u64; 2]) -> [u64; 2] {
-        address
+    fn sender(address: [u64; 2]) -> [u64; 2] {
+        [address[0], 6]
     }
 
     fn key(tuple: &Tuple<[u64; 2]>, class: Class) -> [u64; 5] {

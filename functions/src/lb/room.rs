@@ -88,7 +88,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             *known = entry;
             return;
         }
-        let group = shared.shares.group(F::words(client(&tuple, class)));
+        let group = shared.shares.group(F::sender(client(&tuple, class)));
         let mut has_room = shared.take_fragment(group, like.state);
         if !has_room {
             let due = shared.looks.due(at.now);
@@ -144,7 +144,7 @@ impl<E: Engine> Shared<E> {
         let (tuple, class) = F::tuple(key);
         let over = entry.is_over(now, tuple.proto, class, &self.timeouts);
         if over && class.is_fragment() {
-            self.give_fragment(self.shares.group(F::words(client(&tuple, class))));
+            self.give_fragment(self.shares.group(F::sender(client(&tuple, class))));
         }
         over
     }

@@ -20,6 +20,8 @@ pub trait Family: Send + Sync + 'static {
     const HEADER: usize;
     /// Offsets of source and destination address from the start of the header, in bytes.
     const PLACES: [usize; 2];
+    /// Whether a host has many addresses.
+    const IS_HOST_SUBNET: bool;
     /// Offset of the header's checksum, if it has one.
     const CHECKSUM: Option<usize>;
 
@@ -27,7 +29,7 @@ pub trait Family: Send + Sync + 'static {
     type Address: Copy + Eq + Ord + Debug + Send + Sync + 'static;
     /// Keys address, port and protocol.
     type Endpoint: Key;
-    /// Keys an address.
+    /// Keys a host: an address of IPv4, 64 bits of one of IPv6.
     type Host: Key;
     /// Keys two addresses and up to eight bytes.
     type Pair: Key;
@@ -45,20 +47,26 @@ pub trait Family: Send + Sync + 'static {
     fn endpoint(address: Self::Address, port: u16, proto: u8) -> Self::Endpoint;
     /// Return what [`Self::endpoint`] was given.
     fn parts(endpoint: Self::Endpoint) -> (Self::Address, u16, u8);
-    /// Return the key of an address.
+    /// Return the key of the host that has an address. Of IPv6 that is a subnet: a machine has as many addresses there
+    /// as it likes (RFC 7934 §3, RFC 8981), so whatever is counted by single addresses is not bounded.
     fn host(address: Self::Address) -> Self::Host;
     /// Return the key of two addresses and a number.
     fn pair(a: Self::Address, b: Self::Address, number: u64) -> Self::Pair;
+    /// Return the first address of a pair, and its number.
+    fn first_of_pair(pair: &Self::Pair) -> (Self::Address, u64);
     /// Return the address `n` after this one.
     fn after(address: Self::Address, n: u32) -> Self::Address;
     /// Return by how much `address` is after `first`, which is not greater and not further than that.
     fn distance(first: Self::Address, address: Self::Address) -> u32;
-    /// Return the words of an address, for hashing.
-    fn words(address: Self::Address) -> [u64; 2];
+    /// Return the host that has an address, for [`crate::shares::Shares`].
+    fn sender(address: Self::Address) -> [u64; 2];
     /// Return whether a packet from `src` to `dst` may go beyond its link, and so be translated.
     fn is_routable(src: Self::Address, dst: Self::Address) -> bool;
-    /// Return whether packets to `dst` stay on their link: neighbour discovery above all.
-    fn stays_on_link(dst: Self::Address) -> bool;
+    /// Return whether a packet from `src` to `dst`, which is not routable, is the link's own business: neighbour
+    /// discovery, DHCP, routers' hellos.
+    fn stays_on_link(src: Self::Address, dst: Self::Address) -> bool;
+    /// Say why no packet may come from an external address between `first` and `last`, if so.
+    fn unusable(first: Self::Address, last: Self::Address) -> Option<&'static str>;
     /// Return protocol and upper-layer offset of the header at the start of `packet`, which may be cut short.
     /// `None` for what has no ports to read there.
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
@@ -77,6 +85,7 @@ impl Family for V4 {
     const ICMP_PSEUDO: bool = false;
     const HEADER: usize = 20;
     const PLACES: [usize; 2] = [12, 16];
+    const IS_HOST_SUBNET: bool = false;
     const CHECKSUM: Option<usize> = Some(10);
 
     type Address = u32;
@@ -129,6 +138,10 @@ impl Family for V4 {
         [u64::from(a) << 32 | u64::from(b), number]
     }
 
+    fn first_of_pair(pair: &[u64; 2]) -> (u32, u64) {
+        ((pair[0] >> 32) as u32, pair[1])
+    }
+
     fn after(address: u32, n: u32) -> u32 {
         address.wrapping_add(n)
     }
@@ -137,19 +150,34 @@ impl Family for V4 {
         address.wrapping_sub(first)
     }
 
-    fn words(address: u32) -> [u64; 2] {
+    fn sender(address: u32) -> [u64; 2] {
         [u64::from(address), 4]
     }
 
     #[inline(always)]
-    fn is_routable(src: u32, _dst: u32) -> bool {
-        // No source: 0/8 and 127/8 (RFC 1122 §3.2.1.3), 169.254/16 (RFC 3927 §2.7), and 224/3.
-        let top = src >> 24;
-        (1..224).contains(&top) & (top != 127) & (src >> 16 != 0xa9fe)
+    fn is_routable(src: u32, dst: u32) -> bool {
+        // RFC 3927 §2.7: a packet "whose source and/or destination address is in the 169.254/16 prefix" is not
+        // forwarded; nor are those of 0/8 and 127/8 (RFC 1122 §3.2.1.3), from 224/3, to 224.0.0/24 (RFC 5771 §4)
+        // and to 255.255.255.255.
+        let nowhere = |address: u32| matches!(address >> 24, 0 | 127) | (address >> 16 == 0xa9fe);
+        !(nowhere(src) | (src >= 0xe000_0000) | nowhere(dst) | (dst >> 8 == 0xe0_0000) | (dst == u32::MAX))
     }
 
-    fn stays_on_link(_dst: u32) -> bool {
-        false
+    fn stays_on_link(src: u32, dst: u32) -> bool {
+        let is_of_link = dst >> 16 == 0xa9fe || dst >> 8 == 0xe0_0000 || dst == u32::MAX;
+        is_of_link && src >> 24 != 127 && src < 0xe000_0000
+    }
+
+    fn unusable(first: u32, last: u32) -> Option<&'static str> {
+        let overlaps = |from: u32, to: u32| first <= to && from <= last;
+        match () {
+            () if overlaps(0, 0x00ff_ffff) => Some("addresses of this network (0.0.0.0/8)"),
+            () if overlaps(0x7f00_0000, 0x7fff_ffff) => Some("loopback addresses (127.0.0.0/8)"),
+            () if overlaps(0xa9fe_0000, 0xa9fe_ffff) => Some("link-local addresses (169.254.0.0/16)"),
+            () if overlaps(0xe000_0000, 0xefff_ffff) => Some("multicast addresses (224.0.0.0/4)"),
+            () if overlaps(0xf000_0000, u32::MAX) => Some("reserved addresses (240.0.0.0/4)"),
+            () => None,
+        }
     }
 
     fn upper(packet: &[u8]) -> Option<(u8, usize)> {
@@ -197,11 +225,12 @@ impl Family for V6 {
     const ICMP_PSEUDO: bool = true;
     const HEADER: usize = 40;
     const PLACES: [usize; 2] = [8, 24];
+    const IS_HOST_SUBNET: bool = true;
     const CHECKSUM: Option<usize> = None;
 
     type Address = [u64; 2];
     type Endpoint = Endpoint6;
-    type Host = [u64; 2];
+    type Host = u64;
     type Pair = [u64; 5];
 
     #[inline(always)]
@@ -244,12 +273,16 @@ impl Family for V6 {
         ([upper, lower], (tail >> 8) as u16, tail as u8)
     }
 
-    fn host(address: [u64; 2]) -> [u64; 2] {
-        address
+    fn host(address: [u64; 2]) -> u64 {
+        address[0]
     }
 
     fn pair(a: [u64; 2], b: [u64; 2], number: u64) -> [u64; 5] {
         [a[0], a[1], b[0], b[1], number]
+    }
+
+    fn first_of_pair(pair: &[u64; 5]) -> ([u64; 2], u64) {
+        ([pair[0], pair[1]], pair[4])
     }
 
     fn after(address: [u64; 2], n: u32) -> [u64; 2] {
@@ -261,21 +294,35 @@ impl Family for V6 {
         address[1].wrapping_sub(first[1]) as u32
     }
 
-    fn words(address: [u64; 2]) -> [u64; 2] {
-        address
+    fn sender(address: [u64; 2]) -> [u64; 2] {
+        [address[0], 6]
     }
 
     #[inline(always)]
     fn is_routable(src: [u64; 2], dst: [u64; 2]) -> bool {
         // RFC 4291 §2.5.6: "Routers must not forward any packets with Link-Local source or destination addresses to
-        // other links". Nor are :: and ::1 sources (§2.5.2, §2.5.3), nor groups (§2.7).
-        let link_local = |address: [u64; 2]| address[0] >> 54 == 0xfe80 >> 6;
-        let no_host = (src[0] == 0) & (src[1] <= 1);
-        !(link_local(src) | no_host | (src[0] >> 56 == 0xff) | link_local(dst) | is_link_group(dst))
+        // other links". Nor are those of :: and ::1 (§2.5.2, §2.5.3), and no group is a source (§2.7).
+        let nowhere = |address: [u64; 2]| (address[0] >> 54 == 0xfe80 >> 6) | ((address[0] == 0) & (address[1] <= 1));
+        !(nowhere(src) | (src[0] >> 56 == 0xff) | nowhere(dst) | is_link_group(dst))
     }
 
-    fn stays_on_link(dst: [u64; 2]) -> bool {
-        dst[0] >> 54 == 0xfe80 >> 6 || is_link_group(dst)
+    fn stays_on_link(src: [u64; 2], dst: [u64; 2]) -> bool {
+        // RFC 4861 §7.2.2 lets a node ask for its neighbour from a global address.
+        let is_of_link = dst[0] >> 54 == 0xfe80 >> 6 || is_link_group(dst);
+        is_of_link && src != [0, 1] && src[0] >> 56 != 0xff
+    }
+
+    fn unusable(first: [u64; 2], last: [u64; 2]) -> Option<&'static str> {
+        let overlaps = |from: [u64; 2], to: [u64; 2]| first <= to && from <= last;
+        match () {
+            () if overlaps([0, 1], [0, 1]) => Some("the loopback address (::1)"),
+            () if overlaps([0, 0], [0, 0]) => Some("the unspecified address (::)"),
+            () if overlaps([0xfe80 << 48, 0], [(0xfec0 << 48) - 1, u64::MAX]) => {
+                Some("link-local addresses (fe80::/10)")
+            }
+            () if overlaps([0xff00 << 48, 0], [u64::MAX; 2]) => Some("multicast addresses (ff00::/8)"),
+            () => None,
+        }
     }
 
     fn upper(packet: &[u8]) -> Option<(u8, usize)> {

@@ -7,6 +7,7 @@ use catena_packet::wire::checksum;
 use catena_state::{Engine, FlowMap};
 
 use super::family::Family;
+use crate::looks::Looks;
 use crate::shares::Shares;
 
 /// Most datagrams remembered.
@@ -30,8 +31,9 @@ pub struct Part<A> {
 /// The datagrams whose first fragment was translated.
 pub struct Fragments<E: Engine, F: Family> {
     parts: E::FlowMap<F::Pair, Part<F::Address>>,
-    /// By inside address, in both directions: whatever is sent to a host takes its part only.
+    /// By inside host, in both directions: whatever is sent to a host takes its part only.
     shares: Shares,
+    looks: Looks,
 }
 
 /// The promise of a datagram's fate.
@@ -43,7 +45,11 @@ pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as 
 impl<E: Engine, F: Family> Fragments<E, F> {
     /// Make none.
     pub fn new(engine: &mut E) -> Self {
-        Fragments { parts: engine.flow_map("fragments", MOST), shares: Shares::new(engine.seed(), MOST) }
+        Fragments {
+            parts: engine.flow_map("fragments", MOST),
+            shares: Shares::new(engine.seed(), MOST),
+            looks: Looks::new(MOST),
+        }
     }
 
     /// Return the key of the datagram that the fragment at `l3` is part of.
@@ -75,19 +81,25 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     ) {
         self.sweep(2, now);
         let ticket = self.parts.want(tx, key);
-        let group = self.shares.group(F::words(inside));
+        let group = self.shares.group(F::sender(inside));
         if let Some(part) = self.parts.remove(tx, &ticket) {
             self.shares.give(part.group);
         }
         let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), group, last: now };
-        if self.shares.take(group) && self.parts.insert(tx, &ticket, part).is_err() {
+        let mut has_room = self.shares.take(group);
+        if !has_room {
+            let due = self.looks.due(now);
+            self.sweep(due, now);
+            has_room = self.shares.take(group);
+        }
+        if has_room && self.parts.insert(tx, &ticket, part).is_err() {
             self.shares.give(group);
         }
     }
 
     /// Look at up to `count` datagrams and forget the old ones.
     pub fn sweep(&mut self, count: usize, now: u64) {
-        let Fragments { parts, shares } = self;
+        let Fragments { parts, shares, .. } = self;
         parts.sweep(count, |_, part| {
             let is_over = now.saturating_sub(part.last) >= LIFE;
             if is_over {

@@ -19,10 +19,15 @@ pub enum State {
     Icmp = 1,
     /// TCP of which the outside has not answered.
     Opening = 2,
-    /// TCP that the outside has answered.
+    /// TCP that the outside has answered, and the inside after that.
     Established = 3,
-    /// TCP that saw a FIN or a RST.
+    /// TCP that the inside has ended, by a FIN or a RST.
     Closing = 4,
+    /// TCP that was established, until a FIN or a RST came from outside. Strangers can forge either: it lives on, but
+    /// goes before anything is refused for want of its room.
+    Doubtful = 5,
+    /// TCP that somebody outside has answered. A host that did not ask for it answers with a RST (RFC 9293 §3.10.7.3).
+    Answered = 6,
 }
 
 impl State {
@@ -38,21 +43,24 @@ impl State {
     /// Return the state after a TCP segment from inside.
     #[inline(always)]
     pub fn out(self, flags: u8) -> State {
-        if flags & (flag::SYN | flag::FIN | flag::RST) == 0 {
-            return self;
-        }
         match self {
             _ if flags & (flag::FIN | flag::RST) != 0 => State::Closing,
-            State::Closing => State::Opening,
+            State::Closing if flags & flag::SYN != 0 => State::Opening,
+            State::Answered if flags & (flag::SYN | flag::ACK) == flag::ACK => State::Established,
             other => other,
         }
     }
 
-    /// Return the state after a TCP segment from outside.
+    /// Return the state after a TCP segment from outside. Who opens and closes is the inside: a host that gets a FIN
+    /// sends its own, and only one that gets a RST is silent.
     pub fn back(self, flags: u8) -> State {
+        const ANSWER: u8 = flag::SYN | flag::ACK;
+        let is_end = flags & (flag::FIN | flag::RST) != 0;
         match self {
-            _ if flags & (flag::FIN | flag::RST) != 0 => State::Closing,
-            State::Opening if flags & flag::ACK != 0 => State::Established,
+            State::Established if is_end => State::Doubtful,
+            State::Opening if !is_end && flags & flag::ACK != 0 => State::Answered,
+            // Another connection from the same port.
+            State::Doubtful if !is_end && flags & ANSWER == ANSWER => State::Established,
             other => other,
         }
     }
@@ -67,6 +75,19 @@ impl Timeouts {
     #[inline(always)]
     pub fn over(&self, state: State, last: u64, now: u64) -> bool {
         now.saturating_sub(last) >= self.0[state as usize]
+    }
+
+    /// Return the timeouts of what is in the way of something new. RFC 7857 §2.2 lets a NAT forget a connection when
+    /// no packet came for 4 minutes after a RST.
+    #[must_use]
+    pub fn when_short(mut self) -> Self {
+        self.0[State::Doubtful as usize] = self.least_tcp();
+        self
+    }
+
+    /// Return the shortest life of TCP.
+    pub fn least_tcp(&self) -> u64 {
+        self.0[State::Opening as usize].min(self.0[State::Established as usize])
     }
 }
 
@@ -155,18 +176,36 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         self.inside.len() >= self.max
     }
 
-    /// Before something is refused, look at the mappings that are due; returns whether there were any.
-    pub fn catch_up(&mut self, tx: E::Tx, now: u64) -> bool {
+    /// Return whether a mapping lives that is told from others by `identity`.
+    pub fn lives(&mut self, tx: E::Tx, inside: F::Endpoint, identity: (u16, u8), now: u64) -> bool {
+        let here = self.inside.want(tx, inside);
+        let Some(mapping) = self.inside.get(tx, &here) else { return false };
+        mapping.identity() == identity && !self.timeouts.over(mapping.state, mapping.last, now)
+    }
+
+    /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
+    /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
+    pub fn catch_up(&mut self, tx: E::Tx, now: u64, host: Option<F::Host>) -> bool {
         let due = self.looks.due(now);
-        self.sweep(tx, now, due);
+        let (usual, short) = (self.timeouts, self.timeouts.when_short());
+        self.sweep_by(tx, now, due, |key| match host {
+            Some(host) if F::host(F::parts(*key).0) != host => usual,
+            _ => short,
+        });
         due > 0
     }
 
     /// Look at up to `count` mappings and take back those that are over.
     pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
-        let Mappings { inside, external, ports, timeouts, .. } = self;
+        let timeouts = self.timeouts;
+        self.sweep_by(tx, now, count, |_| timeouts);
+    }
+
+    #[inline(always)]
+    fn sweep_by(&mut self, tx: E::Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
+        let Mappings { inside, external, ports, .. } = self;
         inside.sweep(count, |key, mapping| {
-            if !timeouts.over(mapping.state, mapping.last, now) {
+            if !timeouts(key).over(mapping.state, mapping.last, now) {
                 return false;
             }
             let Change { address, port, .. } = mapping.change();

@@ -8,22 +8,27 @@
 //!
 //! - `pool`: the external addresses: a prefix, an address, a range of addresses, or a list of these, IPv4, IPv6
 //!   or both. Required. A family without an address in the pool passes untouched. All addresses of an IPv4
-//!   prefix are used (/16 at most); of an IPv6 prefix the first 256 after the routers' anycast address.
+//!   prefix are used (/16 at most); of an IPv6 prefix the first 256 after the routers' anycast address. Loopback,
+//!   link-local, multicast and reserved addresses are refused: no router forwards a packet from or to them.
 //! - `ports`: first and last external port. Default 1024-65535.
-//! - `block`: ports in a block, 1 to 1024; 0 counts as 1. Default 64. An inside address gets its ports in blocks of
+//! - `block`: ports in a block, 1 to 1024; 0 counts as 1. Default 64. A host gets its ports in blocks of
 //!   neighbouring ports, all on one external address, so that a log needs a line a block (RFC 6888 §4). What is
 //!   left of `ports` after whole blocks is not used.
 //! - `max_mappings`: most mappings at a time, of each family. Default: as many as there are ports, up to 4194304.
-//! - `max_per_host`: most ports an inside address may use at a time (RFC 6888 REQ-4); 0, the default, for any number.
+//! - `max_per_host`: most ports a host may use at a time (RFC 6888 REQ-4); 0, the default, for any number.
 //! - `filtering`: which packets from outside a mapping lets in (RFC 4787 REQ-8): `independent` (the default), all;
 //!   `address`, those of addresses that the inside endpoint has sent to; `address_port`, those of endpoints that
 //!   it has sent to.
 //! - `udp_timeout`, `icmp_timeout`: how long a mapping of UDP or of ICMP queries, and a session of it, lives after
 //!   the last packet from inside. Default 300s and 60s.
-//! - `tcp_timeout`, `tcp_transitory`: the same for TCP that the outside has answered, and for TCP that it has not
-//!   answered yet or that saw a FIN or a RST. Default 7440s and 240s (RFC 5382 REQ-5).
+//! - `tcp_timeout`, `tcp_transitory`: the same for established TCP, and for TCP that opens or closes. Default 7440s
+//!   and 240s (RFC 5382 REQ-5). It is established when the outside has answered and the inside has acknowledged
+//!   that; it closes with a FIN or a RST from inside.
 //!
 //! # Behaviour
+//!
+//! A *host* is an inside address of IPv4, or all inside addresses of an IPv6 /64, since one machine can use any number
+//! of these. A /64 that has used up its external address goes on with another; an IPv4 host stays on its own.
 //!
 //! Mappings are endpoint-independent: as long as it lives, an inside endpoint appears as the same external
 //! endpoint to everyone (RFC 4787 REQ-1). One external port serves one mapping, whatever its protocol. Packets
@@ -34,24 +39,40 @@
 //! one stays wrong. A packet from inside to an external endpoint of NAT's own is translated both ways and
 //! leaves by gate 1 (hairpinning, RFC 4787 REQ-9). Later fragments follow their first for 30 s.
 //!
-//! What is not IP, ARP above all, passes; so do packets of IPv6 to destinations of their link (fe80::/10, ff01::/16,
-//! ff02::/16), such as neighbour discovery. Everything else is dropped and counted: `protocol cannot be translated`
-//! (GRE, ESP, SCTP, and what an authentication header covers), `source that must not leave its link` (fe80::/10,
-//! 169.254.0.0/16, loopback, groups, RFC 4291 §2.5.6), `no mapping` (unsolicited packets from outside), `no port left`,
-//! `host has as many ports as it may`, `as many mappings as there may be`, `filtered: nothing was sent there`,
-//! `host has as many sessions as it may`, `fragment without its first`.
+//! What is not IP, ARP above all, passes. So does, untranslated in both directions, what is sent to the link itself:
+//! neighbour discovery, DHCP, routers' hellos, multicast DNS. Destinations of the link are 169.254.0.0/16,
+//! 224.0.0.0/24 and 255.255.255.255, fe80::/10, and groups up to the scope of a link (ff02::/16, ff01::/16). Everything
+//! else is dropped and counted: `protocol cannot be translated` (GRE, ESP, SCTP, and what an authentication header
+//! covers), `source or destination that must not leave its link`, `no mapping` (unsolicited packets from outside),
+//! `no port left`, `host has as many ports as it may`, `as many mappings as there may be`, `filtered: nothing was
+//! sent there`, `host has as many sessions as it may`, `fragment without its first`.
+//!
+//! What must not leave its link is: a source of 169.254.0.0/16, 0.0.0.0/8, fe80::/10 or :: with a destination beyond
+//! the link (RFC 3927 §2.7, RFC 4291 §2.5.2 and §2.5.6); a source of 127.0.0.0/8, 224.0.0.0/3, ::1 or ff00::/8; a
+//! destination of 127.0.0.0/8, 0.0.0.0/8, ::1 or ::.
 //!
 //! # Under attack
 //!
-//! Every table has a bound, and no host takes it from the others. Ports: by `max_per_host`, and each block belongs to
-//! one host. Sessions, which `filtering` other than `independent` keeps of every remote address or endpoint that was
-//! sent to: four for each mapping that there may be; an inside address has at most 1/32 of them, or 64, and less when
-//! little is free. A packet that would need another is dropped, since its answer would be. Datagrams whose first
-//! fragment was seen: 8192, shared likewise; later fragments of the others are dropped. Before a packet is refused,
-//! what is over by then is taken back. A refusal costs less than twice what a translation does.
+//! Every table has a bound, and no single host takes it from the others.
+//!
+//! - Ports: `max_per_host` for each host. Each block belongs to one host, so as many hosts as there are blocks take the
+//!   whole pool with a packet each: with the defaults 1,008 for an external address, such as an IPv4 /22 or an IPv6
+//!   /54, whose source addresses may be false. Against that, let an `ACL` before NAT permit the sources that exist,
+//!   with as few addresses or subnets each as they need; take a smaller `block` (1: as many hosts as ports) or a
+//!   larger `pool`.
+//! - Sessions, which `filtering` other than `independent` keeps of every remote address or endpoint that was sent to:
+//!   four for each mapping that there may be; a host has at most 1/32 of them, or 64, and less when little is free. A
+//!   packet that would need another is dropped, since its answer would be. A session ends with its connection, like a
+//!   mapping, and lets nothing in without its mapping.
+//! - Datagrams whose first fragment was seen: 8192, shared likewise; later fragments of the others are dropped.
+//! - Before a packet is refused, what is over by then is looked for and taken back. That goes for established TCP too, of
+//!   which the outside sent a FIN or a RST and the inside nothing for `tcp_transitory` (RFC 7857 §2.2): a host's
+//!   own, or everybody's where all are short. Without such want, no packet from outside shortens a life, as anybody can
+//!   forge it. A flood of packets to refuse costs less than twice, for each, what a translation does.
 //!
 //! With several instances, instance i of n uses the blocks whose number modulo n is i, of every address: a
-//! packet from outside to port p belongs to instance ((p - first port) / block) mod n.
+//! packet from outside to port p belongs to instance ((p - first port) / block) mod n. All bounds are then those of an
+//! instance, and the addresses of an IPv6 /64 count in several.
 //!
 //! # Example
 //!
@@ -121,9 +142,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             doc: "external addresses",
         },
         param("ports", Kind::Range, "1024-65535", "first and last external port"),
-        param("block", Kind::Integer, "64", "ports that an inside address gets at once"),
+        param("block", Kind::Integer, "64", "ports that a host gets at once"),
         param("max_mappings", Kind::Integer, "as many as ports", "most mappings at a time"),
-        param("max_per_host", Kind::Integer, "0 (any number)", "most ports of an inside address"),
+        param("max_per_host", Kind::Integer, "0 (any number)", "most ports of a host, an IPv4 address or IPv6 /64"),
         param(
             "filtering",
             Kind::Word(&["independent", "address", "address_port"]),

@@ -21,23 +21,54 @@ type End = (usize, SocketAddr);
 struct Mapped {
     external: SocketAddr,
     last: u64,
-    timeout: u64,
-    established: bool,
-    closing: bool,
+    tcp: Tcp,
     sent: HashMap<(IpAddr, u16), Sent>,
 }
 
-/// When a remote endpoint was last sent to, and whether it has answered since.
+/// When a remote endpoint was last sent to, and what has become of that.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     last: u64,
-    answered: bool,
+    tcp: Tcp,
 }
 
-impl Sent {
-    fn is_over(&self, kind: usize, now: u64) -> bool {
-        let tcp = if self.answered { 7440 } else { 240 };
-        now - self.last >= [300, tcp, 60][kind] * SECOND
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tcp {
+    Opening,
+    /// By the outside.
+    Answered,
+    Established,
+    /// By the inside.
+    Ended,
+    /// The outside says so.
+    SaidToEnd,
+}
+
+impl Tcp {
+    fn after(self, flags: &str, outside: bool) -> Tcp {
+        let [syn, ack, end] = [flags.contains('S'), flags.contains('A'), flags.contains(['F', 'R'])];
+        match (self, outside) {
+            (_, false) if end => Tcp::Ended,
+            (Tcp::Ended, false) if syn => Tcp::Opening,
+            (Tcp::Opening, true) if ack && !end => Tcp::Answered,
+            (Tcp::Answered, false) if ack && !syn => Tcp::Established,
+            (Tcp::SaidToEnd, true) if syn && ack && !end => Tcp::Established,
+            (Tcp::Established, true) if end => Tcp::SaidToEnd,
+            (tcp, _) => tcp,
+        }
+    }
+
+    fn is_over(self, kind: usize, last: u64, now: u64) -> bool {
+        let tcp = if matches!(self, Tcp::Established | Tcp::SaidToEnd) { 7440 } else { 240 };
+        now - last >= [300, tcp, 60][kind] * SECOND
+    }
+}
+
+/// Who is counted: an address of IPv4, a /64 of IPv6.
+fn host_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
     }
 }
 
@@ -53,7 +84,7 @@ struct Model {
 impl Model {
     fn expire(&mut self) {
         let now = self.now;
-        self.map.retain(|_, m| now - m.last < m.timeout);
+        self.map.retain(|(kind, _), m| !m.tcp.is_over(*kind, m.last, now));
     }
 
     fn remote(&self, remote: SocketAddr, kind: usize) -> (IpAddr, u16) {
@@ -65,8 +96,9 @@ impl Model {
     }
 
     /// Why this host may be refused a port, if it may.
-    fn refused(&self, host: IpAddr) -> Option<&'static str> {
-        let own: Vec<SocketAddr> = self.map.iter().filter(|(e, _)| e.1.ip() == host).map(|(_, m)| m.external).collect();
+    fn refused(&self, inside: IpAddr) -> Option<&'static str> {
+        let own = self.map.iter().filter(|(e, _)| host_of(e.1.ip()) == host_of(inside));
+        let own: Vec<SocketAddr> = own.map(|(_, m)| m.external).collect();
         if self.limit > 0 && own.len() >= self.limit {
             return Some("host has as many ports as it may");
         }
@@ -78,25 +110,15 @@ impl Model {
         let count = (PORTS.1 - PORTS.0 + 1) / BLOCK;
         let free = |address: &IpAddr| (0..count).any(|n| !used.contains(&(*address, n)));
         let there_is = match own.first() {
-            Some(external) => free(&external.ip()),
-            None => self.pool.iter().any(free),
+            Some(external) if inside.is_ipv4() => free(&external.ip()),
+            _ => self.pool.iter().any(free),
         };
         (!there_is).then_some("no port left")
     }
 
-    fn track(mapped: &mut Mapped, kind: usize, flags: &str, outside: bool) {
-        if kind != 1 {
-            return;
-        }
-        if flags.contains(['F', 'R']) {
-            mapped.closing = true;
-            mapped.established = false;
-        } else if outside && flags.contains('A') && !mapped.closing {
-            mapped.established = true;
-        } else if !outside && flags.contains('S') {
-            mapped.closing = false;
-        }
-        mapped.timeout = if mapped.established { 7440 } else { 240 } * SECOND;
+    /// Return whether a mapping goes when there is no room for another.
+    fn may_make_room(&self) -> bool {
+        self.map.values().any(|m| m.tcp == Tcp::SaidToEnd && self.now - m.last >= 240 * SECOND)
     }
 }
 
@@ -166,15 +188,15 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
                 None => Err("no mapping"),
                 Some((_, m))
                     if filtering != "independent"
-                        && m.sent.get(&allowed).is_none_or(|session| session.is_over(kind, now)) =>
+                        && m.sent.get(&allowed).is_none_or(|session| session.tcp.is_over(kind, session.last, now)) =>
                 {
                     Err("filtered: nothing was sent there")
                 }
                 Some((inside, m)) => {
                     if let Some(session) = m.sent.get_mut(&allowed) {
-                        session.answered = true;
+                        session.tcp = session.tcp.after(flags, true);
                     }
-                    Model::track(m, kind, flags, true);
+                    m.tcp = m.tcp.after(flags, true);
                     Ok(line((kind, remote), inside.1, flags, true))
                 }
             };
@@ -185,10 +207,16 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
             }
             continue;
         }
-        let inside = (kind, SocketAddr::new(address(v6, 0, event.host), 5000 + event.port));
+        // Two hosts of IPv6 have a subnet together.
+        let inside =
+            (kind, SocketAddr::new(address(v6, if v6 { event.host / 2 } else { 0 }, event.host), 5000 + event.port));
         let sent = line(inside, remote, flags, false);
         let fate = harness.send_one(0, time, &craft(&sent));
         let refused = if model.map.contains_key(&inside) { None } else { model.refused(inside.1.ip()) };
+        if refused.is_some() && model.may_make_room() {
+            // How many of these are looked at is the table's own business.
+            return;
+        }
         let bytes = match (fate, refused) {
             (Fate::Out(0, bytes), None) => bytes,
             (Fate::Dropped(reason), Some(why)) => {
@@ -197,7 +225,9 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
             }
             (Fate::Dropped("host has as many sessions as it may"), None) => {
                 // How many of them are forgotten already is the table's own business.
-                let own = events.iter().filter(|other| other.host == event.host && !other.inbound).count();
+                let is_own =
+                    |other: &&Event| if v6 { other.host / 2 == event.host / 2 } else { other.host == event.host };
+                let own = events.iter().filter(|other| is_own(other) && !other.inbound).count();
                 assert!(own > LEAST, "{sent}: refused after {own}");
                 return;
             }
@@ -213,24 +243,25 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
             };
             assert!(model.pool.contains(&external.ip()) && (PORTS.0..=PORTS.1).contains(&external.port()));
             assert!(model.map.values().all(|m| m.external != external), "{external} serves two");
-            let same_host = |other: &End| other.1.ip() == inside.1.ip();
+            let same_host = |other: &End| host_of(other.1.ip()) == host_of(inside.1.ip());
             for (other, mapped) in &model.map {
-                assert!(!same_host(other) || mapped.external.ip() == external.ip(), "a host on two addresses");
+                let is_paired = v6 || mapped.external.ip() == external.ip();
+                assert!(!same_host(other) || is_paired, "a host on two addresses");
                 let shared = Model::block(mapped.external) == Model::block(external);
                 assert!(!shared || same_host(other), "a block of two hosts");
             }
-            let timeout = [300, 240, 60][kind] * SECOND;
-            let (established, closing) = (false, false);
-            let mapped = Mapped { external, last: now, timeout, established, closing, sent: HashMap::new() };
+            let mapped = Mapped { external, last: now, tcp: Tcp::Opening, sent: HashMap::new() };
             model.map.insert(inside, mapped);
         }
         let remembered = model.remote(remote, kind);
         let mapped = model.map.get_mut(&inside).unwrap();
         mapped.last = now;
-        let session = mapped.sent.entry(remembered).or_insert(Sent { last: now, answered: false });
-        session.answered &= !session.is_over(kind, now);
-        session.last = now;
-        Model::track(mapped, kind, flags, false);
+        mapped.tcp = mapped.tcp.after(flags, false);
+        let session = mapped.sent.entry(remembered).or_insert(Sent { last: now, tcp: Tcp::Opening });
+        if session.tcp.is_over(kind, session.last, now) {
+            session.tcp = Tcp::Opening;
+        }
+        *session = Sent { last: now, tcp: session.tcp.after(flags, false) };
         assert_eq!(text, line((kind, mapped.external), remote, flags, false));
     }
     assert_eq!(harness.gauges()["mappings"], model.map.len() as u64);

@@ -42,8 +42,8 @@ impl Options {
         // RFC 4787 REQ-5, RFC 5382 REQ-5, RFC 5508 REQ-2: what a timeout must not be less than, and the default.
         for (name, states, least, usual) in [
             ("udp_timeout", &[State::Udp][..], 120, 300),
-            ("tcp_timeout", &[State::Established], 7440, 7440),
-            ("tcp_transitory", &[State::Opening, State::Closing], 240, 240),
+            ("tcp_timeout", &[State::Established, State::Doubtful], 7440, 7440),
+            ("tcp_transitory", &[State::Opening, State::Answered, State::Closing], 240, 240),
             ("icmp_timeout", &[State::Icmp], 60, 60),
         ] {
             let timeout = args.duration(name, usual * SECOND);
@@ -86,8 +86,10 @@ impl Spaces {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for value in args.require("pool")?.as_list() {
             match run(value)? {
-                (IpAddr::V4(first), IpAddr::V4(last)) => v4.push((first.to_bits(), last.to_bits())),
-                (IpAddr::V6(first), IpAddr::V6(last)) => v6.push((halves(first.to_bits()), halves(last.to_bits()))),
+                (IpAddr::V4(first), IpAddr::V4(last)) => v4.push(usable::<V4>(first.to_bits(), last.to_bits())?),
+                (IpAddr::V6(first), IpAddr::V6(last)) => {
+                    v6.push(usable::<V6>(halves(first.to_bits()), halves(last.to_bits()))?);
+                }
                 _ => return Err(ArgError::new("pool", "a range from one family to another")),
             }
         }
@@ -95,6 +97,15 @@ impl Spaces {
             return Err(ArgError::new("pool", "has no address"));
         }
         Ok(Spaces { v4: space(v4, ports, block)?, v6: space(v6, ports, block)? })
+    }
+}
+
+/// Return first and last address, if packets may come from them and all between.
+fn usable<F: Family>(first: F::Address, last: F::Address) -> Result<(F::Address, F::Address), ArgError> {
+    match F::unusable(first, last) {
+        Some(what) => Err(ArgError::new("pool", format!("has {what}, which no router forwards"))
+            .help("take addresses that are routed to this NAT")),
+        None => Ok((first, last)),
     }
 }
 

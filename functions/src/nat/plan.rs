@@ -79,7 +79,7 @@ pub enum What {
     Pass,
     /// Cannot be translated.
     Refuse,
-    /// Its source must not leave its link.
+    /// Its source or destination must not leave its link.
     Unroutable,
 }
 

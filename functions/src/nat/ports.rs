@@ -1,8 +1,9 @@
 //! Who has which ports: blocks of ports lent to inside addresses.
 //!
-//! Every inside address (*host*) lives on one external address (RFC 4787 §4.1, "paired" pooling) and gets its
-//! ports in blocks, so that one line of a log tells of many connections (RFC 6888 §4). A host's blocks with a
-//! free port are chained; all work is constant, however many blocks a host has.
+//! Every *host*, an inside address of IPv4 or a /64 of IPv6, lives on one external address (RFC 4787 §4.1, "paired"
+//! pooling) and gets its ports in blocks, so that one line of a log tells of many connections (RFC 6888 §4). A host's
+//! blocks with a free port are chained; all work is constant, however many blocks a host has. A /64 may hold more
+//! machines than one external address has ports for: when its address has no block left, it goes on with another.
 
 use catena_state::{Engine, FlowMap, Pool, Ranking};
 
@@ -15,10 +16,10 @@ const WORDS: usize = MOST_PORTS as usize / 64;
 /// The end of a chain of blocks.
 const NONE: u32 = u32::MAX;
 
-/// What an inside address has.
+/// What a host has.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// Index of its external address.
+    /// Index of its external address; of IPv6, of the latest.
     index: u32,
     /// How many ports it uses.
     used: u32,
@@ -123,7 +124,7 @@ impl<E: Engine, F: Family> Ports<E, F> {
         }
     }
 
-    /// Return how many inside addresses have ports.
+    /// Return how many hosts have ports.
     pub fn hosts(&self) -> usize {
         self.hosts.len()
     }
@@ -150,17 +151,19 @@ impl<E: Engine, F: Family> Ports<E, F> {
             return Taken::Limit;
         }
         let (open, index) = (host.open, host.index);
-        // It stays on its address (RFC 4787 REQ-2), whatever is free on others.
-        let another = |free: &[E::Pool]| match free[index as usize].is_empty() {
-            true => Taken::Nothing,
-            false => Taken::WantBlock(index),
+        // One inside address stays on its external one (RFC 4787 REQ-2), whatever is free on others.
+        let is_empty = self.free[index as usize].is_empty();
+        let another = match () {
+            () if !is_empty => Taken::WantBlock(index),
+            () if F::IS_HOST_SUBNET && self.free_blocks > 0 => Taken::WantAddress,
+            () => Taken::Nothing,
         };
         if open == NONE {
-            return another(&self.free);
+            return another;
         }
         let number = self.blocks.want(tx, u64::from(open));
-        let Some(block) = self.blocks.get(tx, &number) else { return another(&self.free) };
-        let Some(port) = block.take(self.space.block_ports()) else { return another(&self.free) };
+        let Some(block) = self.blocks.get(tx, &number) else { return another };
+        let Some(port) = block.take(self.space.block_ports()) else { return another };
         host.used += 1;
         if block.free == 0 {
             let after = block.after;
@@ -176,7 +179,10 @@ impl<E: Engine, F: Family> Ports<E, F> {
     pub fn lend(&mut self, tx: E::Tx, address: F::Address, block: u64) -> bool {
         let (index, key) = (self.space.place(block as u32).0, F::host(address));
         let ticket = self.hosts.want(tx, key);
-        let open = self.hosts.get(tx, &ticket).map(|host| std::mem::replace(&mut host.open, block as u32));
+        let open = self.hosts.get(tx, &ticket).map(|host| {
+            host.index = index;
+            std::mem::replace(&mut host.open, block as u32)
+        });
         let free = self.space.block_ports();
         let after = open.unwrap_or(NONE);
         let fresh = Block { host: key, before: NONE, after, free, cursor: 0, used: [0; WORDS] };

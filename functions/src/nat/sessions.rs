@@ -1,10 +1,12 @@
 //! Who was spoken to: the filter of packets from outside (RFC 4787 §5).
+//!
+//! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
+//! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_packet::wire::number::proto;
 use catena_state::{Engine, FlowMap};
 
 use super::family::Family;
-use super::mapping::{State, Timeouts};
+use super::mapping::{Mappings, State, Timeouts};
 use crate::looks::Looks;
 use crate::shares::Shares;
 
@@ -30,10 +32,23 @@ pub struct Session {
     last: u64,
     /// The mapping it had then: a later one starts afresh.
     mapping: (u16, u8),
-    /// Decides how long it lives: TCP that the remote side has answered lives longer.
+    /// Decides how long it lives, as it does for a mapping.
     state: State,
     /// Who has it.
     group: u16,
+}
+
+/// A packet between an inside and a remote endpoint.
+#[derive(Clone, Copy)]
+pub struct Contact<F: Family> {
+    /// The inside endpoint.
+    pub inside: F::Endpoint,
+    /// The remote endpoint.
+    pub remote: (F::Address, u16),
+    /// The identity of the mapping between.
+    pub mapping: (u16, u8),
+    /// The flags of a TCP segment; 0 of anything else.
+    pub flags: u8,
 }
 
 /// The remote endpoints that inside endpoints have sent to.
@@ -67,77 +82,90 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         self.filtering != Filtering::Independent
     }
 
-    fn key(&self, inside: F::Endpoint, remote: (F::Address, u16)) -> F::Pair {
-        let (address, port, number) = F::parts(inside);
-        let remote_port = if self.filtering == Filtering::AddressPort { remote.1 } else { 0 };
+    fn key(&self, contact: &Contact<F>) -> F::Pair {
+        let (address, port, number) = F::parts(contact.inside);
+        let (remote, remote_port) = contact.remote;
+        let remote_port = if self.filtering == Filtering::AddressPort { remote_port } else { 0 };
         let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32;
-        F::pair(address, remote.0, tail)
+        F::pair(address, remote, tail)
     }
 
-    /// Note that an inside endpoint sends to a remote one by its mapping of that identity. Returns whether there was
-    /// room: where there is none, answers would be filtered, so the packet must not leave.
+    /// Return the inside endpoint of a session.
+    fn inside(key: &F::Pair) -> F::Endpoint {
+        let (address, tail) = F::first_of_pair(key);
+        F::endpoint(address, tail as u16, (tail >> 32) as u8)
+    }
+
+    /// Note a packet from inside. Returns whether there was room: where there is none, answers would be filtered, so
+    /// the packet must not leave.
     #[must_use]
-    pub fn sent(
-        &mut self,
-        tx: E::Tx,
-        inside: F::Endpoint,
-        remote: (F::Address, u16),
-        mapping: (u16, u8),
-        now: u64,
-    ) -> bool {
-        let ticket = self.sent.want(tx, self.key(inside, remote));
-        let state = State::first(F::parts(inside).2);
+    pub fn sent(&mut self, tx: E::Tx, contact: &Contact<F>, mappings: &mut Mappings<E, F>, now: u64) -> bool {
+        let &Contact { inside, mapping, flags, .. } = contact;
+        let ticket = self.sent.want(tx, self.key(contact));
+        let first = State::first(F::parts(inside).2);
         if let Some(session) = self.sent.get(tx, &ticket) {
             if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
-                (session.mapping, session.state) = (mapping, state);
+                (session.mapping, session.state) = (mapping, first);
             }
+            session.state = session.state.out(flags);
             session.last = now;
             return true;
         }
-        let group = self.shares.group(F::words(F::parts(inside).0));
+        let group = self.shares.group(F::sender(F::parts(inside).0));
         if !self.shares.take(group) {
             let due = self.looks.due(now);
-            self.sweep(now, due);
+            self.make_room(tx, group, mappings, now, due);
             if due == 0 || !self.shares.take(group) {
                 return false;
             }
         }
         // More than one for each that comes, so that they go faster than they come.
         self.sweep(now, 4);
-        let is_noted = self.sent.insert(tx, &ticket, Session { last: now, mapping, state, group }).is_ok();
+        let session = Session { last: now, mapping, state: first.out(flags), group };
+        let is_noted = self.sent.insert(tx, &ticket, session).is_ok();
         if !is_noted {
             self.shares.give(group);
         }
         is_noted
     }
 
-    /// Return whether a remote endpoint may send to an inside one by its mapping of that identity; if so, it has
-    /// answered.
-    pub fn may(
-        &mut self,
-        tx: E::Tx,
-        inside: F::Endpoint,
-        remote: (F::Address, u16),
-        mapping: (u16, u8),
-        now: u64,
-    ) -> bool {
-        let ticket = self.sent.want(tx, self.key(inside, remote));
-        let timeouts = &self.timeouts;
+    /// Return whether a packet from a remote endpoint may go to an inside one.
+    pub fn may(&mut self, tx: E::Tx, contact: &Contact<F>, now: u64) -> bool {
+        let ticket = self.sent.want(tx, self.key(contact));
         let Some(session) = self.sent.get(tx, &ticket) else { return false };
-        if session.mapping != mapping || timeouts.over(session.state, session.last, now) {
+        if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
         }
-        if F::parts(inside).2 == proto::TCP {
-            session.state = State::Established;
-        }
+        session.state = session.state.back(contact.flags);
         true
     }
 
-    /// Look at up to `count` sessions and forget the old ones.
+    /// Look at up to `count` sessions and forget those that are over.
     pub fn sweep(&mut self, now: u64, count: usize) {
         let Sessions { sent, shares, timeouts, .. } = self;
         sent.sweep(count, |_, session| {
             let is_over = timeouts.over(session.state, session.last, now);
+            if is_over {
+                shares.give(session.group);
+            }
+            is_over
+        });
+    }
+
+    /// Before a group is refused, look at up to `count` sessions and forget those that are over or have lost their
+    /// mapping. What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short.
+    fn make_room(&mut self, tx: E::Tx, group: u16, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
+        let Sessions { sent, shares, timeouts, .. } = self;
+        let whose = shares.has_its_part(group).then_some(group);
+        let (short, least) = (timeouts.when_short(), timeouts.least_tcp());
+        sent.sweep(count, |key, session| {
+            let timeouts = if whose.is_none_or(|own| own == session.group) { &short } else { &*timeouts };
+            // A mapping lives on after the last packet of any session, at least as long as the shortest timeout: only
+            // those of TCP that are established outlive theirs, and only after that.
+            let is_over = timeouts.over(session.state, session.last, now)
+                || matches!(session.state, State::Established | State::Doubtful)
+                    && now.saturating_sub(session.last) >= least
+                    && !mappings.lives(tx, Self::inside(key), session.mapping, now);
             if is_over {
                 shares.give(session.group);
             }

@@ -59,3 +59,40 @@ fn bad_configurations_are_named() {
     let blocks = pool.with("pool", prefix("198.51.0.0", 16)).with("block", Value::Integer(1));
     assert!(error(blocks).contains("blocks of ports"));
 }
+
+#[test]
+fn a_pool_has_addresses_that_packets_may_come_from() {
+    for (entry, why) in [
+        ("127.0.0.1", "has loopback addresses"),
+        ("224.0.0.1", "has multicast addresses"),
+        ("169.254.7.1", "has link-local addresses"),
+        ("0.0.0.0", "has addresses of this network"),
+        ("255.255.255.255", "has reserved addresses"),
+        ("fe80::1", "has link-local addresses"),
+        ("::1", "has the loopback address"),
+        ("::", "has the unspecified address"),
+        ("ff0e::1", "has multicast addresses"),
+        ("169.254.0.0/16", "has link-local addresses"),
+        ("::/64", "has the loopback address"),
+        ("fe80::/64", "has link-local addresses"),
+        ("126.255.255.255-127.0.0.1", "has loopback addresses"),
+        ("223.255.255.255-224.0.0.0", "has multicast addresses"),
+        ("fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff-fe80::", "has link-local addresses"),
+    ] {
+        let value = match (entry.split_once('/'), entry.split_once('-')) {
+            (Some((address, length)), _) => prefix(address, length.parse().unwrap()),
+            (_, Some((first, last))) => Value::AddressRange(first.parse().unwrap(), last.parse().unwrap()),
+            _ => Value::Address(entry.parse().unwrap()),
+        };
+        // Beside a good one too.
+        let pool = Value::List(vec![prefix("198.51.100.7", 32), value]);
+        let error = build(&DESCRIPTOR, &Args::default().with("pool", pool), Share::WHOLE).map(drop);
+        let error = error.expect_err(entry).to_string();
+        assert!(error.contains(why), "{entry}: {error}");
+    }
+    for good in ["126.255.255.255", "128.0.0.0", "169.253.255.255", "169.255.0.0", "223.255.255.255", "1.0.0.0", "::2"]
+    {
+        let args = Args::default().with("pool", Value::Address(good.parse().unwrap()));
+        assert!(build(&DESCRIPTOR, &args, Share::WHOLE).is_ok(), "{good}");
+    }
+}

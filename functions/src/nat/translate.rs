@@ -11,12 +11,12 @@ use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
-use super::mapping::{Mapping, Mappings};
+use super::mapping::{Mapping, Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
 use super::ports::{Ports, Taken};
 use super::rewrite::{self, Side};
-use super::sessions::Sessions;
+use super::sessions::{Contact, Sessions};
 use super::space::Space;
 use crate::function::{At, Function, Step};
 
@@ -29,7 +29,7 @@ pub const REASONS: &[&str] = &[
     "filtered: nothing was sent there",
     "fragment without its first",
     "protocol cannot be translated",
-    "source that must not leave its link",
+    "source or destination that must not leave its link",
     "host has as many sessions as it may",
 ];
 const NO_MAPPING: Reason = Reason(0);
@@ -133,7 +133,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
         let Some(addresses) = F::addresses(frame, usize::from(layers.l3)) else { return only(What::Refuse) };
         if !F::is_routable(addresses[0], addresses[1]) {
-            return only(if F::stays_on_link(addresses[1]) { What::Pass } else { What::Unroutable });
+            return only(if F::stays_on_link(addresses[0], addresses[1]) { What::Pass } else { What::Unroutable });
         }
         // RFC 4302 §3.3.3.1.1: an authentication header covers the addresses.
         let known = matches!(layers.proto, proto::TCP | proto::UDP) || layers.proto == F::ICMP;
@@ -175,7 +175,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()) else { return false };
         mapping.last = now;
         // A branch that is hardly ever taken, whatever the mix of protocols.
-        if flags & CHANGES != 0 {
+        if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
             mapping.state = mapping.state.out(flags);
         }
         self.count(at.tx, &layers);
@@ -221,7 +221,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             }
         } else {
             let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
-            if self.sessions.filter() && !self.sessions.sent(at.tx, inside, remote, identity, self.now) {
+            let contact = Contact { inside, remote, mapping: identity, flags: tcp_flags(packet.data(), &layers) };
+            if self.sessions.filter() && !self.sessions.sent(at.tx, &contact, &mut self.mappings, self.now) {
                 return drop(SESSION_LIMIT);
             }
             if plan.kind == Kind::FirstFragment
@@ -266,7 +267,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
         // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
         let mut is_full = self.mappings.is_full();
         let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
-        if refused(&taken) && self.mappings.catch_up(at.tx, self.now) {
+        let whose = (taken == Taken::Limit).then(|| F::host(address));
+        if refused(&taken) && self.mappings.catch_up(at.tx, self.now, whose) {
             is_full = self.mappings.is_full();
             taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
         }
@@ -354,7 +356,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 (None, Some([src, _])) => (src, ports(packet.data(), &layers).map_or(0, |(sport, _)| sport)),
                 (None, None) => return drop(UNTRANSLATABLE),
             };
-            if !self.sessions.may(at.tx, inside, remote, mapping.identity(), now) {
+            let flags = if about.is_some() { 0 } else { tcp_flags(packet.data(), &layers) };
+            let contact = Contact { inside, remote, mapping: mapping.identity(), flags };
+            if !self.sessions.may(at.tx, &contact, now) {
                 return drop(FILTERED);
             }
         }

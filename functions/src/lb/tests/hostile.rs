@@ -1,6 +1,7 @@
 //! The balancer under attack: what strangers who send from false addresses can do to those who really connect.
 
 use super::*;
+use crate::testing::craft;
 
 /// A small random number generator (xorshift64*, Vigna, "An experimental exploration of Marsaglia's xorshift
 /// generators, scrambled", §3).
@@ -275,4 +276,19 @@ fn fragments_of_some_leave_room_for_others() {
     // What is over makes room, whether or not somebody swept between.
     bench.now += 60 * SECOND;
     assert!((200..260).all(|i| served(&mut bench, i)));
+}
+
+#[test]
+fn a_subnet_of_ipv6_has_the_part_of_one_client() {
+    let mut bench = Bench::new(&args("2001:db8:5::1", "2001:db8:9::1"));
+    let mut run = |i: u16, rest: &str| {
+        let line = match rest {
+            "first" => format!("udp [2001:db8:1::{i:x}]:4000 > [2001:db8:5::1]:80 len 120 id 5 first"),
+            _ => format!("ip 2001:db8:1::{i:x} > 2001:db8:5::1 proto 17 len 8 id 5 later 128"),
+        };
+        let mut packet = bench.packet(&craft(&line));
+        bench.run(0, &mut packet)
+    };
+    assert!((0..1000).all(|i| run(i, "first") == Verdict::Gate(0)));
+    assert_eq!((0..1000).filter(|i| run(*i, "later") == Verdict::Gate(0)).count(), 128);
 }
