@@ -109,13 +109,28 @@ struct Node {
     counters: Arc<NodeCounters>,
     gates: Vec<Gate>,
     is_exit: bool,
-    is_started: bool,
+    started: Started,
+}
+
+enum Started {
+    No,
+    Yes,
+    /// Why not; it is not tried again by itself.
+    Failed(String),
 }
 
 struct Waiting {
     inlet: Inlet,
     batch: Batch,
     spill: Vec<Packet>,
+}
+
+impl Node {
+    fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
+        let started = self.module.start(time);
+        self.started = started.as_ref().map_or_else(|error| Started::Failed(error.clone()), |()| Started::Yes);
+        started.map_err(|error| (self.name.clone(), error))
+    }
 }
 
 /// A graph of modules.
@@ -144,7 +159,7 @@ impl Graph {
             counters,
             gates: Vec::new(),
             is_exit,
-            is_started: false,
+            started: Started::No,
         }));
         self.numbered = false;
         NodeId((self.nodes.len() - 1) as u32)
@@ -177,7 +192,7 @@ impl Graph {
     }
 
     /// Take a module out; a gate that led to one of its input gates leads to where its output gate of the same
-    /// number leads.
+    /// number leads. It is not finished: that is for who takes it.
     pub fn remove(&mut self, node: NodeId) -> Option<Box<dyn Module>> {
         let gone = self.nodes.get_mut(node.0 as usize)?.take()?;
         let beyond = |gate: u16| gone.gates.get(usize::from(gate)).and_then(|g| g.to).filter(|to| to.node != node);
@@ -237,13 +252,16 @@ impl Graph {
     /// Start all modules that have not been started: they open what they write to.
     ///
     /// # Errors
-    /// The first module that could not, and why.
+    /// The first module that could not, and why; those behind it are not started.
     pub fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
-        for node in self.nodes.iter_mut().flatten().filter(|node| !node.is_started) {
-            node.module.start(time).map_err(|error| (node.name.clone(), error))?;
-            node.is_started = true;
-        }
-        Ok(())
+        let mut nodes = self.nodes.iter_mut().flatten().filter(|node| !matches!(node.started, Started::Yes));
+        nodes.try_for_each(|node| node.start(time))
+    }
+
+    /// Start the modules that were added since the others were started; returns those that could not, and why.
+    pub fn start_added(&mut self, time: Time) -> Vec<(Arc<str>, String)> {
+        let nodes = self.nodes.iter_mut().flatten().filter(|node| matches!(node.started, Started::No));
+        nodes.filter_map(|node| node.start(time).err()).collect()
     }
 
     /// Let all modules do what is due.
@@ -254,12 +272,15 @@ impl Graph {
         }
     }
 
-    /// Let all modules write out what they hold; returns what failed, by module.
+    /// Let all modules write out what they hold; returns what failed, by module: that, or why it was not started.
     pub fn finish(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
         let mut failed = Vec::new();
         for node in self.nodes.iter_mut().flatten() {
-            if let Err(error) = node.module.finish(cx) {
-                failed.push((node.name.clone(), error));
+            let finished = node.module.finish(cx);
+            match (&node.started, finished) {
+                (Started::Failed(error), _) => failed.push((node.name.clone(), error.clone())),
+                (_, Err(error)) => failed.push((node.name.clone(), error)),
+                (_, Ok(())) => {}
             }
         }
         failed

@@ -65,8 +65,9 @@ pub trait Module: Any + Send {
         Vec::new()
     }
 
-    /// Open what the module writes to; called once, before the first packet. Making a module opens nothing, so that a
-    /// pipeline can be made on trial.
+    /// Open what the module writes to; called once, before the first packet, also for a module that joins a running
+    /// pipeline. One that is taken out and added again is asked again, and leaves open what it has open. Making a
+    /// module opens nothing, so that a pipeline can be made on trial.
     ///
     /// # Errors
     /// What could not be opened, in words for the user.
