@@ -11,7 +11,7 @@ use std::sync::Arc;
 use catena_packet::{Batch, Packet};
 
 use crate::clock::cycles;
-use crate::counter::{Counter, Histogram, Traffic};
+use crate::counter::{Counter, Gauge, Histogram, Traffic};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
@@ -236,9 +236,10 @@ impl Graph {
     }
 
     /// Ask all modules for their gauges.
-    pub fn gauges(&self, tell: &mut dyn FnMut(&str, &'static str, u64)) {
+    pub fn gauges(&self, tell: &mut dyn FnMut(&str, Gauge)) {
         for node in self.nodes.iter().flatten() {
-            node.module.gauges(&mut |gauge, value| tell(&node.name, gauge, value));
+            let is_common = |name| node.module.common_gauges().contains(&name);
+            node.module.gauges(&mut |name, value| tell(&node.name, Gauge { name, value, is_common: is_common(name) }));
         }
     }
 
