@@ -1,4 +1,4 @@
-//! The example in C: built by its own Makefile, checked, and run in a chain.
+//! The example in C: built by its own Makefile, checked, and run in a chain. And how often `init` is called.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,4 +26,47 @@ fn the_example_in_c_joins_a_chain() {
     assert!((1_000..50_000).contains(&dropped), "{guard}");
     let [input, output] = ["input", "output"].map(|side| count(&report[side]["packets"]));
     assert_eq!(input, output + count(&report["dropped"]));
+}
+
+/// A function that counts in a file how often it is made, as no function should.
+const CAREFREE: &str = r#"#include <catena/nf.h>
+static int init(struct catena_context *cx, void **self)
+{
+    FILE *file = fopen("made", "a");
+    (void)cx;
+    *self = NULL;
+    return file == NULL || fputs("x", file) < 0 || fclose(file) != 0 ? -1 : 0;
+}
+static void process(void *self, struct catena_context *cx, struct catena_packet *const *packets, uint32_t count)
+{
+    (void)self, (void)cx, (void)packets, (void)count;
+}
+CATENA_NF(catena_nf, .name = "carefree", .summary = "passes", .init = init, .process = process);
+"#;
+
+#[test]
+fn init_is_called_as_often_as_the_manual_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::write(at("carefree.c"), CAREFREE).expect("a file");
+    std::fs::write(at("c.catena"), "chain c { in -> Native(lib = \"./carefree.so\") -> out }\n").expect("a chain file");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-I"]).arg(root.join("include")).arg("-o").args([at("carefree.so"), at("carefree.c")]);
+    let built = cc.output().expect("`cc` is there: the project is built with it");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let rack = root.join("examples/racks/lemur.toml").display().to_string();
+    for (args, times) in [
+        (&["check", "c.catena"][..], 1),
+        (&["show", "c.catena", "--stage", "host"], 0),
+        (&["plan", "c.catena", "--rack", &rack], 0),
+        (&["run", "c.catena", "--in", "none.pcap"], 1),
+        (&["run", "c.catena", "--in", "gen:count=10"], 2),
+        (&["run", "c.catena", "--in", "gen:count=10", "--workers", "2"], 3),
+    ] {
+        _ = std::fs::remove_file(at("made"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.args(args).current_dir(folder.path()).output().expect("catena starts");
+        assert_eq!(std::fs::read(at("made")).map_or(0, |made| made.len()), times, "{args:?}");
+    }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use catena_plan::plan::Plan;
+use catena_plan::plan::{Device, Plan};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -139,6 +139,104 @@ fn the_whole_plan_is_json_and_written() {
     assert_eq!(cores as f64, printed.cores_used(), "every core has a number");
     let drawing = std::fs::read_to_string(&svg).expect("it is there");
     assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>") && drawing.contains("chain3"));
+}
+
+/// The device of each function of a chain with `unparsed = drop` or without, and the plan as it is printed.
+fn with_and_without_guard(path: &str, args: &[&str]) -> [(Vec<(String, Device)>, String); 2] {
+    let folder = tempfile::tempdir().expect("a folder");
+    [("unparsed = drop", "guarded.catena"), ("", "open.catena")].map(|(statement, name)| {
+        let file = folder.path().join(name).display().to_string();
+        std::fs::write(&file, format!("chain c {{ promise 1Gbps..  {statement}\n {path} }}\n")).expect("a chain file");
+        let output = plan(&with(&[&file, "--json"], args));
+        let planned = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
+        let functions = planned.chains.iter().flat_map(|chain| &chain.functions);
+        let devices = functions.map(|function| (function.name.clone(), function.device)).collect();
+        (devices, both(&plan(&with(&[&file], args))))
+    })
+}
+
+#[test]
+fn what_drops_unparsed_frames_is_on_a_server() {
+    let on = |names: [&str; 3], devices: [Device; 3]| -> Vec<(String, Device)> {
+        names.map(str::to_owned).into_iter().zip(devices).collect()
+    };
+    let said = "`unparsed = drop` is done on a server";
+    use Device::{Server, Switch};
+    for strategy in ["exact", "hw", "lemur", "greedy", "min-bounce"] {
+        let args = ["--rack", LEMUR, "--strategy", strategy];
+        let names = ["acl", "encrypt", "nat"];
+        let [guarded, open] = with_and_without_guard("in -> ACL() -> Encrypt() -> NAT() -> out", &args);
+        assert_eq!(guarded.0, on(names, [Server, Server, Switch]), "{strategy}");
+        assert_eq!(open.0[0].1, Switch, "{strategy}");
+        assert!(guarded.1.contains(said) && !open.1.contains(said), "{}", guarded.1);
+        // On the way back packets meet the last function first.
+        let [guarded, _] = with_and_without_guard("in <-> ACL() <-> Encrypt() <-> NAT() <-> out", &args);
+        assert_eq!(guarded.0, on(names, [Server; 3]), "{strategy}");
+    }
+    // A SmartNIC does not do it either.
+    let args = ["--rack", "examples/racks/lemur-smartnic.toml", "--strategy", "hw"];
+    let [guarded, open] = with_and_without_guard("in -> FastEncrypt() -> Limiter() -> out", &args);
+    assert_eq!((guarded.0[0].1, open.0[0].1), (Server, Device::SmartNic), "{}", guarded.1);
+}
+
+#[test]
+fn e2_offloads_nothing_that_drops_unparsed_frames() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.catena").display().to_string();
+    for (statement, place) in [("unparsed = drop", "nf1"), ("", "tofino")] {
+        std::fs::write(
+            &file,
+            format!("chain c {{ promise 1Gbps..  {statement}\n in -> ACL() -> Encrypt() -> out }}\n"),
+        )
+        .expect("a chain file");
+        let text = both(&plan(&[&file, "--rack", LEMUR, "--strategy", "e2"]));
+        let row = text.lines().find(|line| line.starts_with("acl ")).unwrap_or_else(|| panic!("{text}"));
+        assert!(row.ends_with(place), "{text}");
+        assert_eq!(text.contains("is done on a server, in front of acl."), !statement.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn no_way_past_what_drops_unparsed_frames_is_planned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.catena").display().to_string();
+    for (path, said) in [
+        (
+            "in -> [ \"tcp\": ACL(), else: ] -> out",
+            "c: in: `unparsed = drop` is done on a server in front of a function",
+        ),
+        ("in -> ACL() -> out\n out -> in", "some packets meet none"),
+        ("in -> IPv4Fwd() -> ACL() -> out", "in front of IPv4Fwd, which no server runs"),
+    ] {
+        std::fs::write(&file, format!("chain c {{ promise 1Gbps..  unparsed = drop\n {path} }}\n"))
+            .expect("a chain file");
+        let output = plan(&[&file, "--rack", LEMUR]);
+        assert_eq!(output.status.code(), Some(1), "{}", both(&output));
+        assert!(err(&output).contains(said), "{}", both(&output));
+        std::fs::write(&file, format!("chain c {{ promise 1Gbps..\n {path} }}\n")).expect("a chain file");
+        let output = plan(&[&file, "--rack", LEMUR]);
+        assert!(!both(&output).contains("cannot be planned"), "{}", both(&output));
+    }
+}
+
+/// What the guard costs is counted where it was measured what a branch does.
+#[test]
+fn what_drops_unparsed_frames_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("profile.json");
+    std::fs::write(&profile, PROFILE.replace("\"queue\"", "\"branch\": 40.0, \"queue\"")).expect("a profile");
+    let file = folder.path().join("c.catena").display().to_string();
+    let cycles = |statement: &str| -> Vec<f64> {
+        let chain = format!("chain c {{ promise 10Mbps..  {statement}\n in -> IPv4Fwd() -> NAT() -> out }}\n");
+        std::fs::write(&file, chain).expect("a chain file");
+        let rack = "examples/racks/this-machine.toml";
+        let output = plan(&[&file, "--rack", rack, "--json", "--profile", &profile.display().to_string()]);
+        let planned = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
+        planned.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles).collect()
+    };
+    let (guarded, open) = (cycles("unparsed = drop"), cycles(""));
+    let more: Vec<f64> = guarded.iter().zip(&open).map(|(with, without)| (with - without).round()).collect();
+    assert_eq!(more, [40.0, 0.0], "{guarded:?} {open:?}");
 }
 
 /// A profile in which forwarding was measured.

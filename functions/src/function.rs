@@ -82,6 +82,11 @@ pub trait Function<E: Engine>: Send + 'static {
 
     /// Tell figures worth a line in a table.
     fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// Return the names of those gauges that are the same in every instance: see [`Module::common_gauges`].
+    fn common_gauges(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// The module that runs a function on the state engine `E`.
@@ -154,6 +159,10 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         self.function.gauges(tell);
+    }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        self.function.common_gauges()
     }
 }
 

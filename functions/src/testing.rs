@@ -150,7 +150,7 @@ impl Harness {
     /// Return the module's gauges.
     pub fn gauges(&self) -> BTreeMap<&'static str, u64> {
         let mut gauges = BTreeMap::new();
-        self.graph.gauges(&mut |_, name, value| _ = gauges.insert(name, value));
+        self.graph.gauges(&mut |_, gauge| _ = gauges.insert(gauge.name, gauge.value));
         gauges
     }
 

@@ -43,8 +43,8 @@
  *
  * RULES
  *
- * - Instances. Each worker has its own instance, with its own `self`; `catena check` makes one too and throws
- *   it away. Calls of one instance never overlap, but may come from different threads one after the other;
+ * - Instances. Each worker has its own instance, with its own `self`; `catena check` and `catena run` make
+ *   another one on trial and release it, without a packet. Calls of one instance never overlap, but may come from different threads one after the other;
  *   calls of different instances may run at the same time. So all that changes stands in `*self` or in state
  *   objects, never in globals; and nothing in this header may be called from a thread of your own.
  * - process() runs for every batch of packets. It must not allocate, lock, sleep, or call the system.
@@ -195,7 +195,10 @@ struct catena_function {
     const char *const *reasons; /* names of the drop reasons, at most 100, then NULL */
 
     /* Make an instance: read arguments, declare state objects, set *self, return 0. Else catena_fail (or a message
-     * of a refused argument or object) says why, and what was allocated is freed before returning. */
+     * of a refused argument or object) says why, and what was allocated is freed before returning.
+     * It may be called several times and without a run: `catena check` makes an instance to see whether it can be
+     * made, `catena run` makes one on trial first, even if it then refuses to start. So it may read files, but
+     * must not create, empty or write one, nor send anything: that is for tick and finish. */
     int (*init)(struct catena_context *cx, void **self);
     /* Work on `count` packets (1 to 32), in order: set verdicts. */
     void (*process)(void *self, struct catena_context *cx, struct catena_packet *const *packets, uint32_t count);

@@ -130,7 +130,7 @@ impl Running {
     /// When the worker has ended.
     pub fn schedule(&self, schedule: &SchedulerTree) -> Result<(), String> {
         let tree = tree(schedule, &self.ids);
-        self.handle.edit(move |pipeline, _| pipeline.tree = Some(tree)).ok_or_else(ended)
+        self.handle.edit(move |pipeline, _| pipeline.tree = Some(tree)).map_err(|error| error.to_string())
     }
 
     /// Return all counters as they stand between two batches.
@@ -139,7 +139,7 @@ impl Running {
     /// When the worker has ended.
     pub fn seen(&self) -> Result<Seen, String> {
         let watched = self.watched.clone();
-        self.handle.edit(move |_, _| watched.read()).ok_or_else(ended)
+        self.handle.edit(move |_, _| watched.read()).map_err(|error| error.to_string())
     }
 
     /// End the worker.
@@ -189,10 +189,6 @@ impl Watched {
                 .collect(),
         }
     }
-}
-
-fn ended() -> String {
-    "the worker ended too early".to_owned()
 }
 
 /// The module of the shape that a module of the graph is, unless it is the port or the classifier.

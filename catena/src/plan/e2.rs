@@ -67,6 +67,8 @@ pub fn worth(case: &Case) -> Worth {
 /// What E2 decides, as text.
 pub struct Text<'a> {
     rack: &'a Rack,
+    /// Functions with `unparsed = drop` in front of them.
+    guarded: Vec<&'a str>,
     deployment: Deployment,
 }
 
@@ -106,7 +108,9 @@ pub fn decide(case: &Case) -> Result<Text<'_>, Failure> {
         }
         case.holds(&set)
     };
-    Ok(Text { rack: &case.inputs.rack, deployment: deploy(&inputs, &mut room)? })
+    let nodes = case.problem.chains.iter().flat_map(|chain| &chain.nodes);
+    let guarded = nodes.filter(|node| node.guarded).map(|node| node.name.as_str()).collect();
+    Ok(Text { rack: &case.inputs.rack, guarded, deployment: deploy(&inputs, &mut room)? })
 }
 
 impl Text<'_> {
@@ -185,6 +189,10 @@ impl fmt::Display for Text<'_> {
         writeln!(
             f,
             "\n{tunnels} tunnels join them; the switch needs {entries} flow entries for what enters by its ports."
-        )
+        )?;
+        match &self.guarded[..] {
+            [] => Ok(()),
+            names => writeln!(f, "`unparsed = drop` is done on a server, in front of {}.", names.join(", ")),
+        }
     }
 }

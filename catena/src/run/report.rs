@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use catena_compile::{Host, host::Lowered};
 use catena_dataplane::clock;
-use catena_dataplane::counter::{Histogram, percentile};
+use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::worker::Ended;
 use serde::Serialize;
@@ -99,13 +99,13 @@ impl Report {
                 names.push(info.name.to_string());
             }
         }
-        let mut gauges: BTreeMap<String, Vec<Gauge>> = BTreeMap::new();
+        let mut gauges: BTreeMap<String, Vec<counter::Gauge>> = BTreeMap::new();
         for e in ended {
-            e.pipeline.graph.gauges(&mut |module, name, value| {
+            e.pipeline.graph.gauges(&mut |module, gauge| {
                 let list = gauges.entry(module.to_owned()).or_default();
-                match list.iter_mut().find(|g| g.name == name) {
-                    Some(gauge) => gauge.value += value,
-                    None => list.push(Gauge { name: name.to_owned(), value }),
+                match list.iter_mut().find(|known| known.name == gauge.name) {
+                    Some(known) => known.join(gauge.value),
+                    None => list.push(gauge),
                 }
             });
         }
@@ -190,7 +190,7 @@ impl Report {
     }
 }
 
-fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: Vec<Gauge>) -> Row {
+fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: Vec<counter::Gauge>) -> Row {
     let sum = |of: fn(&NodeInfo) -> u64| same.iter().map(|info| of(info)).sum::<u64>();
     let packets = sum(|info| info.counters.input.packets.get());
     let mut drops = BTreeMap::new();
@@ -217,7 +217,7 @@ fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: V
         gates: (0..gates).map(gate).collect(),
         cycles_per_packet: sum(|info| info.counters.cycles.get()) as f64 / packets.max(1) as f64,
         residence_ns: Percentiles::of(&residence),
-        gauges,
+        gauges: gauges.iter().map(|gauge| Gauge { name: gauge.name.to_owned(), value: gauge.value }).collect(),
     }
 }
 

@@ -36,6 +36,24 @@ impl Traffic {
     }
 }
 
+/// A figure that a module tells, in one instance or of all of them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// What is counted.
+    pub name: &'static str,
+    /// How many of it.
+    pub value: u64,
+    /// Whether it is the same in every instance, as a number of rules is, and not a part of the whole.
+    pub is_common: bool,
+}
+
+impl Gauge {
+    /// Take in another instance's value: parts are summed; of what should be the same, the largest counts.
+    pub fn join(&mut self, value: u64) {
+        self.value = if self.is_common { self.value.max(value) } else { self.value.saturating_add(value) };
+    }
+}
+
 const STEPS: usize = 16;
 
 /// A histogram of times in cycles: 16 steps per power of two, so a percentile is right to 6%.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use catena_packet::{Batch, Packet};
 
 use crate::clock::cycles;
-use crate::counter::{Counter, Histogram, Traffic};
+use crate::counter::{Counter, Gauge, Histogram, Traffic};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
@@ -113,13 +113,28 @@ struct Node {
     counters: Arc<NodeCounters>,
     gates: Vec<Gate>,
     is_exit: bool,
-    is_started: bool,
+    started: Started,
+}
+
+enum Started {
+    No,
+    Yes,
+    /// Why not; it is not tried again by itself.
+    Failed(String),
 }
 
 struct Waiting {
     inlet: Inlet,
     batch: Batch,
     spill: Vec<Packet>,
+}
+
+impl Node {
+    fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
+        let started = self.module.start(time);
+        self.started = started.as_ref().map_or_else(|error| Started::Failed(error.clone()), |()| Started::Yes);
+        started.map_err(|error| (self.name.clone(), error))
+    }
 }
 
 /// A graph of modules.
@@ -179,9 +194,10 @@ impl Graph {
     }
 
     /// Ask all modules for their gauges.
-    pub fn gauges(&self, tell: &mut dyn FnMut(&str, &'static str, u64)) {
+    pub fn gauges(&self, tell: &mut dyn FnMut(&str, Gauge)) {
         for node in self.nodes.iter().flatten() {
-            node.module.gauges(&mut |gauge, value| tell(&node.name, gauge, value));
+            let is_common = |name| node.module.common_gauges().contains(&name);
+            node.module.gauges(&mut |name, value| tell(&node.name, Gauge { name, value, is_common: is_common(name) }));
         }
     }
 
@@ -195,13 +211,16 @@ impl Graph {
     /// Start all modules that have not been started: they open what they write to.
     ///
     /// # Errors
-    /// The first module that could not, and why.
+    /// The first module that could not, and why; those behind it are not started.
     pub fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
-        for node in self.nodes.iter_mut().flatten().filter(|node| !node.is_started) {
-            node.module.start(time).map_err(|error| (node.name.clone(), error))?;
-            node.is_started = true;
-        }
-        Ok(())
+        let mut nodes = self.nodes.iter_mut().flatten().filter(|node| !matches!(node.started, Started::Yes));
+        nodes.try_for_each(|node| node.start(time))
+    }
+
+    /// Start the modules that were added since the others were started; returns those that could not, and why.
+    pub fn start_added(&mut self, time: Time) -> Vec<(Arc<str>, String)> {
+        let nodes = self.nodes.iter_mut().flatten().filter(|node| matches!(node.started, Started::No));
+        nodes.filter_map(|node| node.start(time).err()).collect()
     }
 
     /// Let all modules do what is due, and bring through what they hand on.
@@ -215,7 +234,7 @@ impl Graph {
     }
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they
-    /// hand on; returns what failed, by module.
+    /// hand on; returns what failed, by module: that, or why it was not started.
     pub fn finish(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
         if !self.numbered {
             self.number(None);
@@ -233,7 +252,10 @@ impl Graph {
 
     fn finish_one(&mut self, cx: &mut Context, id: NodeId) -> Option<Result<(), String>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
-        let finished = node.module.finish(cx);
+        let finished = match (node.module.finish(cx), &node.started) {
+            (_, Started::Failed(error)) => Err(error.clone()),
+            (finished, _) => finished,
+        };
         fold_drops(cx, &node.counters);
         self.bring_through(cx, id);
         Some(finished)

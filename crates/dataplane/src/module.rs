@@ -65,8 +65,9 @@ pub trait Module: Any + Send {
         Vec::new()
     }
 
-    /// Open what the module writes to; called once, before the first packet. Making a module opens nothing, so that a
-    /// pipeline can be made on trial.
+    /// Open what the module writes to; called once, before the first packet, also for a module that joins a running
+    /// pipeline. One that is taken out and added again is asked again, and leaves open what it has open. Making a
+    /// module opens nothing, so that a pipeline can be made on trial.
     ///
     /// # Errors
     /// What could not be opened, in words for the user.
@@ -89,6 +90,12 @@ pub trait Module: Any + Send {
 
     /// Tell figures worth a line in a table, by name (`mappings`, 1234).
     fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// Return the names of those gauges that are the same in every instance, such as a number of rules: of several
+    /// workers they are not summed.
+    fn common_gauges(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Return whether packets end their way here (latency is measured where they do).
     fn is_exit(&self) -> bool {

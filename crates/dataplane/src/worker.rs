@@ -1,8 +1,9 @@
 //! Workers: threads that run pipelines, each pinned to a core if asked.
 //!
 //! Others change a running pipeline by sending the worker an edit, which it applies between two batches:
-//! there no packet is inside a module, so none is lost.
+//! there no packet is inside a module, so none is lost. Modules that an edit adds are started before the next batch.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,13 +39,42 @@ pub struct Worker {
 pub struct Ended {
     /// The pipeline, with its modules' state and counters.
     pub pipeline: Pipeline,
-    /// What modules could not write out, with their names.
+    /// What modules could not write out, and why those that could not be started were not, with their names.
     pub failed: Vec<(Arc<str>, String)>,
     /// Whether it could be pinned to the core asked for.
     pub pinned: bool,
     /// ns that the thread spent on a core.
     pub cpu_ns: u64,
 }
+
+/// Why an edit did not go well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditError<R> {
+    /// The worker had already ended: nothing was changed.
+    Ended,
+    /// The edit was applied, but these modules that it added could not be started, and are in the pipeline all the
+    /// same: a new attempt is to take them out and add others.
+    NotStarted {
+        /// What the edit returned.
+        answer: R,
+        /// The modules, and why each could not.
+        modules: Vec<(Arc<str>, String)>,
+    },
+}
+
+impl<R> fmt::Display for EditError<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EditError::Ended => f.write_str("the worker has ended"),
+            EditError::NotStarted { modules, .. } => {
+                let told: Vec<String> = modules.iter().map(|(module, error)| format!("{module}: {error}")).collect();
+                f.write_str(&told.join("; "))
+            }
+        }
+    }
+}
+
+impl<R: fmt::Debug> std::error::Error for EditError<R> {}
 
 /// A running worker.
 pub struct WorkerHandle {
@@ -145,18 +175,28 @@ fn rest(fruitless: u32) {
 }
 
 impl WorkerHandle {
-    /// Apply an edit to the running pipeline between two batches, and return what it returns.
+    /// Apply an edit to the running pipeline between two batches, and return what it returns. Modules that it adds are
+    /// started before the next packet; those that were started before are left alone.
     ///
-    /// Returns `None` when the worker has already ended.
+    /// # Errors
+    /// When the worker has already ended, and when a module that was added cannot be started. While that module stays in
+    /// the pipeline, [`Ended::failed`] tells it too.
     pub fn edit<R: Send + 'static>(
         &self,
         edit: impl FnOnce(&mut Pipeline, &mut Context) -> R + Send + 'static,
-    ) -> Option<R> {
-        let (sender, answer) = channel();
-        let boxed: Edit = Box::new(move |pipeline, cx| _ = sender.send(edit(pipeline, cx)));
-        self.edits.send(boxed).ok()?;
+    ) -> Result<R, EditError<R>> {
+        let (sender, told) = channel();
+        let boxed: Edit = Box::new(move |pipeline, cx| {
+            let answer = edit(pipeline, cx);
+            _ = sender.send((answer, pipeline.graph.start_added(pipeline.time)));
+        });
+        self.edits.send(boxed).map_err(|_| EditError::Ended)?;
         self.signal.edits.store(true, Ordering::Release);
-        answer.recv().ok()
+        match told.recv() {
+            Ok((answer, modules)) if modules.is_empty() => Ok(answer),
+            Ok((answer, modules)) => Err(EditError::NotStarted { answer, modules }),
+            Err(_) => Err(EditError::Ended),
+        }
     }
 
     /// Ask the worker to end after the batch in hand.

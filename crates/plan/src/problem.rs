@@ -162,6 +162,9 @@ pub struct Node {
     pub pisa: Option<Vec<Table>>,
     /// Its flow entries on an OpenFlow switch; None: it cannot run there.
     pub openflow: Option<u32>,
+    /// Whether `unparsed = drop` is done in front of it, which only servers do: it can run nowhere else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guarded: bool,
     /// Whether it may run on several cores, as far as its state is concerned.
     pub replicable: bool,
 }

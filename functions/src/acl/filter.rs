@@ -325,4 +325,8 @@ impl Module for Filter {
         }
         tell("packets searched for", self.matcher.as_ref().map_or(0, Matcher::searched));
     }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        &["rules", "rules left out"]
+    }
 }

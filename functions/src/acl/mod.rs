@@ -103,8 +103,9 @@
 //! ```text
 //! acl = ACL(rules = ["permit tcp to 192.0.2.0/24 port 80,443", "permit icmp"])
 //!
-//! in -> acl -> out
+//! in -> acl
 //! acl[deny] -> Monitor() -> drop
+//! acl -> out
 //! ```
 //!
 //! # Limits

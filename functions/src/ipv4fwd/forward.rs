@@ -109,6 +109,10 @@ impl Module for IPv4Fwd {
         tell("IPv4 routes", self.table.ipv4.len() as u64);
         tell("IPv6 routes", self.table.ipv6.len() as u64);
     }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        &["IPv4 routes", "IPv6 routes"]
+    }
 }
 
 /// Addresses of a batch that wait for their routes.

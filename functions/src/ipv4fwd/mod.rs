@@ -46,8 +46,9 @@
 //! ```text
 //! fwd = IPv4Fwd(routes = ["10.1.0.0/16 192.0.2.1", "10.2.0.0/16 192.0.2.2 gate 1", "blackhole 10.3.0.0/16"],
 //!               neighbours = {"192.0.2.1": "02:00:00:00:00:01"}, mac = "02:00:00:00:00:fe")
-//! in -> fwd -> out
+//! in -> fwd
 //! fwd[1] -> Monitor() -> out
+//! fwd -> out
 //! ```
 //!
 //! # Limits

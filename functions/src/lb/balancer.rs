@@ -196,6 +196,10 @@ where
         tell("evicted", self.shared.evicted);
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
     }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        &["backends up"]
+    }
 }
 
 impl<E: Engine> Shared<E> {

@@ -75,7 +75,7 @@
 //!
 //! ```text
 //! lb = LB(vip = 192.0.2.10:443, backends = [10.0.0.1:8443, {server: 10.0.0.2:8443, weight: 3}])
-//! in -> lb -> [ backend == 2: mirror ] -> out
+//! in -> lb -> [ backend == 2: Monitor() ] -> out
 //! ```
 //!
 //! # State

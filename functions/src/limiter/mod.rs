@@ -50,6 +50,8 @@
 //! # Example
 //!
 //! ```text
+//! class voip = "udp portrange 16384-32767"
+//!
 //! chain calls for voip {
 //!     limit = Limiter(rate = 64kbps, burst = 4KB, per = src)
 //!     in -> limit

@@ -73,6 +73,8 @@ mod ipfix;
 mod json;
 mod key;
 #[cfg(test)]
+mod live_tests;
+#[cfg(test)]
 mod tests;
 mod workload;
 

@@ -77,7 +77,7 @@
 //! # Example
 //!
 //! ```text
-//! mon -> NAT(pool = 198.51.100.0/24, block = 256, max_per_host = 2048) -> out
+//! in <-> Monitor() <-> NAT(pool = 198.51.100.0/24, block = 256, max_per_host = 2048) <-> out
 //! ```
 //!
 //! # Limits

@@ -51,6 +51,11 @@
 //! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
 //! variables of its own only `state` tells.
 //!
+//! Building a chain runs the function's `init`: `catena check` once, `catena run` once on trial and then for every worker, even
+//! if it is then refused (a port that is not there, an output that cannot be written). What `init` creates or empties,
+//! every check of the chain creates or empties: a function opens what it writes to later, in `tick` or `finish`. `catena
+//! show` and `catena plan` load no library.
+//!
 //! A library stays loaded until Catena ends. A new build of it is used by the next run, or with `watch = true` by this one.
 //!
 //! # New builds
@@ -65,8 +70,9 @@
 //!
 //! ```text
 //! guard = Native(lib = "examples/native/build/synguard.so", args = {limit: 100, window: 1s})
-//! in -> guard -> out
+//! in -> guard
 //! guard[1] -> Limiter(rate = 1Mbps) -> out
+//! guard -> out
 //! ```
 //!
 //! # See also

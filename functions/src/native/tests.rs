@@ -157,7 +157,7 @@ impl Bench {
 
     fn gauge(&self, name: &str) -> Option<u64> {
         let mut found = None;
-        self.graph.gauges(&mut |_, gauge, value| found = found.or((gauge == name).then_some(value)));
+        self.graph.gauges(&mut |_, gauge| found = found.or((gauge.name == name).then_some(gauge.value)));
         found
     }
 

@@ -95,9 +95,9 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
         counted.insert(info.name.to_string(), (input.packets.get(), input.bytes.get(), drops, gates));
     }
     let mut gauges = BTreeMap::new();
-    built.graph.gauges(&mut |module, name, value| {
-        if name != COST {
-            gauges.insert((module.to_owned(), name), value);
+    built.graph.gauges(&mut |module, gauge| {
+        if gauge.name != COST {
+            gauges.insert((module.to_owned(), gauge.name), gauge.value);
         }
     });
     drop((built, cx));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Gate, Graph, Inlet, Node, NodeId};
+use super::{Gate, Graph, Inlet, Node, NodeId, Started};
 use crate::module::{Context, Module};
 
 /// A module that was taken out of a graph, and what its end could not write.
@@ -24,7 +24,7 @@ impl Graph {
             counters,
             gates: Vec::new(),
             is_exit,
-            is_started: false,
+            started: Started::No,
         }));
         self.numbered = false;
         NodeId((self.nodes.len() - 1) as u32)

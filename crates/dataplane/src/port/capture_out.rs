@@ -136,6 +136,9 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
     }
 
     fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+        if self.unopened.is_some() {
+            return Err("the capture was not opened: no packet was written".to_owned());
+        }
         if let Some(Err(error)) = self.writer.take().map(Writer::finish) {
             self.error = Some(error);
         }

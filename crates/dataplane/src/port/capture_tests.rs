@@ -87,7 +87,7 @@ fn a_pipeline_copies_a_capture() {
     assert_eq!(cx.now(), 99 * 1_000_000_007);
     assert!(*disk.bytes.lock().unwrap() == file);
     let mut told = Vec::new();
-    pipeline.graph.gauges(&mut |node, gauge, value| told.push((node.to_owned(), gauge, value)));
+    pipeline.graph.gauges(&mut |node, gauge| told.push((node.to_owned(), gauge.name, gauge.value)));
     assert_eq!(told, [("out".to_owned(), "records", 99)]);
 }
 
@@ -197,7 +197,7 @@ fn a_full_disk_is_counted_and_told() {
     assert_eq!(failed.len(), 1);
     let dropped = pipeline.graph.nodes()[0].1.counters.drops.get(Reason(0));
     let mut written = 0;
-    pipeline.graph.gauges(&mut |_, _, value| written = value);
+    pipeline.graph.gauges(&mut |_, gauge| written = gauge.value);
     assert!(dropped > 0 && dropped + written == 200, "{dropped} dropped, {written} written");
 }
 

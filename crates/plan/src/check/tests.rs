@@ -31,6 +31,7 @@ pub fn line(cycles: &[f64]) -> Chain {
         smart_nic: Some(cycles / 10.0),
         pisa: Some(vec![table.clone()]),
         openflow: None,
+        guarded: false,
         replicable: true,
     };
     Chain {

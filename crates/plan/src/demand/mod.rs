@@ -1,6 +1,7 @@
 //! From what an operator wrote to what has to be decided: policy graph, rack, catalogue and profile become
 //! a [`Problem`].
 
+pub(crate) mod guard;
 pub(crate) mod shares;
 
 use catena_policy::{PolicyGraph, Relation, Subject, Value};
@@ -41,6 +42,10 @@ pub enum Missing {
     Cost,
     /// No device of the rack can run it.
     Device,
+    /// `unparsed = drop` is done in front of it, on a server, and it runs on none.
+    Guard,
+    /// `unparsed = drop` is done on a server, and packets that go this way meet none.
+    Bypass,
 }
 
 impl std::fmt::Display for Unknown {
@@ -53,6 +58,16 @@ impl std::fmt::Display for Unknown {
             }
             Missing::Cost => write!(f, "{function} has no profile: `catena profile {function}` measures it"),
             Missing::Device => write!(f, "no device of the rack can run {function}, as far as profile and papers know"),
+            Missing::Guard => write!(
+                f,
+                "`unparsed = drop` is done on a server in front of {function}, which no server runs: let another function \
+                 come first"
+            ),
+            Missing::Bypass => write!(
+                f,
+                "`unparsed = drop` is done on a server in front of a function, and some packets meet none: the switch \
+                 would pass them on; put a function on their way"
+            ),
         }
     }
 }
@@ -80,7 +95,13 @@ pub fn problem(
     let met = flows.iter().zip(&of_all).map(|(flow, part)| part * flow.nodes.iter().sum::<f64>()).sum::<f64>();
     for (id, (chain, flow)) in graph.chains.iter().zip(&flows).enumerate() {
         let mut nodes = Vec::new();
-        for (node, (&share, &entry)) in chain.nodes.iter().zip(flow.nodes.iter().zip(&flow.entries)) {
+        if rack.switch.is_some() && guard::is_bypassed(chain) {
+            let (chain, function) = (chain.name.clone(), String::new());
+            unknown.push(Unknown { chain, node: "in".to_owned(), function, what: Missing::Bypass });
+        }
+        let guarded = guard::guarded(chain);
+        let parts = flow.nodes.iter().zip(&flow.entries).zip(guarded);
+        for (node, ((&share, &entry), guarded)) in chain.nodes.iter().zip(parts) {
             let mut missing = |what| {
                 let (chain, function) = (chain.name.clone(), node.function.clone());
                 unknown.push(Unknown { chain, node: node.name.clone(), function, what });
@@ -100,12 +121,24 @@ pub fn problem(
             }
             let made = self::node(traits, cost, (size, part, others), rack, options.replication);
             // A node that packets enter the chain by finds their headers not parsed yet.
-            let first = if rack.switch.is_none() && share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
+            let entering = if share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
+            let first = if rack.switch.is_none() { entering } else { 0.0 };
             let parse = first * profile.overheads.parse_in_batches(batch);
-            let server = made.server.map(|cycles| cycles + parse);
+            // The guard is a division of packets by what the headers say, once they are parsed.
+            let divide = if guarded { entering * profile.overheads.branch } else { 0.0 };
+            let server = made.server.map(|cycles| cycles + parse + divide);
             let per_batch = made.per_batch + first * profile.overheads.parse_batch;
-            let made = Node { name: node.name.clone(), share, entry, server, per_batch, ..made };
-            if made.server.is_none() && made.smart_nic.is_none() && made.pisa.is_none() && made.openflow.is_none() {
+            let mut made = Node { name: node.name.clone(), share, entry, server, per_batch, guarded, ..made };
+            if guarded {
+                (made.smart_nic, made.pisa, made.openflow) = (None, None, None);
+                if made.server.is_none() {
+                    missing(Missing::Guard);
+                }
+            } else if made.server.is_none()
+                && made.smart_nic.is_none()
+                && made.pisa.is_none()
+                && made.openflow.is_none()
+            {
                 missing(Missing::Device);
             }
             nodes.push(made);
@@ -231,6 +264,7 @@ fn node(
             .as_ref()
             .filter(|_| traits.runs_on(Platform::OpenFlow) && held(&traits.name))
             .map(|used| used.entries.saturating_add((used.entries_per_unit * size).ceil().max(0.0) as u32)),
+        guarded: false,
         replicable: match replication {
             Replication::Paper => stateless,
             Replication::ByState => traits.affinity != Affinity::Single && traits.memory != Memory::Shared,

@@ -19,6 +19,7 @@ use super::offload::{self, Offload, Room};
 use super::size::{self, Size};
 use super::traffic::{NoRoom, Places, Traffic};
 use crate::catalogue::{Catalogue, Fields, Platform};
+use crate::demand::guard;
 use crate::profile::Profile;
 use crate::rack::{Rack, SwitchKind};
 
@@ -106,8 +107,16 @@ impl std::error::Error for Failed {}
 /// When a function is unknown, or its instances do not fit.
 pub fn deploy(inputs: &Inputs, room: &mut impl Room) -> Result<Deployment, Failed> {
     let policy = merge::merge(inputs.policy, inputs.demands, inputs.sharing);
-    let descriptions = describe::describe(&policy, inputs.catalogue, inputs.profile, inputs.library, inputs.rewrites)
-        .map_err(Failed::Unknown)?;
+    let mut descriptions =
+        describe::describe(&policy, inputs.catalogue, inputs.profile, inputs.library, inputs.rewrites)
+            .map_err(Failed::Unknown)?;
+    let guarded: Vec<Vec<bool>> = inputs.policy.chains.iter().map(guard::guarded).collect();
+    for (description, node) in descriptions.iter_mut().zip(&policy.nodes) {
+        if node.members.iter().any(|&(chain, node)| guarded[chain as usize][node as usize]) {
+            description.platforms.retain(|platform| *platform == Platform::Server);
+            description.cycles += inputs.profile.overheads.branch;
+        }
+    }
     // An instance may come to any server: it is sized for the slowest.
     let clock_hz = inputs.rack.servers.iter().map(|s| s.clock_hz).fold(f64::INFINITY, f64::min);
     let capacities = size::capacities(&descriptions, clock_hz, inputs.rack.packet_bytes);

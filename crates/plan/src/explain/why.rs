@@ -29,6 +29,7 @@ impl View<'_> {
                 }
                 _ => "runs only there".to_owned(),
             },
+            Site::Server(_) if about.guarded => "`unparsed = drop` is done on a server".to_owned(),
             Site::Server(_) => self.not_on_the_switch(id, chain, sites, node, about),
         }
     }

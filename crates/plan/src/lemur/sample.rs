@@ -42,6 +42,7 @@ pub fn node(name: &str, server: Option<f64>, pisa: bool, replicable: bool) -> No
         smart_nic: None,
         pisa: pisa.then(|| vec![table]),
         openflow: None,
+        guarded: false,
         replicable,
     }
 }

@@ -35,6 +35,7 @@ pub fn chain(functions: Vec<Vec<Table>>, edges: &[(usize, usize)]) -> Chain {
         smart_nic: None,
         pisa: Some(tables),
         openflow: None,
+        guarded: false,
         replicable: true,
     };
     Chain {

@@ -28,6 +28,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
             smart_nic: None,
             pisa: None,
             openflow: None,
+            guarded: false,
             replicable: true,
         };
         Chain {

@@ -9,6 +9,9 @@ use crate::span::Name;
 /// Words of the grammar, which cannot name an instance.
 const RESERVED: [&str; 10] = ["in", "out", "drop", "else", "promise", "within", "unparsed", "chain", "macro", "class"];
 
+/// How a chain says that it drops what is not parsed.
+const UNPARSED: &str = "`chain NAME { unparsed = drop  in -> … -> out }`";
+
 impl Parser<'_> {
     pub(super) fn item(&mut self) -> Result<Item> {
         let token = self.token();
@@ -68,8 +71,22 @@ impl Parser<'_> {
     fn constant(&mut self) -> Result<Item> {
         self.next();
         let name = self.name("the name of the constant")?;
+        if RESERVED.contains(&name.node.as_str()) {
+            return Err(self.no_constant(&name));
+        }
         self.expect(Kind::Equals, "`=`")?;
         Ok(Item::Let { name, value: self.expression()? })
+    }
+
+    /// A word of the language behind `let`: a constant of that name would do nothing.
+    fn no_constant(&mut self, name: &Name) -> Failed {
+        let message = format!("`{}` is a word of the language and names no constant", name.node);
+        let finding = Diagnostic::error(Code::Syntax, name.span, message);
+        self.fail(match name.node.as_str() {
+            "unparsed" => finding.help(format!("without `let`, inside a chain: {UNPARSED}")),
+            "promise" => finding.help("without `let` and `=`, inside a chain: `chain NAME { promise 1Gbps.. … }`"),
+            _ => finding,
+        })
     }
 
     fn composite(&mut self) -> Result<Item> {
@@ -115,6 +132,11 @@ impl Parser<'_> {
             }
             if self.eat(Kind::RightBrace) {
                 return Ok(body);
+            }
+            if self.is_word("let") && self.word_ahead(1, "unparsed") && self.ahead(2).kind == Kind::Equals {
+                self.next();
+                let name = Name { node: "unparsed".to_owned(), span: self.token().span };
+                self.no_constant(&name);
             }
             let token = self.token();
             // Two words in a row at the start of a line: a forgotten `}`.

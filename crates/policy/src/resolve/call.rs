@@ -24,7 +24,10 @@ impl<'a> Resolver<'a> {
             .error_in(frame, Code::UnknownFunction, name.span, message)
             .label("not in the function library")
             .suggest(close.as_deref());
-        self.find(finding);
+        self.find(match name.node.as_str() {
+            "drop" | "pass" => finding.help(format!("did you mean `unparsed = {}`?", name.node)),
+            _ => finding,
+        });
     }
 
     /// The arguments of a function as checked values; unknown functions take anything.

@@ -35,7 +35,15 @@ impl<'a> Resolver<'a> {
         }
         let bare: Vec<&Statement> =
             items.iter().filter_map(|i| if let Item::Bare(statement) = i { Some(statement) } else { None }).collect();
-        if let Some(first) = bare.first() {
+        let lost = bare.iter().all(|s| matches!(s, Statement::Unparsed(_) | Statement::Promise(_)));
+        if lost && !chains.is_empty() {
+            // Alone they make up no chain, and those of the file do not heed them.
+            for statement in &bare {
+                let message = "this belongs inside a chain: outside, it holds for none of the chains of this file";
+                let finding = Diagnostic::error(Code::Dangling, statement_span(statement), message);
+                self.find(finding.help("write it behind `chain NAME {`, in each chain that it is for"));
+            }
+        } else if let Some(first) = bare.first() {
             let span = statement_span(first);
             if let Some(other) = self.chain_names.get(BARE).copied() {
                 let message = "statements outside a chain make up the chain `main`, and there is one already";

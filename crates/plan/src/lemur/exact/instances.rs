@@ -107,6 +107,7 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         smart_nic: kinds[function].smart_nic,
         pisa: kinds[function].switch.then(Vec::<Table>::new),
         openflow: None,
+        guarded: false,
         replicable: kinds[function].replicable,
     });
     let t_min_bps = random.one_of(&[0.0, 0.2e9, 1e9, 3e9]);
