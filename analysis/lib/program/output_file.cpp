@@ -8,6 +8,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +32,13 @@ std::string folderOf(const std::string &file) {
 }
 
 Error writeTo(raw_fd_ostream &out, const std::string &file, function_ref<void(raw_ostream &)> write) {
+    // A file that would be larger than is allowed (`ulimit -f`) is an error like a full disk, and no crash.
+    struct sigaction before, ignored = {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &ignored, &before);
     write(out);
     out.flush();
+    sigaction(SIGXFSZ, &before, nullptr);
     if (!out.has_error()) return Error::success();
     std::error_code code = out.error();
     out.clear_error();
