@@ -149,7 +149,10 @@ std::map<std::string, std::string> sourcePaths(const Module &program) {
 
 std::set<std::string> sourceFiles(const Module &program) {
     std::set<std::string> paths;
-    forFiles(program, [&](const DIFile &, const std::string &path) { paths.insert(path); });
+    forFiles(program, [&](const DIFile &file, const std::string &path) {
+        paths.insert(path);
+        paths.insert(file.getFilename().str());
+    });
     return paths;
 }
 

@@ -6,6 +6,7 @@
 #include "program/output_file.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <unistd.h>
 
 using namespace llvm;
@@ -39,7 +40,14 @@ UsedFiles::UsedFiles() : standardOutput(identityOf(STDOUT_FILENO)) {
 Error UsedFiles::reads(const Twine &what, const std::string &file) {
     Use use{(what + " " + (file == "-" ? "standard input" : file)).str(),
             file == "-" ? identityOf(STDIN_FILENO) : identityOf(file)};
-    if (file.empty() || !use.identity) return Error::success();
+    if (file.empty()) return Error::success();
+    if (sys::fs::is_regular_file(file) && !sys::path::parent_path(file).empty())
+        folders.insert(sys::path::parent_path(file).str());
+    return add(std::move(use));
+}
+
+Error UsedFiles::add(Use use) {
+    if (!use.identity) return Error::success();
     for (const Use &other : written)
         if (other.identity == use.identity) return overwritten(other.name, use.name);
     read.push_back(std::move(use));
@@ -47,9 +55,17 @@ Error UsedFiles::reads(const Twine &what, const std::string &file) {
 }
 
 Error UsedFiles::readsSources(const Module &program) {
-    for (const std::string &file : sourceFiles(program))
-        if (sys::fs::exists(file))
-            if (Error error = reads("the source", file)) return error;
+    auto addIfThere = [&](const std::string &file) {
+        return sys::fs::is_regular_file(file) ? add({"the source " + file, identityOf(file)}) : Error::success();
+    };
+    for (const std::string &file : sourceFiles(program)) {
+        if (sys::path::is_absolute(file)) {
+            if (Error error = addIfThere(file)) return error;
+            continue;
+        }
+        for (const std::string &folder : folders)
+            if (Error error = addIfThere(folder + "/" + file)) return error;
+    }
     return Error::success();
 }
 

@@ -5,6 +5,7 @@
 #include "program/file_identity.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/Error.h"
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ public:
     llvm::Error reads(const llvm::Twine &what, const std::string &file);
 
     /// Add the source files that a program's debug information names, as far as they are there: reports show them, and
-    /// nobody wants one overwritten.
+    /// nobody wants one overwritten. Relative names are those of the current folder and of the files' that were added.
     ///
     /// Errors: one is a file that is written.
     llvm::Error readsSources(const llvm::Module &program);
@@ -50,7 +51,10 @@ private:
         std::string file = "", state = "";
     };
 
+    llvm::Error add(Use use);
+
     std::vector<Use> read, written;
+    std::set<std::string> folders{"."};
     std::optional<FileIdentity> standardOutput;
 };
 
