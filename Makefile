@@ -75,6 +75,7 @@ test-analysis: analysis
 	analysis/tests/builds $(ANALYSIS)/catena-analyze
 	analysis/tests/manifests $(ANALYSIS)/catena-analyze
 	analysis/tests/pages $(ANALYSIS)/catena-analyze
+	analysis/tests/files $(ANALYSIS)/catena-analyze $(ANALYSIS)/catena-reduce
 	analysis/tests/library/run
 	analysis/tests/reduction/run $(ANALYSIS)/catena-reduce
 	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce

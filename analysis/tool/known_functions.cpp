@@ -34,6 +34,14 @@ template <typename Lists> Error addList(Lists &lists, const std::string &file) {
 
 } // namespace
 
+Error addLists(UsedFiles &used) {
+    for (const std::string &file : functionLists)
+        if (Error error = used.reads("--functions", file)) return error;
+    for (const std::string &file : libraryLists)
+        if (Error error = used.reads("--library", file)) return error;
+    return Error::success();
+}
+
 Error readKnownFunctions(AnalysisOptions &options) {
     for (const std::string &file : functionLists)
         if (Error error = addList(options.functions, file)) return error;

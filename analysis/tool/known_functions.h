@@ -1,6 +1,7 @@
 // What every tool can be told of functions that it does not know: --receive, --functions and --library.
 #pragma once
 
+#include "program/used_files.h"
 #include "statealyzr/analysis.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -8,6 +9,9 @@ namespace catena {
 
 /// The options that `--help` lists: a tool's own and these. Other files' options are LLVM's.
 llvm::cl::OptionCategory &toolOptions();
+
+/// Add the lists that the command line names to the files that are read.
+llvm::Error addLists(UsedFiles &used);
 
 /// Add what the command line tells to what is known. Errors name the file and line, or the option.
 llvm::Error readKnownFunctions(AnalysisOptions &options);

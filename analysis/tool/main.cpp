@@ -3,6 +3,7 @@
 #include "known_functions.h"
 #include "program/bitcode.h"
 #include "program/output_file.h"
+#include "program/used_files.h"
 #include "report/json.h"
 #include "report/manifest.h"
 #include "report/page.h"
@@ -10,6 +11,7 @@
 #include "standby/standby.h"
 #include "tracking/instrument.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
 
@@ -41,13 +43,13 @@ cl::opt<std::string> standby("standby",
                              cl::value_desc("OUT.bc"), cl::cat(category));
 
 /// Write the instrumented program that was asked for.
-Error instrument(StateFindings &findings) {
+Error instrument(StateFindings &findings, OutputFiles &outputs) {
     if (!standby.empty()) {
         if (Error error = makeStandby(findings)) return error;
-        return writeProgram(findings.original, standby);
+        return writeProgram(findings.original, standby, outputs);
     }
     if (Error error = trackUpdates(findings, findUpdates(findings))) return error;
-    return writeProgram(findings.original, track);
+    return writeProgram(findings.original, track, outputs);
 }
 cl::opt<std::string> html("html",
                           cl::desc("Write a page that shows the source with the state coloured, and the reasons"),
@@ -66,8 +68,25 @@ struct Program {
     std::vector<std::string> files, libraries;
 };
 
-/// Return the programs to analyse: one of the files given, or those of a build.
-Expected<std::vector<Program>> findPrograms(const std::vector<std::string> &command) {
+/// Return the files that are known before anything is read; those of a build are not.
+Expected<UsedFiles> usedFiles(const std::vector<std::string> &command) {
+    UsedFiles used;
+    for (const auto &[option, file] :
+         {std::pair("--html", &html), {"--manifest", &manifest}, {"--track", &track}, {"--standby", &standby}})
+        if (Error error = used.writes(option, *file)) return std::move(error);
+    for (const std::string &file : files)
+        if (Error error = used.reads("the program", file)) return std::move(error);
+    // Others are goals, which may have the name of what is written.
+    for (const std::string &word : command)
+        if (sys::fs::is_regular_file(word))
+            if (Error error = used.reads("the build's", word)) return std::move(error);
+    if (Error error = addLists(used)) return std::move(error);
+    return used;
+}
+
+/// Return the programs to analyse, one of the files given or those of a build, and add what is known of a build's
+/// files.
+Expected<std::vector<Program>> findPrograms(const std::vector<std::string> &command, UsedFiles &used) {
     if (command.empty()) {
         if (files.empty()) return failure("no file is given: FILE.bc ..., or -- COMMAND to run a build");
         if (!chosen.empty()) return failure("--program chooses among what a build makes: -- COMMAND is missing");
@@ -76,9 +95,29 @@ Expected<std::vector<Program>> findPrograms(const std::vector<std::string> &comm
     if (!files.empty()) return failure("either files or a build are analysed, not both: " + files.front());
     auto built = build(command);
     if (!built) return built.takeError();
+    if (Error error = used.checkUnwritten("the build")) return std::move(error);
+    // What was there is now something else.
+    auto now = usedFiles(command);
+    if (!now) return now.takeError();
+    used = std::move(*now);
+    for (const BuiltProgram &one : *built) {
+        if (Error error = used.reads("the build's program", one.path)) return std::move(error);
+        for (const std::string &library : one.libraries)
+            if (Error error = used.reads("the build's library", library)) return std::move(error);
+    }
     if (!chosen.empty()) {
         auto one = choose(*built, chosen);
         if (!one) return one.takeError();
+        // The others' sources are the user's as well. What cannot be read names none.
+        for (const BuiltProgram &other : *built) {
+            if (other.path == one->path || !used.writesOver()) continue;
+            LLVMContext context;
+            auto read = readProgram({other.path}, context, other.libraries);
+            if (!read)
+                consumeError(read.takeError());
+            else if (Error error = used.readsSources(**read))
+                return std::move(error);
+        }
         built = std::vector<BuiltProgram>{*one};
     }
     std::vector<Program> programs;
@@ -87,13 +126,22 @@ Expected<std::vector<Program>> findPrograms(const std::vector<std::string> &comm
 }
 
 /// Analyse programs; of several, those that receive no packets are left out with a message.
-Expected<std::vector<StateReport>> analyse(const std::vector<Program> &programs, const AnalysisOptions &options) {
+Expected<std::vector<StateReport>> analyse(const std::vector<Program> &programs, const AnalysisOptions &options,
+                                           UsedFiles &used, OutputFiles &outputs) {
+    FindingsUse use;
+    if (!track.empty() || !standby.empty())
+        use = [&](StateFindings &findings) { return instrument(findings, outputs); };
     std::vector<StateReport> reports;
     std::vector<std::pair<std::string, std::string>> without;
     for (const Program &program : programs) {
         LLVMContext context;
-        auto source = [&] { return readProgram(program.files, context, program.libraries); };
-        auto report = findState(source, options, track.empty() && standby.empty() ? FindingsUse() : instrument);
+        auto source = [&]() -> Expected<std::unique_ptr<Module>> {
+            auto read = readProgram(program.files, context, program.libraries);
+            if (read)
+                if (Error error = used.readsSources(**read)) return std::move(error);
+            return read;
+        };
+        auto report = findState(source, options, use);
         if (report) {
             if (files.empty()) report->program = program.name;
             reports.push_back(std::move(*report));
@@ -112,14 +160,14 @@ Expected<std::vector<StateReport>> analyse(const std::vector<Program> &programs,
 }
 
 /// Write a file about one program.
-Error writeOne(StringRef file, const std::vector<StateReport> &reports,
+Error writeOne(StringRef file, const std::vector<StateReport> &reports, OutputFiles &outputs,
                function_ref<void(const StateReport &, raw_ostream &)> write) {
     if (reports.size() > 1) {
         std::string names;
         for (const StateReport &report : reports) names += (names.empty() ? "" : ", ") + report.program;
         return failure(file + ": it describes one program; choose by --program among " + names);
     }
-    return writeOutput(file.str(), [&](raw_ostream &out) { write(reports.front(), out); });
+    return outputs.write(file.str(), [&](raw_ostream &out) { write(reports.front(), out); });
 }
 
 Error run(const std::vector<std::string> &command) {
@@ -133,20 +181,22 @@ Error run(const std::vector<std::string> &command) {
         options.without.insert(step);
     }
     if (Error error = readKnownFunctions(options)) return error;
-    for (const std::string &file : {html.getValue(), manifest.getValue(), track.getValue(), standby.getValue()})
-        if (Error error = checkWritable(file)) return error;
-    auto programs = findPrograms(command);
-    if (!programs) return programs.takeError();
     if (!track.empty() && !standby.empty()) return failure("--track and --standby are two programs: give one of them");
+    auto used = usedFiles(command);
+    if (!used) return used.takeError();
+    auto programs = findPrograms(command, *used);
+    if (!programs) return programs.takeError();
     if (programs->size() > 1 && !(track.empty() && standby.empty()))
         return failure("--track and --standby write one program; choose it by --program");
-    auto reports = analyse(*programs, options);
+    OutputFiles outputs;
+    auto reports = analyse(*programs, options, *used, outputs);
     if (!reports) return reports.takeError();
     if (Error error = checkReceives(*reports)) return error;
     if (!manifest.empty())
-        if (Error error = writeOne(manifest, *reports, writeManifest)) return error;
+        if (Error error = writeOne(manifest, *reports, outputs, writeManifest)) return error;
     if (!html.empty())
-        if (Error error = writeOne(html, *reports, writePage)) return error;
+        if (Error error = writeOne(html, *reports, outputs, writePage)) return error;
+    if (Error error = outputs.keep()) return error;
     if (asJson) writeJson(*reports, outs());
     for (const StateReport &report : *reports) {
         if (!asJson && reports->size() > 1)

@@ -2,6 +2,7 @@
 #include "known_functions.h"
 #include "program/bitcode.h"
 #include "program/output_file.h"
+#include "program/used_files.h"
 #include "reduce/chain_equivalence.h"
 #include "reduce/equivalence.h"
 #include "reduce/shared_object.h"
@@ -14,7 +15,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -130,13 +130,33 @@ Expected<std::vector<Named>> chainOf(const std::vector<std::string> &first, Arra
     return chain;
 }
 
-/// Check what can be known before the work: that files can be written, and that the command lines have places for
-/// files.
+/// Return the files of a run, but for the sources, which the programs name.
+Expected<UsedFiles> usedFiles(ArrayRef<Named> chain) {
+    UsedFiles used;
+    for (const auto &[option, file] :
+         {std::pair("-o", &output), {"--shared", &shared}, {"--report", &report}, {"--bitcode", &bitcode}})
+        if (Error error = used.writes(option, *file)) return std::move(error);
+    if (Error error = used.reads("--input", input)) return std::move(error);
+    for (const auto &[option, names] :
+         {std::pair("--check", &check), {"--labels", &labels}, {"--watched", &watched}, {"--link", &link}})
+        for (const std::string &file : *names)
+            if (Error error = used.reads(option, file)) return std::move(error);
+    for (const Named &one : chain) {
+        for (const std::string &file : one.files)
+            if (Error error = used.reads("the program", file)) return std::move(error);
+        // Which words are names of files only the program knows; it may write them too.
+        for (StringRef word : one.line.words)
+            for (StringRef name : {word, word.split('=').second})
+                if (Error error = used.reads("the command line's", name.str())) return std::move(error);
+    }
+    if (Error error = addLists(used)) return std::move(error);
+    return used;
+}
+
+/// Check what can be known before the work: that the command lines have places for files.
 Error checkWords(ArrayRef<Named> chain) {
     if (input.empty())
         return failure("a capture is missing, on which the program is started and compared: --input FILE.pcap");
-    for (const std::string &file : {output.getValue(), shared.getValue(), report.getValue(), bitcode.getValue()})
-        if (Error error = checkWritable(file)) return error;
     for (const std::string &file : watched)
         if (!sys::fs::exists(file)) return failure("--watched " + file + ": there is no such file");
     for (const Named &one : chain)
@@ -156,10 +176,11 @@ Error checkWords(ArrayRef<Named> chain) {
 
 /// Read a chain and splice it; a function alone stays as it is.
 Expected<std::unique_ptr<Module>> readChain(ArrayRef<Named> chain, LLVMContext &context, ReduceOptions &options,
-                                            ChainOriginals &originals) {
+                                            ChainOriginals &originals, UsedFiles &used) {
     for (const Named &one : chain) {
         auto program = readProgram(one.files, context);
         if (!program) return program.takeError();
+        if (Error error = used.readsSources(**program)) return std::move(error);
         originals.programs.push_back(CloneModule(**program));
         originals.lines.push_back(one.line);
         std::string name = sys::path::stem(one.files.front()).str();
@@ -181,12 +202,18 @@ Expected<std::unique_ptr<Module>> readChain(ArrayRef<Named> chain, LLVMContext &
 
 uint64_t sizeOf(const std::string &file) {
     uint64_t size = 0;
-    // What was not made has no size.
-    return file.empty() || sys::fs::file_size(file, size) ? 0 : size;
+    return sys::fs::file_size(file, size) ? 0 : size;
 }
 
-Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
-    return writeOutput(report, [&](raw_ostream &stream) {
+/// Write a file as one that was made elsewhere.
+Error writeCopy(const std::string &to, const std::string &made, bool executable, OutputFiles &outputs) {
+    auto bytes = readFile(made);
+    if (!bytes) return bytes.takeError();
+    return outputs.write(to, [&](raw_ostream &out) { out << *bytes; }, executable);
+}
+
+Error writeReport(const Reduction &reduction, const ReductionSizes &sizes, OutputFiles &outputs) {
+    return outputs.write(report, [&](raw_ostream &stream) {
         if (StringRef(report).ends_with(".json"))
             writeRemovalJson(reduction, sizes, stream);
         else
@@ -195,6 +222,8 @@ Error writeReport(const Reduction &reduction, const ReductionSizes &sizes) {
 }
 
 Error reduceOnce(ArrayRef<Named> chain) {
+    auto used = usedFiles(chain);
+    if (!used) return used.takeError();
     ReduceOptions options;
     options.capture = input;
     options.level = level;
@@ -221,7 +250,7 @@ Error reduceOnce(ArrayRef<Named> chain) {
     if (!scratch) return scratch.takeError();
     LLVMContext context;
     ChainOriginals originals;
-    auto program = readChain(chain, context, options, originals);
+    auto program = readChain(chain, context, options, originals, *used);
     if (!program) return program.takeError();
     auto reduction = reduce(std::move(*program), options, *scratch);
     if (!reduction) return reduction.takeError();
@@ -253,24 +282,20 @@ Error reduceOnce(ArrayRef<Named> chain) {
         printEquivalence(*equivalence, outs());
         step("comparison");
     }
+    OutputFiles outputs;
+    auto writeBitcode = [&](raw_ostream &out) { WriteBitcodeToFile(*reduction->program, out); };
     if (!bitcode.empty())
-        if (Error error = writeOutput(bitcode, [&](raw_ostream &out) { WriteBitcodeToFile(*reduction->program, out); }))
-            return error;
+        if (Error error = outputs.write(bitcode, writeBitcode)) return error;
+    uint64_t sharedSize = 0;
     if (!shared.empty()) {
-        std::string made = shared + ".new";
-        if (Error error = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), made, *scratch))
-            return error;
-        // At once: a chain that looks for a new one never finds half of it.
-        if (std::error_code code = sys::fs::rename(made, shared)) return failure(shared + ": " + code.message());
+        auto made = buildSharedObject(*reduction, options, sys::path::stem(shared).str(), *scratch);
+        if (!made) return made.takeError();
+        if (Error error = writeCopy(shared, *made, false, outputs)) return error;
+        sharedSize = sizeOf(*made);
         step("shared object");
     }
-    if (!output.empty()) {
-        auto bytes = MemoryBuffer::getFile(*executable);
-        if (!bytes) return failure(*executable + ": " + bytes.getError().message());
-        if (Error error = writeOutput(output, [&](raw_ostream &out) { out << (*bytes)->getBuffer(); })) return error;
-    }
     if (!output.empty())
-        sys::fs::setPermissions(output, sys::fs::perms::all_read | sys::fs::perms::all_exe | sys::fs::owner_write);
+        if (Error error = writeCopy(output, *executable, true, outputs)) return error;
     if (!report.empty()) {
         // The original, as it is compiled without the tool.
         uint64_t plainSize = 0;
@@ -279,8 +304,9 @@ Error reduceOnce(ArrayRef<Named> chain) {
             if (!plain) return plain.takeError();
             plainSize += sizeOf(*plain);
         }
-        if (Error error = writeReport(*reduction, {plainSize, sizeOf(*executable), sizeOf(shared)})) return error;
+        if (Error error = writeReport(*reduction, {plainSize, sizeOf(*executable), sharedSize}, outputs)) return error;
     }
+    if (Error error = outputs.keep()) return error;
     if (times)
         for (const auto &[name, seconds] : reduction->seconds) outs() << format("%8.3f s  ", seconds) << name << "\n";
     return finishOutput(outs());

@@ -35,15 +35,19 @@ Expected<std::unique_ptr<MemoryBuffer>> open(const std::string &file) {
     return std::move(*buffer);
 }
 
-Error trace(const std::vector<std::string> &names, const AnalysisOptions &options) {
+Error trace(const std::vector<std::string> &names, const AnalysisOptions &options, UsedFiles &used) {
     LLVMContext context;
     auto program = readProgram(names, context);
     if (!program) return program.takeError();
+    if (Error error = used.readsSources(**program)) return error;
     if (Error error = instrumentForTrace(**program, options.library, options.functions)) return error;
     std::string message;
     raw_string_ostream text(message);
     if (verifyModule(**program, &text)) return failure("the instrumented program is not sound: " + message);
-    return writeOutput(output, [&](raw_ostream &out) { WriteBitcodeToFile(**program, out); });
+    OutputFiles outputs;
+    if (Error error = outputs.write(output, [&](raw_ostream &out) { WriteBitcodeToFile(**program, out); }))
+        return error;
+    return outputs.keep();
 }
 
 /// Return how many misses there are.
@@ -77,10 +81,15 @@ Expected<size_t> run() {
     AnalysisOptions options;
     options.fields = fields;
     options.loops.assign(loops.begin(), loops.end());
+    UsedFiles used;
+    if (Error error = used.writes("-o", output)) return std::move(error);
+    for (const std::string &file : files)
+        if (Error error = used.reads("the program", file)) return std::move(error);
+    if (Error error = addLists(used)) return std::move(error);
     if (Error error = readKnownFunctions(options)) return std::move(error);
     std::vector<std::string> names(files.begin(), files.end());
     if (!observed.empty()) return hold(names, options);
-    if (Error error = trace(names, options)) return std::move(error);
+    if (Error error = trace(names, options, used)) return std::move(error);
     return 0;
 }
 

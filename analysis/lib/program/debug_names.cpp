@@ -117,14 +117,16 @@ const DILocalVariable *sourceLocal(const Value &cell) {
     return nullptr;
 }
 
-std::map<std::string, std::string> sourcePaths(const Module &program) {
-    std::map<std::string, std::string> paths;
+namespace {
+
+/// Call with the files that debug information names, and where they are. Those of types come last.
+void forFiles(const Module &program, function_ref<void(const DIFile &, const std::string &)> use) {
     auto add = [&](const DIScope *scope) {
         const DIFile *file = scope ? scope->getFile() : nullptr;
         if (!file || file->getFilename().empty()) return;
         SmallString<128> path(file->getFilename());
         if (sys::path::is_relative(path)) path = (file->getDirectory() + "/" + file->getFilename()).str();
-        paths.try_emplace(file->getFilename().str(), path.str().str());
+        use(*file, path.str().str());
     };
     DebugInfoFinder finder;
     finder.processModule(program);
@@ -133,6 +135,24 @@ std::map<std::string, std::string> sourcePaths(const Module &program) {
     for (const DICompileUnit *unit : finder.compile_units()) add(unit);
     for (const DIGlobalVariableExpression *variable : finder.global_variables())
         if (const DIFile *file = variable->getVariable()->getFile()) add(file);
+    for (const DIType *type : finder.types()) add(type);
+}
+
+} // namespace
+
+std::map<std::string, std::string> sourcePaths(const Module &program) {
+    std::map<std::string, std::string> paths;
+    forFiles(program,
+             [&](const DIFile &file, const std::string &path) { paths.try_emplace(file.getFilename().str(), path); });
+    return paths;
+}
+
+std::set<std::string> sourceFiles(const Module &program) {
+    std::set<std::string> paths;
+    forFiles(program, [&](const DIFile &file, const std::string &path) {
+        paths.insert(path);
+        paths.insert(file.getFilename().str());
+    });
     return paths;
 }
 

@@ -5,6 +5,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include <map>
+#include <set>
 #include <string>
 
 namespace catena {
@@ -35,6 +36,10 @@ const llvm::DILocalVariable *sourceLocal(const llvm::Value &cell);
 
 /// Return where source files are, by the names that debug information has for them.
 std::map<std::string, std::string> sourcePaths(const llvm::Module &program);
+
+/// Return where all source files are that debug information names, those of types alone too: where they were compiled,
+/// and the names relative to that, for programs that were moved with their sources.
+std::set<std::string> sourceFiles(const llvm::Module &program);
 
 /// Count all variables that the source declares: global, static and local ones and parameters.
 unsigned countVariables(const llvm::Module &program);

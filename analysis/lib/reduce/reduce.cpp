@@ -29,8 +29,12 @@ void closeProgram(Module &program) {
     passes.addPass(GlobalDCEPass());
     passes.addPass(NameAnonGlobalPass());
     passes.run(program, analyses.modules);
-    // clang marks all functions of bitcode for analyses so.
-    for (Function &function : program) function.removeFnAttr(Attribute::NoInline);
+    // clang marks all functions of bitcode for analyses so, and without `-disable-O0-optnone` in the other way too,
+    // which does not go without the first.
+    for (Function &function : program) {
+        function.removeFnAttr(Attribute::NoInline);
+        function.removeFnAttr(Attribute::OptimizeNone);
+    }
 }
 
 } // namespace

@@ -152,12 +152,12 @@ void addWords(Module &program, const std::string &name, const std::vector<std::s
 
 } // namespace
 
-Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options, const std::string &name,
-                        const std::string &to, const Scratch &scratch) {
+Expected<std::string> buildSharedObject(const Reduction &reduction, const ReduceOptions &options,
+                                        const std::string &name, const Scratch &scratch) {
     std::set<std::string> names = replaced();
     auto program = CloneModule(*reduction.program);
     openForNext(*program);
-    if (Error error = checkCalls(*program, reduction.reception, options, names)) return error;
+    if (Error error = checkCalls(*program, reduction.reception, options, names)) return std::move(error);
     auto words = fillable(options.line);
     if (!words) return words.takeError();
     // Other objects are in the same process. Of a spliced program each function has its own already.
@@ -185,10 +185,7 @@ Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options
         if (file.ends_with(".c")) flags.push_back(path);
     }
     flags.insert(flags.end(), options.link.begin(), options.link.end());
-    auto made = buildExecutable(*program, "", 3, flags, scratch);
-    if (!made) return made.takeError();
-    if (std::error_code code = sys::fs::copy_file(*made, to)) return failure(to + ": " + code.message());
-    return Error::success();
+    return buildExecutable(*program, "", 3, flags, scratch);
 }
 
 } // namespace catena

@@ -5,7 +5,8 @@
 
 namespace catena {
 
-/// Make a shared object of a reduced program.
+/// Make a shared object of a reduced program, and return where it is in the scratch folder. `name` is what it calls
+/// itself.
 ///
 /// The program runs within it as a coroutine on a stack of its own, its main to begin with; its receptions and sends,
 /// and what would end or change the whole process, are replaced by functions of the adapter (runtime/adapter). The
@@ -14,7 +15,7 @@ namespace catena {
 ///
 /// A spliced program is a function like any other: its last one sends to the chain. `{ids.log}` of its command line is
 /// the argument `ids_log`.
-llvm::Error buildSharedObject(const Reduction &reduction, const ReduceOptions &options, const std::string &name,
-                              const std::string &to, const Scratch &scratch);
+llvm::Expected<std::string> buildSharedObject(const Reduction &reduction, const ReduceOptions &options,
+                                              const std::string &name, const Scratch &scratch);
 
 } // namespace catena

@@ -9,7 +9,6 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace llvm;
 
@@ -103,22 +102,11 @@ Error trackUpdates(StateFindings &findings, const std::vector<Update> &updates) 
     return Error::success();
 }
 
-Error writeProgram(const Module &program, const std::string &file) {
+Error writeProgram(const Module &program, const std::string &file, OutputFiles &outputs) {
     std::string wrong;
     raw_string_ostream message(wrong);
     if (verifyModule(program, &message)) return failure(file + ": the program would not be whole: " + wrong);
-    std::error_code error;
-    ToolOutputFile out(file, error, sys::fs::OF_None);
-    if (error) return failure(file + ": cannot be written: " + error.message());
-    WriteBitcodeToFile(program, out.os());
-    out.os().flush();
-    if (out.os().has_error()) {
-        error = out.os().error();
-        out.os().clear_error();
-        return failure(file + ": cannot be written: " + error.message());
-    }
-    out.keep();
-    return Error::success();
+    return outputs.write(file, [&](raw_ostream &out) { WriteBitcodeToFile(program, out); });
 }
 
 } // namespace catena

@@ -1,6 +1,7 @@
 // Emits a program that sets an updated bit before each update: Khalid's dissertation, Figure 4.12a.
 #pragma once
 
+#include "program/output_file.h"
 #include "tracking/updates.h"
 
 namespace catena {
@@ -13,6 +14,6 @@ namespace catena {
 llvm::Error trackUpdates(StateFindings &findings, const std::vector<Update> &updates);
 
 /// Write a program as bitcode. Errors: a file that cannot be written, a program that is not whole.
-llvm::Error writeProgram(const llvm::Module &program, const std::string &file);
+llvm::Error writeProgram(const llvm::Module &program, const std::string &file, OutputFiles &outputs);
 
 } // namespace catena
