@@ -53,7 +53,7 @@
 //!
 //! # Under attack
 //!
-//! Every table has a bound, and no single host takes it from the others.
+//! Every table has a bound. With `max_per_host`, no single host takes one from the others.
 //!
 //! - Ports: `max_per_host` for each host. Each block belongs to one host, so as many hosts as there are blocks take the
 //!   whole pool with a packet each: with the defaults 1,008 for an external address, such as an IPv4 /22 or an IPv6
