@@ -5,6 +5,7 @@
 #include "program/debug_names.h"
 #include "program/output_file.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <unistd.h>
@@ -63,8 +64,12 @@ Error UsedFiles::readsSources(const Module &program) {
             if (Error error = addIfThere(file)) return error;
             continue;
         }
-        for (const std::string &folder : folders)
-            if (Error error = addIfThere(folder + "/" + file)) return error;
+        for (const std::string &folder : folders) {
+            SmallString<256> path(folder);
+            sys::path::append(path, file);
+            sys::path::remove_dots(path);
+            if (Error error = addIfThere(path.str().str())) return error;
+        }
     }
     return Error::success();
 }
