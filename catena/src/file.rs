@@ -134,7 +134,18 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unwritable(path: &Path, error: &Error) -> Failure {
+/// Open a file to write to its end, and return whether it was there. One that is there keeps what it holds.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn claim(path: &Path) -> Result<(fs::File, bool), Failure> {
+    let is_there = fs::metadata(path).is_ok();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|file| (file, is_there)).map_err(|error| unwritable(path, &error))
+}
+
+/// Say why a file cannot be written.
+pub fn unwritable(path: &Path, error: &Error) -> Failure {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     let why = match folder {
         Some(folder) => format!("there is no folder {}", folder.display()),

@@ -9,14 +9,14 @@ use super::ports::Ports;
 use crate::Failure;
 use crate::arguments::RunOptions;
 use crate::inode::Uses;
-use crate::trial::Outputs;
+use crate::trial::Files;
 
-/// Return the files of a run, but for those that functions write to, which depend on the number of workers: `outputs` are
+/// Return the files of a run, but for those that functions write to, which depend on the number of workers: `files` are
 /// those of one worker, and are looked at, so that what is wrong is said before a source is waited for.
 ///
 /// # Errors
 /// When one would be written over another, or over something that is read.
-pub fn of(options: &RunOptions, host: &Host, ports: &Ports, outputs: &Outputs) -> Result<Uses, Failure> {
+pub fn of(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) -> Result<Uses, Failure> {
     let mut uses = Uses::default();
     uses.reads("the chain file", &options.file)?;
     options.plan.iter().try_for_each(|plan| uses.reads("--plan", plan))?;
@@ -24,7 +24,11 @@ pub fn of(options: &RunOptions, host: &Host, ports: &Ports, outputs: &Outputs) -
         let Lowered::Function { args, .. } = &module.kind else { continue };
         args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;
     }
+    for (function, path) in &files.inputs {
+        uses.reads(&format!("`{function}`:"), path)?;
+    }
     ports.add_to(&mut uses)?;
+    let outputs = &files.outputs;
     let mut with_outputs = uses.clone();
     for (function, path) in outputs {
         with_outputs.writes(&export_of(function), path)?;

@@ -24,6 +24,7 @@ use catena_plan::alpine::SchedulerTree;
 use catena_state::Share;
 
 use super::files;
+use super::outputs::{Locks, Readers};
 use super::ports::{self, Ports};
 use crate::Failure;
 use crate::inode::Uses;
@@ -41,6 +42,8 @@ pub const SIDES: [&str; 2] = ["in", "out"];
 pub struct Running {
     workers: Vec<WorkerHandle>,
     inputs: Vec<Arc<TaskCounters>>,
+    /// Until the workers have ended.
+    _locks: Locks,
 }
 
 /// How many workers there are, where, and whose turn it is on each.
@@ -55,11 +58,18 @@ pub struct Layout<'a> {
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
-/// files of the run, but for those of its functions.
+/// files of the run, but for those of its functions. Until it has begun, `over` says whether it shall end.
 ///
 /// # Errors
-/// When a port cannot be opened, a module cannot be made, or two outputs are one file.
-pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64, uses: Uses) -> Result<Running, Failure> {
+/// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
+pub fn start(
+    host: &Host,
+    layout: &Layout<'_>,
+    ports: &Ports,
+    seed: u64,
+    uses: Uses,
+    over: &dyn Fn() -> bool,
+) -> Result<Running, Failure> {
     let Layout { count, first_core, tree } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
@@ -74,11 +84,16 @@ pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64, uses: U
     let exits = [inside.1, outside.1];
     let run = Run { host, tree, depot, time, seed, first_core };
     let (workers, inputs) = if count == 1 { run.alone(sources, exits)? } else { run.together(count, sources, exits)? };
-    Ok(Running { workers: open_and_start(workers, uses)?, inputs })
+    let (workers, locks) = open_and_start(workers, uses, over)?;
+    Ok(Running { workers, inputs, _locks: locks })
 }
 
 /// Open what the workers write to, and start them.
-fn open_and_start(mut workers: Vec<Worker>, mut uses: Uses) -> Result<Vec<WorkerHandle>, Failure> {
+fn open_and_start(
+    mut workers: Vec<Worker>,
+    mut uses: Uses,
+    over: &dyn Fn() -> bool,
+) -> Result<(Vec<WorkerHandle>, Locks), Failure> {
     // On standard output, the records of one function's instances are mixed.
     let mut outputs: Vec<_> = workers.iter().flat_map(Worker::outputs).collect();
     outputs.sort();
@@ -87,9 +102,19 @@ fn open_and_start(mut workers: Vec<Worker>, mut uses: Uses) -> Result<Vec<Worker
         uses.writes(&files::export_of(&function), &path)?;
     }
     // One that cannot be opened leaves the others as they are.
-    uses.check_writable()?;
-    workers.iter_mut().try_for_each(Worker::open)?;
-    workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
+    let locks = Locks::take(uses.outputs())?;
+    let begun = Readers::wait(uses.outputs(), over).and_then(|readers| {
+        workers.iter_mut().try_for_each(Worker::open)?;
+        drop(readers);
+        workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
+    });
+    match begun {
+        Ok(workers) => Ok((workers, locks)),
+        Err(why) => {
+            locks.give_up();
+            Err(why)
+        }
+    }
 }
 
 struct Run<'a> {
@@ -120,6 +145,10 @@ impl Run<'_> {
             let task = Task::new(SIDES[side], source, inlet);
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
+        }
+        // An output that no chain leads to becomes an empty one, rather than stay what it was.
+        for (side, unreached) in exits.into_iter().enumerate() {
+            unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
         self.divide(&mut pipeline, &ports, built.queued, &[]);
         Ok((vec![self.worker("worker 0", pipeline, 0)], inputs))

@@ -234,6 +234,13 @@ impl Graph {
         self.nodes.iter().flatten().flat_map(of).collect()
     }
 
+    /// Return the files that modules use while they run, by module.
+    pub fn inputs(&self) -> Vec<(Arc<str>, PathBuf)> {
+        let of =
+            |node: &Node| node.module.inputs().into_iter().map(|path| (node.name.clone(), path)).collect::<Vec<_>>();
+        self.nodes.iter().flatten().flat_map(of).collect()
+    }
+
     /// Start all modules that have not been started: they open what they write to.
     ///
     /// # Errors
@@ -252,6 +259,11 @@ impl Graph {
             node.module.tick(cx);
             fold_drops(cx, &node.counters);
         }
+    }
+
+    /// Let all modules hand on what somebody may be waiting for.
+    pub fn idle(&mut self, cx: &mut Context) {
+        self.nodes.iter_mut().flatten().for_each(|node| node.module.idle(cx));
     }
 
     /// Let all modules write out what they hold; returns what failed, by module.

@@ -59,6 +59,15 @@ pub trait Module: Any + Send {
     /// Do what is due from time to time (about every millisecond of the context's time): expire, export.
     fn tick(&mut self, _cx: &mut Context) {}
 
+    /// Hand on what somebody may be waiting for; called now and then while the worker finds no packet, whatever the
+    /// context's time. What comes of packets must not depend on it.
+    fn idle(&mut self, _cx: &mut Context) {}
+
+    /// Return the names of files that the module uses while it runs, other than a port's: no output may be one of them.
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Return the names of the files that [`Self::start`] creates or empties, other than a port's; `-` is the standard
     /// output.
     fn outputs(&self) -> Vec<PathBuf> {
