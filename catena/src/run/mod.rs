@@ -55,6 +55,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
         first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
         tree: planned.as_ref().map(|p| &p.tasks().tree),
+        waits: options.duration.is_some(),
     };
     if let Some(first) = layout.first_core {
         cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;

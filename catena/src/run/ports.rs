@@ -47,10 +47,16 @@ impl Ports {
             (None, _) => Port::Null,
         };
         let back_out = match (&options.back_out, &input) {
+            (Some(path), _) if is_nowhere(path) => Port::Null,
             (Some(path), _) => Port::Capture(path.clone()),
             (None, Port::Interface(name)) => Port::Interface(name.clone()),
             (None, _) => Port::Null,
         };
+        if let (Port::Interface(from), Port::Interface(to)) = (&input, &output)
+            && from == to
+        {
+            return Err(format!("--in {from}, --out {to}: one interface would take in again what it sends").into());
+        }
         Ok(Ports { inside: [input, back_out], outside: [back_in, output] })
     }
 
@@ -70,6 +76,13 @@ impl Ports {
             }
         }
         Ok(())
+    }
+
+    /// Return which sides' packets come from an interface while others come from what has an end: the run ends with these.
+    pub fn follow(&self) -> [bool; 2] {
+        let sources = [&self.inside[0], &self.outside[0]];
+        let has_end = sources.iter().any(|port| matches!(port, Port::Capture(_) | Port::Generator(_)));
+        sources.map(|port| has_end && matches!(port, Port::Interface(_)))
     }
 
     /// Return whether time must come from the wall: packets of an interface carry no other, and a generator on the
@@ -135,15 +148,23 @@ pub fn source(text: &str, option: &str) -> Result<Port, Failure> {
 
 fn sink(text: &str, option: &str) -> Result<Port, Failure> {
     match text {
-        "null" | "/dev/null" => Ok(Port::Null),
+        _ if is_nowhere(text) => Ok(Port::Null),
         "-" => Ok(Port::Capture("-".to_owned())),
         _ if is_interface(text) => Ok(Port::Interface(text.to_owned())),
         _ => {
-            Format::from_path(Path::new(text))
-                .map_err(|error| format!("{option} {text}: {error}, and no interface of this machine either"))?;
+            Format::from_path(Path::new(text)).map_err(|_| {
+                format!(
+                    "{option} {text}: neither the name of a capture (.pcap or .pcapng, also with .gz or .zst) nor an interface \
+                     of this machine"
+                )
+            })?;
             Ok(Port::Capture(text.to_owned()))
         }
     }
+}
+
+fn is_nowhere(text: &str) -> bool {
+    matches!(text, "null" | "/dev/null")
 }
 
 fn is_interface(text: &str) -> bool {

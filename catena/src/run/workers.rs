@@ -55,6 +55,8 @@ pub struct Layout<'a> {
     /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts. None: tasks take
     /// turns.
     pub tree: Option<&'a SchedulerTree>,
+    /// Whether interfaces keep the run going when captures and generators have ended.
+    pub waits: bool,
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
@@ -70,7 +72,7 @@ pub fn start(
     uses: Uses,
     over: &dyn Fn() -> bool,
 ) -> Result<Running, Failure> {
-    let Layout { count, first_core, tree } = *layout;
+    let Layout { count, first_core, tree, waits } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let inside = ports::open(&ports.inside, 0)?;
@@ -82,7 +84,7 @@ pub fn start(
         (inside, outside, _) => [inside, outside],
     };
     let exits = [inside.1, outside.1];
-    let run = Run { host, tree, depot, time, seed, first_core };
+    let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits };
     let (workers, inputs) = if count == 1 { run.alone(sources, exits)? } else { run.together(count, sources, exits)? };
     let (workers, locks) = open_and_start(workers, uses, over)?;
     Ok(Running { workers, inputs, _locks: locks })
@@ -124,6 +126,10 @@ struct Run<'a> {
     time: Time,
     seed: u64,
     first_core: Option<usize>,
+    /// Sides whose packets come from an interface while others come from what has an end.
+    follows: [bool; 2],
+    /// Whether these are waited for all the same, where a chain has a way for them.
+    waits: bool,
 }
 
 /// Workers before they start, and the counters of the tasks that read the ports.
@@ -142,7 +148,7 @@ impl Run<'_> {
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
             let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-            let task = Task::new(SIDES[side], source, inlet);
+            let task = self.reading(side, source, inlet, built.entries[side].is_some());
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
@@ -210,7 +216,8 @@ impl Run<'_> {
                 pipeline.graph.connect(steer, *gate, *node);
             }
             let Some(source) = source else { continue };
-            let mut task = Task::new(SIDES[side], source, Inlet { node: steer, gate: side as u16 });
+            let inlet = Inlet { node: steer, gate: side as u16 };
+            let mut task = self.reading(side, source, inlet, first.entries[side].is_some());
             rooms.iter().for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
@@ -225,6 +232,12 @@ impl Run<'_> {
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
         Ok((workers, inputs))
+    }
+
+    /// Make the task that reads a side.
+    fn reading(&self, side: usize, source: Box<dyn Source>, inlet: Inlet, has_way: bool) -> Task {
+        let task = Task::new(SIDES[side], source, inlet);
+        if self.follows[side] && !(self.waits && has_way) { task.follow() } else { task }
     }
 
     /// Add the tasks that begin inside the pipeline, and set whose turn it is. Tasks that the plan does not know,

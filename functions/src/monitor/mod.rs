@@ -156,6 +156,9 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
         active: args.duration("active_timeout", 1800 * SECOND),
     };
     let max_flows = args.integer("max_flows", 1_000_000, 1..=1_000_000_000)? as usize;
+    if args.get("export").is_some() && args.text("export", "").is_empty() {
+        return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
+    }
     let outlet = outlet(args, build.share);
     let mut engine = Local::new(build.seed, build.share);
     let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
