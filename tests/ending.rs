@@ -272,6 +272,22 @@ fn a_fifo_without_a_writer_does_not_hold_the_end() {
 }
 
 #[test]
+fn what_was_read_ahead_is_not_taken_in() {
+    let place = Place::new();
+    std::fs::write(place.path("back.pcap"), capture(Format::PCAP)).expect("it can be written");
+    let mut child = place.start(&["--in", "-", "--back-in", "back.pcap", "--duration", "500ms", "--json"]);
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(&capture(Format::PCAP)[..24]).expect("it is read");
+    assert!(end(&mut child).success());
+    let report: serde_json::Value =
+        serde_json::from_reader(child.stdout.take().expect("a pipe")).expect("the report is JSON");
+    assert_eq!(report["input"]["packets"], 0);
+    for gauge in report["ports"].as_array().expect("the ports have gauges") {
+        assert_eq!(gauge["value"], 0, "{gauge}: a packet may come that was sent before these");
+    }
+}
+
+#[test]
 fn a_stream_of_nothing_does_not_hold_the_end() {
     let place = Place::new();
     let mut child = place.start(&["--in", "-", "--out", "out.pcap", "--duration", "500ms"]);

@@ -67,6 +67,9 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let running = workers::start(&host, &layout, &ports, seed, uses, &over)?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
+    for name in ports.down() {
+        streams::tell(format_args!("catena: interface {name} is down: no packet passes it until it is up\n"));
+    }
     let progress = progress::Progress::new(options.quiet || options.json);
     let mut stopped: Option<Instant> = None;
     let mut told = false;

@@ -78,6 +78,15 @@ impl Ports {
         Ok(())
     }
 
+    /// Return the interfaces that are down: nothing comes from them or leaves by them until they are up.
+    pub fn down(&self) -> Vec<&str> {
+        let ports = self.inside.iter().chain(&self.outside);
+        let interfaces = ports.filter_map(|port| if let Port::Interface(name) = port { Some(&**name) } else { None });
+        let mut down: Vec<&str> = interfaces.filter(|name| is_down(name)).collect();
+        down.dedup();
+        down
+    }
+
     /// Return which sides' packets come from an interface while others come from what has an end: the run ends with these.
     pub fn follow(&self) -> [bool; 2] {
         let sources = [&self.inside[0], &self.outside[0]];
@@ -171,6 +180,14 @@ fn is_interface(text: &str) -> bool {
     let Ok(name) = std::ffi::CString::new(text) else { return false };
     // SAFETY: the name ends with a zero byte and lives through the call.
     unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
+}
+
+/// Return whether somebody has set an interface down; where the system does not say, nobody has.
+fn is_down(name: &str) -> bool {
+    const IFF_UP: u32 = 1;
+    let flags = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("flags"));
+    let flags = flags.ok().and_then(|text| u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok());
+    flags.is_some_and(|flags| flags & IFF_UP == 0)
 }
 
 /// The open directions of a side: the source of its packets, if it has any, and the exit by which packets

@@ -263,7 +263,10 @@ impl Graph {
 
     /// Let all modules hand on what somebody may be waiting for.
     pub fn idle(&mut self, cx: &mut Context) {
-        self.nodes.iter_mut().flatten().for_each(|node| node.module.idle(cx));
+        for node in self.nodes.iter_mut().flatten() {
+            node.module.idle(cx);
+            fold_drops(cx, &node.counters);
+        }
     }
 
     /// Let all modules write out what they hold; returns what failed, by module.
@@ -273,6 +276,7 @@ impl Graph {
             if let Err(error) = node.module.finish(cx) {
                 failed.push((node.name.clone(), error));
             }
+            fold_drops(cx, &node.counters);
         }
         failed
     }

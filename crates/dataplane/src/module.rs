@@ -243,6 +243,16 @@ impl Context {
         self.pool.put(packet);
     }
 
+    /// Count packets as dropped that are no longer there.
+    #[cold]
+    pub(crate) fn count_drops(&mut self, reason: Reason, packets: u64) {
+        let count = &mut self.drops[usize::from(reason.0)];
+        if packets > 0 && *count == 0 {
+            self.dropped.push(reason.0);
+        }
+        *count = count.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+    }
+
     /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted.
     #[inline]
     pub fn parse(&mut self, batch: &mut Batch) {

@@ -19,8 +19,8 @@ use crate::pipeline::Time;
 /// how long it took.
 ///
 /// Once writing has failed the file gets no further packet: those that come are dropped and counted, and
-/// `finish` tells the error. Gauge: `records` written (of which, after a failure, the last 64 KiB did not
-/// arrive).
+/// `finish` tells the error. Packets that were taken before and did not arrive are counted as dropped too; in a
+/// compressed capture, which is cut off then, some more cannot be read. Gauge: `records` written.
 pub struct CaptureOut<W: Write = File> {
     /// Until it is started.
     unopened: Option<Open<W>>,
@@ -111,7 +111,7 @@ impl<W: Write> CaptureOut<W> {
     }
 
     /// Write what there is, if it is time.
-    fn hand_on(&mut self) {
+    fn hand_on(&mut self, cx: &mut Context) {
         if self.flushed == self.records {
             return;
         }
@@ -121,13 +121,17 @@ impl<W: Write> CaptureOut<W> {
         }
         (self.flushed, self.flushed_at) = (self.records, now);
         if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
-            self.fail(error);
+            self.fail(cx, error, 0);
         }
     }
 
+    /// Count what did not arrive, but for `counted` packets that the caller drops.
     #[cold]
-    fn fail(&mut self, error: Error) {
-        self.writer = None;
+    fn fail(&mut self, cx: &mut Context, error: Error, counted: u64) {
+        if let Some(writer) = self.writer.take() {
+            cx.count_drops(WRITE_FAILED, (writer.records() - writer.handed_on()).saturating_sub(counted));
+            self.records = writer.handed_on();
+        }
         self.error = Some(error);
     }
 }
@@ -152,7 +156,7 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
                 }
                 Err(error @ Error::Write { .. }) => {
                     cx.drop(packet, WRITE_FAILED);
-                    self.fail(error);
+                    self.fail(cx, error, 1);
                     None
                 }
                 // The others concern this one record, and the file stays good.
@@ -165,14 +169,14 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
         cx.pool().put_batch(batch);
     }
 
-    fn tick(&mut self, _cx: &mut Context) {
+    fn tick(&mut self, cx: &mut Context) {
         if self.live || self.timed {
-            self.hand_on();
+            self.hand_on(cx);
         }
     }
 
-    fn idle(&mut self, _cx: &mut Context) {
-        self.hand_on();
+    fn idle(&mut self, cx: &mut Context) {
+        self.hand_on(cx);
     }
 
     fn start(&mut self, time: Time) -> Result<(), String> {
@@ -180,9 +184,10 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
         self.open().map_err(|error| error.to_string())
     }
 
-    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
-        if let Some(Err(error)) = self.writer.take().map(Writer::finish) {
-            self.error = Some(error);
+    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+        match self.writer.as_mut().map(Writer::end) {
+            Some(Err(error)) => self.fail(cx, error, 0),
+            _ => self.writer = None,
         }
         self.error.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
     }
