@@ -123,10 +123,23 @@ fn an_export_into_another_output_is_refused() {
     ] {
         Place::new(&chain).refuses(args, words);
     }
+    // What is wrong with the chain alone, `check` says too.
+    for chain in [monitors("flows", "./flows"), monitors("-", "-"), monitor("test.catena")] {
+        let place = Place::new(&chain);
+        let checked = place.run(&["check", "test.catena"]);
+        assert_eq!(checked.status.code(), Some(1), "{chain}");
+        assert!(err(&checked).contains("same") || err(&checked).contains("is read"), "{}", err(&checked));
+    }
     // With one worker there is no `flows.1` of the first.
     let place = Place::new(&monitors("flows", "flows.1"));
     assert!(place.run(&["run", "test.catena", "--in", "in.pcap"]).status.success());
     assert_eq!(place.read("flows").len(), place.read("flows.1").len());
+    // Those of an earlier run with more workers are said.
+    let place = Place::new(&monitor("flows"));
+    let with = |workers| err(&place.run(&["run", "test.catena", "--in", "in.pcap", "--workers", workers]));
+    assert_eq!(with("3"), "");
+    let left = |number| format!("catena: flows.{number} is left as it was: this run has not as many workers\n");
+    assert_eq!((with("2"), with("1")), (left(2), left(1) + &left(2)));
 }
 
 #[test]

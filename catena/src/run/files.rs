@@ -17,16 +17,8 @@ use crate::trial::Files;
 /// # Errors
 /// When one would be written over another, or over something that is read.
 pub fn of(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) -> Result<Uses, Failure> {
-    let mut uses = Uses::default();
-    uses.reads("the chain file", &options.file)?;
+    let mut uses = of_chain(&options.file, host, files)?;
     options.plan.iter().try_for_each(|plan| uses.reads("--plan", plan))?;
-    for module in &host.modules {
-        let Lowered::Function { args, .. } = &module.kind else { continue };
-        args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;
-    }
-    for (function, path) in &files.inputs {
-        uses.reads(&format!("`{function}`:"), path)?;
-    }
     ports.add_to(&mut uses)?;
     let outputs = &files.outputs;
     let mut with_outputs = uses.clone();
@@ -45,7 +37,28 @@ pub fn of(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) -> Re
     Ok(uses)
 }
 
-/// Return what the user calls a file that a function writes to.
+/// Return what the functions of a chain file read, and the chain file.
+///
+/// # Errors
+/// When one of the chain's own outputs would be written over it, or over another one.
+pub fn of_chain(file: &Path, host: &Host, files: &Files) -> Result<Uses, Failure> {
+    let mut uses = Uses::default();
+    uses.reads("the chain file", file)?;
+    for module in &host.modules {
+        let Lowered::Function { args, .. } = &module.kind else { continue };
+        args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;
+    }
+    for (function, path) in &files.inputs {
+        uses.reads(&export_of(function), path)?;
+    }
+    let mut with_outputs = uses.clone();
+    for (function, path) in &files.outputs {
+        with_outputs.writes(&export_of(function), path)?;
+    }
+    Ok(uses)
+}
+
+/// Return what the user calls a file of a function.
 pub fn export_of(function: &str) -> String {
     format!("`{function}`:")
 }

@@ -1,7 +1,7 @@
 //! `catena run`: a chain file on packets.
 
 mod cores;
-mod files;
+pub mod files;
 mod outputs;
 mod planned;
 pub mod ports;

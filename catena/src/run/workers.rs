@@ -5,6 +5,7 @@
 //! each of the others carries the packets of both sides in the order in which they were read, so that no reply
 //! overtakes its request; what leaves goes through queues to a thread that writes the ports.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catena_compile::{Host, Queued, Side, build, tasks};
@@ -26,8 +27,8 @@ use catena_state::Share;
 use super::files;
 use super::outputs::{Locks, Readers};
 use super::ports::{self, Ports};
-use crate::Failure;
 use crate::inode::Uses;
+use crate::{Failure, streams};
 
 /// Packets that a queue between workers holds.
 const QUEUE: usize = 4096;
@@ -103,10 +104,17 @@ fn open_and_start(
     for (function, path) in outputs {
         uses.writes(&files::export_of(&function), &path)?;
     }
+    let later = left_from_more_workers(&workers, &uses);
     // One that cannot be opened leaves the others as they are.
     let locks = Locks::take(uses.outputs())?;
     let begun = Readers::wait(uses.outputs(), over).and_then(|readers| {
         workers.iter_mut().try_for_each(Worker::open)?;
+        for path in later {
+            streams::tell(format_args!(
+                "catena: {} is left as it was: this run has not as many workers\n",
+                path.display()
+            ));
+        }
         drop(readers);
         workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
     });
@@ -117,6 +125,22 @@ fn open_and_start(
             Err(why)
         }
     }
+}
+
+/// Return the files that are there where functions of further workers would write theirs.
+fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
+    let numbered = |path: &Path, number: usize| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let written: Vec<_> = uses.outputs().iter().map(|(_, path)| path).collect();
+    let firsts = workers.first().map(Worker::outputs).unwrap_or_default();
+    let missing = |(_, path): (_, PathBuf)| {
+        let next = (1..).map(move |number| numbered(&path, number)).skip_while(|path| written.contains(&path));
+        next.take_while(|path| path.is_file()).collect::<Vec<_>>()
+    };
+    firsts.into_iter().flat_map(missing).collect()
 }
 
 struct Run<'a> {
