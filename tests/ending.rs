@@ -95,6 +95,100 @@ fn size(path: &Path) -> u64 {
     path.metadata().map_or(0, |file| file.len())
 }
 
+fn hang_up(child: &Child) {
+    // SAFETY: the child is ours and not waited for yet, so the number is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGHUP) }, 0);
+}
+
+#[test]
+fn a_closed_terminal_ends_a_run_in_order() {
+    let place = Place::new();
+    let mut child = place.start(&["--in", "gen:flows=100,rate=1Mpps", "--out", "out.pcap.gz", "--quiet"]);
+    let out = place.path("out.pcap.gz");
+    until("packets are written", || size(&out) > 100_000);
+    hang_up(&child);
+    let status = end(&mut child);
+    assert!(status.success(), "{status}");
+    assert!(records(&out).expect("a whole capture") > 1000);
+    // As under `nohup`.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_catena"), "run", "c.catena", "--quiet"]);
+    shell.args(["--in", "gen:rate=1kpps,time=wall", "--out", "long.pcap"]).current_dir(place.folder.path());
+    let mut child = shell.stdout(Stdio::null()).spawn().expect("sh starts");
+    until("it runs", || size(&place.path("long.pcap")) > 0);
+    hang_up(&child);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(child.try_wait().expect("the child is ours").is_none(), "it outlives the terminal");
+    interrupt(&child);
+    assert!(end(&mut child).success());
+}
+
+#[test]
+fn an_output_that_nobody_reads_does_not_hold_the_end() {
+    let place = Place::new();
+    let (out, flows) = (place.fifo("f.pcap"), place.fifo("flows"));
+    std::fs::write(place.path("in.pcap"), capture(Format::PCAP)).expect("it can be written");
+    std::fs::write(place.path("m.catena"), "chain c { m = Monitor(export = \"flows\") in -> m -> out }\n")
+        .expect("a chain");
+    let exported = ["run", "m.catena", "--in", "in.pcap", "--out", "made.pcap"];
+    for args in [&["run", "c.catena", "--in", "in.pcap", "--out", "f.pcap"][..], &exported] {
+        for by_duration in [true, false] {
+            let more: &[&str] = if by_duration { &["--duration", "3s"] } else { &[] };
+            let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+            command.args([args, more].concat()).current_dir(place.folder.path());
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("catena starts");
+            let mut err = child.stderr.take().expect("a pipe");
+            let mut said = vec![0; "catena: waiting for somebody to read ".len()];
+            err.read_exact(&mut said).expect("it says what it waits for");
+            assert_eq!(String::from_utf8_lossy(&said), "catena: waiting for somebody to read ");
+            if !by_duration {
+                interrupt(&child);
+            }
+            assert_eq!(end(&mut child).code(), Some(1), "the output has nothing, and nothing was taken in");
+            let mut rest = String::new();
+            err.read_to_string(&mut rest).expect("text");
+            assert!(rest.contains("nobody has opened this pipe to read it"), "{rest}");
+            assert!(!place.path("made.pcap").exists());
+        }
+    }
+    // A reader that comes late gets everything.
+    let mut child = place.start(&["--in", "in.pcap", "--out", "f.pcap"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let mut read = Reader::open(&out).expect("a capture");
+    let mut came = 0;
+    while read.next().expect("a record").is_some() {
+        came += 1;
+    }
+    assert_eq!((came, end(&mut child).success()), (3, true));
+    drop(flows);
+}
+
+#[test]
+fn a_live_capture_can_be_read_along() {
+    let place = Place::new();
+    let wall = "gen:rate=10pps,time=wall,size=60";
+    let many = ["--workers", "2"];
+    for (input, more) in [(wall, &[][..]), (wall, &many), ("-", &[]), ("-", &many)] {
+        let out = place.path("out.pcap");
+        let _ = std::fs::remove_file(&out);
+        let mut child = place.start(&[&["--in", input, "--out", "out.pcap", "--quiet"], more].concat());
+        let mut pipe = child.stdin.take().expect("a pipe");
+        if input == "-" {
+            pipe.write_all(&capture(Format::PCAP)[..24]).expect("it is read");
+        }
+        until("the header is there", || size(&out) >= 24);
+        if input == "-" {
+            pipe.write_all(&capture(Format::PCAP)[24..]).expect("it is read");
+        }
+        let begun = Instant::now();
+        until("packets are there", || size(&out) >= 24 + 3 * 76);
+        assert!(begun.elapsed() < Duration::from_secs(4), "{input} {more:?}: {:?}", begun.elapsed());
+        assert_eq!((size(&out) - 24) % 76, 0, "they are whole");
+        interrupt(&child);
+        assert!(end(&mut child).success());
+    }
+}
+
 #[test]
 fn two_signals_at_once_are_one() {
     for (trial, name) in
@@ -178,6 +272,22 @@ fn a_fifo_without_a_writer_does_not_hold_the_end() {
 }
 
 #[test]
+fn what_was_read_ahead_is_not_taken_in() {
+    let place = Place::new();
+    std::fs::write(place.path("back.pcap"), capture(Format::PCAP)).expect("it can be written");
+    let mut child = place.start(&["--in", "-", "--back-in", "back.pcap", "--duration", "500ms", "--json"]);
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(&capture(Format::PCAP)[..24]).expect("it is read");
+    assert!(end(&mut child).success());
+    let report: serde_json::Value =
+        serde_json::from_reader(child.stdout.take().expect("a pipe")).expect("the report is JSON");
+    assert_eq!(report["input"]["packets"], 0);
+    for gauge in report["ports"].as_array().expect("the ports have gauges") {
+        assert_eq!(gauge["value"], 0, "{gauge}: a packet may come that was sent before these");
+    }
+}
+
+#[test]
 fn a_stream_of_nothing_does_not_hold_the_end() {
     let place = Place::new();
     let mut child = place.start(&["--in", "-", "--out", "out.pcap", "--duration", "500ms"]);
@@ -199,6 +309,8 @@ fn a_reader_that_stopped_reading_holds_one_signal_not_two() {
     let mut child = place.start(&["--in", "gen:", "--out", "-", "--quiet"]);
     let mut out = child.stdout.take().expect("a pipe");
     out.read_exact(&mut [0; 1000]).expect("packets come");
+    // By then the pipe is full.
+    std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
     let mut said = [0; 40];
     child.stderr.take().expect("a pipe").read_exact(&mut said).expect("it says what it waits for");

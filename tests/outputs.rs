@@ -90,7 +90,7 @@ fn both_directions_into_one_file_are_refused() {
     let place = Place::new(BOTH);
     let into = |out: &str, back: &str| {
         place
-            .refuses(&["--in", "in.pcap", "--out", out, "--back-out", back], &["--out", "--back-out", "the same file"]);
+            .refuses(&["--in", "in.pcap", "--out", out, "--back-out", back], &["--out", "--back-out", "are the same "]);
     };
     into("x.pcap", "x.pcap");
     into("x.pcap", "./x.pcap");
@@ -123,10 +123,23 @@ fn an_export_into_another_output_is_refused() {
     ] {
         Place::new(&chain).refuses(args, words);
     }
+    // What is wrong with the chain alone, `check` says too.
+    for chain in [monitors("flows", "./flows"), monitors("-", "-"), monitor("test.catena")] {
+        let place = Place::new(&chain);
+        let checked = place.run(&["check", "test.catena"]);
+        assert_eq!(checked.status.code(), Some(1), "{chain}");
+        assert!(err(&checked).contains("same") || err(&checked).contains("is read"), "{}", err(&checked));
+    }
     // With one worker there is no `flows.1` of the first.
     let place = Place::new(&monitors("flows", "flows.1"));
     assert!(place.run(&["run", "test.catena", "--in", "in.pcap"]).status.success());
     assert_eq!(place.read("flows").len(), place.read("flows.1").len());
+    // Those of an earlier run with more workers are said.
+    let place = Place::new(&monitor("flows"));
+    let with = |workers| err(&place.run(&["run", "test.catena", "--in", "in.pcap", "--workers", workers]));
+    assert_eq!(with("3"), "");
+    let left = |number| format!("catena: flows.{number} is left as it was: this run has not as many workers\n");
+    assert_eq!((with("2"), with("1")), (left(2), left(1) + &left(2)));
 }
 
 #[test]
@@ -184,8 +197,154 @@ fn redirected_streams_are_files_too() {
     place.refuses(&["--in", "-", "--back-in", "-"], &["--in", "--back-in", "standard input"]);
 }
 
+/// What no output is read as is not written: the library of a chain is mapped into the process that runs it.
 #[test]
-fn devices_and_pipes_may_take_several_outputs() {
+fn a_library_that_runs_is_not_written() {
+    let place = Place::new(PLAIN);
+    let repository = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let include = format!("-I{}", repository.join("include").display());
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O1", "-shared", "-fPIC", &include, "-o"]).arg(place.at("sg.pcap"));
+    let built = cc.arg(repository.join("examples/native/synguard.c")).status().expect("cc is there");
+    assert!(built.success());
+    fs::hard_link(place.at("sg.pcap"), place.at("hard.pcap")).expect("a hard link");
+    let native = "g = Native(lib = \"sg.pcap\", args = {limit: 100, window: 1s})";
+    place.write("test.catena", format!("chain c {{ {native} in -> g -> out }}").as_bytes());
+    for out in ["sg.pcap", "./sg.pcap", "hard.pcap"] {
+        place.refuses(&["--in", "in.pcap", "--out", out], &["--out", "`g`: sg.pcap", "is read"]);
+        place.refuses(&["--in", "in.pcap", "--back-out", out, "--workers", "2"], &["--back-out", "sg.pcap", "is read"]);
+        let chain = format!("chain c {{ {native} m = Monitor(export = \"{out}\") in -> g -> m -> out }}");
+        place.write("export.catena", chain.as_bytes());
+        place.refuses_with(place.command(&["run", "export.catena", "--in", "in.pcap"]), &["`m`", "sg.pcap", "is read"]);
+    }
+    let mut command = place.command(&["run", "test.catena", "--in", "in.pcap"]);
+    command.stdout(File::options().append(true).open(place.at("hard.pcap")).expect("it can be written"));
+    place.refuses_with(command, &["standard output", "sg.pcap", "is read"]);
+    assert!(place.run(&["run", "test.catena", "--in", "in.pcap", "--out", "x.pcap"]).status.success());
+}
+
+/// Run `catena` by a shell with descriptor 5 on its standard output, which is a pipe.
+fn through_a_pipe(place: &Place, args: &str) -> Output {
+    let script = format!("{{ \"$CATENA\" {args} 5>&1; echo $? >code; }} | cat >through");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(place.folder.path()).env("CATENA", env!("CARGO_BIN_EXE_catena"));
+    shell.output().expect("sh starts")
+}
+
+#[test]
+fn two_outputs_into_one_pipe_are_refused() {
+    let names = ["ln.json", "/proc/thread-self/fd/1", "/dev/fd/5", "/dev/fd/1"];
+    for name in names {
+        let place = Place::new(&monitor(name));
+        symlink("/dev/stdout", place.at("ln.json")).expect("a link");
+        let refused = through_a_pipe(&place, "run test.catena --in in.pcap --out -");
+        assert_eq!(place.read("code"), b"1\n", "{name}: {}", err(&refused));
+        assert!(
+            ["`mon`", "--out", "are the same "].iter().all(|word| err(&refused).contains(word)),
+            "{}",
+            err(&refused)
+        );
+        assert_eq!(place.read("through"), b"", "{name}");
+        // Alone there, its records are: the table goes elsewhere.
+        let told = through_a_pipe(&place, "run test.catena --in in.pcap --json");
+        assert_eq!(place.read("code"), b"0\n", "{name}: {}", err(&told));
+        let records = String::from_utf8(place.read("through")).expect("text");
+        assert_eq!(records.lines().count(), 50, "{name}");
+        assert!(records.lines().all(|line| line.starts_with("{\"ts\":")), "{name}: {records}");
+        assert!(err(&told).contains("\"modules\""), "{name}: {}", err(&told));
+    }
+    // What is told on standard error would be mixed into the packets.
+    let place = Place::new(PLAIN);
+    through_a_pipe(&place, "run test.catena --in in.pcap --out - 2>&1");
+    assert_eq!(place.read("code"), b"1\n");
+    assert!(String::from_utf8_lossy(&place.read("through")).contains("standard error are the same pipe"));
+}
+
+#[test]
+fn one_fifo_has_one_end() {
+    let place = Place::new(BOTH);
+    let made = Command::new("mkfifo").arg(place.at("ff.pcap")).status().expect("mkfifo is there");
+    assert!(made.success());
+    symlink("ff.pcap", place.at("soft.pcap")).expect("a link");
+    let same = "are the same pipe";
+    place.refuses(&["--in", "in.pcap", "--out", "ff.pcap", "--back-out", "soft.pcap"], &["--out", "--back-out", same]);
+    place.refuses(&["--in", "ff.pcap", "--out", "soft.pcap"], &["--in", "--out", same]);
+    place.refuses(&["--in", "ff.pcap", "--back-in", "soft.pcap"], &["--in", "--back-in", "are the same"]);
+    place.write("test.catena", monitor("ff.pcap").as_bytes());
+    place.refuses(&["--in", "in.pcap", "--out", "ff.pcap"], &["`mon`", "--out", same]);
+}
+
+#[test]
+fn an_output_that_nothing_reaches_is_empty_not_old() {
+    for (chain, option) in [
+        ("chain c { m = Monitor() in -> m -> drop }", "--out"),
+        ("chain c { m = Monitor() in -> m -> out }", "--back-out"),
+        ("chain c { a = ACL(rules = [\"deny any\"]) in -> a -> out }", "--out"),
+    ] {
+        for (workers, name) in [("1", "old.pcap"), ("2", "old.pcap"), ("1", "old.pcapng.gz")] {
+            let place = Place::new(chain);
+            fs::copy(place.at("in.pcap"), place.at(name)).expect("it can be copied");
+            let ran = place.run(&["run", "test.catena", "--in", "in.pcap", option, name, "--workers", workers]);
+            assert!(ran.status.success(), "{}", err(&ran));
+            let mut reader = catena_packet::pcap::Reader::open(place.at(name)).expect("a capture");
+            assert!(reader.next().expect("a whole one").is_none(), "{chain} {option} {name}: old packets");
+        }
+    }
+}
+
+#[test]
+fn two_runs_do_not_write_one_file() {
+    let place = Place::new(&monitor("flows"));
+    fs::write(place.at("new.pcap"), b"").expect("it can be written");
+    fs::hard_link(place.at("new.pcap"), place.at("hard.pcap")).expect("a hard link");
+    let mut first = place
+        .command(&["run", "test.catena", "--in", "gen:rate=1kpps,time=wall", "--out", "new.pcap", "--quiet"])
+        .spawn()
+        .expect("catena starts");
+    let begun = std::time::Instant::now();
+    while fs::metadata(place.at("new.pcap")).expect("it is there").len() == 0 {
+        assert!(begun.elapsed().as_secs() < 10, "the first run begins");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = |args: &[&str]| place.run(&[&["run"], args].concat());
+    for args in [
+        &["plain.catena", "--in", "in.pcap", "--out", "new.pcap"][..],
+        &["plain.catena", "--in", "in.pcap", "--out", "hard.pcap"],
+        &["test.catena", "--in", "in.pcap", "--out", "third.pcap"],
+    ] {
+        let refused = second(args);
+        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        assert!(err(&refused).contains("another run of catena is writing this file"), "{args:?}: {}", err(&refused));
+    }
+    assert!(!place.at("third.pcap").exists(), "what was made for a run that does not begin is gone");
+    // Others may be written, and devices by any number of runs.
+    assert!(second(&["plain.catena", "--in", "in.pcap", "--out", "other.pcap"]).status.success());
+    // SAFETY: the child is ours and not waited for yet, so the number is its own.
+    assert_eq!(unsafe { libc::kill(first.id() as i32, libc::SIGINT) }, 0);
+    assert!(first.wait().expect("it ends").success());
+    assert!(second(&["plain.catena", "--in", "in.pcap", "--out", "new.pcap"]).status.success(), "the file is free");
+}
+
+#[test]
+fn no_output_has_no_name_and_nowhere_is_said_one_way() {
+    let place = Place::new(&monitor(""));
+    place.refuses(&["--in", "in.pcap"], &["export", "an empty name"]);
+    let checked = place.run(&["check", "test.catena"]);
+    assert_eq!(checked.status.code(), Some(1));
+    place.write("test.catena", BOTH.as_bytes());
+    for nowhere in ["null", "/dev/null"] {
+        let ran = place.run(&["run", "test.catena", "--in", "in.pcap", "--out", nowhere, "--back-out", nowhere]);
+        assert!(ran.status.success(), "{nowhere}: {}", err(&ran));
+    }
+    place.refuses(
+        &["--in", "in.pcap", "--out", "x.txt"],
+        &["--out x.txt: neither the name of a capture", "nor an interface"],
+    );
+    place.refuses(&["--in", "lo", "--out", "lo"], &["--in lo", "--out lo", "take in again what it sends"]);
+}
+
+#[test]
+fn devices_may_take_several_outputs() {
     let place = Place::new(&monitors("/dev/null", "/dev/null"));
     let output = place.run(&["run", "test.catena", "--in", "in.pcap", "--out", "null"]);
     assert!(output.status.success(), "{}", err(&output));

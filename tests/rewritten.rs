@@ -135,6 +135,10 @@ fn what_is_no_file_is_written_directly() {
     let (plan, table) = (place.read("plan.json"), String::from_utf8_lossy(&plain.stdout).into_owned());
     let output = place.shell("", "plan c.catena --rack rack.toml -o /dev/stdout");
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{plan}{table}"), "{}", err(&output));
+    // By its short name it is the plan's alone.
+    let output = place.shell("", "plan c.catena --rack rack.toml -o -");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), plan, "{}", err(&output));
+    assert_eq!((err(&output), place.at("-").exists()), (table.clone(), false));
     // The same where standard output is a file: one after the other, not one over the other.
     let output = place.shell("exec > both", "plan c.catena --rack rack.toml -o /dev/stdout");
     assert_eq!(place.read("both"), format!("{plan}{table}"), "{}", err(&output));

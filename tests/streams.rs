@@ -1,4 +1,4 @@
-//! Standard streams that take nothing, and cores that are not there.
+//! Standard streams and disks that take nothing more, and cores that are not there.
 
 use std::fs::File;
 use std::path::Path;
@@ -118,4 +118,69 @@ fn cores_are_checked_before_anything_runs() {
         }
         Err(_) => println!("skipped: taskset is not installed"),
     }
+}
+
+/// Run the chain in a folder where no file grows beyond `kib`, as on a full disk; returns its report.
+fn run_on_a_full_disk(folder: &Path, kib: u32, args: &str) -> serde_json::Value {
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$CATENA\" run c.catena --json {args}", kib * 2);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(folder).env("CATENA", env!("CARGO_BIN_EXE_catena"));
+    let output = shell.output().expect("sh starts");
+    assert_eq!(output.status.code(), Some(1), "{args}: {}", err(&output));
+    assert!(err(&output).contains("File too large"), "{args}: {}", err(&output));
+    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
+#[test]
+fn what_a_full_disk_did_not_take_is_no_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("c.catena"), "chain c { in -> out }").expect("a chain");
+    for (name, workers) in [("x.pcap", 1), ("x.pcap", 2), ("x.pcapng", 1), ("x.pcapng", 2)] {
+        // The last one fails only when the file is closed.
+        for (count, kib) in [(20_000, 300), (20_000, 321), (5_000, 371)] {
+            let args = format!("--in gen:flows=9,size=60,count={count},seed=1 --out {name} --workers {workers}");
+            let report = run_on_a_full_disk(folder.path(), kib, &args);
+            let mut reader = catena_packet::pcap::Reader::open(folder.path().join(name)).expect("a capture");
+            while reader.next().is_ok_and(|record| record.is_some()) {}
+            let [input, output] = ["input", "output"].map(|side| report[side]["packets"].as_u64().expect("a count"));
+            assert_eq!(output, reader.records(), "{args} {kib}");
+            assert_eq!(input, output + report["dropped"].as_u64().expect("a count"), "{args} {kib}");
+        }
+    }
+}
+
+#[test]
+fn records_that_a_full_disk_did_not_take_are_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for format in ["json", "ipfix"] {
+        let chain = format!("chain c {{ m = Monitor(export = \"flows\", format = {format}) in -> m -> out }}");
+        std::fs::write(folder.path().join("c.catena"), chain).expect("a chain");
+        for kib in [300, 333] {
+            let report = run_on_a_full_disk(folder.path(), kib, "--in gen:flows=9k,size=60,count=18k,seed=1");
+            let gauges =
+                report["modules"].as_array().into_iter().flatten().flat_map(|m| m["gauges"].as_array()).flatten();
+            let all: std::collections::HashMap<&str, u64> =
+                gauges.filter_map(|g| Some((g["name"].as_str()?, g["value"].as_u64()?))).collect();
+            let file = std::fs::read(folder.path().join("flows")).expect("it is there");
+            let written =
+                if format == "json" { file.iter().filter(|b| **b == b'\n').count() as u64 } else { messages(&file) };
+            assert!(written > 100 && all["flows"] == 9000, "{format} {kib}: {written}");
+            assert_eq!(written + all["records lost"], 9000, "{format} {kib}");
+            assert_eq!(all["packets in lost records"], 2 * all["records lost"], "{format} {kib}");
+        }
+    }
+}
+
+/// Count the data records of IPFIX messages that are whole, by the sequence number behind them (RFC 7011, §3.1).
+fn messages(mut file: &[u8]) -> u64 {
+    let mut records = 0;
+    while let Some(length) = file.get(2..4).map(|n| usize::from(u16::from_be_bytes([n[0], n[1]]))) {
+        let Some(message) = file.get(..length) else { break };
+        // Of IPv4: set header of 4 bytes, and 66 a record.
+        if message.get(16..18) == Some(&[1, 0]) {
+            records += (length as u64 - 20) / 66;
+        }
+        file = &file[length..];
+    }
+    records
 }

@@ -8,7 +8,7 @@ use catena_compile::library::signatures;
 use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
 
 use crate::arguments::{CheckOptions, FmtOptions};
-use crate::{Failure, file, streams, trial};
+use crate::{Failure, file, run, streams, trial};
 
 /// A chain file that was read.
 pub struct Loaded {
@@ -52,8 +52,10 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
             continue;
         };
         let loaded = Loaded { name, source, graph };
-        match trial::lower_and_build(&loaded) {
-            Ok(_) => streams::print(format_args!("{}: {}: good\n", loaded.name, size(&loaded.graph)))?,
+        let checked = trial::lower_and_build(&loaded)
+            .and_then(|(host, files)| run::files::of_chain(path, &host, &files).map(|_| ()));
+        match checked {
+            Ok(()) => streams::print(format_args!("{}: {}: good\n", loaded.name, size(&loaded.graph)))?,
             Err(Failure(message)) => {
                 streams::tell(format_args!("error: {message}\n"));
                 streams::print(format_args!("{}: 1 error\n", loaded.name))?;

@@ -31,12 +31,15 @@ pub fn read(path: &Path, expected: &str) -> Result<String, Failure> {
 
 /// Write a file in one step: beside it first, so that whoever reads it meets what it was or what it becomes, and a full
 /// disk leaves it as it was. It keeps its owner and permissions, and a link goes on leading to it; other hard links keep
-/// what it was. What is no file, such as `/dev/stdout` or a pipe, is written to directly.
+/// what it was. `-` is standard output. What is no file, such as `/dev/stdout` or a pipe, is written to directly.
 ///
 /// # Errors
 /// When that cannot be done.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let text = text.as_ref();
+    if path == Path::new("-") {
+        return streams::print_bytes(text);
+    }
     let there = Identity::of(path);
     // `/dev/stdout`, and what it is redirected to: behind what has been printed, and before what will be.
     if there.is_some() && there == Identity::of_stream(std::io::stdout()) {
@@ -121,6 +124,9 @@ fn overwrite(path: &Path, text: &[u8]) -> Result<(), Error> {
 /// # Errors
 /// When it cannot.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return streams::check_open();
+    }
     let there = fs::metadata(path);
     // A pipe has a reader, who would take the check for the end of the text.
     if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
@@ -134,7 +140,18 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unwritable(path: &Path, error: &Error) -> Failure {
+/// Open a file to write to its end, and return whether it was there. One that is there keeps what it holds.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn claim(path: &Path) -> Result<(fs::File, bool), Failure> {
+    let is_there = fs::metadata(path).is_ok();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|file| (file, is_there)).map_err(|error| unwritable(path, &error))
+}
+
+/// Say why a file cannot be written.
+pub fn unwritable(path: &Path, error: &Error) -> Failure {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     let why = match folder {
         Some(folder) => format!("there is no folder {}", folder.display()),

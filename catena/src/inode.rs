@@ -1,8 +1,9 @@
 //! Which file a name or a descriptor leads to, and whether a command would write to one that it reads or writes as well.
 //!
-//! Names do not tell: hard links, symbolic links and redirected streams lead to one file by several. Files are compared
-//! by device and inode, those that are not there yet by their folder and name in it. Devices, pipes and sockets may be
-//! written to several times.
+//! Names do not tell: hard links, symbolic links and redirected streams lead to one file by several. Files, pipes and
+//! sockets are compared by device and inode, files that are not there yet by their folder and name in it. Character devices,
+//! such as `/dev/null` and terminals, may be written to several times. A socket carries both ways, so one may be read and
+//! written.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -11,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, file, streams};
+use crate::{Failure, streams};
 
 /// Symbolic links in a row that are followed, as many as Linux follows.
 const MOST_LINKS: u32 = 40;
@@ -21,6 +22,10 @@ const MOST_LINKS: u32 = 40;
 pub enum Identity {
     /// One that is there, by device and inode.
     There(u64, u64),
+    /// A pipe or FIFO, by device and inode.
+    Pipe(u64, u64),
+    /// A socket, by device and inode.
+    Socket(u64, u64),
     /// One that is not there yet: device and inode of the folder it would be in, and its name there.
     New(u64, u64, OsString),
 }
@@ -47,8 +52,18 @@ impl Identity {
 
     fn there(there: &Metadata) -> Option<Identity> {
         let kind = there.file_type();
-        let is_shared = kind.is_char_device() || kind.is_fifo() || kind.is_socket();
-        (!is_shared).then(|| Identity::There(there.dev(), there.ino()))
+        let (device, inode) = (there.dev(), there.ino());
+        match () {
+            () if kind.is_char_device() => None,
+            () if kind.is_fifo() => Some(Identity::Pipe(device, inode)),
+            () if kind.is_socket() => Some(Identity::Socket(device, inode)),
+            () => Some(Identity::There(device, inode)),
+        }
+    }
+
+    /// Return whether what is read or written there is gone for everybody else.
+    fn is_stream(&self) -> bool {
+        matches!(self, Identity::Pipe(..) | Identity::Socket(..))
     }
 }
 
@@ -62,9 +77,10 @@ pub fn target(path: &Path) -> PathBuf {
     target
 }
 
-/// Return whether a name is that of standard output.
+/// Return whether a name is that of standard output, or leads to the pipe or socket that standard output is.
 pub fn is_stdout(path: &Path) -> bool {
-    names_stream(path, 1)
+    let leads_there = |there: &Identity| there.is_stream() && Identity::of_stream(io::stdout()).as_ref() == Some(there);
+    names_stream(path, 1) || Identity::of(path).as_ref().is_some_and(leads_there)
 }
 
 fn names_stream(path: &Path, descriptor: u32) -> bool {
@@ -84,7 +100,16 @@ struct Use {
 
 impl Use {
     fn is(&self, other: &Use) -> bool {
-        (self.is_stream && other.is_stream) || (self.identity.is_some() && self.identity == other.identity)
+        (self.is_stream && other.is_stream) || self.is_same_file(other)
+    }
+
+    /// Standard input and standard output are two streams, and may still be one file.
+    fn is_same_file(&self, other: &Use) -> bool {
+        self.identity.is_some() && self.identity == other.identity
+    }
+
+    fn is_pipe(&self) -> bool {
+        self.identity.as_ref().is_some_and(Identity::is_stream)
     }
 }
 
@@ -100,13 +125,14 @@ impl Uses {
     /// Add a file that is read; `-` is standard input. `what` is what the user calls it, such as `--in`.
     ///
     /// # Errors
-    /// When standard input is read already.
+    /// When standard input, or a pipe, is read already.
     pub fn reads(&mut self, what: &str, path: &Path) -> Result<(), Failure> {
         let is_stream = names_stream(path, 0);
         let identity = if is_stream { Identity::of_stream(io::stdin()) } else { Identity::of(path) };
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
         let read = Use { name: format!("{what} {shown}"), identity, is_stream };
-        if let Some(other) = self.read.iter().find(|other| is_stream && other.is_stream) {
+        let takes_from = |other: &&Use| (is_stream && other.is_stream) || (read.is_pipe() && read.is_same_file(other));
+        if let Some(other) = self.read.iter().find(takes_from) {
             return Err(format!("{} and {} are the same: each would get a part of it", other.name, read.name).into());
         }
         self.read.push(read);
@@ -147,34 +173,39 @@ impl Uses {
         self.written.iter().any(|written| written.is_stream)
     }
 
-    /// Check that all files can be written, and leave them as they are.
-    ///
-    /// # Errors
-    /// The first that cannot.
-    pub fn check_writable(&self) -> Result<(), Failure> {
-        let check = |(what, path): &(String, PathBuf)| {
-            file::check_writable(path).map_err(|Failure(why)| Failure(format!("{what} {why}")))
-        };
-        self.paths.iter().try_for_each(check)
+    /// Return the files that are written, with what the user calls them; without standard output.
+    pub fn outputs(&self) -> &[(String, PathBuf)] {
+        &self.paths
     }
 
     fn check(&self, written: &Use) -> Result<(), Failure> {
         let name = &written.name;
-        // Standard input and standard output are two streams, and may still be one file.
-        let same_file = |read: &&Use| read.identity.is_some() && read.identity == written.identity;
-        if let Some(read) = self.read.iter().find(same_file) {
-            return Err(format!("{name}: would be overwritten while it is read as {}", read.name).into());
+        let reads = |read: &&Use| !matches!(read.identity, Some(Identity::Socket(..))) && read.is_same_file(written);
+        match self.read.iter().find(reads) {
+            Some(read) if read.is_pipe() => {
+                return Err(format!("{name} and {} are the same pipe: what is written would be read", read.name).into());
+            }
+            Some(read) => {
+                return Err(format!("{name}: would be overwritten while it is read as {}", read.name).into());
+            }
+            None => {}
         }
-        if let Some(other) = self.written.iter().find(|other| other.is(written)) {
-            return Err(format!("{} and {name} are the same file: one would overwrite the other", other.name).into());
+        match self.written.iter().find(|other| other.is(written)) {
+            Some(other) if written.is_pipe() => {
+                Err(format!("{} and {name} are the same pipe: one would be mixed into the other", other.name).into())
+            }
+            Some(other) => {
+                Err(format!("{} and {name} are the same file: one would overwrite the other", other.name).into())
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -192,6 +223,11 @@ mod tests {
         assert!(Identity::of(&at("a")).is_some() && Identity::of(&at("loop")).is_some());
         assert_eq!(Identity::of(&at("none/none")), None);
         assert_eq!(Identity::of(Path::new("/dev/null")), None);
+        let (reader, writer) = io::pipe().expect("a pipe");
+        assert_eq!(Identity::of_stream(&reader), Identity::of_stream(&writer));
+        let name = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        assert_eq!(Identity::of(Path::new(&name)), Identity::of_stream(&reader));
+        assert_ne!(Identity::of_stream(&reader), Identity::of_stream(io::pipe().expect("a pipe").0));
         let opened = File::open(at("b")).expect("it is there");
         assert_eq!(Identity::of_stream(opened), Identity::of(&at("a")));
     }

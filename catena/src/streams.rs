@@ -58,8 +58,9 @@ pub fn unwritten(error: io::Error) -> Failure {
     Failure(format!("standard output: cannot be written: {error}"))
 }
 
-/// Tell on standard error. Where that takes nothing, nobody is left to be told.
+/// Tell on standard error, in one piece, since others may write there. Where that takes nothing, nobody is left to be told.
 pub fn tell(text: impl Display) {
+    let text = text.to_string();
     let mut out = io::stderr().lock();
-    _ = write!(out, "{text}").and_then(|()| out.flush());
+    _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

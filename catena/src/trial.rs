@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_compile::{BuildError, Counts, Findings, Host, build, lower, reduce};
+use catena_compile::{BuildError, Built, Counts, Findings, Host, build, lower, reduce};
 use catena_dataplane::port::Sink;
 use catena_packet::wire::Seed;
 use catena_state::Share;
@@ -11,17 +11,23 @@ use catena_state::Share;
 use crate::Failure;
 use crate::chain::Loaded;
 
-/// Files that functions write to, by function; `-` is standard output.
-pub type Outputs = Vec<(Arc<str>, PathBuf)>;
+/// The files of functions, by function; `-` is a standard stream.
+#[derive(Debug)]
+pub struct Files {
+    /// Those that they use while they run.
+    pub inputs: Vec<(Arc<str>, PathBuf)>,
+    /// Those that they write to.
+    pub outputs: Vec<(Arc<str>, PathBuf)>,
+}
 
 /// Lower a chain file to its host pipeline, and build that once to throw it away.
 ///
 /// # Errors
 /// What the library lacks or a function refuses, with the place in the chain file.
-pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Outputs), Failure> {
+pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Files), Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
-    let outputs = build_once(&host, loaded)?;
-    Ok((host, outputs))
+    let files = build_once(&host, loaded)?;
+    Ok((host, files))
 }
 
 /// Lower a chain file to its host pipeline, and take out what is redundant.
@@ -38,13 +44,14 @@ pub fn counts(early_drops: bool) -> Counts {
     if early_drops { Counts::Totals } else { Counts::Functions }
 }
 
-/// Build a pipeline to throw it away, and return the files that it would write to if it ran with one worker.
+/// Build a pipeline to throw it away, and return the files that it would use if it ran with one worker.
 ///
 /// # Errors
 /// What a function refuses, with the place in the chain file.
-pub fn build_once(host: &Host, loaded: &Loaded) -> Result<Outputs, Failure> {
+pub fn build_once(host: &Host, loaded: &Loaded) -> Result<Files, Failure> {
     let built = build(host, Seed::from_number(0), Share::WHOLE, |_| Box::new(Sink));
-    built.map(|built| built.graph.outputs()).map_err(|error| explain(&error, loaded))
+    let files = |built: Built| Files { inputs: built.graph.inputs(), outputs: built.graph.outputs() };
+    built.map(files).map_err(|error| explain(&error, loaded))
 }
 
 /// Say where in the chain file the trouble is.

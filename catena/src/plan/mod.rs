@@ -63,6 +63,10 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
+        // Whoever reads the plan on standard output reads nothing else there.
+        false if files.iter().any(|path| path.as_os_str() == "-") => {
+            tell(table::Text { plan: &plan, edits: &options.what_if });
+        }
         false => print(table::Text { plan: &plan, edits: &options.what_if })?,
     }
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

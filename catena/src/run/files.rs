@@ -9,22 +9,18 @@ use super::ports::Ports;
 use crate::Failure;
 use crate::arguments::RunOptions;
 use crate::inode::Uses;
-use crate::trial::Outputs;
+use crate::trial::Files;
 
-/// Return the files of a run, but for those that functions write to, which depend on the number of workers: `outputs` are
+/// Return the files of a run, but for those that functions write to, which depend on the number of workers: `files` are
 /// those of one worker, and are looked at, so that what is wrong is said before a source is waited for.
 ///
 /// # Errors
 /// When one would be written over another, or over something that is read.
-pub fn of(options: &RunOptions, host: &Host, ports: &Ports, outputs: &Outputs) -> Result<Uses, Failure> {
-    let mut uses = Uses::default();
-    uses.reads("the chain file", &options.file)?;
+pub fn of(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) -> Result<Uses, Failure> {
+    let mut uses = of_chain(&options.file, host, files)?;
     options.plan.iter().try_for_each(|plan| uses.reads("--plan", plan))?;
-    for module in &host.modules {
-        let Lowered::Function { args, .. } = &module.kind else { continue };
-        args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;
-    }
     ports.add_to(&mut uses)?;
+    let outputs = &files.outputs;
     let mut with_outputs = uses.clone();
     for (function, path) in outputs {
         with_outputs.writes(&export_of(function), path)?;
@@ -41,7 +37,28 @@ pub fn of(options: &RunOptions, host: &Host, ports: &Ports, outputs: &Outputs) -
     Ok(uses)
 }
 
-/// Return what the user calls a file that a function writes to.
+/// Return what the functions of a chain file read, and the chain file.
+///
+/// # Errors
+/// When one of the chain's own outputs would be written over it, or over another one.
+pub fn of_chain(file: &Path, host: &Host, files: &Files) -> Result<Uses, Failure> {
+    let mut uses = Uses::default();
+    uses.reads("the chain file", file)?;
+    for module in &host.modules {
+        let Lowered::Function { args, .. } = &module.kind else { continue };
+        args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;
+    }
+    for (function, path) in &files.inputs {
+        uses.reads(&export_of(function), path)?;
+    }
+    let mut with_outputs = uses.clone();
+    for (function, path) in &files.outputs {
+        with_outputs.writes(&export_of(function), path)?;
+    }
+    Ok(uses)
+}
+
+/// Return what the user calls a file of a function.
 pub fn export_of(function: &str) -> String {
     format!("`{function}`:")
 }

@@ -1,7 +1,8 @@
 //! `catena run`: a chain file on packets.
 
 mod cores;
-mod files;
+pub mod files;
+mod outputs;
 mod planned;
 pub mod ports;
 mod progress;
@@ -30,12 +31,12 @@ const SLOW_END: Duration = Duration::from_secs(2);
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    let (mut host, outputs) = if options.no_reduce {
+    let (mut host, files) = if options.no_reduce {
         trial::lower_and_build(&loaded)?
     } else {
         let (host, _) = trial::lower_and_reduce(&loaded, trial::counts(options.early_drops))?;
-        let outputs = trial::build_once(&host, &loaded)?;
-        (host, outputs)
+        let files = trial::build_once(&host, &loaded)?;
+        (host, files)
     };
     let planned = options.plan.as_deref().map(planned::Planned::read).transpose()?;
     if let Some(planned) = &planned {
@@ -43,37 +44,47 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     }
     let seed = options.seed.unwrap_or_else(fresh_seed);
     let ports = ports::Ports::parse(options)?;
-    let uses = files::of(options, &host, &ports, &outputs)?;
+    let uses = files::of(options, &host, &ports, &files)?;
     // When packets or records go to standard output, the table must not.
     let ports_out = [Some(&options.output), options.back_out.as_ref()];
     let mut outputs =
-        outputs.iter().map(|(_, path)| path.as_path()).chain(ports_out.into_iter().flatten().map(Path::new));
+        files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports_out.into_iter().flatten().map(Path::new));
     let to_stderr = outputs.any(inode::is_stdout);
-    let interrupted = signals::listen()?;
+    let signalled = signals::listen()?;
     let layout = workers::Layout {
         count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
         first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
         tree: planned.as_ref().map(|p| &p.tasks().tree),
+        waits: options.duration.is_some(),
     };
     if let Some(first) = layout.first_core {
         cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
     }
-    let running = workers::start(&host, &layout, &ports, seed, uses)?;
+    let asked = Instant::now();
+    let interrupted = || signalled.load(Ordering::Relaxed);
+    let too_long = |since: Instant| options.duration.is_some_and(|most| since.elapsed() >= most);
+    let over = || interrupted() || too_long(asked);
+    let running = workers::start(&host, &layout, &ports, seed, uses, &over)?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
+    for name in ports.down() {
+        streams::tell(format_args!("catena: interface {name} is down: no packet passes it until it is up\n"));
+    }
     let progress = progress::Progress::new(options.quiet || options.json);
-    let over = || options.duration.is_some_and(|most| started.elapsed() >= most);
     let mut stopped: Option<Instant> = None;
     let mut told = false;
     while !running.is_ended() {
-        if stopped.is_none() && (interrupted.load(Ordering::Relaxed) || over()) {
+        if stopped.is_none() && (interrupted() || too_long(started)) {
             running.stop();
             stopped = Some(Instant::now());
         }
         if stopped.is_some_and(|at| at.elapsed() >= SLOW_END) && !told {
             told = true;
             progress.clear();
-            streams::tell("catena: waiting for an output to take what is left; interrupt again to end without\n");
+            let again = if interrupted() { " again" } else { "" };
+            streams::tell(format_args!(
+                "catena: waiting for an output to take what is left; interrupt{again} to end without\n"
+            ));
         }
         progress.show(running.packets(), started.elapsed());
         std::thread::sleep(LOOK);

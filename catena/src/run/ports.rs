@@ -47,10 +47,16 @@ impl Ports {
             (None, _) => Port::Null,
         };
         let back_out = match (&options.back_out, &input) {
+            (Some(path), _) if is_nowhere(path) => Port::Null,
             (Some(path), _) => Port::Capture(path.clone()),
             (None, Port::Interface(name)) => Port::Interface(name.clone()),
             (None, _) => Port::Null,
         };
+        if let (Port::Interface(from), Port::Interface(to)) = (&input, &output)
+            && from == to
+        {
+            return Err(format!("--in {from}, --out {to}: one interface would take in again what it sends").into());
+        }
         Ok(Ports { inside: [input, back_out], outside: [back_in, output] })
     }
 
@@ -70,6 +76,22 @@ impl Ports {
             }
         }
         Ok(())
+    }
+
+    /// Return the interfaces that are down: nothing comes from them or leaves by them until they are up.
+    pub fn down(&self) -> Vec<&str> {
+        let ports = self.inside.iter().chain(&self.outside);
+        let interfaces = ports.filter_map(|port| if let Port::Interface(name) = port { Some(&**name) } else { None });
+        let mut down: Vec<&str> = interfaces.filter(|name| is_down(name)).collect();
+        down.dedup();
+        down
+    }
+
+    /// Return which sides' packets come from an interface while others come from what has an end: the run ends with these.
+    pub fn follow(&self) -> [bool; 2] {
+        let sources = [&self.inside[0], &self.outside[0]];
+        let has_end = sources.iter().any(|port| matches!(port, Port::Capture(_) | Port::Generator(_)));
+        sources.map(|port| has_end && matches!(port, Port::Interface(_)))
     }
 
     /// Return whether time must come from the wall: packets of an interface carry no other, and a generator on the
@@ -135,21 +157,37 @@ pub fn source(text: &str, option: &str) -> Result<Port, Failure> {
 
 fn sink(text: &str, option: &str) -> Result<Port, Failure> {
     match text {
-        "null" | "/dev/null" => Ok(Port::Null),
+        _ if is_nowhere(text) => Ok(Port::Null),
         "-" => Ok(Port::Capture("-".to_owned())),
         _ if is_interface(text) => Ok(Port::Interface(text.to_owned())),
         _ => {
-            Format::from_path(Path::new(text))
-                .map_err(|error| format!("{option} {text}: {error}, and no interface of this machine either"))?;
+            Format::from_path(Path::new(text)).map_err(|_| {
+                format!(
+                    "{option} {text}: neither the name of a capture (.pcap or .pcapng, also with .gz or .zst) nor an interface \
+                     of this machine"
+                )
+            })?;
             Ok(Port::Capture(text.to_owned()))
         }
     }
+}
+
+fn is_nowhere(text: &str) -> bool {
+    matches!(text, "null" | "/dev/null")
 }
 
 fn is_interface(text: &str) -> bool {
     let Ok(name) = std::ffi::CString::new(text) else { return false };
     // SAFETY: the name ends with a zero byte and lives through the call.
     unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
+}
+
+/// Return whether somebody has set an interface down; where the system does not say, nobody has.
+fn is_down(name: &str) -> bool {
+    const IFF_UP: u32 = 1;
+    let flags = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("flags"));
+    let flags = flags.ok().and_then(|text| u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok());
+    flags.is_some_and(|flags| flags & IFF_UP == 0)
 }
 
 /// The open directions of a side: the source of its packets, if it has any, and the exit by which packets

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 
@@ -16,13 +16,15 @@ const SAME: Duration = Duration::from_secs(1);
 /// What a command ended by Ctrl-C returns (128 + SIGINT).
 const INTERRUPTED: i32 = 130;
 
-/// Listen from now on; returns what becomes true with the first signal.
+/// Listen from now on; returns what becomes true with the first signal. A closed terminal is one (SIGHUP), unless the
+/// process was started to outlive it, as by `nohup`.
 ///
 /// # Errors
 /// The system's, when it takes no handler or starts no thread.
 pub fn listen() -> Result<Arc<AtomicBool>, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
     let theirs = interrupted.clone();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut first: Option<Instant> = None;
@@ -35,4 +37,13 @@ pub fn listen() -> Result<Arc<AtomicBool>, Failure> {
         }
     })?;
     Ok(interrupted)
+}
+
+/// Return whether the process was started with a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a `sigaction` is plain data, which the call fills; nothing is changed.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
 }

@@ -5,6 +5,7 @@
 //! each of the others carries the packets of both sides in the order in which they were read, so that no reply
 //! overtakes its request; what leaves goes through queues to a thread that writes the ports.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catena_compile::{Host, Queued, Side, build, tasks};
@@ -24,9 +25,10 @@ use catena_plan::alpine::SchedulerTree;
 use catena_state::Share;
 
 use super::files;
+use super::outputs::{Locks, Readers};
 use super::ports::{self, Ports};
-use crate::Failure;
 use crate::inode::Uses;
+use crate::{Failure, streams};
 
 /// Packets that a queue between workers holds.
 const QUEUE: usize = 4096;
@@ -41,6 +43,8 @@ pub const SIDES: [&str; 2] = ["in", "out"];
 pub struct Running {
     workers: Vec<WorkerHandle>,
     inputs: Vec<Arc<TaskCounters>>,
+    /// Until the workers have ended.
+    _locks: Locks,
 }
 
 /// How many workers there are, where, and whose turn it is on each.
@@ -52,15 +56,24 @@ pub struct Layout<'a> {
     /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts. None: tasks take
     /// turns.
     pub tree: Option<&'a SchedulerTree>,
+    /// Whether interfaces keep the run going when captures and generators have ended.
+    pub waits: bool,
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
-/// files of the run, but for those of its functions.
+/// files of the run, but for those of its functions. Until it has begun, `over` says whether it shall end.
 ///
 /// # Errors
-/// When a port cannot be opened, a module cannot be made, or two outputs are one file.
-pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64, uses: Uses) -> Result<Running, Failure> {
-    let Layout { count, first_core, tree } = *layout;
+/// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
+pub fn start(
+    host: &Host,
+    layout: &Layout<'_>,
+    ports: &Ports,
+    seed: u64,
+    uses: Uses,
+    over: &dyn Fn() -> bool,
+) -> Result<Running, Failure> {
+    let Layout { count, first_core, tree, waits } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let inside = ports::open(&ports.inside, 0)?;
@@ -72,13 +85,18 @@ pub fn start(host: &Host, layout: &Layout<'_>, ports: &Ports, seed: u64, uses: U
         (inside, outside, _) => [inside, outside],
     };
     let exits = [inside.1, outside.1];
-    let run = Run { host, tree, depot, time, seed, first_core };
+    let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits };
     let (workers, inputs) = if count == 1 { run.alone(sources, exits)? } else { run.together(count, sources, exits)? };
-    Ok(Running { workers: open_and_start(workers, uses)?, inputs })
+    let (workers, locks) = open_and_start(workers, uses, over)?;
+    Ok(Running { workers, inputs, _locks: locks })
 }
 
 /// Open what the workers write to, and start them.
-fn open_and_start(mut workers: Vec<Worker>, mut uses: Uses) -> Result<Vec<WorkerHandle>, Failure> {
+fn open_and_start(
+    mut workers: Vec<Worker>,
+    mut uses: Uses,
+    over: &dyn Fn() -> bool,
+) -> Result<(Vec<WorkerHandle>, Locks), Failure> {
     // On standard output, the records of one function's instances are mixed.
     let mut outputs: Vec<_> = workers.iter().flat_map(Worker::outputs).collect();
     outputs.sort();
@@ -86,10 +104,43 @@ fn open_and_start(mut workers: Vec<Worker>, mut uses: Uses) -> Result<Vec<Worker
     for (function, path) in outputs {
         uses.writes(&files::export_of(&function), &path)?;
     }
+    let later = left_from_more_workers(&workers, &uses);
     // One that cannot be opened leaves the others as they are.
-    uses.check_writable()?;
-    workers.iter_mut().try_for_each(Worker::open)?;
-    workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
+    let locks = Locks::take(uses.outputs())?;
+    let begun = Readers::wait(uses.outputs(), over).and_then(|readers| {
+        workers.iter_mut().try_for_each(Worker::open)?;
+        for path in later {
+            streams::tell(format_args!(
+                "catena: {} is left as it was: this run has not as many workers\n",
+                path.display()
+            ));
+        }
+        drop(readers);
+        workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
+    });
+    match begun {
+        Ok(workers) => Ok((workers, locks)),
+        Err(why) => {
+            locks.give_up();
+            Err(why)
+        }
+    }
+}
+
+/// Return the files that are there where functions of further workers would write theirs.
+fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
+    let numbered = |path: &Path, number: usize| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let written: Vec<_> = uses.outputs().iter().map(|(_, path)| path).collect();
+    let firsts = workers.first().map(Worker::outputs).unwrap_or_default();
+    let missing = |(_, path): (_, PathBuf)| {
+        let next = (1..).map(move |number| numbered(&path, number)).skip_while(|path| written.contains(&path));
+        next.take_while(|path| path.is_file()).collect::<Vec<_>>()
+    };
+    firsts.into_iter().flat_map(missing).collect()
 }
 
 struct Run<'a> {
@@ -99,6 +150,10 @@ struct Run<'a> {
     time: Time,
     seed: u64,
     first_core: Option<usize>,
+    /// Sides whose packets come from an interface while others come from what has an end.
+    follows: [bool; 2],
+    /// Whether these are waited for all the same, where a chain has a way for them.
+    waits: bool,
 }
 
 /// Workers before they start, and the counters of the tasks that read the ports.
@@ -117,9 +172,13 @@ impl Run<'_> {
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
             let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-            let task = Task::new(SIDES[side], source, inlet);
+            let task = self.reading(side, source, inlet, built.entries[side].is_some());
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
+        }
+        // An output that no chain leads to becomes an empty one, rather than stay what it was.
+        for (side, unreached) in exits.into_iter().enumerate() {
+            unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
         self.divide(&mut pipeline, &ports, built.queued, &[]);
         Ok((vec![self.worker("worker 0", pipeline, 0)], inputs))
@@ -181,7 +240,8 @@ impl Run<'_> {
                 pipeline.graph.connect(steer, *gate, *node);
             }
             let Some(source) = source else { continue };
-            let mut task = Task::new(SIDES[side], source, Inlet { node: steer, gate: side as u16 });
+            let inlet = Inlet { node: steer, gate: side as u16 };
+            let mut task = self.reading(side, source, inlet, first.entries[side].is_some());
             rooms.iter().for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
@@ -196,6 +256,12 @@ impl Run<'_> {
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
         Ok((workers, inputs))
+    }
+
+    /// Make the task that reads a side.
+    fn reading(&self, side: usize, source: Box<dyn Source>, inlet: Inlet, has_way: bool) -> Task {
+        let task = Task::new(SIDES[side], source, inlet);
+        if self.follows[side] && !(self.waits && has_way) { task.follow() } else { task }
     }
 
     /// Add the tasks that begin inside the pipeline, and set whose turn it is. Tasks that the plan does not know,

@@ -5,6 +5,7 @@
 //! for loops, every inlet comes after those that feed it, and the lowest that has packets runs first:
 //! where ways join again the packets are one batch again.
 
+mod counters;
 mod edit;
 
 use std::path::PathBuf;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 use catena_packet::{Batch, Packet};
 
 use crate::clock::cycles;
-use crate::counter::{Counter, Gauge, Histogram, Traffic};
+use crate::counter::{Gauge, Traffic};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
 /// Most modules that one batch visits; more means that the graph is a loop.
 const MOST_VISITS: usize = 4096;
 
+pub use counters::{Drops, NodeCounters, NodeInfo};
 pub use edit::Removed;
 
 /// A module's place in a [`Graph`]; stays the same while others come and go.
@@ -39,65 +41,6 @@ impl From<NodeId> for Inlet {
     fn from(node: NodeId) -> Self {
         Inlet { node, gate: 0 }
     }
-}
-
-/// What is counted at one module.
-#[derive(Debug, Default)]
-pub struct NodeCounters {
-    /// Batches that came in.
-    pub batches: Counter,
-    /// Packets that came in.
-    pub input: Traffic,
-    /// Cycles spent in the module and in bringing its packets to where its gates lead.
-    pub cycles: Counter,
-    /// Dropped packets by [`Reason`].
-    pub drops: Drops,
-    /// Cycles from the batch's coming in to its leaving the module, of sampled batches.
-    pub residence: Histogram,
-    /// Cycles since the port, of sampled packets that end here (empty at modules that are no exit).
-    pub latency: Histogram,
-}
-
-/// Dropped packets by reason.
-#[derive(Debug)]
-pub struct Drops(Box<[Counter]>);
-
-impl Default for Drops {
-    fn default() -> Self {
-        Drops((0..Reason::COUNT).map(|_| Counter::default()).collect())
-    }
-}
-
-impl Drops {
-    /// Return the count of one reason.
-    pub fn get(&self, reason: Reason) -> u64 {
-        self.0[usize::from(reason.0)].get()
-    }
-
-    /// Return all reasons that occurred, with their counts.
-    pub fn iter(&self) -> impl Iterator<Item = (Reason, u64)> + '_ {
-        self.0.iter().zip(0u8..=255).map(|(c, code)| (Reason(code), c.get())).filter(|(_, count)| *count > 0)
-    }
-
-    /// Return how many packets were dropped for whatever reason.
-    pub fn total(&self) -> u64 {
-        self.0.iter().map(Counter::get).sum()
-    }
-}
-
-/// What others may know of a module while it runs.
-#[derive(Clone, Debug)]
-pub struct NodeInfo {
-    /// The module's name in the chain.
-    pub name: Arc<str>,
-    /// Its counters.
-    pub counters: Arc<NodeCounters>,
-    /// The names of its own drop reasons.
-    pub reasons: &'static [&'static str],
-    /// Packets and bytes by output gate.
-    pub gates: Vec<Arc<Traffic>>,
-    /// Whether packets end here.
-    pub is_exit: bool,
 }
 
 struct Gate {
@@ -208,6 +151,13 @@ impl Graph {
         self.nodes.iter().flatten().flat_map(of).collect()
     }
 
+    /// Return the files that modules use while they run, by module.
+    pub fn inputs(&self) -> Vec<(Arc<str>, PathBuf)> {
+        let of =
+            |node: &Node| node.module.inputs().into_iter().map(|path| (node.name.clone(), path)).collect::<Vec<_>>();
+        self.nodes.iter().flatten().flat_map(of).collect()
+    }
+
     /// Start all modules that have not been started: they open what they write to.
     ///
     /// # Errors
@@ -225,12 +175,12 @@ impl Graph {
 
     /// Let all modules do what is due, and bring through what they hand on.
     pub fn tick(&mut self, cx: &mut Context) {
-        for id in (0..self.nodes.len() as u32).map(NodeId) {
-            let Some(node) = &mut self.nodes[id.0 as usize] else { continue };
-            node.module.tick(cx);
-            fold_drops(cx, &node.counters);
-            self.bring_through(cx, id);
-        }
+        self.each(cx, Module::tick);
+    }
+
+    /// Let all modules hand on what somebody may be waiting for.
+    pub fn idle(&mut self, cx: &mut Context) {
+        self.each(cx, Module::idle);
     }
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they
@@ -248,6 +198,16 @@ impl Graph {
             }
         }
         failed
+    }
+
+    /// Do something at each module outside its turn.
+    fn each(&mut self, cx: &mut Context, what: fn(&mut (dyn Module + 'static), &mut Context)) {
+        for id in (0..self.nodes.len() as u32).map(NodeId) {
+            let Some(node) = &mut self.nodes[id.0 as usize] else { continue };
+            what(&mut *node.module, cx);
+            fold_drops(cx, &node.counters);
+            self.bring_through(cx, id);
+        }
     }
 
     fn finish_one(&mut self, cx: &mut Context, id: NodeId) -> Option<Result<(), String>> {

@@ -59,6 +59,15 @@ pub trait Module: Any + Send {
     /// Do what is due from time to time (about every millisecond of the context's time): expire, export.
     fn tick(&mut self, _cx: &mut Context) {}
 
+    /// Hand on what somebody may be waiting for; called now and then while the worker finds no packet, whatever the
+    /// context's time. What comes of packets must not depend on it.
+    fn idle(&mut self, _cx: &mut Context) {}
+
+    /// Return the names of files that the module uses while it runs, other than a port's: no output may be one of them.
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Return the names of the files that [`Self::start`] creates or empties, other than a port's; `-` is the standard
     /// output.
     fn outputs(&self) -> Vec<PathBuf> {
@@ -239,6 +248,16 @@ impl Context {
         }
         *count += 1;
         self.pool.put(packet);
+    }
+
+    /// Count packets as dropped that are no longer there.
+    #[cold]
+    pub(crate) fn count_drops(&mut self, reason: Reason, packets: u64) {
+        let count = &mut self.drops[usize::from(reason.0)];
+        if packets > 0 && *count == 0 {
+            self.dropped.push(reason.0);
+        }
+        *count = count.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
     }
 
     /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted.

@@ -77,9 +77,10 @@ impl Pipeline {
         (0u32..).map(TaskId).zip(&self.tasks).filter_map(|(id, task)| Some((id, task.as_ref()?)))
     }
 
-    /// Return whether every task that packets come to from outside has come to its end.
+    /// Return whether every task that packets come to from outside, and that does not merely follow others, has come to
+    /// its end.
     pub fn is_done(&self) -> bool {
-        self.tasks.iter().flatten().filter(|task| !task.is_inner()).all(|task| task.state() == Pulled::Done)
+        self.tasks.iter().flatten().filter(|task| task.keeps_running()).all(|task| task.state() == Pulled::Done)
     }
 
     /// Bring through what waits in queues between the tasks, whatever the tree says.

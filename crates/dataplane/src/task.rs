@@ -47,6 +47,8 @@ pub struct Task {
     ahead: Vec<Room>,
     /// Whether its packets come from another task of the same pipeline.
     inner: bool,
+    /// Whether a pipeline ends without it.
+    follows: bool,
     state: Pulled,
     batch: Batch,
     /// Of a task for two sides: neighbours of one side in hand.
@@ -63,6 +65,7 @@ impl Task {
             counters: Arc::default(),
             ahead: Vec::new(),
             inner: false,
+            follows: false,
             state: Pulled::More,
             batch: Batch::new(),
             run: Batch::new(),
@@ -88,6 +91,18 @@ impl Task {
     /// Return whether its packets come from another task of the same pipeline.
     pub fn is_inner(&self) -> bool {
         self.inner
+    }
+
+    /// Let a pipeline end when its other tasks have, though this one's source goes on.
+    #[must_use]
+    pub fn follow(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
+    /// Return whether a pipeline runs until this task's source has come to its end.
+    pub fn keeps_running(&self) -> bool {
+        !self.inner && !self.follows
     }
 
     /// Let the task rest while a queue ahead has no room for a batch, rather than lose packets there.

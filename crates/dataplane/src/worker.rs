@@ -24,6 +24,9 @@ const SPIN: u32 = 2_000;
 const YIELD: u32 = 4_000;
 /// How long an idle worker sleeps: short beside a network's round trip, long beside a wake-up.
 const NAP: Duration = Duration::from_micros(50);
+/// Fruitless looks after which modules hand on what somebody may be waiting for: some 20 ms while the worker sleeps in
+/// between.
+const IDLE: u32 = 256;
 
 type Edit = Box<dyn FnOnce(&mut Pipeline, &mut Context) + Send>;
 
@@ -151,9 +154,12 @@ impl Worker {
                 fruitless = 0;
                 continue;
             }
-            fruitless += 1;
+            fruitless = fruitless.wrapping_add(1);
             if pipeline.is_done() {
                 break;
+            }
+            if fruitless.is_multiple_of(IDLE) {
+                pipeline.graph.idle(cx);
             }
             rest(fruitless);
         }

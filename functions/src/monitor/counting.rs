@@ -161,14 +161,15 @@ impl<E: Engine> Function<E> for Monitor<E> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let shared = &self.shared;
+        let [unwritten, unwritten_packets] = shared.outlet.lost();
         tell("flows", shared.begun);
         tell("flows at the end", (self.v4.map.len() + self.v6.map.len()) as u64);
         tell("flows evicted", shared.evicted);
         tell("packets in ended flows", shared.packets);
         tell("bytes in ended flows", shared.bytes);
         tell("packets not IP", shared.not_ip);
-        tell("records lost", shared.lost);
-        tell("packets in lost records", shared.lost_packets);
+        tell("records lost", shared.lost + unwritten);
+        tell("packets in lost records", shared.lost_packets + unwritten_packets);
     }
 }
 

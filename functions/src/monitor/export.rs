@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub(super) enum Format {
 struct Shared {
     queue: ArrayQueue<Record>,
     closed: AtomicBool,
+    /// Records that could not be written, and their packets.
+    lost: [AtomicU64; 2],
 }
 
 /// Where records go: to a thread, or nowhere.
@@ -91,11 +93,15 @@ impl Outlet {
     pub(super) fn start(&mut self, time: Time) -> Result<(), String> {
         let Outlet::Unopened { path, format } = self else { return Ok(()) };
         let cannot = |error: io::Error| format!("export `{path}` cannot be written: {error}");
-        let sink: Box<dyn Write + Send> = match &**path {
-            "-" => Box::new(io::stdout()),
-            path => Box::new(File::create(path).map_err(cannot)?),
+        let sink = match &**path {
+            "-" => Sink::Stdout,
+            path => Sink::File(File::create(path).map_err(cannot)?),
         };
-        let shared = Arc::new(Shared { queue: ArrayQueue::new(QUEUE), closed: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            queue: ArrayQueue::new(QUEUE),
+            closed: AtomicBool::new(false),
+            lost: Default::default(),
+        });
         let (theirs, format) = (shared.clone(), *format);
         let writer = thread::Builder::new().name("flow-export".to_owned());
         let writer = writer.spawn(move || write(&theirs, sink, format, time)).map_err(cannot)?;
@@ -122,6 +128,14 @@ impl Outlet {
             Outlet::Nowhere => true,
             Outlet::Unopened { .. } => false,
             Outlet::Open(open) => open.wait(),
+        }
+    }
+
+    /// Return how many records could not be written, and how many packets they count.
+    pub(super) fn lost(&self) -> [u64; 2] {
+        match self {
+            Outlet::Nowhere | Outlet::Unopened { .. } => [0; 2],
+            Outlet::Open(open) => open.shared.lost.each_ref().map(|lost| lost.load(Acquire)),
         }
     }
 
@@ -170,12 +184,14 @@ impl Drop for Open {
 }
 
 /// The thread. After an error it goes on emptying the queue, and returns the error in the end.
-fn write(shared: &Shared, sink: impl Write, format: Format, time: Time) -> io::Result<()> {
-    let mut out = Whole { sink, pending: Vec::with_capacity(2 * HAND_ON), error: None };
+fn write(shared: &Shared, sink: Sink, format: Format, time: Time) -> io::Result<()> {
+    let mut out = Whole { sink, pending: Vec::with_capacity(2 * HAND_ON), units: Vec::new(), error: None };
     let mut ipfix = match format {
         Format::Json => None,
         Format::Ipfix { domain } => Some(ipfix::Exporter::new(domain)),
     };
+    // Records of the message that is being made, and their packets.
+    let mut message = [0; 2];
     if let Some(exporter) = &mut ipfix {
         exporter.begin(&mut out.pending)?;
     }
@@ -183,19 +199,36 @@ fn write(shared: &Shared, sink: impl Write, format: Format, time: Time) -> io::R
         // Asked before the queue is emptied: what was put before it was closed is seen after.
         let closed = shared.closed.load(Acquire);
         while let Some(record) = shared.queue.pop() {
+            let one = [1, record.flow.packets.iter().map(|&n| u64::from(n)).sum()];
             match &mut ipfix {
-                None => json::write(&mut out.pending, &record)?,
-                Some(exporter) => exporter.write(&mut out.pending, &record)?,
+                None => {
+                    json::write(&mut out.pending, &record)?;
+                    out.end_unit(one);
+                }
+                Some(exporter) => {
+                    let before = out.pending.len();
+                    exporter.write(&mut out.pending, &record)?;
+                    // A message may have been ended before this record or behind it.
+                    let is_before = out.pending.len() > before && exporter.waiting() > 0;
+                    if is_before {
+                        out.end_unit(std::mem::take(&mut message));
+                    }
+                    message = [message[0] + one[0], message[1] + one[1]];
+                    if out.pending.len() > before && !is_before {
+                        out.end_unit(std::mem::take(&mut message));
+                    }
+                }
             }
             if out.pending.len() >= HAND_ON {
-                out.hand_on();
+                out.hand_on(shared);
             }
         }
         // When recorded traffic is replayed, messages end where its time says, not where this thread had nothing to do.
         if let Some(exporter) = ipfix.as_mut().filter(|_| closed || time == Time::Wall) {
             exporter.flush(&mut out.pending)?;
+            out.end_unit(std::mem::take(&mut message));
         }
-        out.hand_on();
+        out.hand_on(shared);
         if closed {
             return out.error.map_or(Ok(()), Err);
         }
@@ -203,20 +236,58 @@ fn write(shared: &Shared, sink: impl Write, format: Format, time: Time) -> io::R
     }
 }
 
+enum Sink {
+    Stdout,
+    File(File),
+}
+
 /// Whole records and messages on their way to a sink: what several threads write to standard output is mixed only
 /// between them.
-struct Whole<W: Write> {
-    sink: W,
+struct Whole {
+    sink: Sink,
     pending: Vec<u8>,
+    /// Where in `pending` a record of JSON or a message of IPFIX ends, and how many records and packets it stands for.
+    units: Vec<(usize, [u64; 2])>,
     /// The first one.
     error: Option<io::Error>,
 }
 
-impl<W: Write> Whole<W> {
-    fn hand_on(&mut self) {
+impl Whole {
+    fn end_unit(&mut self, count: [u64; 2]) {
+        self.units.push((self.pending.len(), count));
+    }
+
+    fn hand_on(&mut self, shared: &Shared) {
+        let mut taken = 0;
         if self.error.is_none() && !self.pending.is_empty() {
-            self.error = self.sink.write_all(&self.pending).and_then(|()| self.sink.flush()).err();
+            let written = match &mut self.sink {
+                Sink::Stdout => {
+                    let mut out = io::stdout().lock();
+                    write_all(&mut out, &self.pending, &mut taken).and_then(|()| out.flush())
+                }
+                Sink::File(file) => write_all(file, &self.pending, &mut taken),
+            };
+            self.error = written.err();
+        }
+        if self.error.is_some() {
+            for (_, count) in self.units.iter().filter(|(end, _)| *end > taken) {
+                shared.lost.iter().zip(count).for_each(|(lost, more)| _ = lost.fetch_add(*more, Relaxed));
+            }
         }
         self.pending.clear();
+        self.units.clear();
     }
+}
+
+/// Write all bytes, and count those that were taken, also when not all are.
+fn write_all(sink: &mut impl Write, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
+    while *taken < bytes.len() {
+        match sink.write(&bytes[*taken..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(more) => *taken += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -105,6 +105,11 @@ impl Exporter {
         if self.sets[0].len() + self.sets[1].len() > MOST { self.flush(out) } else { Ok(()) }
     }
 
+    /// Return how many records wait for their message.
+    pub(super) fn waiting(&self) -> u32 {
+        self.records
+    }
+
     /// Write a message of the records that wait.
     pub(super) fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
         if self.records == 0 {

@@ -47,7 +47,7 @@
 //! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow for live traffic, flows
 //!   stay in the table longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted
 //!   (`records lost`). Replayed captures and generated traffic wait for the file and lose nothing. At the end everything
-//!   is written. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
+//!   is written. Records that a full disk did not take are `records lost` too, and the run ends with exit code 1. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
 //! - Equal packets and an equal `--seed` give equal files, byte for byte, with one worker. An IPFIX message holds at most
 //!   a second of the packets' time; its export time is the latest time in the records up to its end.
 //!
@@ -158,6 +158,9 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
         active: args.duration("active_timeout", 1800 * SECOND),
     };
     let max_flows = args.integer("max_flows", 1_000_000, 1..=1_000_000_000)? as usize;
+    if args.get("export").is_some() && args.text("export", "").is_empty() {
+        return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
+    }
     let outlet = outlet(args, build.share);
     let mut engine = Local::new(build.seed, build.share);
     let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);

@@ -90,6 +90,7 @@ mod values;
 
 use std::ffi::c_void;
 use std::io;
+use std::path::PathBuf;
 
 use catena_dataplane::random::Random;
 use catena_dataplane::{Context, Module};
@@ -182,6 +183,7 @@ pub struct Native {
     /// Looks for later builds, if that is wanted. It ends before the instance does, which it starts others beside.
     successor: Option<Successor>,
     instance: Instance,
+    path: PathBuf,
 }
 
 impl Native {
@@ -221,7 +223,7 @@ impl Native {
             }
         }
         let successor = args.flag("watch", false).then(|| Successor::new(origin, known));
-        Ok(Native { successor, instance })
+        Ok(Native { successor, instance, path: path.into() })
     }
 
     /// Return the function's name.
@@ -260,6 +262,11 @@ impl Module for Native {
     fn tick(&mut self, cx: &mut Context) {
         self.instance.tick(cx.now());
         self.say();
+    }
+
+    /// The library: it is mapped into the process, and a write to it would be one to running code.
+    fn inputs(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {

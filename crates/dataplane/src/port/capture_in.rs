@@ -26,6 +26,9 @@ const MOST_DECOMPRESSED: u64 = 16 << 20;
 /// written.
 const FIRST_BYTES: Duration = Duration::from_millis(200);
 
+/// What the records that were taken in are called.
+pub(super) const RECORDS: &str = "records";
+
 /// Gives the packets of a capture as fast as they are asked for; their times become the context's.
 ///
 /// Records of links that are not Ethernet get an Ethernet header with zero addresses in place of their
@@ -185,7 +188,7 @@ impl<R: Read + Send + 'static> Source for CaptureIn<R> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         let Counts { records, unknown_link, cut_link, too_long, no_buffer, cut } = self.counts;
-        tell("records", records);
+        tell(RECORDS, records - u64::from(self.waiting.record.is_some()));
         for (name, count) in [
             ("unknown link type", unknown_link),
             ("link header cut off", cut_link),

@@ -7,15 +7,20 @@ use std::path::Path;
 use catena_packet::Batch;
 use catena_packet::pcap::{Error, Format, LinkType, Record, Writer};
 
+use crate::clock::{cycles, hertz};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
 /// Writes every packet with its arrival time, and ends its way. One that a capture cut short stays marked as cut,
 /// so that nobody takes it for malformed.
 ///
+/// A reader of a live capture sees its header at once, and packets about a second after they came at the latest. When
+/// recorded traffic is replayed, this is so where packets have to be waited for: what is written does not depend on
+/// how long it took.
+///
 /// Once writing has failed the file gets no further packet: those that come are dropped and counted, and
-/// `finish` tells the error. Gauge: `records` written (of which, after a failure, the last 64 KiB did not
-/// arrive).
+/// `finish` tells the error. Packets that were taken before and did not arrive are counted as dropped too; in a
+/// compressed capture, which is cut off then, some more cannot be read. Gauge: `records` written.
 pub struct CaptureOut<W: Write = File> {
     /// Until it is started.
     unopened: Option<Open<W>>,
@@ -24,7 +29,13 @@ pub struct CaptureOut<W: Write = File> {
     error: Option<Error>,
     records: u64,
     live: bool,
+    /// Whether ticks follow the wall's clock.
+    timed: bool,
     flushed: u64,
+    /// When that was, in [`cycles`].
+    flushed_at: u64,
+    /// [`cycles`] of a second.
+    second: u64,
 }
 
 type Open<W> = Box<dyn FnOnce() -> Result<Writer<W>, Error> + Send>;
@@ -52,14 +63,28 @@ impl CaptureOut<File> {
         let path = path.as_ref().to_owned();
         let (format, live) = (Format::from_path(&path)?, path == Path::new("-"));
         let open: Open<File> = Box::new(move || Writer::create(path, format, LinkType::ETHERNET));
-        Ok(CaptureOut { unopened: Some(open), writer: None, error: None, records: 0, live, flushed: 0 })
+        Ok(CaptureOut { unopened: Some(open), live, ..CaptureOut::empty() })
     }
 }
 
 impl<W: Write> CaptureOut<W> {
     /// Write to `writer`, which was made for Ethernet.
     pub fn new(writer: Writer<W>) -> Self {
-        CaptureOut { unopened: None, writer: Some(writer), error: None, records: 0, live: false, flushed: 0 }
+        CaptureOut { writer: Some(writer), ..CaptureOut::empty() }
+    }
+
+    fn empty() -> Self {
+        CaptureOut {
+            unopened: None,
+            writer: None,
+            error: None,
+            records: 0,
+            live: false,
+            timed: false,
+            flushed: 0,
+            flushed_at: 0,
+            second: hertz(),
+        }
     }
 
     /// Hand packets on at every tick, for someone who reads along, rather than 64 KiB at a time.
@@ -76,14 +101,37 @@ impl<W: Write> CaptureOut<W> {
 
     fn open(&mut self) -> Result<(), Error> {
         if let Some(open) = self.unopened.take() {
-            self.writer = Some(open()?);
+            let mut writer = open()?;
+            // A reader takes a file without a header for no capture.
+            writer.flush()?;
+            self.writer = Some(writer);
+            self.flushed_at = cycles();
         }
         Ok(())
     }
 
+    /// Write what there is, if it is time.
+    fn hand_on(&mut self, cx: &mut Context) {
+        if self.flushed == self.records {
+            return;
+        }
+        let now = cycles();
+        if !self.live && now.wrapping_sub(self.flushed_at) < self.second {
+            return;
+        }
+        (self.flushed, self.flushed_at) = (self.records, now);
+        if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
+            self.fail(cx, error, 0);
+        }
+    }
+
+    /// Count what did not arrive, but for `counted` packets that the caller drops.
     #[cold]
-    fn fail(&mut self, error: Error) {
-        self.writer = None;
+    fn fail(&mut self, cx: &mut Context, error: Error, counted: u64) {
+        if let Some(writer) = self.writer.take() {
+            cx.count_drops(WRITE_FAILED, (writer.records() - writer.handed_on()).saturating_sub(counted));
+            self.records = writer.handed_on();
+        }
         self.error = Some(error);
     }
 }
@@ -108,7 +156,7 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
                 }
                 Err(error @ Error::Write { .. }) => {
                     cx.drop(packet, WRITE_FAILED);
-                    self.fail(error);
+                    self.fail(cx, error, 1);
                     None
                 }
                 // The others concern this one record, and the file stays good.
@@ -121,26 +169,28 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
         cx.pool().put_batch(batch);
     }
 
-    fn tick(&mut self, _cx: &mut Context) {
-        if !self.live || self.flushed == self.records {
-            return;
-        }
-        self.flushed = self.records;
-        if let Some(Err(error)) = self.writer.as_mut().map(Writer::flush) {
-            self.fail(error);
+    fn tick(&mut self, cx: &mut Context) {
+        if self.live || self.timed {
+            self.hand_on(cx);
         }
     }
 
-    fn start(&mut self, _time: Time) -> Result<(), String> {
+    fn idle(&mut self, cx: &mut Context) {
+        self.hand_on(cx);
+    }
+
+    fn start(&mut self, time: Time) -> Result<(), String> {
+        self.timed = time == Time::Wall;
         self.open().map_err(|error| error.to_string())
     }
 
-    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
         if self.unopened.is_some() {
             return Err("the capture was not opened: no packet was written".to_owned());
         }
-        if let Some(Err(error)) = self.writer.take().map(Writer::finish) {
-            self.error = Some(error);
+        match self.writer.as_mut().map(Writer::end) {
+            Some(Err(error)) => self.fail(cx, error, 0),
+            _ => self.writer = None,
         }
         self.error.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use catena_packet::{BATCH, Batch, Packet};
 
+use super::capture_in::RECORDS;
 use crate::module::{Context, Pulled, Source};
 
 /// One of two sources; it gives a packet once the other has none that came before.
@@ -79,7 +80,11 @@ impl Source for InTurn {
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        self.source.gauges(tell);
+        // What was read ahead was not taken in.
+        let ahead = self.held.len() as u64;
+        self.source.gauges(&mut |name, value| {
+            tell(name, if name == RECORDS { value.saturating_sub(ahead) } else { value });
+        });
     }
 
     fn error(&self) -> Option<String> {

@@ -31,6 +31,8 @@ pub struct Writer<W: Write = File> {
     /// The link type of each interface described so far; of pcap, that of the file.
     links: Vec<LinkType>,
     records: u64,
+    /// Of these, what was handed on whole.
+    handed_on: u64,
 }
 
 enum Sink<W: Write> {
@@ -89,12 +91,25 @@ impl<W: Write> Writer<W> {
                 put_interface(&mut pending, link);
             }
         }
-        Ok(Writer { sink: Some(sink), pending, container: format.container, links: vec![link], records: 0 })
+        Ok(Writer {
+            sink: Some(sink),
+            pending,
+            container: format.container,
+            links: vec![link],
+            records: 0,
+            handed_on: 0,
+        })
     }
 
     /// The number of records taken so far.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// The number of records that were handed on whole, to the system or the compressor. Once writing has failed, no
+    /// other one arrives.
+    pub fn handed_on(&self) -> u64 {
+        self.handed_on
     }
 
     /// Adds a record. An original length less than that of the bytes is written as the latter.
@@ -146,7 +161,11 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<W, Error> {
+    /// Does what [`Self::finish`] does, for those who want to ask the writer what came of it.
+    ///
+    /// # Errors
+    /// [`Error::Write`], also when it has ended before.
+    pub fn end(&mut self) -> Result<W, Error> {
         self.hand_on()?;
         let ended = match self.sink.take() {
             Some(Sink::Plain(w)) => Ok(w),
@@ -158,14 +177,42 @@ impl<W: Write> Writer<W> {
     }
 
     fn hand_on(&mut self) -> Result<(), Error> {
+        let mut taken = 0;
         let written = match &mut self.sink {
-            Some(Sink::Plain(w)) => w.write_all(&self.pending),
+            Some(Sink::Plain(w)) => write_all(w, &self.pending, &mut taken),
             Some(Sink::Gzip(w)) => w.write_all(&self.pending),
             Some(Sink::Zstd(w)) => w.write_all(&self.pending),
             None => Err(failed_before()),
         };
+        self.handed_on = if written.is_ok() { self.records } else { self.handed_on + self.whole(taken) };
         self.pending.clear();
         self.settle(written)
+    }
+
+    /// The number of records that lie whole in the first bytes of what is pending.
+    fn whole(&self, bytes: usize) -> u64 {
+        let pending = &self.pending[..bytes];
+        let number = |at: usize| -> Option<usize> {
+            pending.get(at..at + 4).and_then(|n| Some(u32::from_le_bytes(n.try_into().ok()?) as usize))
+        };
+        let (mut at, mut count) = (0, 0);
+        if self.container == Container::Pcap && number(0) == Some(classic::MAGIC_NANOS as usize) && self.handed_on == 0
+        {
+            at = 24;
+        }
+        loop {
+            let (length, is_record) = match self.container {
+                Container::Pcap => (number(at + 8).map(|captured| 16 + captured), true),
+                Container::Pcapng => (number(at + 4), number(at) == Some(ng::ENHANCED_PACKET as usize)),
+            };
+            match length {
+                Some(length) if length > 0 && at + length <= bytes => at += length,
+                _ => return count,
+            }
+            if is_record {
+                count += 1;
+            }
+        }
     }
 
     /// Gives up the sink if it failed: a file with a hole would be worse than a short one.
@@ -232,6 +279,19 @@ impl<W: Write> Drop for Writer<W> {
             let _ = self.end();
         }
     }
+}
+
+/// Write all bytes, and count those that were taken, also when not all are.
+fn write_all(sink: &mut impl Write, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
+    while *taken < bytes.len() {
+        match sink.write(&bytes[*taken..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(more) => *taken += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn failed_before() -> io::Error {
