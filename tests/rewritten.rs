@@ -164,6 +164,19 @@ fn a_plan_is_not_written_over_what_it_is_made_of() {
             assert!(err(&refused).contains("is read"), "{option} {output}: {}", err(&refused));
         }
     }
+    fs::write(place.at("deny.acl"), "deny any\n").expect("a file of rules");
+    fs::write(place.at("nf.so"), "no library yet").expect("a file");
+    let functions = "in -> ACL(rules = file(\"deny.acl\")) -> Monitor(export = \"nf.so\") -> out";
+    fs::write(place.at("files.catena"), format!("chain c {{ {functions} }}\n")).expect("a chain file");
+    for output in ["deny.acl", "./nf.so"] {
+        let refused = place.shell("", &format!("plan files.catena --rack rack.toml -o {output}"));
+        assert_eq!(refused.status.code(), Some(1), "{output}: {}", err(&refused));
+        assert!(err(&refused).contains("is read"), "{output}: {}", err(&refused));
+    }
+    assert_eq!((place.read("deny.acl"), place.read("nf.so")), ("deny any\n".into(), "no library yet".into()));
+    for name in ["deny.acl", "nf.so", "files.catena"] {
+        fs::remove_file(place.at(name)).expect("it is there");
+    }
     let refused = place.shell("", "plan - --rack rack.toml -o c.catena < c.catena");
     assert!(err(&refused).contains("is read"), "{}", err(&refused));
     for (plan, picture) in [("x", "./x"), ("none", "loose")] {

@@ -7,9 +7,11 @@ mod inputs;
 mod planner;
 mod table;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use catena_plan::explain::draw::draw;
+use catena_policy::{PolicyGraph, Value};
 
 use crate::arguments::{PlanOptions, StrategyName};
 use crate::inode::Uses;
@@ -27,8 +29,9 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
             "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
         );
     }
-    check_files(options)?;
+    check_files(options, None)?;
     let inputs = inputs::Inputs::read(options)?;
+    check_files(options, Some(&inputs.graph))?;
     // Before the time that planning may take.
     files.iter().try_for_each(|path| file::check_writable(path))?;
     let case = planner::Case::new(inputs, options)?;
@@ -72,14 +75,30 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Refuse to write over what the plan is made of, or one file over the other.
-fn check_files(options: &PlanOptions) -> Result<(), Failure> {
+/// Refuse to write over what the plan is made of, or one file over the other: of `graph`, over what its functions name.
+fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(), Failure> {
     let mut uses = Uses::default();
     options.files.iter().try_for_each(|path| uses.reads("the chain file", path))?;
+    for node in graph.iter().flat_map(|graph| &graph.chains).flat_map(|chain| &chain.nodes) {
+        for (name, value) in &node.args {
+            add(&mut uses, &format!("`{name}` of `{}`", node.name), value)?;
+        }
+    }
     uses.reads("--rack", &options.rack)?;
     options.profile.iter().try_for_each(|path| uses.reads("--profile", path))?;
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
     options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))
+}
+
+/// Add the files that an argument was read from, or that its text names: a library, an export.
+fn add(uses: &mut Uses, what: &str, value: &Value) -> Result<(), Failure> {
+    match value {
+        Value::File { path, .. } => uses.reads(what, Path::new(path)),
+        Value::Text(text) if Path::new(text).is_file() => uses.reads(what, Path::new(text)),
+        Value::List(values) => values.iter().try_for_each(|value| add(uses, what, value)),
+        Value::Record(fields) => fields.iter().try_for_each(|(_, value)| add(uses, what, value)),
+        _ => Ok(()),
+    }
 }
 
 /// Write the files that were asked for: before anything is printed, whose reader may have gone away.
