@@ -2,8 +2,10 @@
 #include "reduce/leftovers.h"
 
 #include "llvm/Support/FileSystem.h"
+#include <cerrno>
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <tuple>
 #include <unistd.h>
 
 using namespace llvm;
@@ -23,8 +25,10 @@ constexpr useconds_t pause = 100'000;
     dup2(lifeline, STDIN_FILENO);
     close_range(STDIN_FILENO + 1, ~0U, 0);
     char byte;
-    while (read(STDIN_FILENO, &byte, 1) > 0) {
-    }
+    ssize_t count;
+    do count = read(STDIN_FILENO, &byte, 1);
+    while (count < 0 && errno == EINTR);
+    if (count > 0) _exit(0);
     for (unsigned attempt = 0; attempt < attempts && sys::fs::exists(folder); ++attempt) {
         if (attempt) usleep(pause);
         sys::fs::remove_directories(folder);
@@ -50,6 +54,11 @@ Leftovers::Leftovers(StringRef folder) {
 Leftovers::Leftovers(Leftovers &&other) : waiting(other.waiting), lifeline(other.lifeline) {
     other.waiting = -1;
     other.lifeline = -1;
+}
+
+void Leftovers::disown() {
+    // Any byte says so, and the last end closes after it.
+    if (lifeline >= 0) std::ignore = write(lifeline, "", 1);
 }
 
 Leftovers::~Leftovers() {

@@ -6,13 +6,16 @@
 
 namespace catena {
 
-/// A process that waits for the end of this one, and removes a folder then. It ends with this object too.
+/// A process that waits for the end of this one, and removes a folder then. It ends with this object too. It is there
+/// before the folder is, so that no end comes between.
 class Leftovers {
 public:
     explicit Leftovers(llvm::StringRef folder);
     Leftovers(Leftovers &&other);
     Leftovers &operator=(Leftovers &&) = delete;
     ~Leftovers();
+    /// The folder is another's: leave it alone.
+    void disown();
 
 private:
     pid_t waiting = -1;

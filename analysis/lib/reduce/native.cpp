@@ -69,9 +69,13 @@ Expected<std::string> compileSource(StringRef source, const Scratch &scratch) {
 
 Expected<Scratch> Scratch::make() {
     SmallString<128> path;
-    if (std::error_code code = sys::fs::createUniqueDirectory("catena-reduce", path))
-        return failure("cannot make a temporary folder: " + code.message());
-    return Scratch(std::string(path));
+    sys::fs::createUniquePath("catena-reduce-%%%%%%%%%%%%%%%%", path, true);
+    Scratch scratch{std::string(path)};
+    std::error_code code = sys::fs::create_directory(path, false, sys::fs::perms::owner_all);
+    if (!code) return scratch;
+    scratch.leftovers.disown();
+    scratch.path.clear();
+    return failure("cannot make a temporary folder: " + path.str() + ": " + code.message());
 }
 
 Scratch::~Scratch() {
