@@ -18,11 +18,11 @@ use crate::counter::{Gauge, Traffic};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
-/// Most modules that one batch visits; more means that the graph is a loop.
-const MOST_VISITS: usize = 4096;
-
 pub use counters::{Drops, NodeCounters, NodeInfo};
 pub use edit::Removed;
+
+/// Most modules that one batch visits; more means that the graph is a loop.
+const MOST_VISITS: usize = 4096;
 
 /// A module's place in a [`Graph`]; stays the same while others come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,16 @@ impl Node {
         self.started = started.as_ref().map_or_else(|error| Started::Failed(error.clone()), |()| Started::Yes);
         started.map_err(|error| (self.name.clone(), error))
     }
+
+    fn info(&self) -> NodeInfo {
+        NodeInfo {
+            name: self.name.clone(),
+            counters: self.counters.clone(),
+            reasons: self.module.reasons(),
+            gates: self.gates.iter().map(|gate| gate.traffic.clone()).collect(),
+            is_exit: self.is_exit,
+        }
+    }
 }
 
 /// A graph of modules.
@@ -90,18 +100,6 @@ pub struct Graph {
     /// A bit for every place of `waiting` that has packets.
     busy: Vec<u64>,
     numbered: bool,
-}
-
-impl Node {
-    fn info(&self) -> NodeInfo {
-        NodeInfo {
-            name: self.name.clone(),
-            counters: self.counters.clone(),
-            reasons: self.module.reasons(),
-            gates: self.gates.iter().map(|gate| gate.traffic.clone()).collect(),
-            is_exit: self.is_exit,
-        }
-    }
 }
 
 impl Graph {

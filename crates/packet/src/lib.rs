@@ -10,6 +10,7 @@ pub mod meta;
 pub mod pcap;
 pub mod pool;
 pub mod wire;
+pub mod write;
 
 pub use batch::{BATCH, Batch};
 pub use buffer::{HEAD_ROOM, JUMBO_BYTES, Packet, SMALL_BYTES};

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use catena_dataplane::pipeline::Time;
 use catena_packet::wire::FlowKey;
+use catena_packet::write::write_all;
 use crossbeam_queue::ArrayQueue;
 
 use super::flow::{End, Flow};
@@ -277,17 +278,4 @@ impl Whole {
         self.pending.clear();
         self.units.clear();
     }
-}
-
-/// Write all bytes, and count those that were taken, also when not all are.
-fn write_all(sink: &mut impl Write, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
-    while *taken < bytes.len() {
-        match sink.write(&bytes[*taken..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(more) => *taken += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

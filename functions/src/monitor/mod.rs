@@ -44,10 +44,11 @@
 //!   a flow beside that of whole packets. What is not IP is counted in a figure of its own.
 //! - Time comes from packets. Packets out of order in time belong to their flow; its times are the first and the
 //!   latest seen, never less than the first packet's.
-//! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow for live traffic, flows
-//!   stay in the table longer; only evicted ones, and those about to wrap a counter, are then lost, which is counted
-//!   (`records lost`). Replayed captures and generated traffic wait for the file and lose nothing. At the end everything
-//!   is written. Records that a full disk did not take are `records lost` too, and the run ends with exit code 1. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
+//! - Records leave through a queue of 16,384 to a thread that writes. When the file is too slow for live traffic,
+//!   flows stay in the table longer; only evicted ones, and those about to wrap a counter, are then lost, which is
+//!   counted (`records lost`). Replayed captures and generated traffic wait for the file and lose nothing. At the end
+//!   everything is written. Records that a full disk did not take are `records lost` too, and the run ends with exit
+//!   code 1. A counter wraps at 4 GiB each way: before, the flow gives a record (`active`).
 //! - Equal packets and an equal `--seed` give equal files, byte for byte, with one worker. An IPFIX message holds at most
 //!   a second of the packets' time; its export time is the latest time in the records up to its end.
 //!

@@ -9,6 +9,7 @@ use std::path::Path;
 use flate2::write::GzEncoder;
 
 use super::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Record, classic, ng};
+use crate::write::write_all;
 
 /// Bytes are handed on, to the compressor or the system, when there are this many.
 const HAND_ON: usize = 64 * 1024;
@@ -279,19 +280,6 @@ impl<W: Write> Drop for Writer<W> {
             let _ = self.end();
         }
     }
-}
-
-/// Write all bytes, and count those that were taken, also when not all are.
-fn write_all(sink: &mut impl Write, bytes: &[u8], taken: &mut usize) -> io::Result<()> {
-    while *taken < bytes.len() {
-        match sink.write(&bytes[*taken..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(more) => *taken += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 fn failed_before() -> io::Error {
