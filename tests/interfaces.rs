@@ -18,6 +18,9 @@ impl Namespace {
             return None;
         }
         let namespace = Namespace(name.clone());
+        // The kernel's own packets (neighbour discovery) are not meant; without IPv6 it sends none.
+        let off = "for which in all default; do echo 1 > /proc/sys/net/ipv6/conf/$which/disable_ipv6; done";
+        ip(&["netns", "exec", &name, "sh", "-c", off]);
         for words in [
             "link add q0 type veth peer name q1",
             "link set q0 up",
