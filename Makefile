@@ -9,10 +9,18 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CATENA := $(TARGET)/release/catena
 
-# What the build needs: a Debian package, and the program or the file that shows it is there. CMake and libclang
-# are for the solver HiGHS, which is built from source, and its bindings; netbase names ports for filters.
-BUILD_NEEDS := build-essential:g++ libpcap-dev:/usr/include/pcap/pcap.h cmake:cmake \
-	libclang-dev:/usr/lib/llvm-*/lib/libclang.so netbase:/etc/services
+# What the build needs: a Debian package, and the program or the file that shows it is there. netbase names ports for
+# filters.
+BUILD_NEEDS := build-essential:gcc libpcap-dev:/usr/include/pcap/pcap.h netbase:/etc/services
+# With EXACT=highs plans are made by HiGHS, which is built from source, instead of microlp: docs/planning.md says when
+# that is worth the minutes.
+EXACT ?= microlp
+ifeq ($(EXACT),highs)
+BUILD_NEEDS += build-essential:g++ cmake:cmake libclang-dev:/usr/lib/llvm-*/lib/libclang.so
+SOLVER := --features highs
+else ifneq ($(EXACT),microlp)
+$(error EXACT=$(EXACT) is not a solver: microlp (the default) or highs)
+endif
 # What the tests talk to. Python is there for its web server, which python3-minimal does not have.
 TEST_NEEDS := tshark:tshark iproute2:ip iputils-ping:ping curl:curl iperf3:iperf3 graphviz:dot clang:clang++ \
 	python3:/usr/lib/python3*/http/server.py
@@ -46,7 +54,12 @@ run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
 
 build: needs
-	$(CARGO) build --release --quiet
+	$(CARGO) build --release --package catena $(SOLVER)
+
+# What the benchmarks run, all of it.
+.PHONY: build-bench
+build-bench: build
+	$(CARGO) build --release --package catena-bench $(SOLVER)
 
 needs:
 	@command -v $(CARGO) >/dev/null || { echo "There is no Rust toolchain: install rustup, then rust 1.88 or newer."; exit 1; }
@@ -140,7 +153,7 @@ deny: needs
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --debug --quiet cargo-deny
 	$(CARGO) deny --log-level error check licenses bans sources
 
-bench: build
+bench: build-bench
 	-@$(call install,$(BENCH_NEEDS))
 	$(TARGET)/release/bench-dataplane
 	$(CATENA) bench report --into docs/benchmarks.md --plot docs/benchmarks.svg >/dev/null
@@ -150,32 +163,32 @@ bench: build
 PLANNING := docs/planning-benchmarks.md
 
 # E2's planning: Lan's dissertation, §3.6.2.
-bench-e2: build
+bench-e2: build-bench
 	$(TARGET)/release/bench-e2
 	$(CATENA) bench report bench/results/e2.jsonl --into $(PLANNING) --plot docs/planning-e2.svg >/dev/null
 
 # Lemur's experiments, planned: Lemur, §5.
-bench-lemur: build
+bench-lemur: build-bench
 	$(TARGET)/release/bench-lemur
 	$(CATENA) bench report bench/results/lemur.jsonl --into $(PLANNING) --plot docs/planning-lemur.svg >/dev/null
 
 # Whether a chain costs what its functions cost: Lemur, §3.2.
-bench-additivity: build
+bench-additivity: build-bench
 	$(TARGET)/release/bench-additivity
 	$(CATENA) bench report bench/results/additivity.jsonl --into $(PLANNING) >/dev/null
 
 # Whether a planned chain runs as planned.
-bench-planned: build
+bench-planned: build-bench
 	$(TARGET)/release/bench-planned
 	$(CATENA) bench report bench/results/planned.jsonl --into docs/profiles.md >/dev/null
 
 # What taking redundant logic out of a chain's graph gains.
-bench-reduced: build
+bench-reduced: build-bench
 	$(TARGET)/release/bench-reduced
 	$(CATENA) bench report bench/results/reduced.jsonl --into docs/reduced-graphs.md >/dev/null
 
 # How long Alpine's partition takes, and what it holds on the dataplane: Lan's dissertation, §5.5.
-bench-alpine: build
+bench-alpine: build-bench
 	$(TARGET)/release/bench-alpine-solve bench/results/alpine.jsonl
 	$(TARGET)/release/bench-alpine-run bench/results/alpine.jsonl
 	$(CATENA) bench report bench/results/alpine.jsonl --into docs/alpine.md >/dev/null

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod problem;
 pub mod profile;
 pub mod rack;
+pub mod solver;
 pub mod switch;
 pub mod tasks;
 pub mod unite;

@@ -10,12 +10,12 @@
 //! numbers; the level has what capacity they leave.
 
 use std::collections::BTreeMap;
-
-use highs::{Col, HighsModelStatus, RowProblem, Sense};
+use std::time::Duration;
 
 use super::few;
 use super::graph::{ClassId, Graph, Kind};
 use super::promise::{Levels, Promise};
+use crate::solver::{self, Column, Limits, Outcome, Sense, Solution};
 
 /// Every group of classes that nobody related to another gets at least this part of what running to
 /// completion would serve of it, so that "promise kept" never means "all got nothing".
@@ -24,6 +24,8 @@ pub(super) const FLOOR: f64 = 0.02;
 const LEAST: f64 = 1e-5;
 /// Part of a worker that a level is planned with when higher ones leave less.
 const SPARE: f64 = 0.05;
+/// Solutions this near to the best one, relative, are as good: far less than a task.
+const GAP: f64 = 1e-4;
 
 /// A level of priority to decide.
 #[derive(Clone, Debug)]
@@ -91,42 +93,71 @@ pub enum Nothing {
 /// A linear expression over the columns.
 #[derive(Clone, Debug, Default)]
 struct Linear {
-    terms: BTreeMap<usize, f64>,
+    terms: BTreeMap<Column, f64>,
     constant: f64,
+}
+
+impl Linear {
+    fn add(&mut self, column: Column, factor: f64) {
+        *self.terms.entry(column).or_insert(0.0) += factor;
+    }
+}
+
+/// What may happen in front of a module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Entry {
+    /// It belongs to the task upstream and sees all that that one sees.
+    Joins,
+    /// A task begins, and at least this part is dropped.
+    Drops(f64),
+    /// Whether a task begins is to be decided.
+    Open,
 }
 
 /// The program as columns and rows.
 struct Model {
-    problem: RowProblem,
-    columns: Vec<Col>,
-    /// Column of each module's `σ`, and of its `Q` if it is to be decided.
-    sigma: Vec<Option<usize>>,
-    start: Vec<Option<usize>>,
+    problem: solver::Program,
+    /// Column of each module's `σ`, which is that of all modules that surely join its task, and of its `Q` if it is to be decided.
+    sigma: Vec<Option<Column>>,
+    start: Vec<Option<Column>>,
     /// Column of `σ Q`: what crosses the queue in front of the module, if a queue may be put there.
-    crossing: Vec<Option<usize>>,
-    /// Cost of each column in packets per second per unit.
-    throughput: Vec<f64>,
+    crossing: Vec<Option<Column>>,
+    /// Packets per second that leave, per unit of a column.
+    throughput: Linear,
     /// How well off the worst-off group is.
-    fair: usize,
+    fair: Column,
     /// Columns are `σ` divided by this, so that they are about 1.
     scale: f64,
 }
 
 impl Model {
-    fn column(&mut self, low: f64, high: f64, integer: bool) -> usize {
-        let bounds = low..=high.max(low);
-        let column = match integer {
-            true => self.problem.add_integer_column(0.0, bounds),
-            false => self.problem.add_column(0.0, bounds),
-        };
-        self.columns.push(column);
-        self.throughput.push(0.0);
-        self.columns.len() - 1
+    fn column(&mut self, low: f64, high: f64) -> Column {
+        self.problem.column(0.0, low, high)
     }
 
     fn row(&mut self, low: f64, high: f64, linear: &Linear) {
-        let factors: Vec<(Col, f64)> = linear.terms.iter().map(|(c, f)| (self.columns[*c], *f)).collect();
-        self.problem.add_row(low - linear.constant..=high - linear.constant, factors);
+        let terms = linear.terms.iter().map(|(column, factor)| (*column, *factor));
+        self.problem.row(low - linear.constant, high - linear.constant, terms);
+    }
+
+    /// The columns that say whether a task begins.
+    fn starts(&self) -> impl Iterator<Item = Column> {
+        self.start.iter().flatten().copied()
+    }
+
+    /// Make the least of the sum of `costs`.
+    fn minimise(
+        &mut self,
+        costs: impl IntoIterator<Item = (Column, f64)>,
+        limits: &Limits,
+    ) -> Result<Solution, Nothing> {
+        let mut problem = self.problem.clone();
+        costs.into_iter().for_each(|(column, cost)| problem.set_cost(column, cost));
+        match problem.solve(limits) {
+            Outcome::Best(solution) | Outcome::Some(solution) => Ok(solution),
+            Outcome::Infeasible => Err(Nothing::Impossible),
+            Outcome::Nothing(_) | Outcome::Unbounded => Err(Nothing::Unsolved),
+        }
     }
 }
 
@@ -174,7 +205,7 @@ impl Program<'_> {
             }
             if let Some(crossing) = model.crossing[m] {
                 let factor = self.graph.classes[class].packets * self.graph.queue_cycles / unit;
-                *into.terms.entry(crossing).or_insert(0.0) += factor;
+                into.add(crossing, factor);
             }
         }
     }
@@ -186,47 +217,50 @@ impl Program<'_> {
     pub fn solve(&self, ask: Ask) -> Result<Found, Nothing> {
         let packets = self.graph.packets();
         let scale = self.served(&packets);
-        let model = self.model(ask, &packets, scale);
+        let mut model = self.model(ask, &packets, scale);
+        let rates: f64 = self.graph.classes.iter().map(|c| c.packets).sum();
+        let limits = Limits {
+            time: Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX),
+            gap: GAP,
+            ..Limits::default()
+        };
+        let starts: Vec<(Column, f64)> = model.starts().map(|start| (start, 1.0)).collect();
+        let throughput = model.throughput.terms.clone();
         match ask {
             Ask::Fewer(_) => {
-                let cost = |model: &Model, c| if model.start.contains(&Some(c)) { 1.0 } else { 0.0 };
-                let solved = self.run(&model, cost)?;
-                self.found(&model, solved, scale, ask)
+                let solution = model.minimise(starts, &limits)?;
+                self.found(&model, &solution, scale, ask)
             }
             Ask::Fewest => {
                 // Less than one task in sum, so that throughput only decides among equals.
-                let most: f64 = self.graph.classes.iter().map(|c| c.packets).sum::<f64>() / scale;
-                let solved = self.run(&model, |model, c| {
-                    let is_start = model.start.contains(&Some(c));
-                    if is_start { 1.0 } else { -0.5 * model.throughput[c] / most }
-                })?;
-                self.found(&model, solved, scale, ask)
+                let most = rates / scale;
+                let served = throughput.iter().map(|(column, packets)| (*column, -0.5 * packets / most));
+                let solution = model.minimise(starts.into_iter().chain(served), &limits)?;
+                self.found(&model, &solution, scale, ask)
             }
             Ask::Weights(..) => {
                 // First what nobody related shares as evenly as can be, then throughput.
-                let (values, _) = self.run(&model, |model, c| if c == model.fair { -1.0 } else { 0.0 })?;
-                let most_fair = values[model.fair];
-                let floor = 0.999 * most_fair;
-                let mut model = model;
-                let fair = model.columns[model.fair];
-                model.problem.change_column_bounds(fair, floor..=f64::INFINITY);
-                let most: f64 = self.graph.classes.iter().map(|c| c.packets).sum::<f64>();
-                let solved = self.run(&model, |model, c| -model.throughput[c] / most)?;
-                Ok(Found { worst_off: most_fair, ..self.found(&model, solved, scale, ask)? })
+                let most_fair = model.minimise([(model.fair, -1.0)], &limits)?.of(model.fair);
+                model.problem.set_bounds(model.fair, 0.999 * most_fair, f64::INFINITY);
+                let served = throughput.iter().map(|(column, packets)| (*column, -packets / rates));
+                let solution = model.minimise(served, &limits)?;
+                Ok(Found { worst_off: most_fair, ..self.found(&model, &solution, scale, ask)? })
             }
         }
     }
 
     fn model(&self, ask: Ask, packets: &[f64], scale: f64) -> Model {
         let (graph, count) = (self.graph, self.graph.modules.len());
+        let mut problem = solver::Program::new(Sense::Minimise);
+        let least = if matches!(ask, Ask::Weights(..)) { 0.0 } else { FLOOR };
+        let fair = problem.column(0.0, least, 1.0 / scale);
         let mut model = Model {
-            problem: RowProblem::new(),
-            columns: Vec::new(),
+            problem,
             sigma: vec![None; count],
             start: vec![None; count],
             crossing: vec![None; count],
-            throughput: Vec::new(),
-            fair: 0,
+            throughput: Linear::default(),
+            fair,
             scale,
         };
         let mut load = Linear::default();
@@ -242,59 +276,74 @@ impl Program<'_> {
             });
             let own = if cost > 0.0 { (capacity / cost).min(1.0) / scale } else { 1.0 / scale };
             high[m] = upstream.map_or(own, |(_, most)| own.min(most));
-            let sigma = model.column(0.0, high[m], false);
-            model.sigma[m] = Some(sigma);
-            load.terms.insert(sigma, cost * scale / capacity);
-            let Some((above, most)) = upstream else { continue };
-            let mut step = Linear::default();
-            step.terms.insert(sigma, 1.0);
-            match above {
-                Some(column) => _ = step.terms.insert(column, -1.0),
-                None => step.constant = -most,
-            }
-            let free = self.given(m);
-            match ask {
-                Ask::Weights(starts, _, surplus) if starts[m] && has_queue(graph, m) => {
-                    match above {
-                        Some(column) => _ = step.terms.insert(column, surplus - 1.0),
-                        None => step.constant *= 1.0 - surplus,
-                    }
-                    model.row(f64::NEG_INFINITY, 0.0, &step);
+            let entry = self.entry(m, ask, spared[m]);
+            let sigma = match (entry, upstream) {
+                (Entry::Joins, Some((Some(above), _))) => {
+                    model.problem.set_bounds(above, 0.0, high[m]);
+                    above
                 }
-                _ if free => model.row(f64::NEG_INFINITY, 0.0, &step),
-                Ask::Fewest | Ask::Fewer(_) if module.cuttable && !spared[m] => {
-                    let start = model.column(0.0, 1.0, true);
+                _ => model.column(0.0, high[m]),
+            };
+            model.sigma[m] = Some(sigma);
+            load.add(sigma, cost * scale / capacity);
+            let Some((above, most)) = upstream else { continue };
+            // What the module sees, less what of it upstream saw at least or at most.
+            let step = |dropped: f64| {
+                let mut step = Linear::default();
+                step.add(sigma, 1.0);
+                match above {
+                    Some(column) => step.add(column, dropped - 1.0),
+                    None => step.constant = -most * (1.0 - dropped),
+                }
+                step
+            };
+            match entry {
+                Entry::Joins if above.is_none() => model.row(0.0, 0.0, &step(0.0)),
+                Entry::Joins => {}
+                Entry::Drops(part) => model.row(f64::NEG_INFINITY, 0.0, &step(part)),
+                Entry::Open => {
+                    let start = model.problem.integer_column(0.0, 0.0, 1.0);
                     model.start[m] = Some(start);
+                    let mut step = step(0.0);
                     model.row(f64::NEG_INFINITY, 0.0, &step);
-                    step.terms.insert(start, most);
+                    step.add(start, most);
                     model.row(0.0, f64::INFINITY, &step);
                     if graph.queue_cycles > 0.0 {
                         let crossing = self.crossing(&mut model, sigma, start, high[m]);
                         model.crossing[m] = Some(crossing);
-                        load.terms.insert(crossing, packets[m] * graph.queue_cycles * scale / capacity);
+                        load.add(crossing, packets[m] * graph.queue_cycles * scale / capacity);
                     }
                 }
-                Ask::Weights(starts, ..) if starts[m] => model.row(f64::NEG_INFINITY, 0.0, &step),
-                _ => model.row(0.0, 0.0, &step),
             }
         }
         model.row(f64::NEG_INFINITY, 1.0, &load);
         if let Ask::Fewer(limit) = ask {
             let given = (0..count).filter(|m| self.active(*m) && self.given(*m)).count();
-            let terms = model.start.iter().flatten().map(|c| (*c, 1.0)).collect();
+            let terms = model.starts().map(|start| (start, 1.0)).collect();
             let most = limit as f64 - given as f64 - 1.0;
             model.row(f64::NEG_INFINITY, most, &Linear { terms, constant: 0.0 });
         }
-        let least = if matches!(ask, Ask::Weights(..)) { 0.0 } else { FLOOR };
-        model.fair = model.column(least, 1.0 / scale, false);
         self.promised(&mut model, ask);
         model
     }
 
+    /// What may happen in front of a module that has another upstream.
+    fn entry(&self, module: usize, ask: Ask, spared: bool) -> Entry {
+        match ask {
+            Ask::Weights(starts, _, surplus) if starts[module] && has_queue(self.graph, module) => {
+                Entry::Drops(surplus)
+            }
+            Ask::Weights(starts, ..) if starts[module] => Entry::Drops(0.0),
+            _ if self.given(module) => Entry::Drops(0.0),
+            Ask::Fewest | Ask::Fewer(_) if self.graph.modules[module].cuttable && !spared => Entry::Open,
+            _ => Entry::Joins,
+        }
+    }
+
     /// A column for the product of `sigma`, at most `most`, and the binary `start`.
-    fn crossing(&self, model: &mut Model, sigma: usize, start: usize, most: f64) -> usize {
-        let crossing = model.column(0.0, most, false);
-        let mut row = |terms: &[(usize, f64)], low: f64| {
+    fn crossing(&self, model: &mut Model, sigma: Column, start: Column, most: f64) -> Column {
+        let crossing = model.column(0.0, most);
+        let mut row = |terms: &[(Column, f64)], low: f64| {
             let terms = terms.iter().copied().collect();
             model.row(low, f64::INFINITY, &Linear { terms, constant: 0.0 });
         };
@@ -322,7 +371,7 @@ impl Program<'_> {
                 _ => all.iter().map(rate).sum(),
             };
             // What the members have together, of what they would have if all their packets were served.
-            let together = model.column(0.0, f64::INFINITY, false);
+            let together = model.column(0.0, f64::INFINITY);
             for (subject, weight) in members {
                 let mut own = Linear::default();
                 for class in subject {
@@ -331,7 +380,7 @@ impl Program<'_> {
                     match promise {
                         Promise::Cpu(_) => self.cycles(model, class, unit, ask, &mut own),
                         _ => match model.sigma[graph.classes[class].exit] {
-                            Some(exit) => *own.terms.entry(exit).or_insert(0.0) += rate(&class) / unit,
+                            Some(exit) => own.add(exit, rate(&class) / unit),
                             None => {
                                 own.constant +=
                                     rate(&class) / unit * self.sigma[graph.classes[class].exit] / model.scale
@@ -348,7 +397,7 @@ impl Program<'_> {
         }
         for (j, class) in graph.classes.iter().enumerate().filter(|(j, _)| self.levels.class[*j] == self.level) {
             let Some(exit) = model.sigma[class.exit] else { continue };
-            model.throughput[exit] += class.packets;
+            model.throughput.add(exit, class.packets);
             let mut served = Linear::default();
             served.terms.insert(exit, 1.0);
             model.row(LEAST, f64::INFINITY, &served);
@@ -359,41 +408,12 @@ impl Program<'_> {
         }
     }
 
-    /// Minimise; returns the columns' values and a lower bound of the objective.
-    fn run(&self, model: &Model, cost: impl Fn(&Model, usize) -> f64) -> Result<(Vec<f64>, f64), Nothing> {
-        let mut problem = model.problem.clone();
-        for (c, column) in model.columns.iter().enumerate() {
-            problem.change_column_cost(*column, cost(model, c));
-        }
-        let mut highs = problem.try_optimise(Sense::Minimise).map_err(|_| Nothing::Unsolved)?;
-        highs.make_quiet();
-        let set = [
-            highs.try_set_option("time_limit", self.seconds).is_ok(),
-            highs.try_set_option("threads", 1).is_ok(),
-            highs.try_set_option("mip_feasibility_tolerance", 1e-9).is_ok(),
-            highs.try_set_option("primal_feasibility_tolerance", 1e-9).is_ok(),
-        ];
-        let solved = highs.try_solve().map_err(|_| Nothing::Unsolved)?;
-        let integer = model.start.iter().any(Option::is_some);
-        match solved.status() {
-            HighsModelStatus::Optimal => {}
-            HighsModelStatus::Infeasible | HighsModelStatus::UnboundedOrInfeasible => return Err(Nothing::Impossible),
-            HighsModelStatus::ReachedTimeLimit if integer && solved.mip_gap().is_finite() => {}
-            _ => return Err(Nothing::Unsolved),
-        }
-        debug_assert!(set.iter().all(|s| *s), "HiGHS knows these options");
-        let value = solved.objective_value();
-        let bound = if integer { value - solved.mip_gap() * value.abs() } else { value };
-        Ok((solved.get_solution().columns().to_vec(), bound))
-    }
-
-    fn found(&self, model: &Model, solved: (Vec<f64>, f64), scale: f64, ask: Ask) -> Result<Found, Nothing> {
-        let (values, bound) = solved;
+    fn found(&self, model: &Model, solution: &Solution, scale: f64, ask: Ask) -> Result<Found, Nothing> {
         let count = self.graph.modules.len();
         let (mut starts, mut sigma) = (vec![false; count], vec![0.0; count]);
         let mut given = 0;
         for m in (0..count).filter(|m| self.active(*m)) {
-            let value = |column: Option<usize>| column.and_then(|c| values.get(c)).copied();
+            let value = |column: Option<Column>| column.map(|c| solution.of(c));
             sigma[m] = (value(model.sigma[m]).ok_or(Nothing::Unsolved)? * scale).clamp(0.0, 1.0);
             let always = self.given(m);
             if always {
@@ -407,10 +427,10 @@ impl Program<'_> {
         }
         // Throughput takes at most half a task off the objective.
         let least_tasks = match ask {
-            Ask::Fewest | Ask::Fewer(_) => given + (bound - 1e-6).ceil().max(0.0) as usize,
+            Ask::Fewest | Ask::Fewer(_) => given + (solution.bound - 1e-6).ceil().max(0.0) as usize,
             Ask::Weights(..) => given,
         };
-        Ok(Found { starts, sigma, least_tasks, worst_off: values[model.fair] })
+        Ok(Found { starts, sigma, least_tasks, worst_off: solution.of(model.fair) })
     }
 }
 

@@ -3,9 +3,10 @@
 //!
 //! All coefficients are at least 0, which makes most of it easy: the program has a solution exactly when
 //! the lower bounds keep every row; a single row that binds is a knapsack of divisible goods; fairness is
-//! filling with water. What remains, several rows that bind together, goes to HiGHS.
+//! filling with water. What remains, several rows that bind together, goes to the solver.
 
 use crate::problem::Objective;
+use crate::solver::{self, Column, Limits, Outcome, Sense};
 
 /// Rates above this count as this: no port carries a petabit.
 pub const MOST_BPS: f64 = 1e15;
@@ -101,31 +102,21 @@ impl Program {
         rates
     }
 
-    /// Several rows: HiGHS, in gigabits per second.
+    /// Several rows: the solver, in gigabits per second.
     fn simplex(&self, upper: &[f64], rows: &[&Row], weight: impl Fn(usize) -> f64) -> Vec<f64> {
-        let mut program = highs::RowProblem::default();
-        let columns: Vec<highs::Col> = upper
-            .iter()
-            .enumerate()
-            .map(|(c, u)| program.add_column(weight(c), 0.0..=(u - self.lower[c]) / 1e9))
-            .collect();
+        let mut program = solver::Program::new(Sense::Maximise);
+        let columns: Vec<Column> =
+            upper.iter().enumerate().map(|(c, u)| program.column(weight(c), 0.0, (u - self.lower[c]) / 1e9)).collect();
         for row in rows {
             let left = (row.capacity - row.load(&self.lower)).max(0.0);
-            let factors: Vec<(highs::Col, f64)> = columns
-                .iter()
-                .zip(&row.coefficients)
-                .filter(|(_, k)| **k > 0.0)
-                // A row counts in its own unit: relative to its capacity.
-                .map(|(column, k)| (*column, k * 1e9 / row.capacity.max(f64::MIN_POSITIVE)))
-                .collect();
-            program.add_row(..=left / row.capacity.max(f64::MIN_POSITIVE), &factors);
+            // A row counts in its own unit: relative to its capacity.
+            let capacity = row.capacity.max(f64::MIN_POSITIVE);
+            let factors = columns.iter().zip(&row.coefficients).map(|(column, k)| (*column, k * 1e9 / capacity));
+            program.row(f64::NEG_INFINITY, left / capacity, factors);
         }
-        let mut model = program.optimise(highs::Sense::Maximise);
-        model.make_quiet();
-        model.set_option("threads", 1);
-        let more: Vec<f64> = match model.try_solve() {
-            Ok(solved) => solved.get_solution().columns().iter().map(|m| (m * 1e9).max(0.0)).collect(),
-            Err(_) => vec![0.0; upper.len()],
+        let more: Vec<f64> = match program.solve(&Limits::default()) {
+            Outcome::Best(solution) => solution.values.iter().map(|m| (m * 1e9).max(0.0)).collect(),
+            _ => vec![0.0; upper.len()],
         };
         self.trim(upper, rows, &more)
     }

@@ -7,17 +7,18 @@
 
 use std::time::Duration;
 
-use highs::{Col, HighsModelStatus, HighsSolutionStatus, Model, RowProblem, Sense};
-
 use super::lifting::Conflict;
 use super::options::{Choice, Options};
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::symmetry::{Swap, images};
 use crate::placement::Site;
 use crate::problem::{ChainId, Problem};
+use crate::solver::{self, Column, Limits, Outcome, Sense};
 
 /// Slack in constraints that say "as good as before", in units of rate.
 const AS_BEFORE: f64 = 1e-8;
+/// What the solver may miss a row or bound by.
+const FEASIBILITY: f64 = 1e-9;
 
 /// Chains that cannot all make such choices.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +134,8 @@ impl<'a> Master<'a> {
             let missing = vec![0.0; self.resources.len()];
             return Solved::Best(Found { choices: vec![None; self.options.len()], value: 0.0, bound: 0.0, missing });
         }
-        let mut lp = RowProblem::default();
+        let least = matches!(goal, Goal::Shortage(_) | Goal::Occupied { .. });
+        let mut lp = solver::Program::new(if least { Sense::Minimise } else { Sense::Maximise });
         let columns = self.columns(&mut lp, goal);
         let missing = self.resource_rows(&mut lp, goal, &columns);
         self.cut_rows(&mut lp, &columns);
@@ -142,40 +144,29 @@ impl<'a> Master<'a> {
         }
         if let Goal::Occupied { factors, floor } = goal {
             let marginals = columns.iter().flat_map(|(c, _, m)| m.iter().map(|m| (m.col, factors[*c])));
-            lp.add_row((floor - AS_BEFORE * floor.abs())..=f64::INFINITY, marginals.collect::<Vec<_>>());
+            lp.row(floor - AS_BEFORE * floor.abs(), f64::INFINITY, marginals);
         }
-        let sense =
-            if matches!(goal, Goal::Shortage(_) | Goal::Occupied { .. }) { Sense::Minimise } else { Sense::Maximise };
-        let Ok(mut model) = lp.try_optimise(sense) else { return Solved::Nothing(f64::INFINITY) };
-        configure(&mut model, gap, time);
-        let Ok(solved) = model.try_solve() else { return Solved::Nothing(f64::INFINITY) };
-        let best = match solved.status() {
-            HighsModelStatus::Infeasible => return Solved::Infeasible,
-            HighsModelStatus::Optimal => true,
-            _ => false,
+        let (solution, best) = match lp.solve(&Limits { time, gap, feasibility: FEASIBILITY }) {
+            Outcome::Best(solution) => (solution, true),
+            Outcome::Some(solution) => (solution, false),
+            Outcome::Nothing(bound) => return Solved::Nothing(bound),
+            Outcome::Infeasible => return Solved::Infeasible,
+            Outcome::Unbounded => return Solved::Nothing(f64::INFINITY),
         };
-        let bound = solved.double_info_value(c"mip_dual_bound").unwrap_or(f64::INFINITY);
-        let feasible = Ok(HighsSolutionStatus::Feasible as i64);
-        if !best && solved.int_info_value(c"primal_solution_status") != feasible {
-            return Solved::Nothing(bound);
-        }
-        let solution = solved.get_solution();
         let mut choices = vec![None; self.options.len()];
         for &(chain, ref chosen, _) in &columns {
-            let by_value = |a: &&Col, b: &&Col| solution[**a].total_cmp(&solution[**b]);
+            let by_value = |a: &&Column, b: &&Column| solution.of(**a).total_cmp(&solution.of(**b));
             let most = chosen.iter().max_by(by_value);
             choices[chain] = chosen.iter().position(|c| Some(c) == most);
         }
-        let missing = missing.iter().map(|col| col.map_or(0.0, |c| solution[c].max(0.0))).collect();
-        let value = solved.objective_value();
-        let bound = if bound.is_finite() { bound } else { value };
-        let found = Found { choices, value, bound, missing };
+        let missing = missing.iter().map(|col| col.map_or(0.0, |c| solution.of(c).max(0.0))).collect();
+        let found = Found { choices, value: solution.value, bound: solution.bound, missing };
         if best { Solved::Best(found) } else { Solved::Some(found) }
     }
 
     /// For each chain: a column for each choice, and one for each way in which rate uses resources, with the
     /// marginal rate under it.
-    fn columns(&self, lp: &mut RowProblem, goal: &Goal) -> Vec<(ChainId, Vec<Col>, Vec<Marginal<'a>>)> {
+    fn columns(&self, lp: &mut solver::Program, goal: &Goal) -> Vec<(ChainId, Vec<Column>, Vec<Marginal<'a>>)> {
         let mut columns = Vec::new();
         for &chain in &self.chains {
             let factor = match goal {
@@ -188,15 +179,15 @@ impl<'a> Master<'a> {
                 _ => 0.0,
             };
             let choices = self.options[chain].choices.iter();
-            let chosen: Vec<Col> = choices.map(|choice| lp.add_integer_column(cost(choice), 0..=1)).collect();
-            lp.add_row(1..=1, chosen.iter().map(|&col| (col, 1.0)));
+            let chosen: Vec<Column> = choices.map(|choice| lp.integer_column(cost(choice), 0.0, 1.0)).collect();
+            lp.row(1.0, 1.0, chosen.iter().map(|&col| (col, 1.0)));
             let mut marginals: Vec<Marginal<'a>> = Vec::new();
             for (id, choice) in self.options[chain].choices.iter().enumerate() {
                 match marginals.iter_mut().find(|m| m.per_rate == choice.per_rate.as_slice()) {
                     Some(marginal) => marginal.choices.push(id),
                     None => marginals.push(Marginal {
                         per_rate: &choice.per_rate,
-                        col: lp.add_column(factor, 0..),
+                        col: lp.column(factor, 0.0, f64::INFINITY),
                         choices: vec![id],
                     }),
                 }
@@ -206,7 +197,7 @@ impl<'a> Master<'a> {
                     .choices
                     .iter()
                     .map(|&id| (chosen[id], -(self.options[chain].choices[id].cap - low).max(0.0)));
-                lp.add_row(..=0.0, caps.chain([(marginal.col, 1.0)]).collect::<Vec<_>>());
+                lp.row(f64::NEG_INFINITY, 0.0, caps.chain([(marginal.col, 1.0)]));
             }
             columns.push((chain, chosen, marginals));
         }
@@ -223,13 +214,13 @@ impl<'a> Master<'a> {
 
     fn resource_rows(
         &self,
-        lp: &mut RowProblem,
+        lp: &mut solver::Program,
         goal: &Goal,
-        columns: &[(ChainId, Vec<Col>, Vec<Marginal<'a>>)],
-    ) -> Vec<Option<Col>> {
+        columns: &[(ChainId, Vec<Column>, Vec<Marginal<'a>>)],
+    ) -> Vec<Option<Column>> {
         let mut missing = vec![None; self.resources.len()];
         for (resource, &capacity) in self.resources.capacity.iter().enumerate() {
-            let mut row: Vec<(Col, f64)> = Vec::new();
+            let mut row: Vec<(Column, f64)> = Vec::new();
             for (chain, chosen, marginals) in columns {
                 let low = self.problem.chains[*chain].t_min_bps / UNIT;
                 for (&col, choice) in chosen.iter().zip(&self.options[*chain].choices) {
@@ -243,18 +234,18 @@ impl<'a> Master<'a> {
             }
             if matches!(goal, Goal::Shortage(which) if which.contains(&resource)) {
                 let col = match self.resources.kind(resource) {
-                    Resource::Cores(_) => lp.add_integer_column(1.0, 0..),
-                    _ => lp.add_column(1.0, 0..),
+                    Resource::Cores(_) => lp.integer_column(1.0, 0.0, f64::INFINITY),
+                    _ => lp.column(1.0, 0.0, f64::INFINITY),
                 };
                 missing[resource] = Some(col);
                 row.push((col, -1.0));
             }
-            lp.add_row(..=capacity * (1.0 + ROUNDING), row);
+            lp.row(f64::NEG_INFINITY, capacity * (1.0 + ROUNDING), row);
         }
         missing
     }
 
-    fn cut_rows(&self, lp: &mut RowProblem, columns: &[(ChainId, Vec<Col>, Vec<Marginal<'a>>)]) {
+    fn cut_rows(&self, lp: &mut solver::Program, columns: &[(ChainId, Vec<Column>, Vec<Marginal<'a>>)]) {
         for cut in &self.cuts {
             // A chain that is left out has nothing on the switch.
             if cut.choices.iter().any(|(chain, _)| !self.chains.contains(chain)) {
@@ -266,7 +257,7 @@ impl<'a> Master<'a> {
                     row.extend(which.iter().map(|&id| (chosen[id], 1.0)));
                 }
             }
-            lp.add_row(..=(cut.choices.len() as f64 - 1.0), row);
+            lp.row(f64::NEG_INFINITY, cut.choices.len() as f64 - 1.0, row);
         }
     }
 
@@ -274,8 +265,8 @@ impl<'a> Master<'a> {
     /// each; maximising it for k = 1, 2, … gives the max-min order also where values are not convex.
     fn least_rows(
         &self,
-        lp: &mut RowProblem,
-        columns: &[(ChainId, Vec<Col>, Vec<Marginal<'a>>)],
+        lp: &mut solver::Program,
+        columns: &[(ChainId, Vec<Column>, Vec<Marginal<'a>>)],
         divisors: &[f64],
         floors: &[f64],
     ) {
@@ -283,18 +274,18 @@ impl<'a> Master<'a> {
             let last = k == floors.len();
             let sign = if last { 1.0 } else { 0.0 };
             let count = (k + 1) as f64;
-            let level = lp.add_column(count * sign, f64::NEG_INFINITY..);
+            let level = lp.column(count * sign, f64::NEG_INFINITY, f64::INFINITY);
             let mut sum = vec![(level, count)];
             for (chain, _, marginals) in columns {
                 if divisors[*chain] > 0.0 {
-                    let below = lp.add_column(-sign, 0..);
+                    let below = lp.column(-sign, 0.0, f64::INFINITY);
                     sum.push((below, -1.0));
                     let value = marginals.iter().map(|m| (m.col, -1.0 / divisors[*chain]));
-                    lp.add_row(..=0.0, value.chain([(level, 1.0), (below, -1.0)]).collect::<Vec<_>>());
+                    lp.row(f64::NEG_INFINITY, 0.0, value.chain([(level, 1.0), (below, -1.0)]));
                 }
             }
             if let Some(floor) = floors.get(k) {
-                lp.add_row((floor - AS_BEFORE * (1.0 + floor.abs())).., sum);
+                lp.row(floor - AS_BEFORE * (1.0 + floor.abs()), f64::INFINITY, sum);
             }
         }
     }
@@ -303,18 +294,6 @@ impl<'a> Master<'a> {
 /// The marginal rate of those choices of a chain by which a rate uses the same of every resource.
 struct Marginal<'a> {
     per_rate: &'a [f64],
-    col: Col,
+    col: Column,
     choices: Vec<usize>,
-}
-
-fn configure(model: &mut Model, gap: f64, time: Duration) {
-    // Options that a solver lacks would only make it slower or less exact: their errors are not errors.
-    // One thread: the same answer every time.
-    let _ = model.try_set_option("threads", 1);
-    let _ = model.try_set_option("time_limit", time.as_secs_f64().max(0.001));
-    let _ = model.try_set_option("mip_rel_gap", gap);
-    let _ = model.try_set_option("mip_abs_gap", 1e-9);
-    let _ = model.try_set_option("mip_feasibility_tolerance", 1e-9);
-    let _ = model.try_set_option("primal_feasibility_tolerance", 1e-9);
-    let _ = model.try_set_option("dual_feasibility_tolerance", 1e-9);
 }

@@ -1,13 +1,12 @@
 //! The rates of chains whose choices are settled (Lemur, §3.2, "Finding Maximum Marginal Throughput"), and
 //! the placement that they make together.
 
-use highs::{HighsModelStatus, RowProblem, Sense};
-
 use super::options::{Choice, cores_for, share_for};
 use super::resources::{ROUNDING, Resources, UNIT};
 use crate::estimate::{Layout, link};
 use crate::placement::{Placement, Subgroup};
 use crate::problem::{Objective, Problem};
+use crate::solver::{self, Limits, Outcome, Sense};
 
 /// What a subgroup without traffic has of a shared core: "any positive number".
 const SLIVER: f64 = 1e-12;
@@ -98,20 +97,14 @@ impl Settled<'_> {
         if tight.is_empty() {
             return free;
         }
-        let mut lp = RowProblem::default();
-        let columns: Vec<_> = free.iter().enumerate().map(|(c, &room)| lp.add_column(weight(c), 0.0..=room)).collect();
+        let mut lp = solver::Program::new(Sense::Maximise);
+        let columns: Vec<_> = free.iter().enumerate().map(|(c, &room)| lp.column(weight(c), 0.0, room)).collect();
         for resource in tight {
             let uses = columns.iter().zip(&self.choices).map(|(&col, c)| (col, c.per_rate[resource]));
-            lp.add_row(..=spare[resource], uses.filter(|(_, take)| *take > 0.0).collect::<Vec<_>>());
+            lp.row(f64::NEG_INFINITY, spare[resource], uses);
         }
-        let solved = lp.try_optimise(Sense::Maximise).and_then(|mut model| {
-            let _ = model.try_set_option("threads", 1);
-            let _ = model.try_set_option("primal_feasibility_tolerance", 1e-10);
-            let _ = model.try_set_option("dual_feasibility_tolerance", 1e-10);
-            model.try_solve()
-        });
-        match solved {
-            Ok(solved) if solved.status() == HighsModelStatus::Optimal => solved.get_solution().columns().to_vec(),
+        match lp.solve(&Limits { feasibility: 1e-10, ..Limits::default() }) {
+            Outcome::Best(solution) => solution.values,
             _ => vec![0.0; free.len()],
         }
     }
