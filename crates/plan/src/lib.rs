@@ -4,23 +4,18 @@
 //! a rack. It is made of a policy graph, a [`Rack`](rack::Rack), a [`Catalogue`](catalogue::Catalogue) of
 //! what functions are able to, and a [`Profile`](profile::Profile) of what they cost. Planners return a
 //! [`Placement`](placement::Placement). No step does I/O.
+//!
+//! The model that planners share and each planner are crates of their own, which compile beside each other; they
+//! meet here.
 
-pub mod alpine;
-pub mod catalogue;
-pub mod check;
-pub mod demand;
-pub mod e2;
-pub mod estimate;
 pub mod explain;
-pub mod lemur;
-pub mod paper;
-pub mod placement;
 pub mod plan;
-pub mod problem;
-pub mod profile;
-pub mod rack;
-pub mod solver;
-pub mod switch;
 pub mod tasks;
-pub mod unite;
-pub mod what_if;
+
+pub use catena_plan_alpine as alpine;
+pub use catena_plan_e2 as e2;
+pub use catena_plan_lemur as lemur;
+pub use catena_plan_model::{
+    catalogue, check, demand, estimate, paper, placement, problem, profile, rack, switch, unite, what_if,
+};
+pub use catena_solver as solver;

@@ -6,10 +6,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::alpine::tree::SchedulerTree;
-use crate::placement::Placement;
-use crate::problem::{Edge, Objective, Replication};
 use crate::tasks::TaskPlan;
+use catena_plan_alpine::tree::SchedulerTree;
+use catena_plan_model::placement::Placement;
+use catena_plan_model::problem::{Edge, Objective, Replication};
 
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 1;

@@ -8,11 +8,11 @@
 use catena_policy::{Direction, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
-use crate::alpine::pipeline::{Figures, Origin, pipeline};
-use crate::alpine::{Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
-use crate::demand::shares;
-use crate::problem::{Problem, ServerId};
-use crate::profile::FULL_BATCH;
+use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
+use catena_plan_alpine::{Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
+use catena_plan_model::demand::shares;
+use catena_plan_model::problem::{Problem, ServerId};
+use catena_plan_model::profile::FULL_BATCH;
 
 /// A rate limit saves up packets of this many seconds.
 const BURST_SECONDS: f64 = 1e-3;

@@ -1,9 +1,9 @@
 //! What keeps a chain from carrying more: every limit that its planned rate reaches.
 
 use super::View;
-use crate::placement::Subgroup;
 use crate::plan::{Bound, CoreLimit};
-use crate::problem::ChainId;
+use catena_plan_model::placement::Subgroup;
+use catena_plan_model::problem::ChainId;
 
 /// A limit is reached from this part of it on: solvers stop a little short.
 const REACHED: f64 = 1.0 - 1e-6;

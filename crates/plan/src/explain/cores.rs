@@ -6,9 +6,9 @@
 //! they fit, the largest first; what fits nowhere whole is spread over several.
 
 use super::View;
-use crate::placement::Link;
-use crate::problem::ServerId;
-use crate::rack::Server;
+use catena_plan_model::placement::Link;
+use catena_plan_model::problem::ServerId;
+use catena_plan_model::rack::Server;
 
 /// A part of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,7 +89,7 @@ fn socket(view: &View<'_>, server: &Server, link: Link) -> u32 {
         Link::Nic(nic) => server.nics.get(nic).map_or(0, |card| card.socket),
         Link::SmartNic(nic) => {
             let name = view.problem.smart_nics.get(nic).map_or("", |card| &card.name);
-            let own = |card: &&crate::rack::SmartNic| name.ends_with(&format!(".{}", card.name));
+            let own = |card: &&catena_plan_model::rack::SmartNic| name.ends_with(&format!(".{}", card.name));
             server.smart_nics.iter().find(own).map_or(0, |card| card.socket)
         }
     }

@@ -1,9 +1,9 @@
-//! What links and SmartNICs will carry, by the definitions of [`crate::problem`].
+//! What links and SmartNICs will carry, by the definitions of [`catena_plan_model::problem`].
 
 use super::View;
-use crate::placement::Link;
 use crate::plan::{LinkPlan, SmartNicPlan};
-use crate::problem::{ChainId, ServerId};
+use catena_plan_model::placement::Link;
+use catena_plan_model::problem::{ChainId, ServerId};
 
 impl View<'_> {
     /// What chain `id` puts on a link each way, for each bit per second of its rate.
@@ -67,7 +67,7 @@ impl View<'_> {
     }
 
     pub(super) fn smart_nics(&self) -> Vec<SmartNicPlan> {
-        let plan = |(id, nic): (usize, &crate::problem::SmartNic)| SmartNicPlan {
+        let plan = |(id, nic): (usize, &catena_plan_model::problem::SmartNic)| SmartNicPlan {
             name: nic.name.clone(),
             cycles_hz: nic.cycles_hz,
             used_hz: self.smart_nic_load(id),

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 
 pub use remedies::remedies;
 
-use crate::estimate::Layout;
-use crate::placement::{Link, Outcome, Placement, Site};
 use crate::plan::{
     Borrowed, ChainPlan, Device, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
     WorkerPart, WorkerPlan,
 };
-use crate::problem::{ChainId, Problem};
-use crate::rack::{Rack, SwitchKind};
-use crate::switch::{Feasible, Use};
+use catena_plan_model::estimate::Layout;
+use catena_plan_model::placement::{Link, Outcome, Placement, Site};
+use catena_plan_model::problem::{ChainId, Problem};
+use catena_plan_model::rack::{Rack, SwitchKind};
+use catena_plan_model::switch::{Feasible, Use};
 
 /// What a plan is explained with.
 pub struct Case<'a> {
@@ -212,7 +212,7 @@ impl<'a> View<'a> {
         plans
     }
 
-    fn subgroup(&self, subgroup: &crate::placement::Subgroup, on: Vec<u32>) -> Option<SubgroupPlan> {
+    fn subgroup(&self, subgroup: &catena_plan_model::placement::Subgroup, on: Vec<u32>) -> Option<SubgroupPlan> {
         let chain = self.problem.chains.get(subgroup.chain)?;
         let group = self.layouts.get(subgroup.chain)?.groups.iter().find(|g| g.nodes == subgroup.nodes)?;
         let clock_hz = self.problem.servers.get(subgroup.server)?.clock_hz;

@@ -1,9 +1,9 @@
 //! What would help when promises cannot be kept, by names.
 
-use crate::lemur::exact::relax::Obstacles;
-use crate::placement::Link;
 use crate::plan::Remedies;
-use crate::problem::{Chain, ChainId, Problem, ServerId};
+use catena_plan_lemur::exact::relax::Obstacles;
+use catena_plan_model::placement::Link;
+use catena_plan_model::problem::{Chain, ChainId, Problem, ServerId};
 
 /// What is in the way of `problem`, by the names of its rack and chains.
 #[must_use]

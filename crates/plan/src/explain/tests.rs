@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::Case;
 use super::draw::draw;
-use crate::lemur::{Strategy, experiment, place};
-use crate::placement::Outcome;
 use crate::plan::{Bound, CoreLimit, Device, Plan, Verdict, ranges};
-use crate::problem::Problem;
-use crate::rack::Rack;
-use crate::switch::for_problem;
+use catena_plan_lemur::{Strategy, experiment, place};
+use catena_plan_model::placement::Outcome;
+use catena_plan_model::problem::Problem;
+use catena_plan_model::rack::Rack;
+use catena_plan_model::switch::for_problem;
 
 const CHAINS: [(&str, &str); 4] = [
     ("chain1", include_str!("../../../../examples/lemur/chain1.catena")),
@@ -142,7 +142,7 @@ fn runs_of_numbers_are_put_together() {
 
 #[test]
 fn cores_have_trees_that_hold_chains_to_what_they_may_have() {
-    use crate::alpine::tree::SchedulerTree;
+    use catena_plan_alpine::tree::SchedulerTree;
     let (mut problem, rack) = testbed(1, 2);
     problem.chains[1].t_max_bps = 2e9;
     let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));

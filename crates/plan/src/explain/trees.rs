@@ -1,8 +1,8 @@
 //! The scheduler tree of each core: who runs when (Lemur, §4.2: "a per-core tree").
 
 use super::View;
-use crate::alpine::tree::SchedulerTree;
 use crate::plan::{SubgroupPlan, WorkerPart};
+use catena_plan_alpine::tree::SchedulerTree;
 
 /// Weights of parts of a core: their sum on a full core.
 const WEIGHTS: f64 = 65_536.0;

@@ -1,11 +1,11 @@
 //! Why a function runs where it does, and not on another device: each reason is tried by moving it there.
 
 use super::View;
-use crate::estimate::Layout;
-use crate::placement::Site;
 use crate::plan::short;
-use crate::problem::{Chain, ChainId, Node, NodeId};
-use crate::rack::SwitchKind;
+use catena_plan_model::estimate::Layout;
+use catena_plan_model::placement::Site;
+use catena_plan_model::problem::{Chain, ChainId, Node, NodeId};
+use catena_plan_model::rack::SwitchKind;
 
 /// Parts of a bounce smaller than this are none.
 const NOTHING: f64 = 1e-9;
@@ -52,7 +52,7 @@ impl View<'_> {
         let verdict = self.case.switch.verdict(self.problem, &set);
         if !verdict.fits() {
             return match verdict.overflows.first() {
-                Some(crate::switch::Overflow::TableOrder { .. }) => {
+                Some(catena_plan_model::switch::Overflow::TableOrder { .. }) => {
                     "the switch's tables come in another order than the chain".to_owned()
                 }
                 Some(overflow) => format!("the switch is full: with it, it {overflow}"),

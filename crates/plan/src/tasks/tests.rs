@@ -3,10 +3,10 @@
 use catena_policy::{Library, NoFiles};
 
 use super::*;
-use crate::problem::{Chain, Edge, Node, Objective, Replication, Server};
-use crate::profile::Overheads;
+use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
+use catena_plan_model::profile::Overheads;
 
-const FEWEST: crate::alpine::Objective = crate::alpine::Objective::FewestTasks;
+const FEWEST: catena_plan_alpine::Objective = catena_plan_alpine::Objective::FewestTasks;
 
 fn policy(source: &str) -> PolicyGraph {
     let outcome = catena_policy::load("t.catena", source, &Library::default(), &NoFiles);
@@ -108,7 +108,7 @@ fn classes_of_one_chain_wait_where_they_enter_it() {
         ["cpu w : v = 1 : 3", "throughput w : v = 3 : 1", "throughput w : v : x = 1 : 2 : 3", "priority w > v"]
     {
         let policy = policy(&format!("{source}{relation}\n"));
-        for objective in [FEWEST, crate::alpine::Objective::MostPackets] {
+        for objective in [FEWEST, catena_plan_alpine::Objective::MostPackets] {
             let plan = of(&policy, &problem(&policy), 0, &[1e9], objective);
             let plan = plan.unwrap_or_else(|why| panic!("{relation}: {why}"));
             let behind = plan.tasks.iter().filter(|task| task.start != Start::Port);

@@ -1,0 +1,267 @@
+//! Why nothing can be placed, and what would have to be added (the cheapest extra core, link or stage).
+//!
+//! Each question is the planner's own program with one kind of resource unlimited and the shortage of it
+//! minimised, or with chains left out.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use super::master::{Goal, Master};
+use super::options::Options;
+use super::patterns::sites;
+use super::resources::{ROUNDING, Resource, Resources, UNIT};
+use super::{End, Search, Settings};
+use catena_plan_model::placement::Link;
+use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem, ServerId};
+use catena_plan_model::rack::SwitchKind;
+use catena_plan_model::switch::Feasible;
+
+/// More stages than this are not asked for.
+const MOST_STAGES: u32 = 64;
+/// What stands for cores without limit: more than any server has.
+const MANY_CORES: u32 = 4096;
+/// What stands for links and cards without limit, relative to what there is.
+const MANY_TIMES: f64 = 4096.0;
+
+/// What is in the way of keeping all promises. Each remedy would do alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Obstacles {
+    /// Functions that can run nowhere in the rack.
+    pub homeless: Vec<(ChainId, NodeId)>,
+    /// Chains too slow wherever their functions run, with the least nanoseconds that a packet can take.
+    pub late: Vec<(ChainId, f64)>,
+    /// Chains whose promise is more than may enter them.
+    pub choked: Vec<ChainId>,
+    /// Chains whose promises cannot all be kept, though they could if any one of them were left out.
+    pub conflict: Vec<ChainId>,
+    /// Cores more, by server, that would do: the fewest in total.
+    pub cores: Option<Vec<(ServerId, u32)>>,
+    /// Bits per second more, by link, that would do: the least in total.
+    pub links: Option<Vec<(ServerId, Link, f64)>>,
+    /// Cycles per second more, by SmartNIC, that would do: the fewest in total.
+    pub smart_nics: Option<Vec<(usize, f64)>>,
+    /// Stages more of the switch that would do, as far as the built-in packer can tell.
+    pub stages: Option<u32>,
+    /// Whether the time allowed was enough for all of this.
+    pub complete: bool,
+}
+
+/// What is in the way of `problem`, which cannot be placed.
+#[must_use]
+pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) -> Obstacles {
+    let asker = Asker { switch, settings, deadline: Instant::now() + settings.time, cut: Cell::new(false) };
+    let mut found = Obstacles { homeless: homeless(problem), ..Obstacles::default() };
+    found.complete = true;
+    let choked = |(_, chain): &(ChainId, &Chain)| chain.limit_bps() < chain.t_min_bps * (1.0 - ROUNDING);
+    found.choked = problem.chains.iter().enumerate().filter(choked).map(|(id, _)| id).collect();
+    if !found.homeless.is_empty() || !found.choked.is_empty() {
+        return found;
+    }
+    // Nobody asks for more than what is promised: that leaves few choices.
+    let mut problem = problem.clone();
+    problem.chains.iter_mut().for_each(|chain| chain.t_max_bps = chain.t_min_bps);
+    let problem = &problem;
+    let resources = Resources::of(problem);
+    let search = Search::new(problem, &resources, switch, settings, asker.deadline);
+    if search.cut {
+        found.complete = false;
+        return found;
+    }
+    found.late = late(problem, &search.options);
+    if !found.late.is_empty() {
+        return found;
+    }
+    found.conflict = asker.conflict(&search);
+    found.cores = asker.cores(problem);
+    found.links = asker.links(problem);
+    found.smart_nics = asker.smart_nics(problem);
+    found.stages = asker.stages(problem);
+    found.complete = Instant::now() < asker.deadline && !asker.cut.get();
+    found
+}
+
+fn homeless(problem: &Problem) -> Vec<(ChainId, NodeId)> {
+    let mut found = Vec::new();
+    for (id, chain) in problem.chains.iter().enumerate() {
+        let nowhere = chain.nodes.iter().enumerate().filter(|(_, node)| sites(problem, node).is_empty());
+        found.extend(nowhere.map(|(node, _)| (id, node)));
+    }
+    found
+}
+
+fn late(problem: &Problem, options: &[Options]) -> Vec<(ChainId, f64)> {
+    let late = problem.chains.iter().zip(options).enumerate().filter(|(_, (_, o))| o.patterns > 0 && o.in_time == 0);
+    late.map(|(id, (_, o))| (id, o.least_ns)).collect()
+}
+
+struct Asker<'a> {
+    switch: &'a dyn Feasible,
+    settings: &'a Settings,
+    deadline: Instant,
+    /// Whether a question was given up because it has too many patterns for the time.
+    cut: Cell<bool>,
+}
+
+impl Asker<'_> {
+    /// Leave out one chain after the other as long as the rest cannot be placed.
+    fn conflict(&self, search: &Search<'_>) -> Vec<ChainId> {
+        let mut chains: Vec<ChainId> = (0..search.problem.chains.len()).collect();
+        let mut master = Master::new(search.problem, search.resources, &search.options);
+        let mut next = 0;
+        while next < chains.len() {
+            let mut rest = chains.clone();
+            rest.remove(next);
+            master.only(&rest);
+            if matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Infeasible { .. }) {
+                chains = rest;
+            } else {
+                next += 1;
+            }
+        }
+        chains
+    }
+
+    fn cores(&self, problem: &Problem) -> Option<Vec<(ServerId, u32)>> {
+        let mut wide = problem.clone();
+        wide.servers.iter_mut().for_each(|s| s.cores = s.cores.saturating_add(MANY_CORES));
+        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Cores(_)))?;
+        let cores = missing.into_iter().filter_map(|(resource, amount)| match resource {
+            Resource::Cores(server) => Some((server, amount.round() as u32)),
+            _ => None,
+        });
+        Some(cores.collect())
+    }
+
+    fn links(&self, problem: &Problem) -> Option<Vec<(ServerId, Link, f64)>> {
+        let mut wide = problem.clone();
+        wide.servers.iter_mut().flat_map(|s| &mut s.nics_bps).for_each(|bps| *bps *= MANY_TIMES);
+        wide.smart_nics.iter_mut().for_each(|nic| nic.bps *= MANY_TIMES);
+        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_)))?;
+        let links = missing.into_iter().filter_map(|(resource, amount)| match resource {
+            Resource::Nic(server, nic) => Some((server, Link::Nic(nic), amount * UNIT)),
+            Resource::SmartLink(nic) => Some((problem.smart_nics[nic].server, Link::SmartNic(nic), amount * UNIT)),
+            _ => None,
+        });
+        Some(links.collect())
+    }
+
+    fn smart_nics(&self, problem: &Problem) -> Option<Vec<(usize, f64)>> {
+        if problem.smart_nics.is_empty() {
+            return None;
+        }
+        let mut wide = problem.clone();
+        wide.smart_nics.iter_mut().for_each(|nic| nic.cycles_hz *= MANY_TIMES);
+        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::SmartCycles(_)))?;
+        let cycles = missing.into_iter().filter_map(|(resource, amount)| match resource {
+            Resource::SmartCycles(nic) => Some((nic, amount * UNIT)),
+            _ => None,
+        });
+        Some(cycles.collect())
+    }
+
+    /// The least that must be added to resources for which `may` holds; None: that does not help. The chains'
+    /// choices are those of `wide`, where such resources do not run out.
+    fn shortage(
+        &self,
+        problem: &Problem,
+        wide: &Problem,
+        may: impl Fn(Resource) -> bool,
+    ) -> Option<Vec<(Resource, f64)>> {
+        let there = Resources::of(problem);
+        let wide_resources = Resources::of(wide);
+        let mut search = Search::new(wide, &wide_resources, self.switch, self.settings, self.deadline);
+        if search.cut {
+            self.cut.set(true);
+            return None;
+        }
+        search.resources = &there;
+        let which: Vec<usize> = (0..there.len()).filter(|&r| may(there.kind(r))).collect();
+        let mut master = Master::new(wide, &there, &search.options);
+        let goal = Goal::Shortage(which.clone());
+        let End::Best { found, .. } = search.fitting(&mut master, &goal, &mut search.effort()) else { return None };
+        let missing = which.into_iter().map(|r| (there.kind(r), found.missing[r]));
+        Some(missing.filter(|(_, amount)| *amount > 1e-7).collect())
+    }
+
+    fn stages(&self, problem: &Problem) -> Option<u32> {
+        let fits = |extra: u32| {
+            let mut taller = problem.clone();
+            match taller.switch.as_mut().map(|s| &mut s.kind) {
+                Some(SwitchKind::Pisa(stages)) => stages.stages = stages.stages.saturating_add(extra),
+                _ => return false,
+            }
+            let resources = Resources::of(&taller);
+            let packer = catena_plan_model::switch::for_problem(&taller);
+            let search = Search::new(&taller, &resources, packer.as_ref(), self.settings, self.deadline);
+            if search.cut {
+                self.cut.set(true);
+                return false;
+            }
+            let mut master = Master::new(&taller, &resources, &search.options);
+            matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Best { .. })
+        };
+        // Another judge than the packer may have found that nothing fits: then stages are not the question.
+        if fits(0) || !fits(MOST_STAGES) {
+            return None;
+        }
+        // What fits in some stages fits in more.
+        let (mut too_few, mut enough) = (0, MOST_STAGES);
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            if fits(middle) { enough = middle } else { too_few = middle }
+        }
+        Some(enough)
+    }
+}
+
+impl Obstacles {
+    /// For people, in a line.
+    #[must_use]
+    pub fn describe(&self, problem: &Problem) -> String {
+        let name = |chain: ChainId| problem.chains[chain].name.clone();
+        let mut said = Vec::new();
+        for &(chain, node) in &self.homeless {
+            said.push(format!(
+                "{} of {} can run nowhere in this rack",
+                problem.chains[chain].nodes[node].name,
+                name(chain)
+            ));
+        }
+        for &chain in &self.choked {
+            let Chain { t_min_bps, .. } = problem.chains[chain];
+            let (promised, most) = (t_min_bps / UNIT, problem.chains[chain].limit_bps() / UNIT);
+            said.push(format!("{} promises {promised:.2} Gbit/s, but at most {most:.2} enter it", name(chain)));
+        }
+        for &(chain, ns) in &self.late {
+            let wanted = problem.chains[chain].d_max_ns / 1e3;
+            said.push(format!("{} takes at least {:.1} us, {wanted:.1} us are promised", name(chain), ns / 1e3));
+        }
+        if !said.is_empty() {
+            return said.join("; ");
+        }
+        let names: Vec<String> = self.conflict.iter().map(|&chain| name(chain)).collect();
+        said.push(match names.as_slice() {
+            [] => "the promises cannot all be kept".to_owned(),
+            [one] => format!("the promise of {one} cannot be kept even alone"),
+            _ => format!("the promises of {} cannot be kept together", names.join(", ")),
+        });
+        let server = |id: ServerId| &problem.servers[id].name;
+        for &(id, cores) in self.cores.iter().flatten() {
+            said.push(format!("{cores} more core{} of {} would do", if cores == 1 { "" } else { "s" }, server(id)));
+        }
+        for &(id, link, bps) in self.links.iter().flatten() {
+            let card = match link {
+                Link::Nic(nic) => format!("network card {nic} of {}", server(id)),
+                Link::SmartNic(nic) => problem.smart_nics[nic].name.clone(),
+            };
+            said.push(format!("{:.2} Gbit/s more on {card} would do", bps / 1e9));
+        }
+        for &(nic, hz) in self.smart_nics.iter().flatten() {
+            said.push(format!("{:.2} GHz more on {} would do", hz / 1e9, problem.smart_nics[nic].name));
+        }
+        if let Some(stages) = self.stages {
+            said.push(format!("{stages} more stage{} would do", if stages == 1 { "" } else { "s" }));
+        }
+        said.join("; ")
+    }
+}

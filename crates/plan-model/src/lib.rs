@@ -1,0 +1,15 @@
+//! What planners share: racks, what functions are able to and cost, the problem in numbers, what a placement is,
+//! whether a switch holds it, and an independent check of promises.
+
+pub mod catalogue;
+pub mod check;
+pub mod demand;
+pub mod estimate;
+pub mod paper;
+pub mod placement;
+pub mod problem;
+pub mod profile;
+pub mod rack;
+pub mod switch;
+pub mod unite;
+pub mod what_if;
