@@ -3,9 +3,10 @@
 #     make run     installs what is missing, builds, and runs an example chain on a sample trace
 #     make test    installs what the tests need, and passes them all
 #
-# and beside them: make bench, make lint, make docs, make native, make fuzz, make sanitize.
+# and beside them: make bench, make lint, make docs, make native, make fuzz, make sanitize, make tree NAME=change.
 
 CARGO ?= cargo
+SHELL := bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CATENA := $(TARGET)/release/catena
 
@@ -67,11 +68,28 @@ needs:
 
 test: needs
 	@$(call install,$(TEST_NEEDS))
-	$(CARGO) test --workspace --quiet
-	@# And as users run it: a compiler that loses code does so only when it optimises. The wrapper is that of the test which
-	@# looks for what was lost: so it finds all built.
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir $(CARGO) test --workspace --release --quiet
-	$(MAKE) --no-print-directory docs test-analysis
+	tests/timed $(CARGO) test --workspace
+	$(MAKE) --no-print-directory test-optimised test-analysis
+
+# And as users run it: a compiler that loses code does so only when it optimises. The wrapper is that of the test which
+# looks for what was lost: so it finds all built.
+.PHONY: test-optimised
+test-optimised: needs
+	@$(call install,$(TEST_NEEDS))
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir tests/timed $(CARGO) test --workspace --profile optimised
+
+# Random cases alone, with whatever PROPTEST_RNG_SEED says: those of the libraries, optimised.
+.PHONY: test-properties
+test-properties: needs
+	@$(call install,$(TEST_NEEDS))
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir tests/timed $(CARGO) test --workspace --profile optimised --lib
+
+# What of plans is decided by a solver, by both solvers: every program that a test poses.
+.PHONY: test-solvers
+test-solvers:
+	@$(MAKE) --no-print-directory EXACT=highs needs
+	tests/timed $(CARGO) test --package catena-solver --package catena-plan-lemur --package catena-plan-alpine \
+		--features catena-solver/compare
 
 # catena-analyze, for `catena analyze`: LLVM is many minutes to build and one to install, so it comes from Debian.
 ANALYSIS := $(TARGET)/analysis
@@ -94,7 +112,8 @@ test-analysis: analysis
 	analysis/tests/reduction/splice $(ANALYSIS)/catena-reduce
 	analysis/tests/reduction/built $(ANALYSIS)/catena-analyze $(ANALYSIS)/catena-reduce
 	$(ANALYSIS)/catena-random-reductions --count 10
-	$(CARGO) build --quiet --package catena
+	@# The command as the tests have it: nothing is built a second time with other features.
+	$(CARGO) test --workspace --no-run --quiet
 	analysis/tests/reduction/chain $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/reduction/spliced $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
 	analysis/tests/reduction/refused_exchanges $(ANALYSIS)/catena-reduce $(TARGET)/debug/catena
@@ -200,37 +219,56 @@ docs: needs
 native: needs
 	$(MAKE) --no-print-directory -C examples/native
 
-# Every fuzz target for a minute, from its seeds; what fails is kept in fuzz/artifacts.
-FUZZ_SECONDS ?= 60
-NIGHTLY_FLAGS := $(if $(filter x86_64,$(shell uname -m)),-C target-cpu=x86-64-v3)
-fuzz: needs
-	@$(CARGO) +nightly --version >/dev/null 2>&1 || { \
-		echo "Fuzzing needs the nightly toolchain: rustup toolchain install nightly"; exit 1; }
-	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked --quiet cargo-fuzz
-	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
-		mkdir -p corpus/$$target && RUSTFLAGS="$(NIGHTLY_FLAGS)" $(CARGO) +nightly fuzz run $$target \
-			corpus/$$target seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+# Fuzz targets, sanitizers and Miri want nightly.
+NIGHTLY_FLAGS := $(if $(filter x86_64,$(shell uname -m)),-Ctarget-cpu=x86-64-v3)
+.PHONY: nightly
+nightly: needs
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || rustup component add miri rust-src --toolchain nightly
 
-# Address and leak sanitizer and Miri over the tests of what is unsafe. Without nightly all are skipped,
-# without its components those that need them.
-sanitize: needs
-	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
-		echo "skipped: sanitizers need nightly: rustup toolchain install nightly -c rust-src,miri"; exit 0; fi; \
-	set -e; \
+# Every fuzz target for a minute, from its seeds, as many at a time as there are cores; what fails is kept in
+# fuzz/artifacts. The flags are those of cargo-fuzz, which would be one more program to build.
+FUZZ_SECONDS ?= 60
+FUZZ_FLAGS := --cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Cpasses=sancov-module \
+	-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares $(NIGHTLY_FLAGS)
+fuzz: nightly
+	@cd fuzz && host=$$(rustc +nightly --print host-tuple) && \
+	RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) +nightly build --release --target $$host --target-dir target && \
+	ls fuzz_targets | sed 's/\.rs$$//' | xargs -P $$(nproc) -I TARGET sh -c ' \
+		mkdir -p corpus/TARGET artifacts/TARGET; \
+		if target/'$$host'/release/TARGET corpus/TARGET seeds/TARGET -artifact_prefix=artifacts/TARGET/ \
+			-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 >artifacts/TARGET.log 2>&1; \
+		then echo "TARGET: $$(sed -n "s/stat::number_of_executed_units: *//p" artifacts/TARGET.log) runs"; \
+		else tail -40 artifacts/TARGET.log; echo "TARGET: failed"; exit 255; fi'
+
+# Address and leak sanitizer and Miri over the tests of what is unsafe.
+sanitize: nightly
+	@set -e; \
 	export LSAN_OPTIONS=suppressions=$(CURDIR)/fuzz/leaks.txt; \
 	export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation" PROPTEST_CASES=4; \
 	sanitized() { kind=$$1; shift; echo "$$kind sanitizer: $$*"; \
-		CARGO_TARGET_DIR=target/sanitize/$$kind RUSTFLAGS="-Zsanitizer=$$kind $(NIGHTLY_FLAGS)" \
+		CARGO_TARGET_DIR=$(TARGET)/sanitize/$$kind RUSTFLAGS="-Zsanitizer=$$kind $(NIGHTLY_FLAGS)" \
 		$(CARGO) +nightly test --quiet --target $$(rustc +nightly --print host-tuple) --lib "$$@"; }; \
 	interpreted() { echo "Miri: $$*"; \
-		CARGO_TARGET_DIR=target/sanitize/miri $(CARGO) +nightly miri test --quiet --lib "$$@"; }; \
+		CARGO_TARGET_DIR=$(TARGET)/sanitize/miri $(CARGO) +nightly miri test --quiet --lib "$$@"; }; \
 	(unset PROPTEST_CASES; sanitized address -p catena-packet -p catena-state -p catena-dataplane; \
 	sanitized address -p catena-functions -- native:: nat:: acl::classifier:: acl::cache:: ipv4fwd::block::); \
-	if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
-		interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
-		interpreted -p catena-dataplane -- queue:: --skip in_order; \
-		interpreted -p catena-state -- values_are_dropped sweep_round small::; \
-	else echo "skipped: Miri is not there: rustup component add miri --toolchain nightly"; fi
+	interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
+	interpreted -p catena-dataplane -- queue:: --skip in_order; \
+	interpreted -p catena-state -- values_are_dropped sweep_round small::
+
+# A worktree beside this one for another change, on a branch of that name, with all that is built here. What is the same
+# keeps its time, so Cargo compiles what differs and nothing else.
+TREE = ../$(notdir $(CURDIR))-$(NAME)
+.PHONY: tree
+tree:
+	@test -n "$(NAME)" || { echo "Name the change: make tree NAME=quota" >&2; exit 1; }
+	git worktree add -b $(NAME) $(TREE)
+	@git ls-files -z | while IFS= read -r -d '' file; do \
+		if cmp --silent "$$file" "$(TREE)/$$file"; then touch --reference="$$file" "$(TREE)/$$file"; fi; done
+	@if [ -d $(TARGET) ]; then echo "Copying what is built"; cp -a --reflink=auto $(TARGET) $(TREE)/target; fi
+	@echo "cd $(TREE)"
 
 clean:
 	$(CARGO) clean
