@@ -4,9 +4,7 @@
 //! Where the two differ, a [`Rule`] must say why. Skipped with a message where the captures (`CATENA_TRACES`) or tshark
 //! are absent.
 
-#[path = "wire_tshark/rules.rs"]
 mod rules;
-#[path = "wire_tshark/tshark.rs"]
 mod tshark;
 
 use catena_packet::pcap::{Format, LinkType, Reader, Record, Writer};
