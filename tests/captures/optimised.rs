@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::notation::craft;
-use crate::packets::{Packet, write};
-use crate::repository;
-use crate::traces::trace;
+use super::notation::craft;
+use super::packets::{Packet, write};
+use super::repository;
+use super::traces::trace;
 
 /// Every function with state, both ways, with little room: what is given back is needed again.
 const CHAIN: &str = r#"

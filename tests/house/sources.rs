@@ -1,8 +1,8 @@
 //! Rules for source files: head comments, names, calls, length, `unsafe`, odd characters, places of one machine.
 
-use crate::code::{bare, is_test_file, is_word, without_tests};
-use crate::files::{File, all, with_ending};
-use crate::none;
+use super::code::{bare, is_test_file, is_word, without_tests};
+use super::files::{File, all, with_ending};
+use super::none;
 
 /// Most lines of a file.
 const LONGEST: usize = 500;
