@@ -18,5 +18,6 @@ mod planned;
 mod profile;
 mod rewritten;
 mod seeds;
+mod starter;
 mod streams;
 mod tutorial;
