@@ -54,13 +54,14 @@ fetch = $(if $(1),\
 run: build
 	$(CATENA) run examples/edge.catena --in examples/edge.pcap.gz
 
+# The wrapper is that of the search for what a compiler lost (`tests/compiler`): the search finds all built.
 build: needs
-	$(CARGO) build --release --package catena $(SOLVER)
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir $(CARGO) build --release --package catena $(SOLVER)
 
 # What the benchmarks run, all of it.
 .PHONY: build-bench
 build-bench: build
-	$(CARGO) build --release --package catena-bench $(SOLVER)
+	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir $(CARGO) build --release --package catena-bench $(SOLVER)
 
 needs:
 	@command -v $(CARGO) >/dev/null || { echo "There is no Rust toolchain: install rustup, then rust 1.88 or newer."; exit 1; }
@@ -71,18 +72,17 @@ test: needs
 	tests/timed $(CARGO) test --workspace
 	$(MAKE) --no-print-directory test-optimised test-analysis
 
-# And as users run it: a compiler that loses code does so only when it optimises. The wrapper is that of the test which
-# looks for what was lost: so it finds all built.
+# And as users run it: a compiler that loses code does so only when it optimises.
 .PHONY: test-optimised
 test-optimised: needs
 	@$(call install,$(TEST_NEEDS))
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir tests/timed $(CARGO) test --workspace --profile optimised
+	tests/timed $(CARGO) test --workspace --profile optimised
 
 # Random cases alone, with whatever PROPTEST_RNG_SEED says: those of the libraries, optimised.
 .PHONY: test-properties
 test-properties: needs
 	@$(call install,$(TEST_NEEDS))
-	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/compiler/mir tests/timed $(CARGO) test --workspace --profile optimised --lib
+	tests/timed $(CARGO) test --workspace --profile optimised --lib
 
 # What of plans is decided by a solver, by both solvers: every program that a test poses.
 .PHONY: test-solvers

@@ -16,7 +16,7 @@ use catena_packet::wire::{self, Net, Seed};
 use catena_packet::{Batch, Depot, DepotHandle};
 use catena_state::Share;
 
-use crate::frames;
+use super::frames;
 
 /// Most steps of one input.
 const MOST_STEPS: usize = 256;

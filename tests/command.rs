@@ -134,7 +134,7 @@ fn every_stage_is_shown_in_every_form() {
         for (format, sign) in [("text", "internet"), ("json", "{"), ("dot", "digraph"), ("svg", "<svg")] {
             let output = catena(&["show", "examples/edge.catena", "--stage", stage, "--format", format], b"");
             if format == "svg" && err(&output).contains("cannot be run") {
-                println!("skipped: Graphviz is not installed");
+                catena_testing::skip("Graphviz is not installed", "install graphviz");
                 continue;
             }
             assert!(output.status.success() && out(&output).contains(sign), "{stage} {format}: {}", err(&output));

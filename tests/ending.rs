@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use catena_packet::pcap::{Error, Format, LinkType, Reader, Record, Writer};
+use catena_testing::default_signals;
 
 /// The longest that an end may take, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(10);
@@ -40,6 +41,7 @@ impl Place {
     fn start(&self, args: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
         command.current_dir(self.folder.path()).args(["run", "c.catena"]).args(args);
+        default_signals(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("catena starts")
     }
 }
@@ -114,7 +116,7 @@ fn a_closed_terminal_ends_a_run_in_order() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_catena"), "run", "c.catena", "--quiet"]);
     shell.args(["--in", "gen:rate=1kpps,time=wall", "--out", "long.pcap"]).current_dir(place.folder.path());
-    let mut child = shell.stdout(Stdio::null()).spawn().expect("sh starts");
+    let mut child = default_signals(&mut shell).stdout(Stdio::null()).spawn().expect("sh starts");
     until("it runs", || size(&place.path("long.pcap")) > 0);
     hang_up(&child);
     std::thread::sleep(Duration::from_millis(300));
@@ -136,7 +138,8 @@ fn an_output_that_nobody_reads_does_not_hold_the_end() {
             let more: &[&str] = if by_duration { &["--duration", "3s"] } else { &[] };
             let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
             command.args([args, more].concat()).current_dir(place.folder.path());
-            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("catena starts");
+            default_signals(&mut command).stdout(Stdio::null()).stderr(Stdio::piped());
+            let mut child = command.spawn().expect("catena starts");
             let mut err = child.stderr.take().expect("a pipe");
             let mut said = vec![0; "catena: waiting for somebody to read ".len()];
             err.read_exact(&mut said).expect("it says what it waits for");
@@ -215,7 +218,9 @@ fn timeout_ends_a_run_in_order() {
     let place = Place::new();
     let catena = env!("CARGO_BIN_EXE_catena");
     let args = ["-s", "INT", "0.5", catena, "run", "c.catena", "--in", "gen:", "--out", "out.pcap.gz", "--quiet"];
-    let output = Command::new("timeout").args(args).current_dir(place.folder.path()).output().expect("timeout starts");
+    let mut timeout = Command::new("timeout");
+    default_signals(&mut timeout).args(args).current_dir(place.folder.path());
+    let output = timeout.output().expect("timeout starts");
     assert_eq!(output.status.code(), Some(124), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(records(&place.path("out.pcap.gz")).expect("a whole capture") > 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains("packets in ="), "no table");

@@ -1,13 +1,11 @@
 //! Two hosts that only a running chain joins: ACL and NAT over AF_PACKET, with the programs people use.
 
-#[path = "../crates/dataplane/tests/namespace/mod.rs"]
-mod namespace;
-
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use namespace::{Place, Testbed, has};
+use catena_testing::default_signals;
+use catena_testing::namespace::{Place, Testbed, has};
 
 /// Where the hosts are: the inside one behind the NAT, the outside one on the Internet.
 const INSIDE: &str = "100.64.0.2";
@@ -41,7 +39,8 @@ impl Running {
         let child = bed.within(Place::Middle, move || {
             let mut command = Command::new(program);
             command.arg("run").arg(chain).args(["--in", "a0", "--out", "b0", "--json"]);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("catena starts")
+            default_signals(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("catena starts")
         });
         Running(Some(child))
     }

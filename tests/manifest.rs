@@ -18,7 +18,7 @@ fn folder(name: &str) -> Option<tempfile::TempDir> {
         .args([&library, &native.join(name).with_extension("c")])
         .output();
     let Ok(built) = built else {
-        eprintln!("skipped: there is no `cc` here");
+        catena_testing::skip("there is no `cc`", "install gcc");
         return None;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

@@ -45,7 +45,7 @@ fn lines(text: &str, keep: impl Fn(&str) -> bool) -> String {
 /// Make a small workspace of the library without functions and the crates below it.
 fn small_workspace(root: &Path) {
     let repository = repository();
-    for part in ["crates/packet", "crates/dataplane", "crates/state", "functions", ".cargo"] {
+    for part in ["crates/testing", "crates/packet", "crates/dataplane", "crates/state", "functions", ".cargo"] {
         copy(&repository.join(part), &root.join(part));
     }
     for file in ["Cargo.toml", "Cargo.lock", "rustfmt.toml"] {
@@ -91,7 +91,7 @@ fn small_workspace(root: &Path) {
 fn has_rustfmt() -> bool {
     let there = Command::new("rustfmt").arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
-        println!("skipped: layout is not checked, as rustfmt cannot be run");
+        catena_testing::skip("layout is not checked: rustfmt cannot be run", "rustup component add rustfmt");
     }
     there
 }

@@ -40,6 +40,7 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        catena_testing::default_signals(&mut command);
         command
     }
 

@@ -1,5 +1,5 @@
 //! `catena plan` as its user meets it: tables, comparisons, drawings and messages, each held against
-//! `tests/plan/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena --test plan` writes them anew; read the
+//! `tests/plan/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena --test main plan` writes them anew; read the
 //! difference before committing it.
 
 use std::path::{Path, PathBuf};

@@ -116,7 +116,7 @@ fn cores_are_checked_before_anything_runs() {
             assert_eq!(output.status.code(), Some(1));
             assert!(err(&output).contains("may run on core 0 only"), "{}", err(&output));
         }
-        Err(_) => println!("skipped: taskset is not installed"),
+        Err(_) => catena_testing::skip("taskset is not installed", "install util-linux"),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A block behind `<!-- file: NAME -->` is a file, a block of kind `console` has commands (`$ …`) and what they
 //! print. Times, cycles and rates differ from run to run and do not count. After a change,
-//! `CATENA_BLESS=1 cargo test -p catena --test tutorial` writes what is printed now into the page.
+//! `CATENA_BLESS=1 cargo test -p catena --test main tutorial` writes what is printed now into the page.
 
 use std::fs;
 use std::path::{Path, PathBuf};

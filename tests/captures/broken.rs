@@ -1,11 +1,11 @@
 //! Packets of every kind that a NAT translates, whole and broken in every way that keeps them readable, there and back.
 
-use crate::compare::{Between, compare};
-use crate::notation::craft;
-use crate::packets::{Packet, read, write};
-use crate::parts::{Parts, put_right};
-use crate::trip::{drops, there_and_back};
-use crate::{number, run};
+use super::compare::{Between, compare};
+use super::notation::craft;
+use super::packets::{Packet, read, write};
+use super::parts::{Parts, put_right};
+use super::trip::{drops, there_and_back};
+use super::{number, run};
 
 /// When the packets come, in ns since 1970: some time in 2020.
 const START: u64 = 1_600_000_000_000_000_000;

@@ -11,8 +11,8 @@
 
 use std::collections::HashMap;
 
-use crate::packets::Packet;
-use crate::parts::{Parts, Sum};
+use super::packets::Packet;
+use super::parts::{Parts, Sum};
 
 /// What came of a comparison.
 #[derive(Debug, Default)]

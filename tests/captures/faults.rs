@@ -1,10 +1,10 @@
 //! The comparison finds what it is there to find: faults planted in packets that came out well.
 
-use crate::compare::{Between, compare};
-use crate::notation::craft;
-use crate::packets::{Packet, write};
-use crate::parts::{Parts, put_right};
-use crate::trip::judge;
+use super::compare::{Between, compare};
+use super::notation::craft;
+use super::packets::{Packet, write};
+use super::parts::{Parts, put_right};
+use super::trip::judge;
 
 /// Packets before and after a good NAT, and the checksum to spoil.
 const GOOD: [(&str, &str, &str); 5] = [
@@ -160,7 +160,7 @@ fn wireshark_finds_it_too() {
     assert_eq!(judge(&input, &out, Between::Translators).findings, []);
     spoil(&mut output[1], "TCP", 9);
     write(&out, &output);
-    if crate::tshark(&out).is_some() {
+    if super::tshark(&out).is_some() {
         let findings = judge(&input, &out, Between::Translators).findings;
         let said = r#"Wireshark: tcp.checksum.status was "1", is "0""#;
         assert!(findings.iter().any(|(number, what)| *number == 1 && what == said), "{findings:?}");

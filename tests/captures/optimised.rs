@@ -6,10 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::notation::craft;
-use crate::packets::{Packet, write};
-use crate::repository;
-use crate::traces::trace;
+use super::notation::craft;
+use super::packets::{Packet, write};
+use super::repository;
+use super::traces::trace;
+use crate::product;
 
 /// Every function with state, both ways, with little room: what is given back is needed again.
 const CHAIN: &str = r#"
@@ -29,7 +30,7 @@ chain site for servers {
 chain rest { in -> Monitor() -> out }
 "#;
 
-/// The command built without and with optimisation; the former is built first, if it is not there.
+/// The command built without and with optimisation; what is not there is built first.
 fn commands() -> [PathBuf; 2] {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "catena", "--message-format=json"])
@@ -39,13 +40,8 @@ fn commands() -> [PathBuf; 2] {
         .output()
         .expect("cargo, which runs this test, is there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut programs = messages.lines().filter_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message["executable"].as_str()?))
-    });
-    let plain = programs.next_back().expect("cargo names the program that it built");
-    [plain, PathBuf::from(env!("CARGO_BIN_EXE_catena"))]
+    let plain = String::from_utf8_lossy(&output.stdout).into_owned();
+    [plain, product::build()].map(|messages| product::programs(&messages).last().expect("cargo names the program"))
 }
 
 /// Return what a run makes of a source: its packets with their times, its drops and its gauges.

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::notation::craft;
-use crate::packets::{Packet, read, write};
-use crate::{accounted, number, run};
+use super::notation::craft;
+use super::packets::{Packet, read, write};
+use super::{accounted, number, run};
 
 const START: u64 = 1_800_000_000_000_000_000;
 const CLIENTS: u64 = 300;

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::sum;
+use super::sum;
 
 /// A checksum in a frame.
 #[derive(Debug)]

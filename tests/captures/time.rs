@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::notation::craft;
-use crate::packets::{Packet, read, write};
-use crate::{number, run};
+use super::notation::craft;
+use super::packets::{Packet, read, write};
+use super::{number, run};
 
 const START: u64 = 1_800_000_000_000_000_000;
 const SECOND: u64 = 1_000_000_000;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::packets::{Packet, read, read_ethernet, write};
-use crate::trip::{drops, there_and_back};
-use crate::{number, repository};
+use super::packets::{Packet, read, read_ethernet, write};
+use super::trip::{drops, there_and_back};
+use super::{number, repository};
 
 /// An access list, a monitor and a NAT for what comes from private addresses; the rest passes.
 const CHAIN: &str = r#"
@@ -24,7 +24,7 @@ pub fn trace(name: &str) -> Option<PathBuf> {
     let traces = std::env::var_os("CATENA_TRACES").map_or(repository().join("../shared/traces"), PathBuf::from);
     let file = traces.join(name);
     if !file.exists() {
-        println!("skipped: {} is not there; CATENA_TRACES names the folder", file.display());
+        catena_testing::skip_extra(&format!("{} is not there; CATENA_TRACES names the folder", file.display()));
         return None;
     }
     Some(file)

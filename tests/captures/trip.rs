@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::compare::{Between, Comparison, compare};
-use crate::packets::{Packet, read, write};
-use crate::parts::mirrored;
-use crate::wireshark::tshark;
-use crate::{accounted, number, run};
+use super::compare::{Between, Comparison, compare};
+use super::packets::{Packet, read, write};
+use super::parts::mirrored;
+use super::wireshark::tshark;
+use super::{accounted, number, run};
 
 /// Compare a capture that came out with what went in, by arithmetic and by what Wireshark says of each packet.
 pub fn judge(input: &[Packet], output: &Path, between: Between) -> Comparison {

@@ -67,7 +67,7 @@ pub fn tshark(capture: &Path) -> Option<Vec<Verdict>> {
     let list = match Command::new("tshark").args(["-G", "protocols"]).output() {
         Ok(list) => String::from_utf8_lossy(&list.stdout).into_owned(),
         Err(error) => {
-            println!("skipped: tshark cannot be run: {error}");
+            catena_testing::skip(&format!("tshark cannot be run: {error}"), "install tshark");
             return None;
         }
     };

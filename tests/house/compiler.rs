@@ -1,11 +1,11 @@
 //! What a compiler in use gets wrong is not written.
 //!
 //! Optimised by rustc 1.95 (rust-lang/rust issue 158206), `n += u16::from(was)` may vanish where `was` is branched on
-//! afterwards. The test `compiler` finds exactly what was lost; this rule keeps the usual form from being written.
+//! afterwards. The tests in `compiler` find exactly what was lost; this rule keeps the usual form from being written.
 
-use crate::code::bare;
-use crate::files::with_ending;
-use crate::none;
+use super::code::bare;
+use super::files::with_ending;
+use super::none;
 
 /// The program that the compiler is tried with.
 const PROBE: &str = "tests/compiler/probe.rs";

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::files::{read, root};
-use crate::none;
+use super::files::{read, root};
+use super::none;
 
 const PAGE: &str = "docs/architecture.md";
 

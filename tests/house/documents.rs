@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::files::{File, read, root, with_ending};
-use crate::none;
+use super::files::{File, read, root, with_ending};
+use super::none;
 
 /// A link in a document: its line and target.
 fn links(text: &str) -> Vec<(usize, String)> {

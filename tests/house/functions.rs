@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::files::{File, read, root, with_ending};
-use crate::none;
+use super::files::{File, read, root, with_ending};
+use super::none;
 
 /// What every manual has beside the first line: how it is configured, what it does, how it is used.
 const SECTIONS: [&str; 3] = ["Parameters", "Behaviour", "Example"];

@@ -1,12 +1,10 @@
 //! `unparsed = drop`: a chain drops what is not IPv4, IPv6 or ARP where it enters, counted, whatever comes behind.
 
-#[path = "reduced/run.rs"]
-mod run;
-
 use catena_compile::library::signatures;
 use catena_compile::{Counts, Host, lower, reduce};
 use catena_policy::{Disk, load};
-use run::Packet;
+
+use crate::run::{self, Packet};
 
 const REASON: &str = "not IPv4, IPv6 or ARP";
 

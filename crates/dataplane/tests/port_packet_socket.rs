@@ -1,7 +1,5 @@
 //! Packet sockets between network namespaces that only a pipeline joins.
 
-mod namespace;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -14,7 +12,8 @@ use catena_dataplane::task::Task;
 use catena_dataplane::worker::{Ended, thread_cpu_ns};
 use catena_dataplane::{Context, Pipeline, Pulled, Reason, Source, Worker, WorkerHandle};
 use catena_packet::{Batch, Depot, DepotHandle};
-use namespace::{Place, Testbed, has};
+use catena_testing::namespace::{Place, Testbed, has};
+use catena_testing::skip;
 
 fn depot() -> DepotHandle {
     Depot::map(8192, 256).unwrap()
@@ -349,8 +348,7 @@ fn without_permission_the_capability_is_named() {
 fn an_interface_without_ethernet_is_refused() {
     let Some(bed) = Testbed::new() else { return };
     if bed.exec(Place::A, "ip tuntap add t0 mode tun 2>&1 || true").lines().count() > 0 {
-        println!("skipped: no TUN interfaces here");
-        return;
+        return skip("there are no TUN interfaces", "load the kernel module `tun`");
     }
     let error = bed.within(Place::A, || PacketSocket::new("t0", 0).open()).err().unwrap();
     assert!(matches!(error.cause, Cause::NotEthernet), "{error}");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use catena_packet::pcap::{Error, Format, LinkType, Reader, Writer};
+use catena_testing::{skip, skip_extra};
 
 /// How many records of the large capture tshark gets to dissect, which takes it some time.
 const TSHARK_READS: u64 = 5_000;
@@ -19,7 +20,7 @@ fn traces() -> Option<PathBuf> {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"), PathBuf::from);
     let there = folder.join("captures.tar.gz").is_file() && folder.join("mix.pcap.zst").is_file();
     if !there {
-        eprintln!("skipped: no captures in {}", folder.display());
+        skip_extra(&format!("no captures in {}; CATENA_TRACES names the folder", folder.display()));
     }
     there.then_some(folder)
 }
@@ -32,7 +33,7 @@ fn have(tool: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        eprintln!("skipped: {tool} is not installed");
+        skip(&format!("{tool} is not installed"), "install tshark");
     }
     found
 }

@@ -1,12 +1,8 @@
 //! Property tests of the wire code: arbitrary bytes, and frames made of them, against a slow reference parser.
 
-#[path = "wire/frames.rs"]
 mod frames;
-#[path = "wire/properties.rs"]
 mod properties;
-#[path = "wire/reference.rs"]
 mod reference;
-#[path = "wire/rewriting.rs"]
 mod rewriting;
 
 use catena_packet::wire::{Malformed, parse};

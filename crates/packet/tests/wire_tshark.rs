@@ -4,13 +4,12 @@
 //! Where the two differ, a [`Rule`] must say why. Skipped with a message where the captures (`CATENA_TRACES`) or tshark
 //! are absent.
 
-#[path = "wire_tshark/rules.rs"]
 mod rules;
-#[path = "wire_tshark/tshark.rs"]
 mod tshark;
 
 use catena_packet::pcap::{Format, LinkType, Reader, Record, Writer};
 use catena_packet::wire::{parse, parse_ip};
+use catena_testing::{skip, skip_extra};
 use rules::{Case, RULES, Rule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,9 +29,11 @@ fn agrees_with_tshark() {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let traces = env::var_os("CATENA_TRACES").map_or_else(default, PathBuf::from);
     let archive = traces.join("captures.tar.gz");
-    if !archive.is_file() || !tshark::is_installed() {
-        eprintln!("skipped: needs tshark and {}", archive.display());
-        return;
+    if !archive.is_file() {
+        return skip_extra(&format!("no captures in {}; CATENA_TRACES names the folder", traces.display()));
+    }
+    if !tshark::is_installed() {
+        return skip("tshark is not installed", "install tshark");
     }
     let captures = tempfile::tempdir().expect("a folder to unpack to");
     let unpacked = Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(captures.path()).status();

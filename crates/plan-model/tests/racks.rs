@@ -1,5 +1,5 @@
 //! What the operator sees of a rack's file: every `racks/NAME.toml` is read, and its findings, rendered, with
-//! the rack if there is one, are `racks/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena-plan-model --test racks`
+//! the rack if there is one, are `racks/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena-plan-model --test main`
 //! writes them anew; read the difference before committing it.
 
 use std::fs;

@@ -1,11 +1,11 @@
 //! Every example of the repository and of the language reference parses, and formatting it changes nothing but white space.
 
-mod sample;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use catena_policy::{Code, Diagnostic, Disk, Files, Library, PolicyGraph, Severity, format, load};
+
+use crate::sample;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,13 +1,13 @@
 //! What the operator sees: every `golden/NAME.catena` is loaded, and its findings, rendered, are
-//! `golden/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena-policy --test golden` writes them
+//! `golden/NAME.expected`. `CATENA_BLESS=1 cargo test -p catena-policy --test main` writes them
 //! anew; read the difference before committing it.
-
-mod sample;
 
 use std::fs;
 use std::path::Path;
 
 use catena_policy::load;
+
+use crate::sample;
 
 #[test]
 fn messages_are_as_expected() {

@@ -1,7 +1,5 @@
 //! Random chain files: nothing panics, and formatting never changes what a file says.
 
-mod sample;
-
 use std::fs;
 use std::path::Path;
 
@@ -9,6 +7,8 @@ use catena_policy::{Code, Library, NoFiles, format, fuzz_one, load, load_with};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use crate::sample;
 
 /// The sources of all golden files and examples: what mutation begins with.
 fn corpus() -> Vec<String> {

@@ -356,7 +356,7 @@ fn tshark_reads_the_ipfix_file() {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(&path).args(["-T", "fields", "-E", "separator=;"]).args(fields);
     let Ok(output) = tshark.output() else {
-        return println!("skipped: tshark is not installed");
+        return catena_testing::skip("tshark is not installed", "install tshark");
     };
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(';').collect()).collect();

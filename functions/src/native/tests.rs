@@ -42,7 +42,7 @@ fn compile(compiler: &str, flags: &[&str], source: &Path, to: &Path) -> bool {
             true
         }
         Err(_) => {
-            eprintln!("skipped: there is no `{compiler}` here");
+            catena_testing::skip(&format!("there is no `{compiler}`"), &format!("install {compiler}"));
             false
         }
     }

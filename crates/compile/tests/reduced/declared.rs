@@ -11,7 +11,7 @@ use catena_functions::acl::synthetic::Random;
 use catena_packet::wire::{Layers, Net, parse};
 use catena_policy::{Disk, load};
 
-use crate::packets;
+use super::packets;
 use crate::run::{Packet, run};
 
 const CALLS: [&str; 9] = [

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use catena_packet::pcap::{Error, MAX_RECORD};
 use proptest::prelude::*;
 
-use crate::files::*;
-use crate::{kept, read, read_whole};
+use super::files::*;
+use super::{kept, read, read_whole};
 
 #[test]
 fn cut_off_at_every_byte() {

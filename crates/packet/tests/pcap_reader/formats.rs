@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use catena_packet::pcap::{Error, LinkType, Reader};
 
-use crate::files::*;
-use crate::{kept, read, read_whole};
+use super::files::*;
+use super::{kept, read, read_whole};
 
 /// A stream that gives one byte at a time and is interrupted before each.
 struct Trickle<'a>(&'a [u8], bool);

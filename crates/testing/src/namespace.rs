@@ -6,6 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
+use crate::skip;
+
 /// Two hosts, `a` and `b`, joined only by what a test runs in the middle: `a`'s interface `eth0` ends there
 /// in `a0`, `b`'s in `b0`.
 pub struct Testbed {
@@ -15,8 +17,11 @@ pub struct Testbed {
 /// The namespaces of a testbed.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
+    /// The host `a`.
     A,
+    /// The host `b`.
     B,
+    /// Where the test joins the two.
     Middle,
 }
 
@@ -36,14 +41,14 @@ impl Testbed {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // SAFETY: the call takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
-            println!("skipped: network namespaces need root");
+            skip("network namespaces need root", "run the tests as root");
             return None;
         }
         let prefix = format!("catena-t-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let bed = Testbed { prefix };
         for place in [Place::A, Place::B, Place::Middle] {
             if let Err(error) = run("ip", &["netns", "add", &bed.name(place)]) {
-                println!("skipped: no network namespace: {error}");
+                skip(&format!("no network namespace: {error}"), "install iproute2, or allow namespaces");
                 return None;
             }
         }
@@ -111,7 +116,7 @@ impl Drop for Testbed {
 pub fn has(program: &str) -> bool {
     let found = run("sh", &["-c", &format!("command -v {program}")]).is_ok();
     if !found {
-        println!("skipped: {program} is not installed");
+        skip(&format!("{program} is not installed"), &format!("install {program}"));
     }
     found
 }

@@ -5,7 +5,6 @@
 mod chains;
 mod declared;
 mod packets;
-mod run;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,8 @@ use catena_compile::library::signatures;
 use catena_compile::{Counts, Findings, Host, lower, reduce};
 use catena_functions::acl::synthetic::Random;
 use catena_policy::{Disk, load};
-use run::{Observed, Packet};
+
+use crate::run::{self, Observed, Packet};
 
 fn cases() -> u64 {
     std::env::var("CATENA_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(600)

@@ -37,31 +37,16 @@ fn what_the_compiler_loses_is_found() {
     assert_eq!(found.is_empty(), is_right, "the program is right: {is_right}; found: {found:?}");
 }
 
-/// In the release profile only: no other is optimised as what users run is.
+/// In optimised tests only: building the product takes minutes.
 #[cfg(not(debug_assertions))]
 #[test]
 fn the_compiler_lost_nothing_of_the_product() {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the tests are in the repository");
-    let wrapper = root.join("tests/compiler/mir");
-    // `make test` has the wrapper stand before all that is built: then all is there, the tests too.
-    let is_there = std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|known| known == wrapper);
-    let what: &[&str] = if is_there { &["test", "--workspace", "--no-run"] } else { &["build", "--package", "catena"] };
-    let output = Command::new(env!("CARGO"))
-        .args(what)
-        .args(["--release", "--message-format=json", "--quiet"])
-        .current_dir(&root)
-        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
-        .output()
-        .expect("cargo, which runs this test, is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let messages = crate::product::build();
     // Cargo names what it built: `deps/libcatena_nat-HASH.rmeta`, and the MIR is beside it as `catena_nat-HASH.mir`;
     // and `catena`, which is the same file as `deps/catena-HASH`.
-    let messages = String::from_utf8_lossy(&output.stdout);
     let named =
         |ending: &'static str| messages.split('"').filter(move |word| word.ends_with(ending)).map(PathBuf::from);
-    let programs = messages.split("\"executable\":\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let built = named(".rmeta").chain(programs.map(|program| in_deps(Path::new(program))));
+    let built = named(".rmeta").chain(crate::product::programs(&messages).map(|program| in_deps(&program)));
     let mut read = Vec::new();
     for file in built {
         let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else { continue };

@@ -1,0 +1,5 @@
+//! Tests of the compiler's public face: what a chain does when it is built, and when it is reduced first.
+
+mod reduced;
+mod run;
+mod unparsed;

@@ -1,0 +1,25 @@
+//! Tests across crates and processes: the command as its users meet it, and the rules of the house.
+
+mod captures;
+mod command;
+mod compiler;
+mod ending;
+mod examples;
+mod gauges;
+mod house;
+mod interfaces;
+mod joined;
+mod manifest;
+mod native;
+mod new_function;
+mod outputs;
+mod plan;
+mod planned;
+#[cfg(not(debug_assertions))]
+mod product;
+mod profile;
+mod rewritten;
+mod seeds;
+mod starter;
+mod streams;
+mod tutorial;
