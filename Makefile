@@ -67,7 +67,16 @@ needs:
 	@command -v $(CARGO) >/dev/null || { echo "There is no Rust toolchain: install rustup, then rust 1.88 or newer."; exit 1; }
 	@$(call install,$(BUILD_NEEDS))
 
+# What tests could not do here is listed last, also when a test failed; CATENA_REQUIRE_ALL=1 makes it a failure. Each
+# test appends a line to this file.
+SKIPS := $(abspath $(TARGET))/skips
 test: needs
+	@mkdir -p $(TARGET) && : >$(SKIPS)
+	@CATENA_SKIPS=$(SKIPS) $(MAKE) --no-print-directory test-all; status=$$?; \
+	if [ -s $(SKIPS) ]; then echo "Skipped:"; sort -u $(SKIPS); else echo "Nothing was skipped."; fi; exit $$status
+
+.PHONY: test-all
+test-all:
 	@$(call install,$(TEST_NEEDS))
 	tests/timed $(CARGO) test --workspace
 	$(MAKE) --no-print-directory test-optimised test-analysis

@@ -1,6 +1,5 @@
-//! A packet that is refused costs at most twice what a packet of a known connection costs; in optimised builds only.
-
-use std::time::Instant;
+//! Strangers that a balancer refuses take nothing from it, however many come: what it knows still passes, and no table
+//! grows. What a refusal costs is a benchmark's matter, not a test's: times depend on what else the machine does.
 
 use super::hostile::{Random, TCP, bench, client, vip};
 use super::*;
@@ -9,11 +8,10 @@ const CONNECTIONS: u16 = 1000;
 const PACKETS: usize = 128;
 const ROUNDS: usize = 400;
 
-/// Return what it takes to process a packet of each, in ns: a known connection's and a stranger's. Rounds
-/// alternate, so that whatever else the machine does meets both; the median leaves out what it meets.
-fn costs(bench: &mut Bench) -> [f64; 2] {
+/// Send packets of known connections and of strangers in turns: all of the first pass, and none of the second.
+fn assert_refused(what: &str, bench: &mut Bench) {
+    let before = [bench.gauge("connections"), bench.gauge("evicted")];
     let mut random = Random(5);
-    let mut rounds: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     for round in 0..2 * ROUNDS {
         let is_known = round % 2 == 0;
         let senders = (0..PACKETS).map(|_| match is_known {
@@ -26,16 +24,9 @@ fn costs(bench: &mut Bench) -> [f64; 2] {
             packet.reparse();
             packet.parse().unwrap();
         }
-        let start = Instant::now();
-        let passed = process(bench, &mut packets);
-        let time = start.elapsed();
-        assert_eq!(passed, if is_known { PACKETS } else { 0 });
-        rounds[usize::from(!is_known)].push(time.as_nanos() as f64 / PACKETS as f64);
+        assert_eq!(process(bench, &mut packets), if is_known { PACKETS } else { 0 }, "{what}, round {round}");
     }
-    rounds.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[ROUNDS / 2]
-    })
+    assert_eq!([bench.gauge("connections"), bench.gauge("evicted")], before, "{what}");
 }
 
 /// Process packets batch by batch, as they come at ten million a second; returns how many pass.
@@ -62,12 +53,6 @@ fn process(bench: &mut Bench, packets: &mut [Packet]) -> usize {
     passed
 }
 
-fn assert_cheap(what: &str, bench: &mut Bench) {
-    // A busy machine may disturb one try, not three.
-    let tries: Vec<_> = (0..3).map(|_| costs(bench)).collect();
-    assert!(tries.iter().any(|[known, refused]| *refused <= 2.0 * known), "{what}: {tries:?}");
-}
-
 fn full() -> Bench {
     filled(bench(CONNECTIONS.into()))
 }
@@ -78,18 +63,18 @@ fn filled(mut bench: Bench) -> Bench {
 }
 
 #[test]
-fn a_full_table_refuses_cheaply() {
+fn a_full_table_refuses_strangers() {
     let mut bench = full();
-    assert_cheap("table full", &mut bench);
+    assert_refused("table full", &mut bench);
     assert_eq!((bench.gauge("connections"), bench.gauge("evicted")), (CONNECTIONS.into(), 0));
 }
 
 #[test]
-fn many_addresses_refuse_cheaply() {
+fn a_full_table_of_many_addresses_refuses_strangers() {
     let vips: Vec<String> = (1..=63).map(|n| format!("192.0.3.{n}:80")).chain([vip().to_string()]).collect();
     let args = args(&vips.join(" "), "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080");
     let most = Value::Integer(CONNECTIONS.into());
-    assert_cheap("64 VIPs, table full", &mut filled(Bench::new(&args.with("max_connections", most))));
+    assert_refused("64 VIPs, table full", &mut filled(Bench::new(&args.with("max_connections", most))));
 }
 
 /// For callgrind, which counts instructions within `process`.
@@ -110,8 +95,8 @@ fn known_packets_only() {
 }
 
 #[test]
-fn servers_that_are_down_refuse_cheaply() {
+fn servers_that_are_down_refuse_strangers() {
     let mut bench = full();
     (1..=3).for_each(|number| assert!(bench.balancer.set_backend(number, false)));
-    assert_cheap("no backend up", &mut bench);
+    assert_refused("no backend up", &mut bench);
 }

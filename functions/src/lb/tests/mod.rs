@@ -1,6 +1,5 @@
 //! A bench for the balancer: packets in words, sums checked; its tests are below it.
 
-#[cfg(not(debug_assertions))]
 mod cost;
 mod golden;
 mod hostile;
