@@ -1,7 +1,6 @@
 //! A bench for the balancer: packets in words, sums checked; its tests are below it.
 
-#[cfg(not(debug_assertions))]
-mod cost;
+mod full;
 mod golden;
 mod hostile;
 mod model;
