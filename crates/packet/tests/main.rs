@@ -1,7 +1,6 @@
 //! Tests of packets' public face: captures read and written, and headers parsed.
 
 mod pcap_reader;
-mod pcap_speed;
 mod pcap_traces;
 mod pcap_writer;
 mod wire;

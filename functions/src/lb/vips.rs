@@ -1,5 +1,8 @@
 //! The addresses that clients send to, found in few steps however many there are: a flood to any address asks.
 
+/// So few are compared with all at once: halving waits for each comparison before the next.
+const SHORT: usize = 16;
+
 /// Addresses of one IP version.
 pub(super) struct Vips<A> {
     /// The first address of each range, in order; no range is within another.
@@ -45,7 +48,15 @@ impl<A: Copy + Ord> Vips<A> {
     }
 
     fn find(&self, address: A) -> Option<&Option<Vec<u16>>> {
-        let after = self.firsts.partition_point(|first| *first <= address);
+        let (mut from, mut len) = (0, self.firsts.len());
+        while len > SHORT {
+            let half = len / 2;
+            if self.firsts[from + half] <= address {
+                from += half;
+            }
+            len -= half;
+        }
+        let after = from + self.firsts[from..from + len].iter().filter(|first| **first <= address).count();
         let (last, ports) = self.rest.get(after.checked_sub(1)?)?;
         (address <= *last).then_some(ports)
     }

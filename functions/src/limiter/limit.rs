@@ -186,7 +186,3 @@ impl<E: Engine> Function<E> for Limiter<E> {
 #[cfg(test)]
 #[path = "limit_tests.rs"]
 mod tests;
-
-#[cfg(all(test, not(debug_assertions)))]
-#[path = "limit_cost_tests.rs"]
-mod cost;

@@ -10,6 +10,7 @@ use super::*;
 use crate::config::Value;
 use crate::function::Runner;
 use crate::limiter::DESCRIPTOR;
+use crate::looks;
 use crate::testing::{Fate, Harness, SECOND, START, build, craft, golden};
 
 fn limiter(args: &Args, taken: &[&str]) -> Result<Box<Runner<Local, Limiter<Local>>>, ArgError> {
@@ -313,4 +314,25 @@ proptest! {
         prop_assert_eq!(passed.len() as u64 + harness.drops().values().sum::<u64>(), frames.len() as u64);
         harness.end();
     }
+}
+
+#[test]
+fn no_room_for_another_key_costs_the_others_nothing() {
+    let args = per("src").with("burst", Value::Integer(1_000_000)).with("max_keys", Value::Integer(1000));
+    let mut harness = harness(&args, &[]);
+    let (mut now, mut number) = (START, 0);
+    let key =
+        |number: u32| craft(&format!("udp {}:4000 > 192.0.2.9:53", std::net::Ipv4Addr::from_bits(10 << 24 | number)));
+    // Every key takes ten minutes' rate, so that none is forgotten.
+    let keys: Vec<_> = (0..1000).map(|number| (now, key(number))).collect();
+    (0..600).for_each(|_| assert_eq!(harness.send(0, &keys).len(), 1000));
+    let before = harness.drops();
+    looks::assert_few(|gap| {
+        (now, number) = (now + gap, number + 1);
+        let fate = harness.send_one(0, now, &key(1000 + number));
+        assert_eq!(fate, Fate::Dropped("no room for another key"));
+    });
+    assert_eq!((before.len(), harness.drops().len(), harness.gauges()["keys"]), (0, 1, 1000));
+    assert_eq!(harness.send(0, &keys).len(), 1000, "those who are known pass");
+    harness.end();
 }

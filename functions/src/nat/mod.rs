@@ -207,9 +207,8 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     })
 }
 
-/// Only what is optimised has a cost worth a test.
-#[cfg(all(test, not(debug_assertions)))]
-mod cost_tests;
+#[cfg(test)]
+mod full_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

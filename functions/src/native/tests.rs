@@ -378,7 +378,7 @@ fn a_new_build_goes_on_with_the_state_of_the_old_one() {
     };
     assert!(builds(&mut bench, 1, 1));
     put_build(2, folder.path()).unwrap();
-    assert!(builds(&mut bench, 2, 150), "build 2 never takes over");
+    assert!(builds(&mut bench, 2, 600), "build 2 never takes over");
     // The next ones do not, or cannot, or are no library: the one in place stays.
     for number in [3, 4] {
         put_build(number, folder.path()).unwrap();

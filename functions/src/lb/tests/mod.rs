@@ -1,6 +1,6 @@
 //! A bench for the balancer: packets in words, sums checked; its tests are below it.
 
-mod cost;
+mod full;
 mod golden;
 mod hostile;
 mod model;
