@@ -176,10 +176,15 @@ lint: needs
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 
-# Licences and sources of all dependencies, and none twice.
+# Licences, sources and known weaknesses of all dependencies, and none twice. The list of weaknesses is in a repository of
+# its own on GitHub; where that cannot be reached, this says so.
+ADVISORIES := https://github.com/RustSec/advisory-db
 deny: needs
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked --debug --quiet cargo-deny
 	$(CARGO) deny --log-level error check licenses bans sources
+	@if GIT_TERMINAL_PROMPT=0 timeout 30 git ls-remote --exit-code $(ADVISORIES) HEAD >/dev/null 2>&1; \
+	then $(CARGO) deny --log-level error check advisories; \
+	else echo "Known weaknesses are not looked up: $(ADVISORIES) cannot be reached."; fi
 
 bench: build-bench
 	-@$(call install,$(BENCH_NEEDS))

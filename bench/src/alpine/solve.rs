@@ -32,7 +32,7 @@ fn main() {
         case(&mut records, &shape.name, &graph(&shape), &[Draw::Attainable, Draw::Any], paper, bar);
     }
     // The integer program of Lan's dissertation, §5.3.2, where neither the closed form nor trying all partitions applies.
-    for depth in [4, 5, 6] {
+    for depth in [4, 5] {
         let shape = Shape::binary(depth);
         case(&mut records, &shape.name, &graph(&shape), &[Draw::EveryOther], None, None);
     }
