@@ -230,3 +230,10 @@ fn what_is_written_on_llvm_gets_its_words_as_they_were_typed() {
         assert_eq!(out(&output), "-- make\n", "{command}: {}", err(&output));
     }
 }
+
+/// The manual pages of the book are those of the code.
+#[test]
+fn the_book_has_the_manuals_of_the_code() {
+    let output = catena(&["functions", "--book", "docs/functions", "--check"], b"");
+    assert!(output.status.success(), "{}", err(&output));
+}

@@ -12,7 +12,7 @@ use catena_packet::pcap::{Error, Format, LinkType, Reader, Record, Writer};
 use catena_testing::default_signals;
 
 /// The longest that an end may take, on a machine that is busy.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 struct Place {
     folder: tempfile::TempDir,

@@ -86,7 +86,7 @@ fn testbed() -> Option<(Testbed, tempfile::TempDir, Running)> {
     let running = Running::start(&bed, &chain);
     let start = Instant::now();
     while bed.exec(Place::A, &format!("ping -c 1 -W 1 {OUTSIDE} >/dev/null 2>&1; echo $?")).trim() != "0" {
-        assert!(start.elapsed() < Duration::from_secs(20), "no ping goes through");
+        assert!(start.elapsed() < Duration::from_secs(60), "no ping goes through");
     }
     Some((bed, folder, running))
 }
@@ -147,7 +147,7 @@ fn ping_curl_and_iperf3_work_through_a_chain() {
             let line = format!("iperf3 -c {OUTSIDE} -p 5201 -t 2 -J || true");
             let result: serde_json::Value =
                 serde_json::from_str(&bed.exec(Place::A, &line)).expect("iperf3 writes JSON");
-            if result.get("error").is_none() || start.elapsed() > Duration::from_secs(15) {
+            if result.get("error").is_none() || start.elapsed() > Duration::from_secs(60) {
                 break result;
             }
         };
