@@ -217,7 +217,7 @@ fn two_signals_at_once_are_one() {
 fn timeout_ends_a_run_in_order() {
     let place = Place::new();
     let catena = env!("CARGO_BIN_EXE_catena");
-    let args = ["-s", "INT", "0.5", catena, "run", "c.catena", "--in", "gen:", "--out", "out.pcap.gz", "--quiet"];
+    let args = ["-s", "INT", "3", catena, "run", "c.catena", "--in", "gen:", "--out", "out.pcap.gz", "--quiet"];
     let mut timeout = Command::new("timeout");
     default_signals(&mut timeout).args(args).current_dir(place.folder.path());
     let output = timeout.output().expect("timeout starts");
