@@ -233,32 +233,36 @@ docs: needs
 native: needs
 	$(MAKE) --no-print-directory -C examples/native
 
-# Fuzz targets, sanitizers and Miri want nightly.
+# Fuzz targets, sanitizers and Miri want nightly. Where it is not there and cannot be fetched, they are skipped and say so.
 NIGHTLY_FLAGS := $(if $(filter x86_64,$(shell uname -m)),-Ctarget-cpu=x86-64-v3)
 .PHONY: nightly
 nightly: needs
-	@$(CARGO) +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
-	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || rustup component add miri rust-src --toolchain nightly
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal || true
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || rustup component add miri rust-src --toolchain nightly || true
+has_nightly = { $(CARGO) +nightly --version >/dev/null 2>&1 || \
+	{ echo "skipped: this needs nightly: rustup toolchain install nightly -c rust-src,miri"; exit 0; }; }
 
 # Every fuzz target for a minute, from its seeds, as many at a time as there are cores; what fails is kept in
 # fuzz/artifacts. The flags are those of cargo-fuzz, which would be one more program to build.
 FUZZ_SECONDS ?= 60
+# libFuzzer's random numbers; 0: new ones each time.
+FUZZ_SEED ?= 0
 FUZZ_FLAGS := --cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Cpasses=sancov-module \
 	-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares $(NIGHTLY_FLAGS)
 fuzz: nightly
-	@cd fuzz && host=$$(rustc +nightly --print host-tuple) && \
+	@$(has_nightly); cd fuzz && host=$$(rustc +nightly --print host-tuple) && \
 	RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) +nightly build --release --target $$host --target-dir target && \
 	ls fuzz_targets | sed 's/\.rs$$//' | xargs -P $$(nproc) -I TARGET sh -c ' \
 		mkdir -p corpus/TARGET artifacts/TARGET; \
 		if target/'$$host'/release/TARGET corpus/TARGET seeds/TARGET -artifact_prefix=artifacts/TARGET/ \
-			-max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 >artifacts/TARGET.log 2>&1; \
+			-seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 >artifacts/TARGET.log 2>&1; \
 		then echo "TARGET: $$(sed -n "s/stat::number_of_executed_units: *//p" artifacts/TARGET.log) runs"; \
 		else tail -40 artifacts/TARGET.log; echo "TARGET: failed"; exit 255; fi'
 
 # Address and leak sanitizer and Miri over the tests of what is unsafe.
 sanitize: nightly
-	@set -e; \
+	@$(has_nightly); set -e; \
 	export LSAN_OPTIONS=suppressions=$(CURDIR)/fuzz/leaks.txt; \
 	export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation" PROPTEST_CASES=4; \
 	sanitized() { kind=$$1; shift; echo "$$kind sanitizer: $$*"; \
@@ -268,9 +272,11 @@ sanitize: nightly
 		CARGO_TARGET_DIR=$(TARGET)/sanitize/miri $(CARGO) +nightly miri test --quiet --lib "$$@"; }; \
 	(unset PROPTEST_CASES; sanitized address -p catena-packet -p catena-state -p catena-dataplane; \
 	sanitized address -p catena-functions -- native:: nat:: acl::classifier:: acl::cache:: ipv4fwd::block::); \
-	interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
-	interpreted -p catena-dataplane -- queue:: --skip in_order; \
-	interpreted -p catena-state -- values_are_dropped sweep_round small::
+	if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+		interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
+		interpreted -p catena-dataplane -- queue:: --skip in_order; \
+		interpreted -p catena-state -- values_are_dropped sweep_round small::; \
+	else echo "skipped: Miri is not there: rustup component add miri rust-src --toolchain nightly"; fi
 
 # A worktree beside this one for another change, on a branch of that name, with all that is built here. What is the same
 # keeps its time, so Cargo compiles what differs and nothing else.
