@@ -15,14 +15,13 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_dataplane::attribute::Attributes;
-use catena_dataplane::branch::bpf::{Insn, Program};
-use catena_dataplane::branch::{Arm, Branch, Test};
+use catena_dataplane::branch::{Arm, Branch};
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::{Args, Build, Value, registry};
 use catena_packet::wire::Seed;
 use catena_packet::{Batch, Packet};
-use catena_policy::{Compiler, Libpcap};
+use catena_policy::{Filter, Libpcap};
 use catena_state::Share;
 
 use crate::pipelines::Shape;
@@ -84,7 +83,7 @@ pub fn classifier(shape: &Shape, gates: &[u16], apart: &[usize]) -> Result<OneIn
     let mut arms = apart.iter().map(|j| arm(&[*j], gates[*j])).collect::<Result<Vec<_>, String>>()?;
     let rest = (0..gates.len()).find(|j| !apart.contains(j));
     arms.extend(rest.map(|j| Arm { when: Vec::new(), gate: gates[j] }));
-    Ok(OneInstance::new(Box::new(Branch::new(arms))))
+    Ok(OneInstance::new(Box::new(Branch::new(arms, Seed::from_number(1)))))
 }
 
 /// The output gate of module `m` of the shape that leads to its `n`th downstream module.
@@ -127,14 +126,14 @@ fn row(shape: &Shape, m: usize) -> Result<Vec<Box<dyn Module>>, String> {
 }
 
 fn branch(arms: Vec<Arm>) -> Box<dyn Module> {
-    Box::new(Branch::new(arms))
+    Box::new(Branch::new(arms, Seed::from_number(1)))
 }
 
 fn filter(text: &str, gate: u16) -> Result<Arm, String> {
-    let insns: Vec<Insn> =
-        Libpcap.compile(text)?.iter().map(|i| Insn { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
-    let program = Program::new(&insns).map_err(|invalid| format!("{text}: {}", invalid.what))?;
-    Ok(Arm { when: vec![Test::Filter(program)], gate })
+    let filter = Filter::new(text, &Libpcap)?;
+    let test =
+        catena_compile::filter::test(&filter.expression).map_err(|invalid| format!("{text}: {}", invalid.what))?;
+    Ok(Arm { when: vec![test], gate })
 }
 
 /// The arm of some classes.

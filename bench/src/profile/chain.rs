@@ -85,10 +85,12 @@ impl Chain {
         })
     }
 
-    /// The same with classes told by destination ports, which takes a longer filter.
+    /// The same with classes told by destination ports, behind a condition that all packets meet: a longer filter.
     pub fn of_port_classes(classes: u32) -> Chain {
         let width = (PORTS + 1).div_ceil(classes);
-        Self::of_filters(classes, |class| format!("dst portrange {}-{}", class * width, (class + 1) * width - 1))
+        Self::of_filters(classes, |class| {
+            format!("src net 0.0.0.0/0 and dst portrange {}-{}", class * width, (class + 1) * width - 1)
+        })
     }
 
     fn of_filters(classes: u32, filter: impl Fn(u32) -> String) -> Chain {
@@ -100,7 +102,7 @@ impl Chain {
         Chain { text, ..Chain::default() }
     }
 
-    /// Instructions of the longest way through the filter of the first class.
+    /// Steps of the filter of the first class.
     ///
     /// # Errors
     /// What is wrong with the chain.

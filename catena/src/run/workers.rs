@@ -294,7 +294,7 @@ impl Run<'_> {
 
 /// Where packets go that come in by a side from which no chain has a way.
 fn no_way(graph: &mut Graph, side: usize) -> Inlet {
-    graph.add(&format!("no way from {}", SIDES[side]), Box::new(Branch::new(Vec::new()))).into()
+    graph.add(&format!("no way from {}", SIDES[side]), Box::new(Branch::new(Vec::new(), Seed::from_number(0)))).into()
 }
 
 /// Which worker owns a packet on the way back, as the functions that rewrite addresses say.

@@ -1,8 +1,7 @@
 //! Makes the modules of a lowered host pipeline and links their gates.
 
 use catena_dataplane::attribute::Attributes;
-use catena_dataplane::branch::bpf::{Insn, Program};
-use catena_dataplane::branch::{self, Branch, Discard, Parsed, Test};
+use catena_dataplane::branch::{self, Branch, Discard, Endpoint, Parsed, Test};
 use catena_dataplane::queue::{QueueOut, queue};
 use catena_dataplane::{Graph, Inlet, Module, NodeId};
 use catena_functions::Build;
@@ -12,6 +11,7 @@ use catena_policy::{Direction, Filter};
 use catena_state::Share;
 use std::net::IpAddr;
 
+use crate::filter::prefix;
 use crate::host::{Host, Lowered, When};
 use crate::tasks::Cut;
 
@@ -116,7 +116,7 @@ pub fn build(
                     let when = arm.when.iter().map(|when| test(when, &mut attributes, seed));
                     Ok(branch::Arm { when: when.collect::<Result<_, BuildError>>()?, gate: arm.gate })
                 });
-                Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?))
+                Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
             }
             Lowered::Function { descriptor, args, taken, origin, spared } => {
                 let mut build = Build { seed, share, attributes: &mut attributes, taken };
@@ -154,7 +154,7 @@ pub fn build(
 
 fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, BuildError> {
     Ok(match when {
-        When::Filter(filter) => Test::Filter(program(filter)?),
+        When::Filter(filter) => filter_test(filter)?,
         When::Attribute { name, values, negated } => {
             let slot = attributes.slot(name).map_err(|most| BuildError::Attributes { name: name.clone(), most })?;
             Test::Attribute { slot, values: values.clone(), negated: *negated }
@@ -164,30 +164,21 @@ fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, Bu
             Test::Split { from: scaled(*from), to: scaled(*to), seed: Seed::from_number(seed.hash2([*salt, 1])) }
         }
         When::Returns { destinations, sources, or } => {
-            let address = |destination, prefixes: &[(IpAddr, u8)]| Test::Address {
-                destination,
-                prefixes: prefixes.iter().map(|p| mapped(*p)).collect(),
+            let address = |endpoint, prefixes: &[(IpAddr, u8)]| Test::Address {
+                endpoint,
+                prefixes: prefixes.iter().map(|(address, length)| prefix(*address, *length)).collect(),
+                resolution: Vec::new(),
             };
-            let mut any = vec![address(true, destinations), address(false, sources)];
+            let mut any = vec![address(Endpoint::Destination, destinations), address(Endpoint::Source, sources)];
             if let Some(filter) = or {
-                any.push(Test::Filter(program(filter)?));
+                any.push(filter_test(filter)?);
             }
             Test::Any(any)
         }
     })
 }
 
-fn program(filter: &Filter) -> Result<Program, BuildError> {
-    let insns: Vec<Insn> = filter.program.iter().map(|i| Insn { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
-    Program::new(&insns).map_err(|invalid| BuildError::Program { filter: filter.text.clone(), what: invalid.what })
-}
-
-/// Return a prefix as address and mask among IPv6 addresses, IPv4 mapped into them.
-fn mapped((address, length): (IpAddr, u8)) -> (u128, u128) {
-    let (bits, length) = match address {
-        IpAddr::V4(a) => (0xffff_0000_0000 | u128::from(a.to_bits()), u32::from(length.min(32)) + 96),
-        IpAddr::V6(a) => (a.to_bits(), u32::from(length.min(128))),
-    };
-    let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
-    (bits & mask, mask)
+fn filter_test(filter: &Filter) -> Result<Test, BuildError> {
+    crate::filter::test(&filter.expression)
+        .map_err(|invalid| BuildError::Program { filter: filter.text.clone(), what: invalid.what })
 }

@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod catalogue;
+pub mod filter;
 pub mod host;
 pub mod library;
 mod print;

@@ -276,6 +276,7 @@ mod tests {
     use super::super::sample;
     use super::*;
     use catena_plan_model::catalogue::Affinity;
+    use catena_policy::filter::Expression;
     use catena_policy::{Attribute, Filter};
 
     fn describe(affinity: Affinity, rewrites: Fields) -> Description {
@@ -296,7 +297,11 @@ mod tests {
     /// further by its destination port.
     #[test]
     fn figure_3_4_ports_and_filters_of_an_ids() {
-        let http = Condition::Filter(Filter { text: "dst port 80".into(), program: vec![] });
+        let http = Condition::Filter(Filter {
+            text: "dst port 80".into(),
+            program: vec![],
+            expression: Expression::All(vec![]),
+        });
         let mut policy =
             PGraph { nodes: ["Ids", "Cache", "Monitor", "Normalizer"].map(sample::node).into(), edges: vec![] };
         let edge = |to: usize, order, when: Vec<Condition>| {

@@ -18,8 +18,8 @@ pub const FLOWS: f64 = 10_000.0;
 /// Other functions of a core beside which functions are measured: the other three of a chain of four.
 pub const OTHERS: f64 = 3.0;
 
-/// Instructions of the longest way through a filter for a network of IPv4 addresses, such as `dst net 203.0.0.0/17`.
-pub const NETWORK_STEPS: u32 = 8;
+/// Steps of a filter for a network of IPv4 addresses, such as `dst net 203.0.0.0/17` (`catena_policy::Filter::steps`).
+pub const NETWORK_STEPS: u32 = 2;
 
 /// The contents of `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,9 +70,9 @@ pub struct Overheads {
     pub spread: f64,
     /// A queue between two tasks of one core.
     pub queue: f64,
-    /// Finding a packet's class: each that is tried, if its filter has [`NETWORK_STEPS`] instructions.
+    /// Finding a packet's class: each that is tried, if its filter has [`NETWORK_STEPS`] steps.
     pub classify: f64,
-    /// Each instruction that a filter has beyond those, or less.
+    /// Each step that a filter has beyond those, or less.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub step: f64,
     /// Dividing packets by class, however many are tried.
@@ -177,7 +177,7 @@ pub struct Alone {
 }
 
 impl Overheads {
-    /// Cycles per packet that tries a filter of so many instructions.
+    /// Cycles per packet that tries a filter of so many steps.
     #[must_use]
     pub fn tried(&self, steps: u32) -> f64 {
         (self.classify + self.step * (f64::from(steps) - f64::from(NETWORK_STEPS))).max(0.0)

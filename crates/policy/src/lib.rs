@@ -12,7 +12,7 @@
 mod ast;
 mod diagnostic;
 mod files;
-mod filter;
+pub mod filter;
 mod format;
 mod fuzz;
 mod graph;

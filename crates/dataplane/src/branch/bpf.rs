@@ -106,7 +106,12 @@ impl Program {
         self.run(data).unwrap_or(0) != 0
     }
 
-    fn run(&self, data: &[u8]) -> Option<u32> {
+    /// Run the program on a packet that lies in two parts.
+    pub fn matches_parts(&self, head: &[u8], tail: &[u8]) -> bool {
+        self.run(Parts { head, tail }).unwrap_or(0) != 0
+    }
+
+    fn run(&self, data: impl Bytes) -> Option<u32> {
         let (mut a, mut x, mut at) = (0u32, 0u32, 0usize);
         let mut scratch = [0u32; SCRATCH];
         loop {
@@ -114,15 +119,15 @@ impl Program {
             let op = *self.0.get(at)?;
             at += 1;
             match op {
-                Op::Load(width, k) => a = load(data, width, k as usize)?,
-                Op::LoadAt(width, k) => a = load(data, width, x as usize + k as usize)?,
+                Op::Load(width, k) => a = data.load(width, k as usize)?,
+                Op::LoadAt(width, k) => a = data.load(width, x as usize + k as usize)?,
                 Op::Constant(k) => a = k,
-                Op::Length => a = data.len() as u32,
+                Op::Length => a = data.length() as u32,
                 Op::Scratch(cell) => a = scratch[usize::from(cell) % SCRATCH],
                 Op::IndexConstant(k) => x = k,
-                Op::IndexLength => x = data.len() as u32,
+                Op::IndexLength => x = data.length() as u32,
                 Op::IndexScratch(cell) => x = scratch[usize::from(cell) % SCRATCH],
-                Op::IndexHeader(k) => x = (load(data, Width::Byte, k as usize)? & 0xf) * 4,
+                Op::IndexHeader(k) => x = (data.load(Width::Byte, k as usize)? & 0xf) * 4,
                 Op::Store(cell) => scratch[usize::from(cell) % SCRATCH] = a,
                 Op::StoreIndex(cell) => scratch[usize::from(cell) % SCRATCH] = x,
                 Op::Compute(alu, k) => a = compute(alu, a, k)?,
@@ -140,14 +145,54 @@ impl Program {
     }
 }
 
-#[inline(always)]
-fn load(data: &[u8], width: Width, at: usize) -> Option<u32> {
-    let rest = data.get(at..)?;
-    Some(match width {
-        Width::Byte => u32::from(*rest.first()?),
-        Width::Half => u32::from(u16::from_be_bytes(*rest.first_chunk()?)),
-        Width::Word => u32::from_be_bytes(*rest.first_chunk()?),
-    })
+/// What a program reads.
+trait Bytes {
+    /// Return the number that stands `at` bytes from the beginning, in network order.
+    fn load(&self, width: Width, at: usize) -> Option<u32>;
+    /// Return how many bytes there are.
+    fn length(&self) -> usize;
+}
+
+impl Bytes for &[u8] {
+    #[inline(always)]
+    fn load(&self, width: Width, at: usize) -> Option<u32> {
+        let rest = self.get(at..)?;
+        Some(match width {
+            Width::Byte => u32::from(*rest.first()?),
+            Width::Half => u32::from(u16::from_be_bytes(*rest.first_chunk()?)),
+            Width::Word => u32::from_be_bytes(*rest.first_chunk()?),
+        })
+    }
+
+    #[inline(always)]
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+/// A packet in two parts.
+struct Parts<'a> {
+    head: &'a [u8],
+    tail: &'a [u8],
+}
+
+impl Bytes for Parts<'_> {
+    fn load(&self, width: Width, at: usize) -> Option<u32> {
+        let byte = |at: usize| match at.checked_sub(self.head.len()) {
+            None => self.head.get(at),
+            Some(at) => self.tail.get(at),
+        };
+        let count = match width {
+            Width::Byte => 1,
+            Width::Half => 2,
+            Width::Word => 4,
+        };
+        (at..at + count).try_fold(0, |number, at| Some(number << 8 | u32::from(*byte(at)?)))
+    }
+
+    fn length(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
 }
 
 #[inline(always)]

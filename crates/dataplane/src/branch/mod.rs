@@ -1,89 +1,17 @@
 //! Where ways part: a module whose arms are tried in order, each with conditions that must all hold.
 
 pub mod bpf;
+mod datagrams;
+mod test;
+mod view;
 
-use catena_packet::wire::{FlowKey, Net, Seed};
+use catena_packet::wire::{Layers, Net, Seed};
 use catena_packet::{Batch, Packet};
 
-use crate::attribute::Slot;
 use crate::module::{Context, Module, Reason, Verdict};
-use bpf::Program;
-
-/// A condition on a packet.
-#[derive(Clone, Debug)]
-pub enum Test {
-    /// The packet matches a tcpdump filter.
-    Filter(Program),
-    /// An attribute has one of these values.
-    Attribute {
-        /// Where the attribute stands.
-        slot: Slot,
-        /// The values.
-        values: Vec<u16>,
-        /// Any value but these.
-        negated: bool,
-    },
-    /// The flow's hash, as a number in 0..2³², lies in `from..to`; both directions of a connection have
-    /// the same.
-    Split {
-        /// The lower end, included.
-        from: u64,
-        /// The upper end, excluded.
-        to: u64,
-        /// What makes this split differ from others.
-        seed: Seed,
-    },
-    /// The source (or destination) address lies in one of these prefixes; IPv4 addresses are mapped into
-    /// IPv6 (RFC 4291 §2.5.5.2).
-    Address {
-        /// Whether the destination is meant.
-        destination: bool,
-        /// Prefixes: the address and a mask.
-        prefixes: Vec<(u128, u128)>,
-    },
-    /// Any of these conditions holds.
-    Any(Vec<Test>),
-}
-
-impl Test {
-    fn holds(&self, packet: &Packet) -> bool {
-        match self {
-            Test::Filter(program) => program.matches(packet.data()),
-            Test::Attribute { slot, values, negated } => values.contains(&slot.get(packet)) != *negated,
-            Test::Split { from, to, seed } => {
-                let hash = FlowKey::read(packet.data(), &packet.layers()).map_or(0, |key| key.symmetric_hash(seed));
-                (*from..*to).contains(&(hash >> 32))
-            }
-            Test::Address { destination, prefixes } => address(packet, *destination)
-                .is_some_and(|address| prefixes.iter().any(|(prefix, mask)| address & mask == *prefix)),
-            Test::Any(tests) => tests.iter().any(|test| test.holds(packet)),
-        }
-    }
-
-    /// Return whether the packet's headers must be known for this test.
-    fn needs_layers(&self) -> bool {
-        match self {
-            Test::Split { .. } | Test::Address { .. } => true,
-            Test::Any(tests) => tests.iter().any(Test::needs_layers),
-            _ => false,
-        }
-    }
-}
-
-/// Return an address of the packet, IPv4 mapped into IPv6.
-fn address(packet: &Packet, destination: bool) -> Option<u128> {
-    let layers = packet.layers();
-    let header = packet.data().get(usize::from(layers.l3)..)?;
-    let side = usize::from(destination);
-    match layers.net {
-        Net::Ipv4 => {
-            let bytes = header.get(12 + 4 * side..)?.first_chunk::<4>()?;
-            Some(0xffff_0000_0000 | u128::from(u32::from_be_bytes(*bytes)))
-        }
-        Net::Ipv6 => Some(u128::from_be_bytes(*header.get(8 + 16 * side..)?.first_chunk::<16>()?)),
-        _ => None,
-    }
-}
+use datagrams::Datagrams;
+pub use test::{Endpoint, Prefix, Protocols, Test};
+pub use view::View;
 
 /// An arm of a [`Branch`].
 #[derive(Clone, Debug)]
@@ -95,20 +23,44 @@ pub struct Arm {
 }
 
 /// Sends each packet to the gate of the first arm whose conditions hold; drops it where none does.
+///
+/// Fragments of a datagram other than the first have no upper-layer header. Where conditions ask for one, they go where
+/// their first went within the last 30 s, and are judged by what they hold if it is not known.
 pub struct Branch {
     arms: Vec<Arm>,
     needs_layers: bool,
+    /// Where later fragments must go by what their first holds.
+    datagrams: Option<Datagrams>,
 }
 
 /// The packet met no arm's conditions.
 const NO_ARM: Reason = Reason(0);
+/// What is remembered of a datagram whose first fragment met none.
+const NO_GATE: u16 = u16::MAX;
 
 impl Branch {
-    /// Make a branch.
-    pub fn new(arms: Vec<Arm>) -> Self {
-        let needs_layers = arms.iter().flat_map(|arm| &arm.when).any(Test::needs_layers);
-        Branch { arms, needs_layers }
+    /// Make a branch; `seed` hides from senders where datagrams are kept.
+    pub fn new(arms: Vec<Arm>, seed: Seed) -> Self {
+        let tests = || arms.iter().flat_map(|arm| &arm.when);
+        let needs_layers = tests().any(Test::needs_layers);
+        let datagrams = tests().any(Test::needs_upper_layer).then(|| Datagrams::new(seed));
+        Branch { needs_layers: needs_layers || datagrams.is_some(), arms, datagrams }
     }
+}
+
+fn judge(arms: &[Arm], packet: &Packet) -> u16 {
+    arms.iter().find(|arm| arm.when.iter().all(|test| test.holds(packet))).map_or(NO_GATE, |arm| arm.gate)
+}
+
+/// [`judge`] of a fragment.
+#[cold]
+fn judge_fragment(arms: &[Arm], datagrams: &mut Datagrams, packet: &Packet, now: u64) -> u16 {
+    if packet.layers().has(Layers::LATER) {
+        return datagrams.find(packet, now).unwrap_or_else(|| judge(arms, packet));
+    }
+    let gate = judge(arms, packet);
+    datagrams.remember(packet, gate, now);
+    gate
 }
 
 impl Module for Branch {
@@ -116,10 +68,16 @@ impl Module for Branch {
         if self.needs_layers {
             cx.parse(batch);
         }
-        let arms = &self.arms;
+        let Branch { arms, datagrams, .. } = self;
+        let now = cx.now();
         cx.decide(batch, |_, packet| {
-            let taken = arms.iter().find(|arm| arm.when.iter().all(|test| test.holds(packet)));
-            taken.map_or(Verdict::Drop(NO_ARM), |arm| Verdict::Gate(arm.gate))
+            let gate = match datagrams {
+                Some(datagrams) if packet.layers().has(Layers::FRAGMENT) => {
+                    judge_fragment(arms, datagrams, packet, now)
+                }
+                _ => judge(arms, packet),
+            };
+            if gate == NO_GATE { Verdict::Drop(NO_ARM) } else { Verdict::Gate(gate) }
         });
     }
 

@@ -93,6 +93,8 @@ pub fn problem(
     let flows: Vec<shares::Flow> = graph.chains.iter().map(shares::of).collect();
     // Functions that a packet meets on a server that has all chains; what a switch leaves to a core is not known yet.
     let met = flows.iter().zip(&of_all).map(|(flow, part)| part * flow.nodes.iter().sum::<f64>()).sum::<f64>();
+    // Where chains are told apart in front of them, that parses the headers.
+    let parses_itself = rack.switch.is_none() && graph.chains.len() == 1;
     for (id, (chain, flow)) in graph.chains.iter().zip(&flows).enumerate() {
         let mut nodes = Vec::new();
         if rack.switch.is_some() && guard::is_bypassed(chain) {
@@ -122,7 +124,7 @@ pub fn problem(
             let made = self::node(traits, cost, (size, part, others), rack, options.replication);
             // A node that packets enter the chain by finds their headers not parsed yet.
             let entering = if share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
-            let first = if rack.switch.is_none() { entering } else { 0.0 };
+            let first = if parses_itself { entering } else { 0.0 };
             let parse = first * profile.overheads.parse_in_batches(batch);
             // The guard is a division of packets by what the headers say, once they are parsed.
             let divide = if guarded { entering * profile.overheads.branch } else { 0.0 };
@@ -199,8 +201,8 @@ fn ingress(rack: &Rack) -> f64 {
 }
 
 /// The overheads, of which `classify` becomes what finding the chain of a packet costs, and `visit` has it in it.
-/// Where a switch finds it, it costs a server nothing; without one, the chains' filters are tried in order, and the
-/// first function parses the headers.
+/// Where a switch finds it, it costs a server nothing; without one, the headers are parsed and the chains' filters tried in
+/// order. Of a single chain the first function parses them.
 fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f64]) -> Overheads {
     let several = rack.switch.is_none() && graph.chains.len() > 1;
     let filter = |class: &u32| graph.classes.get(*class as usize).map_or(NETWORK_STEPS, |class| class.filter.steps());
@@ -215,7 +217,7 @@ fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f6
     });
     let tries: f64 = if several { tried.sum() } else { 0.0 };
     let parse = if rack.switch.is_none() { overheads.parse.min(overheads.visit) } else { 0.0 };
-    let classify = if several { overheads.branch + tries } else { 0.0 };
+    let classify = if several { parse + overheads.branch + tries } else { 0.0 };
     Overheads { visit: overheads.visit - parse + classify, classify, ..overheads }
 }
 

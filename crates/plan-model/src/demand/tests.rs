@@ -35,7 +35,7 @@ fn what_the_branches_of_a_filter_keep_flows_together_again_at_the_merge() {
 }
 
 #[test]
-fn a_filter_costs_what_its_instructions_do() {
+fn a_filter_costs_what_its_steps_do() {
     let rack = "name = \"one\"\n[[server]]\nname = \"s\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
     let rack = crate::rack::parse(rack, &[]).rack.expect("a rack");
     let overheads = Overheads { visit: 50.0, classify: 14.0, step: 2.0, branch: 10.0, ..Overheads::default() };
@@ -51,7 +51,7 @@ fn a_filter_costs_what_its_instructions_do() {
     assert_eq!(network, NETWORK_STEPS);
     // Half of the packets try one filter, half both.
     near(&[both], &[10.0 + 1.5 * 14.0]);
-    let (ports, longer) = found("udp portrange 1-1000");
+    let (ports, longer) = found("src net 10.0.0.0/8 and udp portrange 1-1000");
     assert!(ports > network);
     near(&[longer], &[both + f64::from(ports - network) * 2.0]);
 }

@@ -1,5 +1,11 @@
-//! tcpdump filters: libpcap's own compiler decides what is valid and what it means; the program
-//! travels in the graph as plain data. Also the mirror image of a filter, for return traffic.
+//! tcpdump filters: libpcap's own compiler decides what is valid. What a filter means travels in the graph as plain
+//! data: conditions on the headers that Catena's parser finds, and libpcap's programs for what only they can say. Also
+//! the mirror image of a filter, for return traffic.
+
+mod expression;
+mod parse;
+mod vocabulary;
+mod words;
 
 use std::collections::HashMap;
 
@@ -7,6 +13,7 @@ use pcap::{Capture, Linktype};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_FILTER;
+pub use expression::{Condition, Endpoint, Expression, Network, View};
 
 /// One instruction of classic BPF (`struct bpf_insn`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,34 +28,52 @@ pub struct Insn {
     pub k: u32,
 }
 
-/// A filter: its text and the program libpcap makes of it, for frames that begin with an
-/// Ethernet header. The program returns 0 for packets that do not match.
+/// A filter: its text and what it means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// In tcpdump's syntax.
     pub text: String,
-    /// The compiled program.
+    /// libpcap's program for frames that begin with an Ethernet header; it returns 0 for packets that do not match. A
+    /// packet matches the filter if it matches `expression`, which agrees with the program on packets without VLAN tags,
+    /// extension headers and fragments.
     pub program: Vec<Insn>,
+    /// The conditions that packets are held against.
+    pub expression: Expression,
 }
 
 impl Filter {
-    /// Instructions of the longest way through the program, which bounds what a packet costs: jumps go forward only.
+    /// Make the filter of `text`, in tcpdump's syntax.
+    ///
+    /// # Errors
+    /// What the compiler says about a filter it refuses.
+    pub fn new(text: &str, compiler: &dyn Compiler) -> Result<Self, String> {
+        let program = compiler.compile(text)?;
+        let expression = parse::expression(text, &program, compiler);
+        Ok(Self { text: text.to_owned(), program, expression })
+    }
+
+    /// What a packet is held against at most ([`Expression::steps`]), which bounds what it costs.
     #[must_use]
     pub fn steps(&self) -> u32 {
-        let mut longest = vec![0_u32; self.program.len() + 1];
-        for (at, insn) in self.program.iter().enumerate().rev() {
-            let behind = |skipped: u32| longest.get(at + 1 + skipped as usize).copied().unwrap_or(0);
-            // The class of the operation is in its lowest three bits: jumps, of which one kind is unconditional, and returns.
-            let rest = match (insn.code & 0x07, insn.code & 0xf0) {
-                (0x06, _) => 0,
-                (0x05, 0x00) => behind(insn.k),
-                (0x05, _) => behind(u32::from(insn.jt)).max(behind(u32::from(insn.jf))),
-                _ => behind(0),
-            };
-            longest[at] = 1 + rest;
-        }
-        longest[0]
+        self.expression.steps()
     }
+}
+
+/// Instructions of the longest way through a program: jumps go forward only.
+fn longest_way(program: &[Insn]) -> u32 {
+    let mut longest = vec![0_u32; program.len() + 1];
+    for (at, insn) in program.iter().enumerate().rev() {
+        let behind = |skipped: u32| longest.get(at + 1 + skipped as usize).copied().unwrap_or(0);
+        // The class of the operation is in its lowest three bits: jumps, of which one kind is unconditional, and returns.
+        let rest = match (insn.code & 0x07, insn.code & 0xf0) {
+            (0x06, _) => 0,
+            (0x05, 0x00) => behind(insn.k),
+            (0x05, _) => behind(u32::from(insn.jt)).max(behind(u32::from(insn.jf))),
+            _ => behind(0),
+        };
+        longest[at] = 1 + rest;
+    }
+    longest[0]
 }
 
 /// Turns filter text into programs; a trait, so that a fuzzer may leave libpcap out.
@@ -104,7 +129,7 @@ fn instruction(text: &str) -> Result<Insn, String> {
 /// A compiler that remembers.
 pub(crate) struct Cache<'a> {
     compiler: &'a dyn Compiler,
-    known: HashMap<String, Result<Vec<Insn>, String>>,
+    known: HashMap<String, Result<Filter, String>>,
 }
 
 impl<'a> Cache<'a> {
@@ -114,10 +139,9 @@ impl<'a> Cache<'a> {
 
     pub(crate) fn compile(&mut self, text: &str) -> Result<Filter, String> {
         if !self.known.contains_key(text) {
-            self.known.insert(text.to_owned(), self.compiler.compile(text));
+            self.known.insert(text.to_owned(), Filter::new(text, self.compiler));
         }
-        let program = self.known[text].clone()?;
-        Ok(Filter { text: text.to_owned(), program })
+        self.known[text].clone()
     }
 }
 
@@ -159,14 +183,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_way_is_counted() {
-        let steps = |text: &str| Filter { text: text.into(), program: Libpcap.compile(text).unwrap() }.steps();
-        // Load and compare the type, the address and the mask; and return.
-        assert_eq!(steps("ip dst net 10.0.0.0/9"), 6);
-        assert!(steps("udp portrange 1-9") > steps("udp dst portrange 1-9"));
-        assert_eq!(Filter { text: String::new(), program: vec![] }.steps(), 0);
+    fn steps_are_counted() {
+        let steps = |text: &str| Filter::new(text, &Libpcap).unwrap().steps();
+        assert_eq!(steps(""), 0);
+        assert_eq!(steps("ip dst net 10.0.0.0/9"), 2);
+        assert_eq!(steps("udp and ip dst net 10.0.0.0/9 and not port 53"), 1 + 1 + 2 + 2);
+        // Load the byte, mask it, compare; the protocol and the fragment's offset before it; and return.
+        assert!((8..16).contains(&steps("tcp[13] & 2 != 0")));
         let circle = Insn { code: 0x05, jt: 0, jf: 0, k: u32::MAX };
-        assert_eq!(Filter { text: String::new(), program: vec![circle] }.steps(), 1);
+        assert_eq!(longest_way(&[circle]), 1);
+        assert_eq!(longest_way(&[]), 0);
     }
 
     #[test]
