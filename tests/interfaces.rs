@@ -92,3 +92,17 @@ fn an_interface_that_is_down_is_said() {
         assert_eq!(err.contains("catena: interface asleep is down"), said, "{args:?}: {err}");
     }
 }
+
+/// Whatever it is called: an interface that is both sides would take in what it sends.
+#[test]
+fn an_interface_is_the_same_by_its_other_name() {
+    let Some(namespace) = Namespace::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(ip(&["-n", &namespace.0, "link", "property", "add", "dev", "q0", "altname", "uplink"]));
+    let (output, _) = namespace.run(&folder, ONE_WAY, &["--in", "q0", "--out", "uplink", "--duration", "1s"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("--in q0, --out uplink: one interface"), "{error}");
+    let (output, _) = namespace.run(&folder, ONE_WAY, &["--in", "uplink", "--out", "q1", "--duration", "1s"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -40,9 +40,10 @@ fn main() -> ExitCode {
         ));
         return ExitCode::FAILURE;
     }
-    // A closed pipe (`catena show … | head`) ends the command as it ends any other.
-    // SAFETY: nothing else runs yet, and the default action is no handler of ours.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // A reader who leaves and a file that may not grow are errors of writing, which whoever writes handles: SIGPIPE is ignored
+    // already by Rust's runtime.
+    // SAFETY: nothing else runs yet, and ignoring is no handler of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let done = match Arguments::try_parse() {
         Ok(arguments) => execute(arguments.command),
         Err(usage) => say(&usage),

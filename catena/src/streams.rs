@@ -30,31 +30,51 @@ pub fn check_open() -> Result<(), Failure> {
     if CLOSED.load(Ordering::Relaxed) { Err("standard output: cannot be written: it is closed".into()) } else { Ok(()) }
 }
 
-/// Print to standard output, all of it.
+/// Print to standard output, all of it. A closed pipe (`catena show … | head`) ends the process as it ends any other.
 ///
 /// # Errors
 /// What could not be written.
 pub fn print(text: impl Display) -> Result<(), Failure> {
-    write(|out| write!(out, "{text}"))
+    write(|out| write!(out, "{text}")).map_err(unwritten)
 }
 
-/// Print bytes to standard output.
+/// Print bytes to standard output, as [`print`] does text.
 ///
 /// # Errors
 /// What could not be written.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    write(|out| out.write_all(bytes))
+    write(|out| out.write_all(bytes)).map_err(unwritten)
 }
 
-fn write(print: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> Result<(), Failure> {
-    check_open()?;
+/// Print what came of work that is done: a closed pipe is an error like any other.
+///
+/// # Errors
+/// What could not be written.
+pub fn report(text: impl Display) -> Result<(), Failure> {
+    write(|out| write!(out, "{text}")).map_err(|error| failure(&error))
+}
+
+fn write(print: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> io::Result<()> {
+    if CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed"));
+    }
     let mut out = io::stdout().lock();
-    let printed = print(&mut out).and_then(|()| out.flush());
-    printed.map_err(unwritten)
+    print(&mut out).and_then(|()| out.flush())
 }
 
-/// Say that standard output takes nothing.
+/// Say that standard output takes nothing; where nobody reads it any more, end without a word.
 pub fn unwritten(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        // SAFETY: the default action of SIGPIPE ends the process; where the signal is blocked, the error is told instead.
+        unsafe {
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::raise(libc::SIGPIPE);
+        }
+    }
+    failure(&error)
+}
+
+fn failure(error: &io::Error) -> Failure {
     Failure(format!("standard output: cannot be written: {error}"))
 }
 

@@ -98,7 +98,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         streams::tell(&text);
         Ok(())
     } else {
-        streams::print(&text)
+        streams::report(&text)
     };
     for problem in &report.problems {
         streams::tell(format_args!("catena: {problem}\n"));

@@ -1,5 +1,6 @@
 //! What stands behind `--in` and `--out`.
 
+use std::ffi::{CStr, CString};
 use std::path::Path;
 
 use catena_dataplane::generator::{Generator, Spec, Time};
@@ -55,6 +56,7 @@ impl Ports {
         if let (Port::Interface(from), Port::Interface(to)) = (&input, &output)
             && from == to
         {
+            let (from, to) = (&options.input, &options.output);
             return Err(format!("--in {from}, --out {to}: one interface would take in again what it sends").into());
         }
         Ok(Ports { inside: [input, back_out], outside: [back_in, output] })
@@ -143,8 +145,8 @@ pub fn source(text: &str, option: &str) -> Result<Port, Failure> {
     if text == "-" || Path::new(text).is_file() {
         return Ok(Port::Capture(text.to_owned()));
     }
-    if is_interface(text) {
-        return Ok(Port::Interface(text.to_owned()));
+    if let Some(name) = interface(text) {
+        return Ok(Port::Interface(name));
     }
     if Path::new(text).exists() {
         return Ok(Port::Capture(text.to_owned()));
@@ -156,11 +158,13 @@ pub fn source(text: &str, option: &str) -> Result<Port, Failure> {
 }
 
 fn sink(text: &str, option: &str) -> Result<Port, Failure> {
-    match text {
-        _ if is_nowhere(text) => Ok(Port::Null),
-        "-" => Ok(Port::Capture("-".to_owned())),
-        _ if is_interface(text) => Ok(Port::Interface(text.to_owned())),
-        _ => {
+    if is_nowhere(text) {
+        return Ok(Port::Null);
+    }
+    match (text, interface(text)) {
+        ("-", _) => Ok(Port::Capture("-".to_owned())),
+        (_, Some(name)) => Ok(Port::Interface(name)),
+        (_, None) => {
             Format::from_path(Path::new(text)).map_err(|_| {
                 format!(
                     "{option} {text}: neither the name of a capture (.pcap or .pcapng, also with .gz or .zst) nor an interface \
@@ -176,10 +180,19 @@ fn is_nowhere(text: &str) -> bool {
     matches!(text, "null" | "/dev/null")
 }
 
-fn is_interface(text: &str) -> bool {
-    let Ok(name) = std::ffi::CString::new(text) else { return false };
+/// Return the name of the interface that `text` names: it may have alternative names, and is one interface all the same.
+fn interface(text: &str) -> Option<String> {
+    let name = CString::new(text).ok()?;
     // SAFETY: the name ends with a zero byte and lives through the call.
-    unsafe { libc::if_nametoindex(name.as_ptr()) != 0 }
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    let mut room = [0; libc::IF_NAMESIZE];
+    // SAFETY: the room is as large as the call asks for. For an index of nothing, 0 as well, it returns null.
+    let named = unsafe { libc::if_indextoname(index, room.as_mut_ptr()) };
+    if named.is_null() {
+        return None;
+    }
+    // SAFETY: the call has written a name there, which ends with a zero byte.
+    Some(unsafe { CStr::from_ptr(named) }.to_string_lossy().into_owned())
 }
 
 /// Return whether somebody has set an interface down; where the system does not say, nobody has.

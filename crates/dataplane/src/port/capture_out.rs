@@ -27,6 +27,8 @@ pub struct CaptureOut<W: Write = File> {
     /// `None` before it is started, and once finished or failed.
     writer: Option<Writer<W>>,
     error: Option<Error>,
+    /// What the file is called, if it has a name.
+    name: Option<String>,
     records: u64,
     live: bool,
     /// Whether ticks follow the wall's clock.
@@ -62,8 +64,9 @@ impl CaptureOut<File> {
     pub fn at(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let (format, live) = (Format::from_path(&path)?, path == Path::new("-"));
+        let name = if live { "standard output".to_owned() } else { path.display().to_string() };
         let open: Open<File> = Box::new(move || Writer::create(path, format, LinkType::ETHERNET));
-        Ok(CaptureOut { unopened: Some(open), live, ..CaptureOut::empty() })
+        Ok(CaptureOut { unopened: Some(open), live, name: Some(name), ..CaptureOut::empty() })
     }
 }
 
@@ -78,6 +81,7 @@ impl<W: Write> CaptureOut<W> {
             unopened: None,
             writer: None,
             error: None,
+            name: None,
             records: 0,
             live: false,
             timed: false,
@@ -192,7 +196,11 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
             Some(Err(error)) => self.fail(cx, error, 0),
             _ => self.writer = None,
         }
-        self.error.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
+        match (&self.error, &self.name) {
+            (None, _) => Ok(()),
+            (Some(error), None) => Err(error.to_string()),
+            (Some(error), Some(name)) => Err(format!("{name}: {error}")),
+        }
     }
 
     fn reasons(&self) -> &'static [&'static str] {
