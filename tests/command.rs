@@ -237,3 +237,30 @@ fn the_book_has_the_manuals_of_the_code() {
     let output = catena(&["functions", "--book", "docs/functions", "--check"], b"");
     assert!(output.status.success(), "{}", err(&output));
 }
+
+/// A table that finds no memory names its parameter, before anything is opened; also where a panic would print its way.
+#[test]
+fn a_table_that_finds_no_memory_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("out.pcap"), "kept").expect("a file");
+    for (call, parameter) in [
+        ("Monitor(max_flows = 1000000000)", "max_flows"),
+        ("Limiter(rate = 1pps, per = src, max_keys = 16777216)", "max_keys"),
+        ("NAT(pool = 198.18.0.0/24, max_mappings = 10000000)", "max_mappings"),
+        ("LB(vip = 192.0.2.1, backends = [10.0.0.1], max_connections = 10000000)", "max_connections"),
+    ] {
+        std::fs::write(at("c.catena"), format!("chain c {{ in <-> {call} <-> out }}")).expect("a chain");
+        for command in ["check c.catena", "run c.catena --in gen:count=1 --out out.pcap"] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit -v 1500000; exec \"$CATENA\" {command}")]).env("RUST_BACKTRACE", "1");
+            let output = shell.env("CATENA", env!("CARGO_BIN_EXE_catena")).current_dir(folder.path()).output();
+            let output = output.expect("sh starts");
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{call}, {command}: {error}");
+            let said = error.contains(parameter) && error.contains("the system has no memory for");
+            assert!(said && !error.contains("panicked"), "{call}, {command}: {error}");
+        }
+        assert_eq!(std::fs::read(at("out.pcap")).expect("it is there"), b"kept");
+    }
+}

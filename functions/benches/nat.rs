@@ -261,7 +261,9 @@ fn main() {
         measure(&format!("{flows} flows: NAT"), source, cx, packets, |cx, batch| module.process(cx, batch));
 
         let mut twin = Twin::new();
-        let mut map = Local::new(Seed::from_number(1), Share::WHOLE).flow_map::<u64, Mapping>("mappings", 1 << 21);
+        let mut map = Local::new(Seed::from_number(1), Share::WHOLE)
+            .flow_map::<u64, Mapping>("mappings", 1 << 21)
+            .expect("there is memory");
         measure(&format!("{flows} flows: twin, same map"), source, cx, packets, |cx, batch| {
             cx.parse(batch);
             let (now, gate) = (cx.now(), cx.gate());

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use catena_state::NoMemory;
+
 /// Which values a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -152,6 +154,11 @@ impl ArgError {
     /// Make an error about a parameter.
     pub fn new(param: &str, message: impl Into<String>) -> Self {
         ArgError { param: param.to_owned(), place: None, message: message.into(), help: None }
+    }
+
+    /// Make the error of a parameter that asks for more entries than the system has memory for.
+    pub fn no_memory(param: &str, error: NoMemory) -> Self {
+        Self::new(param, error.to_string()).help("a smaller number takes less; `ulimit -v` is the limit of a process")
     }
 
     /// Add what to try.

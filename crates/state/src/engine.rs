@@ -41,6 +41,23 @@ impl Key for [u64; 5] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
+/// The system has not the memory that an object would take at most, which is asked for once, at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory {
+    /// The object's name.
+    pub object: &'static str,
+    /// Entries that were asked for.
+    pub entries: usize,
+}
+
+impl std::fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the system has no memory for {} entries of `{}`", self.entries, self.object)
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
 /// Which part of a function's state an instance holds, when several instances share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -72,7 +89,14 @@ pub trait Engine: Send + 'static {
     fn begin(&mut self, clock: u64) -> Self::Tx;
 
     /// Make an empty map for up to `capacity` entries.
-    fn flow_map<K: Key, V: Send + 'static>(&mut self, name: &'static str, capacity: usize) -> Self::FlowMap<K, V>;
+    ///
+    /// # Errors
+    /// [`NoMemory`] where so many find no room.
+    fn flow_map<K: Key, V: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        capacity: usize,
+    ) -> Result<Self::FlowMap<K, V>, NoMemory>;
 
     /// Make `count` counters, all zero.
     fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;

@@ -12,5 +12,5 @@ pub mod engine;
 pub mod local;
 
 pub use declare::{Access, Declaration, Object, Scope};
-pub use engine::{Counters, Engine, FlowMap, Full, Key, Pool, Ranking, Share};
+pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Pool, Ranking, Share};
 pub use local::Local;

@@ -4,7 +4,7 @@ use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Counters, Engine};
+use catena_state::{Counters, Engine, NoMemory};
 
 use crate::function::{At, Function, Step};
 use crate::looks::Looks;
@@ -88,9 +88,9 @@ impl<E: Engine> Clone for Plan<E> {
 }
 
 impl<E: Engine> Balancer<E> {
-    pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Self {
+    pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Result<Self, NoMemory> {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
-        let (v4, v6) = (Side::new(engine, &settings, most), Side::new(engine, &settings, most));
+        let (v4, v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let shared = Shared {
             bytes: engine.counters("bytes", settings.backends.len()),
             slot,
@@ -106,7 +106,7 @@ impl<E: Engine> Balancer<E> {
             looks: Looks::new(2 * most + MOST_FRAGMENTED),
             tx: None,
         };
-        Balancer { v4, v6, shared }
+        Ok(Balancer { v4, v6, shared })
     }
 
     /// Say whether a backend, by its number from 1, is up. Takes some ms with consistent hashing.

@@ -172,6 +172,7 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     })?;
     let mut engine = Local::new(build.seed, build.share);
     let balancer = Balancer::new(&mut engine, settings, slot);
+    let balancer = balancer.map_err(|error| ArgError::no_memory("max_connections", error))?;
     Ok(Box::new(Runner::new(engine, balancer)))
 }
 

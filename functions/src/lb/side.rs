@@ -6,7 +6,7 @@ use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 use catena_packet::wire::{Layers, icmp_identifier};
-use catena_state::{Engine, FlowMap, Ranking};
+use catena_state::{Engine, FlowMap, NoMemory, Ranking};
 
 use crate::function::{At, Step};
 
@@ -56,12 +56,12 @@ impl<E: Engine, F: Family> Clone for Want<E, F> {
     }
 }
 impl<E: Engine, F: Family> Side<E, F> {
-    pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Self {
+    pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Result<Self, NoMemory> {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
         // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
-        let maps = [engine.flow_map("mapping", capacity), engine.flow_map("mapping back", capacity)];
-        Side { maps, servers: Servers::new(engine, settings) }
+        let maps = [engine.flow_map("mapping", capacity)?, engine.flow_map("mapping back", capacity)?];
+        Ok(Side { maps, servers: Servers::new(engine, settings) })
     }
 
     /// Read a packet's key, and what else its entry must know of it.

@@ -77,12 +77,13 @@ impl<E: Engine> Limiter<E> {
         let max_keys = args.integer("max_keys", 1 << 20, 1..=MOST_KEYS)? as usize;
         // The class has two keys, one each way.
         let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (max_keys, max_keys) };
+        let no_memory = |error| ArgError::no_memory("max_keys", error);
         Ok(Limiter {
             per,
             in_bytes: promise.in_bytes,
             marks: taken.iter().any(|value| value == "exceed"),
-            narrow: Buckets::new(engine.flow_map("buckets4", keys4), keys4, rate4),
-            wide: Buckets::new(engine.flow_map("buckets6", keys6), keys6, rate6),
+            narrow: Buckets::new(engine.flow_map("buckets4", keys4).map_err(no_memory)?, keys4, rate4),
+            wide: Buckets::new(engine.flow_map("buckets6", keys6).map_err(no_memory)?, keys6, rate6),
         })
     }
 }

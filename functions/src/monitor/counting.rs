@@ -6,7 +6,7 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, NoMemory};
 
 use crate::function::{At, Function, Step};
 
@@ -82,11 +82,15 @@ impl<E: Engine> Clone for Plan<E> {
 }
 
 impl<E: Engine> Monitor<E> {
-    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Self {
+    /// Make the monitor.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many flows.
+    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Result<Self, NoMemory> {
         let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
-        Monitor {
-            v4: Table { map: engine.flow_map("flows", most) },
-            v6: Table { map: engine.flow_map("flows6", most) },
+        Ok(Monitor {
+            v4: Table { map: engine.flow_map("flows", most)? },
+            v6: Table { map: engine.flow_map("flows6", most)? },
             shared: Shared {
                 limits,
                 outlet,
@@ -99,7 +103,7 @@ impl<E: Engine> Monitor<E> {
                 lost_packets: 0,
                 ended: false,
             },
-        }
+        })
     }
 }
 

@@ -165,6 +165,7 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     let outlet = outlet(args, build.share);
     let mut engine = Local::new(build.seed, build.share);
     let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
+    let monitor = monitor.map_err(|error| ArgError::no_memory("max_flows", error))?;
     Ok(Box::new(Runner::new(engine, monitor)))
 }
 

@@ -38,7 +38,7 @@ impl Bench {
         let mut outlet = outlet(&args, Share::WHOLE);
         outlet.start(Time::Packets).unwrap();
         let mut engine = Local::new(Seed::from_number(5), Share::WHOLE);
-        let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
+        let monitor = Monitor::new(&mut engine, limits, max_flows, outlet).unwrap();
         Bench { monitor, folder, pool: Depot::map(256, 0).unwrap().pool() }
     }
 
@@ -238,7 +238,7 @@ fn what_is_not_ip_passes_and_ends_are_told() {
         bench = Bench::new("json", LIMITS, 8);
         let mut outlet = outlet(&full, Share::WHOLE);
         outlet.start(Time::Packets).unwrap();
-        bench.monitor = Monitor::new(&mut engine, LIMITS, 8, outlet);
+        bench.monitor = Monitor::new(&mut engine, LIMITS, 8, outlet).unwrap();
         bench.run(SESSIONS);
         let error = bench.monitor.end(0).unwrap_err();
         assert!(error.starts_with("flow records could not be written to `/dev/full`"), "{error}");

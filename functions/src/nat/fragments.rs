@@ -4,7 +4,7 @@
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::checksum;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::Family;
 use crate::looks::Looks;
@@ -44,12 +44,15 @@ pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as 
 
 impl<E: Engine, F: Family> Fragments<E, F> {
     /// Make none.
-    pub fn new(engine: &mut E) -> Self {
-        Fragments {
-            parts: engine.flow_map("fragments", MOST),
+    ///
+    /// # Errors
+    /// [`NoMemory`] for what may be remembered.
+    pub fn new(engine: &mut E) -> Result<Self, NoMemory> {
+        Ok(Fragments {
+            parts: engine.flow_map("fragments", MOST)?,
             shares: Shares::new(engine.seed(), MOST),
             looks: Looks::new(MOST),
-        }
+        })
     }
 
     /// Return the key of the datagram that the fragment at `l3` is part of.

@@ -2,7 +2,7 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::Family;
 use super::ports::Ports;
@@ -139,16 +139,19 @@ pub struct Mappings<E: Engine, F: Family> {
 
 impl<E: Engine, F: Family> Mappings<E, F> {
     /// Make none.
-    pub fn new(engine: &mut E, ports: Ports<E, F>, timeouts: Timeouts, max: usize) -> Self {
-        Mappings {
-            inside: engine.flow_map("mappings", max),
-            external: engine.flow_map("external endpoints", max),
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many.
+    pub fn new(engine: &mut E, ports: Ports<E, F>, timeouts: Timeouts, max: usize) -> Result<Self, NoMemory> {
+        Ok(Mappings {
+            inside: engine.flow_map("mappings", max)?,
+            external: engine.flow_map("external endpoints", max)?,
             ports,
             timeouts,
             max,
             looks: Looks::new(max),
             births: 0,
-        }
+        })
     }
 
     /// Map an inside endpoint to an external one whose port was just taken. Returns whether there was room; if

@@ -113,7 +113,7 @@ pub use translate::Napt;
 
 use catena_dataplane::Module;
 use catena_state::declare::Object;
-use catena_state::{Access, Declaration, Local, Scope};
+use catena_state::{Access, Declaration, Local, NoMemory, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor};
@@ -189,18 +189,22 @@ fn effects(_args: &Args) -> Effects {
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let (options, spaces) = (Options::read(args)?, Spaces::read(args)?);
     let mut engine = Local::new(build.seed, build.share);
+    let no_memory = |error: NoMemory| {
+        let of_blocks = matches!(error.object, "hosts" | "blocks");
+        ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
+    };
     Ok(match spaces {
         Spaces { v4: Some(v4), v6: Some(v6) } => {
-            let v4 = Napt::new(&mut engine, v4, &options);
-            let v6 = Napt::new(&mut engine, v6, &options);
+            let v4 = Napt::new(&mut engine, v4, &options).map_err(no_memory)?;
+            let v6 = Napt::new(&mut engine, v6, &options).map_err(no_memory)?;
             Box::new(Runner::new(engine, Both { v4, v6 }))
         }
         Spaces { v4: Some(v4), v6: None } => {
-            let nat = Napt::new(&mut engine, v4, &options);
+            let nat = Napt::new(&mut engine, v4, &options).map_err(no_memory)?;
             Box::new(Runner::new(engine, nat))
         }
         Spaces { v4: None, v6: Some(v6) } => {
-            let nat = Napt::new(&mut engine, v6, &options);
+            let nat = Napt::new(&mut engine, v6, &options).map_err(no_memory)?;
             Box::new(Runner::new(engine, nat))
         }
         Spaces { v4: None, v6: None } => return Err(ArgError::new("pool", "has no address")),

@@ -5,7 +5,7 @@
 //! blocks with a free port are chained; all work is constant, however many blocks a host has. A /64 may hold more
 //! machines than one external address has ports for: when its address has no block left, it goes on with another.
 
-use catena_state::{Engine, FlowMap, Pool, Ranking};
+use catena_state::{Engine, FlowMap, NoMemory, Pool, Ranking};
 
 use super::family::Family;
 use super::space::Space;
@@ -105,7 +105,10 @@ pub struct Ports<E: Engine, F: Family> {
 
 impl<E: Engine, F: Family> Ports<E, F> {
     /// Make all ports free; `max_per_host` ports a host, 0 for any number.
-    pub fn new(engine: &mut E, space: Space<F>, max_per_host: u32) -> Self {
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many blocks.
+    pub fn new(engine: &mut E, space: Space<F>, max_per_host: u32) -> Result<Self, NoMemory> {
         let share = engine.share();
         // With several instances, each has the blocks whose number modulo their count is its index.
         let mine = |n: &u32| n % share.count.max(1) == share.index;
@@ -113,15 +116,15 @@ impl<E: Engine, F: Family> Ports<E, F> {
         let of = |index: u32| blocks.iter().map(|n| u64::from(index * space.blocks() + n)).collect();
         let free: Vec<E::Pool> = (0..space.addresses()).map(|index| engine.pool("ports", of(index))).collect();
         let most = (blocks.len() * space.addresses() as usize).max(1);
-        Ports {
+        Ok(Ports {
             free_blocks: free.iter().map(Pool::len).sum(),
             free,
             lent: engine.ranking("lent blocks", space.addresses() as usize),
-            hosts: engine.flow_map("hosts", most),
-            blocks: engine.flow_map("blocks", most),
+            hosts: engine.flow_map("hosts", most)?,
+            blocks: engine.flow_map("blocks", most)?,
             max_per_host,
             space,
-        }
+        })
     }
 
     /// Return how many hosts have ports.

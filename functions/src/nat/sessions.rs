@@ -3,7 +3,7 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
@@ -62,18 +62,21 @@ pub struct Sessions<E: Engine, F: Family> {
 
 impl<E: Engine, F: Family> Sessions<E, F> {
     /// Make none, for up to `mappings` mappings.
-    pub fn new(engine: &mut E, filtering: Filtering, timeouts: Timeouts, mappings: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`NoMemory`] for that.
+    pub fn new(engine: &mut E, filtering: Filtering, timeouts: Timeouts, mappings: usize) -> Result<Self, NoMemory> {
         let most = match filtering {
             Filtering::Independent => 1,
             _ => mappings.saturating_mul(FOR_EACH_MAPPING).min(MOST),
         };
-        Sessions {
+        Ok(Sessions {
             filtering,
-            sent: engine.flow_map("sessions", most),
+            sent: engine.flow_map("sessions", most)?,
             shares: Shares::new(engine.seed(), most),
             timeouts,
             looks: Looks::new(most),
-        }
+        })
     }
 
     /// Return whether anything is filtered.

@@ -6,7 +6,7 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
-use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
+use catena_state::{Counters, Engine, FlowMap, NoMemory, Pool, Ranking};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -78,20 +78,23 @@ fn drop(reason: Reason) -> Step {
 
 impl<E: Engine, F: Family> Napt<E, F> {
     /// Make a translation into the endpoints of `space`.
-    pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Self {
+    ///
+    /// # Errors
+    /// [`NoMemory`] for what the options and the space ask for.
+    pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
         let all = space.addresses() as u64 * u64::from(space.blocks()) * u64::from(space.block_ports());
         let max = options.max_mappings.min(all) as usize;
         let bounds = space.bounds();
-        let ports = Ports::new(engine, space, options.max_per_host);
-        Napt {
-            mappings: Mappings::new(engine, ports, options.timeouts, max),
-            sessions: Sessions::new(engine, options.filtering, options.timeouts, max),
-            fragments: Fragments::new(engine),
+        let ports = Ports::new(engine, space, options.max_per_host)?;
+        Ok(Napt {
+            mappings: Mappings::new(engine, ports, options.timeouts, max)?,
+            sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
+            fragments: Fragments::new(engine)?,
             counters: engine.counters("packets", 2),
             bounds,
             now: 0,
             tx: None,
-        }
+        })
     }
 
     /// Return the mappings.

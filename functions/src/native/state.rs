@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use catena_state::{Access, Counters, Declaration, Engine, FlowMap, Full, Key, Local, Object, Scope};
+use catena_state::{Access, Counters, Declaration, Engine, FlowMap, Full, Key, Local, NoMemory, Object, Scope};
 
 /// Most bytes of a key.
 const KEY: u32 = 40;
@@ -153,10 +153,12 @@ impl<K: Bytes, const V: usize> Map for Words<K, V> {
     }
 }
 
-fn sized<K: Bytes>(engine: &mut Local, name: &'static str, k: usize, v: usize, capacity: usize) -> Box<dyn Map> {
-    fn of<K: Bytes, const V: usize>(engine: &mut Local, name: &'static str, sizes: [usize; 3]) -> Box<dyn Map> {
+type Sized = Result<Box<dyn Map>, NoMemory>;
+
+fn sized<K: Bytes>(engine: &mut Local, name: &'static str, k: usize, v: usize, capacity: usize) -> Sized {
+    fn of<K: Bytes, const V: usize>(engine: &mut Local, name: &'static str, sizes: [usize; 3]) -> Sized {
         let [key_size, value_size, capacity] = sizes;
-        Box::new(Words::<K, V> { map: engine.flow_map(name, capacity), key_size, value_size })
+        Ok(Box::new(Words::<K, V> { map: engine.flow_map(name, capacity)?, key_size, value_size }))
     }
     let sizes = [k, v, capacity];
     match v.div_ceil(8) {
@@ -259,6 +261,7 @@ impl State {
             9..=16 => sized::<[u64; 2]>(&mut self.engine, name, k, v, capacity),
             _ => sized::<[u64; 5]>(&mut self.engine, name, k, v, capacity),
         };
+        let map = map.map_err(|error| error.to_string())?;
         self.maps.push(MapObject { key_size: k, value_size: v, map: Some(map), name });
         Ok(self.maps.len() as u32)
     }

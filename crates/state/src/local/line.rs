@@ -1,5 +1,7 @@
 //! A line of numbers below a bound: they stand in the order in which they came, and any of them may leave at any time.
 
+use std::io;
+
 use super::memory::{Reserved, Zeroed};
 
 /// Who stands before and after, plus one; 0 for nobody.
@@ -25,11 +27,10 @@ pub(super) struct Line {
 impl Line {
     /// Make an empty line for numbers below `bound`, which is less than 2^32.
     ///
-    /// # Panics
-    /// When the system has not the address space.
-    pub(super) fn new(bound: usize) -> Self {
-        let links = Reserved::new(bound).expect("the system has the address space for eight bytes an entry");
-        Line { links, first: 0, last: 0, len: 0 }
+    /// # Errors
+    /// The system's, when it has not the address space.
+    pub(super) fn new(bound: usize) -> io::Result<Self> {
+        Ok(Line { links: Reserved::new(bound)?, first: 0, last: 0, len: 0 })
     }
 
     /// Return how many numbers stand in the line.
@@ -91,7 +92,7 @@ mod tests {
             bound in prop::sample::select(vec![1u32, 2, 3, 10, 300_000]),
             steps in prop::collection::vec((0u8..4, any::<u32>()), 1..200),
         ) {
-            let mut line = Line::new(bound as usize);
+            let mut line = Line::new(bound as usize).unwrap();
             let mut model: Vec<u32> = Vec::new();
             for (action, number) in steps {
                 let number = number % bound;

@@ -6,6 +6,7 @@
 //! Hashing: A New Tool for File and Table Addressing", §2), in memory reserved at the start: no insertion
 //! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
 
+use std::io;
 use std::mem::MaybeUninit;
 
 use catena_packet::buffer::prefetch;
@@ -127,19 +128,18 @@ fn tag(hash: u64) -> u8 {
 impl<K: Key, V> LocalMap<K, V> {
     /// Make an empty map for up to `capacity` entries.
     ///
-    /// # Panics
-    /// When the system has not the address space, which is asked for once, at the start.
-    pub(super) fn new(seed: Seed, capacity: usize) -> Self {
+    /// # Errors
+    /// The system's, when it has not the address space, which is asked for once, at the start.
+    pub(super) fn new(seed: Seed, capacity: usize) -> io::Result<Self> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
         // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
         // can be, and twice that while a bucket is split, whatever the hashes.
         let overflow = 2 * (capacity / WAYS) + 4;
-        let why = "the system has the address space for the state that the configuration asks for";
-        LocalMap {
+        Ok(LocalMap {
             seed,
-            buckets: Reserved::new(most_buckets + overflow).expect(why),
-            entries: Reserved::new(capacity).expect(why),
+            buckets: Reserved::new(most_buckets + overflow)?,
+            entries: Reserved::new(capacity)?,
             bucket_count: FIRST_BUCKETS,
             mask: FIRST_BUCKETS - 1,
             most_buckets,
@@ -149,8 +149,8 @@ impl<K: Key, V> LocalMap<K, V> {
             touched: 0,
             len: 0,
             swept: 0,
-            marked: Line::new(capacity),
-        }
+            marked: Line::new(capacity)?,
+        })
     }
 
     /// Return the most entries there may be.

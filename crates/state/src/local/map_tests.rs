@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn map<V: Send>(capacity: usize) -> LocalMap<u64, V> {
-    LocalMap::new(Seed::from_number(7), capacity)
+    LocalMap::new(Seed::from_number(7), capacity).unwrap()
 }
 
 #[test]
@@ -86,7 +86,7 @@ impl Key for Clash {
 }
 
 fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capacity: usize) {
-    let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity);
+    let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity).unwrap();
     let mut theirs: HashMap<u64, u64> = HashMap::new();
     for (i, &(key, what)) in (0u64..).zip(steps) {
         let mut ticket = ours.want((), make(key));

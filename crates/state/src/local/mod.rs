@@ -8,7 +8,7 @@ mod small;
 pub use map::{LocalMap, LocalTicket};
 pub use small::{LocalCounters, LocalPool, LocalRanking};
 
-use crate::engine::{Engine, Key, Share};
+use crate::engine::{Engine, Key, NoMemory, Share};
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.
@@ -35,8 +35,12 @@ impl Engine for Local {
     #[inline(always)]
     fn begin(&mut self, _clock: u64) {}
 
-    fn flow_map<K: Key, V: Send + 'static>(&mut self, _name: &'static str, capacity: usize) -> LocalMap<K, V> {
-        LocalMap::new(self.seed, capacity)
+    fn flow_map<K: Key, V: Send + 'static>(
+        &mut self,
+        object: &'static str,
+        entries: usize,
+    ) -> Result<LocalMap<K, V>, NoMemory> {
+        LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object, entries })
     }
 
     fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {

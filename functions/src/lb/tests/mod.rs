@@ -50,7 +50,7 @@ impl Bench {
     fn new(args: &Args) -> Bench {
         let mut engine = Local::new(Seed::from_number(3), Share::WHOLE);
         let slot = Attributes::default().slot("backend").unwrap();
-        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot);
+        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot).unwrap();
         Bench { balancer, slot, pool: Depot::map(1024, 0).unwrap().pool(), now: 1_000 * SECOND }
     }
 
