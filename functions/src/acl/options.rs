@@ -1,5 +1,6 @@
 //! The arguments: where rules come from, and what is wrong with them.
 
+use super::classifier::{MOST_RULES, TooManyRules};
 use super::error::RuleError;
 use super::iptables;
 use super::parse;
@@ -61,19 +62,21 @@ impl Options {
                 self.rules.extend(read.rules);
                 self.left_out += read.left_out.len();
             }
-            Value::File { path, text } => match parse::parse(text) {
-                Ok(rules) => self.rules.extend(rules),
-                Err(errors) => return Err(in_file(path, text, &errors)),
-            },
+            Value::File { path, text } => {
+                parse::parse_onto(&mut self.rules, text).map_err(|errors| in_file(path, text, &errors))?;
+            }
             Value::Text(text) => {
-                let rules = parse::parse_line(text, number).map_err(|error| inline(number, text, &error))?;
-                self.rules.extend(rules);
+                parse::parse_line_onto(&mut self.rules, text, number).map_err(|error| inline(number, text, &error))?;
             }
             Value::Record(fields) => self.rules.push(record::read(fields, number)?),
             _ => {
                 let message = format!("number {number}: expected a file, a rule in quotes or a record");
                 return Err(ArgError::new("rules", message));
             }
+        }
+        if self.rules.len() > MOST_RULES {
+            let message = format!("with number {number}, {}", TooManyRules(self.rules.len()));
+            return Err(ArgError::new("rules", message).help("leave out some of the files, or use ranges and networks"));
         }
         Ok(())
     }
