@@ -2,4 +2,5 @@
 
 mod reduced;
 mod run;
+mod source_routes;
 mod unparsed;

@@ -19,6 +19,8 @@ pub struct Options {
     pub default: Action,
     /// What becomes of frames that are not IPv4, IPv6 or ARP.
     pub unparsed: Action,
+    /// What becomes of packets with a source route: denied, or judged by the rules.
+    pub source_routes: Action,
     /// Rules that were left out on demand.
     pub left_out: usize,
 }
@@ -36,7 +38,8 @@ impl Options {
         let left_out = args.get("leave_out").map_or(&[][..], Value::as_list);
         saved.leave_out = left_out.iter().filter_map(Value::as_text).map(str::to_owned).collect();
         let default = if args.text("default", "deny") == "permit" { Action::Permit } else { Action::Deny };
-        let mut options = Self { rules: Vec::new(), default, unparsed: default, left_out: 0 };
+        let source_routes = source_routes(args);
+        let mut options = Self { rules: Vec::new(), default, unparsed: default, source_routes, left_out: 0 };
         let sources = args.require("rules")?.as_list();
         for (source, number) in sources.iter().zip(1..) {
             options.add(source, number, &saved)?;
@@ -80,6 +83,11 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// What becomes of packets with a source route.
+pub fn source_routes(args: &Args) -> Action {
+    if args.text("source_routes", "drop") == "pass" { Action::Permit } else { Action::Deny }
 }
 
 /// Whether a text was printed by `iptables-save` or `ip6tables-save`: its first line that is not a comment opens
