@@ -54,27 +54,21 @@ struct Denied {
     by_default: u32,
     /// Frames that are not IPv4, IPv6 or ARP.
     unparsed: u32,
-    /// Packets with IPv4 options or IPv6 extension headers.
-    optional: u32,
+    /// Flags of all [`Layers`] together: none is looked at closer where nobody has options.
+    flags: u8,
     /// Packets with a source route that is not let pass.
     routed: u32,
 }
 
 impl Denied {
     /// Every packet, because no rule is known that permits it.
-    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0, optional: 0, routed: 0 };
-
-    /// Take note of what is known of packet `i` without its rules.
-    #[inline(always)]
-    fn look(&mut self, i: usize, layers: &Layers) {
-        self.optional |= u32::from(layers.has(Layers::OPTIONS)) << i;
-    }
+    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0, flags: 0, routed: 0 };
 
     /// Deny packets with a source route: their destination address is not where they go.
     #[inline(never)]
     fn deny_source_routes(&mut self, batch: &Batch) {
         for (i, packet) in batch.iter().enumerate() {
-            if self.optional >> i & 1 == 1 && is_source_routed(packet.data(), &packet.layers()) {
+            if is_source_routed(packet.data(), &packet.layers()) {
                 self.routed |= 1 << i;
             }
         }
@@ -99,7 +93,7 @@ impl Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
-            denied.look(i, &layers);
+            denied.flags |= layers.flags;
             if layers.net == Net::Other {
                 denied.unparsed |= 1 << i;
             }
@@ -258,10 +252,10 @@ impl Filter {
         let Self { matcher: Some(matcher), v4, v6, mask, tells, .. } = self else { return Denied::EVERY };
         let mut denied = Denied::default();
         // Counted here and not in memory, where each packet would wait for the one before.
-        let (mut fours, mut sixes) = (0, 0);
+        let (mut fours, mut sixes, mut flags) = (0, 0, 0);
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
-            denied.look(i, &layers);
+            flags |= layers.flags;
             let read = match layers.net {
                 Net::Ipv4 => {
                     FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow.masked(mask)))
@@ -281,6 +275,7 @@ impl Filter {
                 denied.by_default |= 1 << i;
             }
         }
+        denied.flags = flags;
         let mut rulings = [Ruling::UNKNOWN; BATCH];
         if let Some(slot) = *tells {
             let unread = denied.all;
@@ -332,7 +327,7 @@ impl Module for Filter {
         if self.unparsed == Action::Deny {
             denied.all |= denied.unparsed;
         }
-        if denied.optional != 0 && self.source_routes == Action::Deny {
+        if denied.flags & Layers::OPTIONS != 0 && self.source_routes == Action::Deny {
             denied.deny_source_routes(batch);
         }
         if denied.all == 0 && gate == 0 {
