@@ -3,4 +3,5 @@
 mod filters;
 mod reduced;
 mod run;
+mod source_routes;
 mod unparsed;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catena_dataplane::attribute::{Attributes, Slot};
 use catena_dataplane::module::{Reason, Verdict};
 use catena_dataplane::{Context, Module};
-use catena_packet::wire::{Net, Seed};
+use catena_packet::wire::{Layers, Net, Seed, is_source_routed};
 use catena_packet::{BATCH, Batch};
 
 use super::flow::{FlowV4, FlowV6, Mask};
@@ -20,7 +20,8 @@ use crate::rules::Verdicts;
 const BY_RULE: Reason = Reason(0);
 const BY_DEFAULT: Reason = Reason(1);
 const UNPARSED: Reason = Reason(2);
-const REASONS: &[&str] = &["denied by a rule", "denied by default", "not IPv4, IPv6 or ARP"];
+const SOURCE_ROUTE: Reason = Reason(3);
+const REASONS: &[&str] = &["denied by a rule", "denied by default", "not IPv4, IPv6 or ARP", "source route"];
 
 /// The gate of denied packets, on the way out; one more on the way back.
 const DENIED: u16 = 2;
@@ -53,11 +54,26 @@ struct Denied {
     by_default: u32,
     /// Frames that are not IPv4, IPv6 or ARP.
     unparsed: u32,
+    /// Flags of all [`Layers`] together: none is looked at closer where nobody has options.
+    flags: u8,
+    /// Packets with a source route that is not let pass.
+    routed: u32,
 }
 
 impl Denied {
     /// Every packet, because no rule is known that permits it.
-    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0 };
+    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0, flags: 0, routed: 0 };
+
+    /// Deny packets with a source route: their destination address is not where they go.
+    #[inline(never)]
+    fn deny_source_routes(&mut self, batch: &Batch) {
+        for (i, packet) in batch.iter().enumerate() {
+            if is_source_routed(packet.data(), &packet.layers()) {
+                self.routed |= 1 << i;
+            }
+        }
+        self.all |= self.routed;
+    }
 
     #[inline(always)]
     fn note(&mut self, packets: &[u8], rulings: &[Ruling; BATCH]) {
@@ -76,7 +92,9 @@ impl Denied {
     fn none(batch: &Batch) -> Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
-            if packet.layers().net == Net::Other {
+            let layers = packet.layers();
+            denied.flags |= layers.flags;
+            if layers.net == Net::Other {
                 denied.unparsed |= 1 << i;
             }
         }
@@ -127,18 +145,22 @@ pub struct Filter {
     diverts: bool,
     /// What becomes of frames that are not IPv4, IPv6 or ARP.
     unparsed: Action,
+    /// What becomes of packets with a source route, whatever the rules say; denied also where an earlier function has
+    /// told what they say.
+    source_routes: Action,
     left_out: usize,
     v4: Gathered<FlowV4>,
     v6: Gathered<FlowV6>,
 }
 
 impl Filter {
-    /// A filter by `list`. With `diverts`, denied packets leave by gate 2 (3 on the way back) instead of being
+    /// A filter by `list` that drops source routes. With `diverts`, denied packets leave by gate 2 (3 on the way back) instead of being
     /// dropped. `seed` should be secret; `left_out` is how many rules the user left out, for the table.
     pub fn new(list: Arc<List>, seed: Seed, diverts: bool, left_out: usize) -> Self {
         Self {
             rules: list.len(),
             unparsed: list.last_word(),
+            source_routes: Action::Deny,
             matcher: Some(Matcher::new(list, seed)),
             judges: [Judge::Search; 2],
             tells: None,
@@ -192,6 +214,7 @@ impl Filter {
             mask: Mask::without(spared.unread),
             rules: rules.rules.len(),
             unparsed: rules.unparsed,
+            source_routes: rules.source_routes,
             diverts,
             left_out,
             v4: Gathered::new(),
@@ -203,6 +226,13 @@ impl Filter {
     #[must_use]
     pub fn unparsed(mut self, action: Action) -> Self {
         self.unparsed = action;
+        self
+    }
+
+    /// Let packets with a source route meet the rules as others do, or drop them whatever the rules say.
+    #[must_use]
+    pub fn source_routes(mut self, action: Action) -> Self {
+        self.source_routes = action;
         self
     }
 
@@ -222,9 +252,10 @@ impl Filter {
         let Self { matcher: Some(matcher), v4, v6, mask, tells, .. } = self else { return Denied::EVERY };
         let mut denied = Denied::default();
         // Counted here and not in memory, where each packet would wait for the one before.
-        let (mut fours, mut sixes) = (0, 0);
+        let (mut fours, mut sixes, mut flags) = (0, 0, 0);
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
+            flags |= layers.flags;
             let read = match layers.net {
                 Net::Ipv4 => {
                     FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow.masked(mask)))
@@ -244,6 +275,7 @@ impl Filter {
                 denied.by_default |= 1 << i;
             }
         }
+        denied.flags = flags;
         let mut rulings = [Ruling::UNKNOWN; BATCH];
         if let Some(slot) = *tells {
             let unread = denied.all;
@@ -295,6 +327,9 @@ impl Module for Filter {
         if self.unparsed == Action::Deny {
             denied.all |= denied.unparsed;
         }
+        if denied.flags & Layers::OPTIONS != 0 && self.source_routes == Action::Deny {
+            denied.deny_source_routes(batch);
+        }
         if denied.all == 0 && gate == 0 {
             return;
         }
@@ -304,6 +339,8 @@ impl Module for Filter {
                 Verdict::Gate(gate)
             } else if diverts {
                 Verdict::Gate(DENIED + gate)
+            } else if denied.routed >> i & 1 == 1 {
+                Verdict::Drop(SOURCE_ROUTE)
             } else if denied.unparsed >> i & 1 == 1 {
                 Verdict::Drop(UNPARSED)
             } else if denied.by_default >> i & 1 == 0 {

@@ -18,6 +18,9 @@
 //! - `unparsed`: what becomes of frames that are not IPv4, IPv6 or ARP: `pass` or `drop`. Default: what the rules say of
 //!   every packet, see below.
 //!
+//! - `source_routes`: what becomes of packets with a source route, see below: `drop` (the default), or `pass`: the rules
+//!   judge them by their destination address, as all others.
+//!
 //! Exported attribute `verdict`: `permit` or `deny`. With an edge for `acl[deny]`, denied packets take it instead of
 //! being dropped.
 //!
@@ -77,6 +80,12 @@
 //! rules could look at: IPv4 inside 802.3 SNAP, MPLS or PPPoE, and LLDP, spanning tree or EAPOL too. Of the rules only
 //! those match it that match every packet (`permit any`, `deny any`); the first of them decides, or else `default`. With
 //! `unparsed = pass` or `drop` that is said outright. Such frames are counted as `not IPv4, IPv6 or ARP`.
+//!
+//! A packet with a source route goes on from its destination address to nodes that no rule looks at. It is dropped and
+//! counted as `source route`, whatever the rules say, unless `source_routes = pass`: IPv4 options with a loose or strict
+//! source route (RFC 7126 §4.3, §4.4) or that cannot be read; IPv6 with a routing header that has segments left, of type 0
+//! (RFC 5095), 4 (segment routing: RFC 8754 §5.1 lets none in from outside) or any other but type 2 of Mobile IPv6, whose
+//! one segment is the same node (RFC 6275 §6.4). Inside a domain of segment routing or RPL, say `pass`.
 //!
 //! Malformed headers are dropped and counted by what is wrong with them. Denied packets are counted as `denied by a
 //! rule` and `denied by default`.
@@ -183,6 +192,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             default: Some("what the rules say of every packet"),
             doc: "what becomes of frames that are not IPv4, IPv6 or ARP",
         },
+        Param {
+            name: "source_routes",
+            kind: Kind::Word(&["drop", "pass"]),
+            default: Some("drop"),
+            doc: "what becomes of packets with a source route; `pass`: the rules judge them",
+        },
     ],
     attributes: &[Attribute {
         name: "verdict",
@@ -201,18 +216,19 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     spared: Some(spared),
 };
 
-/// The rules are all there is.
-fn effects(_args: &Args) -> Effects {
+/// The rules are all there is, and source routes.
+fn effects(args: &Args) -> Effects {
+    let drops_routes = options::source_routes(args) == rule::Action::Deny;
     Effects {
-        reads: Fields::NETWORK | Fields::FIVE_TUPLE,
+        reads: Fields::NETWORK | Fields::FIVE_TUPLE | if drops_routes { Fields::OTHERS } else { Fields::NONE },
         writes: Fields::NONE,
         overwrites: Fields::NONE,
         observes: false,
         turns: false,
         checksum: Checksum::Kept,
         verdicts: Some(|args| {
-            let Options { rules, default, unparsed, .. } = Options::read(args)?;
-            Ok(Verdicts { rules, default, unparsed })
+            let Options { rules, default, unparsed, source_routes, .. } = Options::read(args)?;
+            Ok(Verdicts { rules, default, unparsed, source_routes })
         }),
     }
 }
@@ -223,14 +239,15 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     let list = List::new(&options.rules, options.default).map_err(|error| ArgError::new("rules", error.to_string()))?;
     let diverts = diverts(build);
     let filter = Filter::new(Arc::new(list), build.seed, diverts, options.left_out);
-    Ok(Box::new(filter.unparsed(options.unparsed)))
+    Ok(Box::new(filter.unparsed(options.unparsed).source_routes(options.source_routes)))
 }
 
 /// Build an instance that leaves out what it is spared.
 fn spared(args: &Args, spared: &Spared, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let Options { rules, default, unparsed, left_out } = Options::read(args)?;
+    let Options { rules, default, unparsed, source_routes, left_out } = Options::read(args)?;
     let diverts = diverts(build);
-    Ok(Box::new(Filter::sparing(&Verdicts { rules, default, unparsed }, spared, build, diverts, left_out)?))
+    let verdicts = Verdicts { rules, default, unparsed, source_routes };
+    Ok(Box::new(Filter::sparing(&verdicts, spared, build, diverts, left_out)?))
 }
 
 /// Whether denied packets leave by a gate of their own.

@@ -1,5 +1,6 @@
 //! The arguments: where rules come from, and what is wrong with them.
 
+use super::classifier::{MOST_RULES, TooManyRules};
 use super::error::RuleError;
 use super::iptables;
 use super::parse;
@@ -18,6 +19,8 @@ pub struct Options {
     pub default: Action,
     /// What becomes of frames that are not IPv4, IPv6 or ARP.
     pub unparsed: Action,
+    /// What becomes of packets with a source route: denied, or judged by the rules.
+    pub source_routes: Action,
     /// Rules that were left out on demand.
     pub left_out: usize,
 }
@@ -35,7 +38,8 @@ impl Options {
         let left_out = args.get("leave_out").map_or(&[][..], Value::as_list);
         saved.leave_out = left_out.iter().filter_map(Value::as_text).map(str::to_owned).collect();
         let default = if args.text("default", "deny") == "permit" { Action::Permit } else { Action::Deny };
-        let mut options = Self { rules: Vec::new(), default, unparsed: default, left_out: 0 };
+        let source_routes = source_routes(args);
+        let mut options = Self { rules: Vec::new(), default, unparsed: default, source_routes, left_out: 0 };
         let sources = args.require("rules")?.as_list();
         for (source, number) in sources.iter().zip(1..) {
             options.add(source, number, &saved)?;
@@ -61,13 +65,11 @@ impl Options {
                 self.rules.extend(read.rules);
                 self.left_out += read.left_out.len();
             }
-            Value::File { path, text } => match parse::parse(text) {
-                Ok(rules) => self.rules.extend(rules),
-                Err(errors) => return Err(in_file(path, text, &errors)),
-            },
+            Value::File { path, text } => {
+                parse::parse_onto(&mut self.rules, text).map_err(|errors| in_file(path, text, &errors))?;
+            }
             Value::Text(text) => {
-                let rules = parse::parse_line(text, number).map_err(|error| inline(number, text, &error))?;
-                self.rules.extend(rules);
+                parse::parse_line_onto(&mut self.rules, text, number).map_err(|error| inline(number, text, &error))?;
             }
             Value::Record(fields) => self.rules.push(record::read(fields, number)?),
             _ => {
@@ -75,8 +77,17 @@ impl Options {
                 return Err(ArgError::new("rules", message));
             }
         }
+        if self.rules.len() > MOST_RULES {
+            let message = format!("with number {number}, {}", TooManyRules(self.rules.len()));
+            return Err(ArgError::new("rules", message).help("leave out some of the files, or use ranges and networks"));
+        }
         Ok(())
     }
+}
+
+/// What becomes of packets with a source route.
+pub fn source_routes(args: &Args) -> Action {
+    if args.text("source_routes", "drop") == "pass" { Action::Permit } else { Action::Deny }
 }
 
 /// Whether a text was printed by `iptables-save` or `ip6tables-save`: its first line that is not a comment opens

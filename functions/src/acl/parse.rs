@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::classifier::MOST_RULES;
 use super::error::{RuleError, Word};
 use super::protocol;
 use super::rule::{Action, Ports, Prefix, Protocols, Rule};
@@ -14,30 +15,48 @@ const MOST_ERRORS: usize = 20;
 /// A line that lists several ports gives a rule for each; all carry the line's number.
 ///
 /// # Errors
-/// The first mistake of each line that has one, at most 20.
+/// The first mistake of each line that has one, at most 20; also more rules than a list holds.
 pub fn parse(text: &str) -> Result<Vec<Rule>, Vec<RuleError>> {
     let mut rules = Vec::new();
+    parse_onto(&mut rules, text)?;
+    Ok(rules)
+}
+
+/// Reads a text as [`parse`] does, behind `rules` that were read before it.
+///
+/// # Errors
+/// Those of [`parse`]; the list must not become longer than [`MOST_RULES`]. `rules` then ends anywhere.
+pub fn parse_onto(rules: &mut Vec<Rule>, text: &str) -> Result<(), Vec<RuleError>> {
     let mut errors = Vec::new();
     for (line, number) in text.lines().zip(1..) {
-        match parse_line(line, number) {
-            Ok(parsed) => rules.extend(parsed),
-            Err(error) => errors.push(error),
+        if let Err(error) = parse_line_onto(rules, line, number) {
+            errors.push(error);
         }
         if errors.len() == MOST_ERRORS {
             break;
         }
     }
-    if errors.is_empty() { Ok(rules) } else { Err(errors) }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Reads one line; `number` is its number in messages. An empty line or a comment gives no rule.
 ///
 /// # Errors
-/// The first mistake of the line.
+/// The first mistake of the line; also more rules than a list holds.
 pub fn parse_line(line: &str, number: u32) -> Result<Vec<Rule>, RuleError> {
+    let mut rules = Vec::new();
+    parse_line_onto(&mut rules, line, number)?;
+    Ok(rules)
+}
+
+/// Reads one line as [`parse_line`] does, behind `rules` that were read before it.
+///
+/// # Errors
+/// Those of [`parse_line`]; the list must not become longer than [`MOST_RULES`]. `rules` is unchanged then.
+pub fn parse_line_onto(rules: &mut Vec<Rule>, line: &str, number: u32) -> Result<(), RuleError> {
     let mut words = Words::of(line, number);
     if words.peek().is_none() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let mut rule = Rule { line: number, ..Rule::any(words.action()?) };
     let Some(word) = words.peek() else {
@@ -63,13 +82,29 @@ pub fn parse_line(line: &str, number: u32) -> Result<Vec<Rule>, RuleError> {
     if let Some(word) = words.next() {
         return Err(word.unexpected(expected).nearest(&word.text, ["from", "to", "port"]));
     }
+    // A short line can stand for very many rules: they are counted before they are made.
+    if sports.len().saturating_mul(dports.len()) > MOST_RULES - rules.len().min(MOST_RULES) {
+        return Err(too_many(&words.first, rules.len(), sports.len(), dports.len()));
+    }
     let pairs = sports.iter().flat_map(|&sport| dports.iter().map(move |&dport| (sport, dport)));
-    Ok(pairs.map(|(sport, dport)| Rule { sport, dport, ..rule }).collect())
+    rules.extend(pairs.map(|(sport, dport)| Rule { sport, dport, ..rule }));
+    Ok(())
+}
+
+/// An error for a line, which begins with `first`, whose lists of ports make too many rules behind `before` others.
+fn too_many(first: &Word, before: usize, sports: usize, dports: usize) -> RuleError {
+    let made = sports as u64 * dports as u64;
+    let all = if before > 0 { format!(", {} with those before", before as u64 + made) } else { String::new() };
+    let error =
+        first.error(format!("{sports} x {dports} ports are {made} rules{all}: a list holds at most {MOST_RULES}"));
+    error.hint("a range such as `1024-65535` is one rule, however many ports it has")
 }
 
 /// The words of a line, up to its comment.
 struct Words {
     words: std::iter::Peekable<std::vec::IntoIter<Word>>,
+    /// The first, or the end of a line that has none.
+    first: Word,
     /// Where the line ends.
     end: Word,
 }
@@ -96,7 +131,8 @@ impl Words {
             }
         }
         let end = Word { text: String::new(), line: number, column: column + 1, width: 0 };
-        Self { words: words.into_iter().peekable(), end }
+        let first = words.first().unwrap_or(&end).clone();
+        Self { words: words.into_iter().peekable(), first, end }
     }
 
     fn peek(&mut self) -> Option<&Word> {

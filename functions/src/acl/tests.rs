@@ -8,6 +8,7 @@ use catena_state::Share;
 mod agreement;
 mod fragments;
 mod messages;
+mod source_routes;
 
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())

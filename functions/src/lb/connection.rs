@@ -10,6 +10,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 
 use super::family::{Class, Rewrite};
+use super::proof::proves;
 
 /// The packet opens the datagram whose later fragments follow; stands beside TCP's flags.
 pub(super) const FIRST_FRAGMENT: u8 = 0x80;
@@ -67,8 +68,8 @@ impl State {
     pub(super) const BEGAN: u16 = 128;
     /// The server has sent SYN and ACK, so that [`Connection::proof`] is known; only in entries of the way out.
     pub(super) const AWAITS: u16 = 256;
-    /// The server has answered what began before the balancer did: kept as long as an established connection, but it
-    /// goes first when the table is full.
+    /// The server has answered, which proves nothing: of TCP, what began before the balancer did, which is kept as long as
+    /// an established connection; of what is neither TCP nor SCTP, anything. It goes first when the table is full.
     pub(super) const HEARD: u16 = 512;
     /// Never kept: the server has sent something after the client's RST, so the connection lives.
     pub(super) const REVIVED: u16 = 1 << 14;
@@ -108,13 +109,18 @@ impl State {
     }
 
     /// Return the state, and in it whether a packet without an event would change nothing.
-    const fn routed(self, class: Class) -> State {
+    const fn routed(self, class: Class, proto: u8) -> State {
         let quiet = match class.is_back() {
             _ if class.is_fragment() => true,
-            true => self.has(Self::SETTLED) && !self.has(Self::CUT),
+            true => self.is_answered(proto) && !self.has(Self::CUT),
             false => self.has(Self::SETTLED) || !self.has(Self::AWAITS),
         };
         State(if quiet { self.0 | Self::QUIET } else { self.0 & !Self::QUIET })
+    }
+
+    /// Return whether the server has answered, with proof where the protocol has any.
+    pub(super) const fn is_answered(self, proto: u8) -> bool {
+        self.has(Self::SETTLED) || !proves(proto) && self.has(Self::HEARD)
     }
 
     /// Return whether the connection goes first when the table is full: half-open, or closed.
@@ -150,7 +156,7 @@ const _: () = assert!(size_of::<Connection<[u64; 2]>>() <= 72, "with its key, an
 impl<A> Connection<A> {
     /// Take note of a packet. Returns whether the entry changed or was due.
     pub(super) fn note(&mut self, bits: u16, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
-        let state = self.state.with(bits).routed(class);
+        let state = self.state.with(bits).routed(class, proto);
         let touched = state != self.state || now > self.due;
         self.state = state;
         if touched {

@@ -3,16 +3,42 @@
 //! TCP is settled when the client acknowledges the number of the server's SYN, which only the true sender was told
 //! (RFC 9293 §3.5; it is hard to guess, RFC 6528), or when the server sends data or FIN, which it does only to one who did
 //! so. A server's bare ACK proves nothing: half-open, it answers so whatever does not fit (RFC 9293 §3.10.7.4). But where
-//! no SYN was seen it may be all that an old, idle connection has to show. Other protocols have no proof: any answer
-//! must do.
+//! no SYN was seen it may be all that an old, idle connection has to show.
+//!
+//! SCTP is settled when the server sends what it sends in an association alone: COOKIE ACK, for a cookie that only the true
+//! sender of the INIT was told (RFC 9260 §5.1), data, or what acknowledges or probes. INIT ACK, ABORT and ERROR answer
+//! anybody (§8.4).
+//!
+//! Other protocols have no proof: servers answer pings and questions (DNS, or the first packet of QUIC and DTLS) whoever
+//! seems to send them, and a false sender may send a second packet after the answer. An answer is noted, but settles
+//! nothing.
 
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
-use catena_packet::wire::{Layers, tcp};
+use catena_packet::wire::{Layers, sctp, tcp};
 
 use super::connection::{Connection, State};
 use super::family::Class;
+
+/// The chunks that begin a server's packets of an association (RFC 9260 §3.2, RFC 4895 §4.1, RFC 8260 §2.1): DATA, SACK,
+/// HEARTBEAT, HEARTBEAT ACK, COOKIE ACK, AUTH, I-DATA.
+const OF_AN_ASSOCIATION: [u8; 7] = [0, 3, 4, 5, 11, 15, 64];
+
+/// Whether a protocol shows by its packets that client and server hear each other.
+pub(super) const fn proves(proto: u8) -> bool {
+    matches!(proto, proto::TCP | proto::SCTP)
+}
+
+/// Return what a server's packet, of another protocol than TCP, shows; as bits of [`State`].
+fn answer(packet: &Packet, proto: u8) -> u16 {
+    if proto != proto::SCTP {
+        return State::HEARD;
+    }
+    let (frame, layers) = (packet.data(), packet.layers());
+    let chunk = frame.get(usize::from(layers.l4) + sctp::HEADER_LEN).filter(|_| layers.has(Layers::PORTS));
+    if chunk.is_some_and(|chunk| OF_AN_ASSOCIATION.contains(chunk)) { State::SETTLED } else { 0 }
+}
 
 /// What changes with a packet.
 #[derive(Clone, Copy)]
@@ -43,7 +69,7 @@ impl News {
             bits |= State::REVIVED;
         }
         if proto != proto::TCP {
-            return News { bits: if is_back { bits | State::SETTLED } else { bits }, proof: 0 };
+            return News { bits: if is_back { bits | answer(packet, proto) } else { bits }, proof: 0 };
         }
         let (frame, layers) = (packet.data(), packet.layers());
         let header = frame.get(usize::from(layers.l4)..).filter(|_| layers.has(Layers::PORTS));

@@ -3,7 +3,9 @@
 //!
 //! A full table has room for a new connection as long as any of its connections is half-open or closed. The one
 //! whose turn it is goes, that of the IP version that has more of them: in a flood each lives until as many new ones
-//! have come as the table has half-open ones.
+//! have come as the table has half-open ones. What has no proof is half-open to its end, all in one line with the others:
+//! a line of its own would be short when all others are answered, and a handshake would have no time in it. Each answer
+//! that is noted sends it to the end of the line.
 
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
@@ -89,11 +91,12 @@ impl<E: Engine, F: Family> Side<E, F> {
             return;
         }
         let group = shared.shares.group(F::sender(client(&tuple, class)));
-        let mut has_room = shared.take_fragment(group, like.state);
+        let is_answered = like.state.is_answered(tuple.proto);
+        let mut has_room = shared.take_fragment(group, is_answered);
         if !has_room {
             let due = shared.looks.due(at.now);
             self.tidy(shared, at.tx, at.now, due);
-            has_room = shared.take_fragment(group, like.state);
+            has_room = shared.take_fragment(group, is_answered);
         }
         if has_room && self.maps[way].insert(at.tx, &ticket, entry).is_err() {
             shared.give_fragment(group);
@@ -121,8 +124,8 @@ impl<E: Engine, F: Family> Side<E, F> {
 
 impl<E: Engine> Shared<E> {
     /// Take room for a datagram's fragments; clients whom no server has answered get no more than half of it all.
-    fn take_fragment(&mut self, group: u16, state: State) -> bool {
-        let most = if state.has(State::SETTLED) { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
+    fn take_fragment(&mut self, group: u16, is_answered: bool) -> bool {
+        let most = if is_answered { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
         let takes = self.fragmented < most && self.shares.take(group);
         if takes {
             self.fragmented += 1;

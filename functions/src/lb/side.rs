@@ -13,7 +13,7 @@ use crate::function::{At, Step};
 use super::balancer::{MOST_FRAGMENTED, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Rewrite, Tuple};
-use super::proof::News;
+use super::proof::{News, proves};
 use super::servers::{Chosen, Servers};
 use super::settings::Settings;
 
@@ -229,8 +229,11 @@ impl<E: Engine, F: Family> Side<E, F> {
             self.servers.retain(at.tx, other.place);
         }
         let other = *other;
-        if !class.is_back() && other.state.goes_first() != before {
-            self.maps[0].mark(at.tx, &want.ticket, !before);
+        let goes_first = other.state.goes_first();
+        if !class.is_back() && (goes_first != before || !proves(there.proto)) {
+            // The server's answer to what has no proof: to the end of the line.
+            self.maps[0].mark(at.tx, &want.ticket, false);
+            self.maps[0].mark(at.tx, &want.ticket, goes_first);
         }
         if want.special & FIRST_FRAGMENT != 0 {
             let back = class.other_way().is_back();

@@ -10,8 +10,8 @@ use super::rule::{Action, Ports, Prefix, Protocols, Rule};
 
 /// A list of rules: IP packets whose first matching rule permits, or that no rule matches where the default permits,
 /// leave unchanged by gate 0 or 1, that of their direction. The others are dropped, or leave unchanged by gate 2 or 3
-/// if an edge takes them; so do frames that are not IPv4, IPv6 or ARP where `unparsed` denies. Other such frames, and
-/// ARP, leave by gate 0 or 1. All answers but [`last_word`] are about IP packets.
+/// if an edge takes them; so do frames that are not IPv4, IPv6 or ARP where `unparsed` denies, and packets with a source
+/// route where `source_routes` does. Other such frames, and ARP, leave by gate 0 or 1. All answers but [`last_word`] are about IP packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdicts {
     /// The rules; the first that matches decides.
@@ -20,6 +20,10 @@ pub struct Verdicts {
     pub default: Action,
     /// What becomes of frames that are not IPv4, IPv6 or ARP.
     pub unparsed: Action,
+    /// What becomes of IP packets with a source route: denied whatever the rules say, or judged by them. All answers are
+    /// those of the rules alone: where this denies, fewer packets are permitted. Whoever is told a list's verdict, or that
+    /// it permits all, still looks for source routes himself.
+    pub source_routes: Action,
 }
 
 /// What a list says of a packet of which nothing is known: the first rule that matches every packet decides, or else

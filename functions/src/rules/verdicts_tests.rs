@@ -36,7 +36,7 @@ fn list(random: &mut Random) -> Verdicts {
     let rules: Vec<Rule> = (0..random.below(6)).map(|_| rule(random)).collect();
     let default = if random.below(2) == 0 { Action::Permit } else { Action::Deny };
     let unparsed = last_word(&rules, default);
-    Verdicts { rules, default, unparsed }
+    Verdicts { rules, default, unparsed, source_routes: Action::Permit }
 }
 
 /// A packet of either family.
@@ -125,7 +125,9 @@ fn what_is_said_of_lists_holds_for_every_packet() {
 #[test]
 fn only_fields_that_rules_ask_for_are_read() {
     let mut rule = Rule::any(Action::Deny);
-    let reads = |rule: Rule| Verdicts { rules: vec![rule], default: Action::Permit, unparsed: Action::Permit }.reads();
+    let permit = Action::Permit;
+    let list = |rule| Verdicts { rules: vec![rule], default: permit, unparsed: permit, source_routes: permit };
+    let reads = |rule: Rule| list(rule).reads();
     assert_eq!(reads(rule), Fields::NETWORK);
     rule.src = Some(Prefix::v4(0, 0));
     assert_eq!(reads(rule), Fields::NETWORK, "the family is the network layer");

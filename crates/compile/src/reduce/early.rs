@@ -66,7 +66,9 @@ fn denies(host: &Host, module: ModuleId) -> bool {
     let Lowered::Function { descriptor, args, .. } = &host.modules[module].kind else { return false };
     // Arguments that are wrong are told when the function is built.
     let rules = (descriptor.effects)(args).verdicts.and_then(|read| read(args).ok());
-    rules.is_some_and(|rules| rules.unparsed == Action::Deny || !rules.permits_all(&Rule::any(Action::Permit)))
+    rules.is_some_and(|rules| {
+        [rules.unparsed, rules.source_routes].contains(&Action::Deny) || !rules.permits_all(&Rule::any(Action::Permit))
+    })
 }
 
 /// The only link by which packets of a place go on, as an index.

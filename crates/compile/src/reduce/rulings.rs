@@ -111,7 +111,7 @@ impl Rulings<'_> {
         let of = list.rules.len();
         let barred: Vec<(String, String)> = barred.iter().map(|(by, n)| (listed(n, of), (*by).to_owned())).collect();
         if rules.len() < of {
-            self.kept.insert(module, Arc::new(Verdicts { rules, default: list.default, unparsed: list.unparsed }));
+            self.kept.insert(module, Arc::new(Verdicts { rules, ..**list }));
         }
         if !covered.is_empty() {
             let why = "an earlier rule matches all their packets".to_owned();

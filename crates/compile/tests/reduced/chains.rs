@@ -44,7 +44,8 @@ fn acl(random: &mut Random) -> String {
     // Else hardly anything would get past two lists.
     let last = if random.below(3) > 0 { ", \"permit any\"" } else { "" };
     let unparsed = ["", "", "", ", unparsed = pass", ", unparsed = drop"][random.below(5) as usize];
-    format!("ACL(rules = [{}{last}]{default}{unparsed})", rules.join(", "))
+    let routes = ["", "", ", source_routes = pass", ", source_routes = drop"][random.below(4) as usize];
+    format!("ACL(rules = [{}{last}]{default}{unparsed}{routes})", rules.join(", "))
 }
 
 fn forward(random: &mut Random, gate: bool) -> String {

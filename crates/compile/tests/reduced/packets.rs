@@ -52,7 +52,11 @@ fn ipv4(random: &mut Random) -> Vec<u8> {
     let (protocol, upper) = upper(random, false);
     let ttl = [64, 64, 2, 1, 0][random.below(5) as usize];
     let mut header = [&[0x45, 0, 0, 0, 0, 9, 0, 0, ttl, protocol, 0, 0], &src[..], &dst].concat();
-    let total = (20 + upper.len() as u16).to_be_bytes();
+    // Router alert, or a loose source route.
+    let options: [&[u8]; 3] = [&[], &[0x94, 4, 0, 0], &[131, 7, 4, 10, 1, 2, 3, 0]];
+    header.extend(options[[0, 0, 0, 0, 0, 0, 0, 0, 1, 2][random.below(10) as usize]]);
+    header[0] = 0x40 | (header.len() / 4) as u8;
+    let total = ((header.len() + upper.len()) as u16).to_be_bytes();
     header[2..4].copy_from_slice(&total);
     if random.below(12) == 0 && upper.len().is_multiple_of(8) {
         // A fragment: the first, or a later one.
@@ -77,8 +81,13 @@ fn ipv6(random: &mut Random) -> Vec<u8> {
         bytes
     };
     let (src, dst) = (address(), address());
-    let length = (upper.len() as u16).to_be_bytes();
-    [&[0x60, 0, 0, 0, length[0], length[1], protocol, hops], &src[..], &dst, &upper].concat()
+    // A routing header that has come to its end, or leads on.
+    let (next, route) = match random.below(10) {
+        left @ 0..2 => (43, [&[protocol, 2, 0, left as u8, 0, 0, 0, 0], &src[..]].concat()),
+        _ => (protocol, Vec::new()),
+    };
+    let length = ((route.len() + upper.len()) as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0, length[0], length[1], next, hops], &src[..], &dst, &route, &upper].concat()
 }
 
 /// Return a frame.

@@ -15,6 +15,8 @@ use crate::acl::rule::{Action, Ports, Rule};
 
 /// Most rules that a chain may expand to.
 const MOST_RULES: usize = 1 << 20;
+/// Most boxes of rules to hold against the packets that reach them; those that select none are soon looked at.
+const MOST_LOOKS: usize = 1 << 28;
 /// Most steps of following chains; rules that select no packets make steps without rules.
 const MOST_STEPS: usize = 1 << 23;
 /// Most chains and returns inside each other.
@@ -38,7 +40,7 @@ pub fn ruleset(table: &Table, name: &str, family: Family) -> Result<Ruleset, Rul
         }
         left_out.extend_from_slice(&chain.left_out);
     }
-    let mut walk = Walk { table, policy, end: table.chains[chain].line, rules: Vec::new(), steps: 0 };
+    let mut walk = Walk { table, policy, end: table.chains[chain].line, rules: Vec::new(), steps: 0, looks: 0 };
     let all = Region::all(family);
     let decided = walk.chain(chain, 0, all, &[], 0)?;
     if !decided {
@@ -53,10 +55,7 @@ fn reached(table: &Table, from: usize) -> Vec<usize> {
     let mut open = vec![from];
     while let Some(chain) = open.pop() {
         if !std::mem::replace(&mut reached[chain], true) {
-            open.extend(table.chains[chain].rules.iter().filter_map(|entry| match entry.target {
-                Target::Jump(next) | Target::Goto(next) => Some(next),
-                Target::Verdict(_) | Target::Return => None,
-            }));
+            open.extend(table.chains[chain].leads_to());
         }
     }
     (0..reached.len()).filter(|&chain| reached[chain]).collect()
@@ -72,6 +71,7 @@ struct Walk<'a> {
     end: u32,
     rules: Vec<Rule>,
     steps: usize,
+    looks: usize,
 }
 
 impl Walk<'_> {
@@ -88,9 +88,9 @@ impl Walk<'_> {
     ) -> Result<bool, RuleError> {
         let table = self.table;
         for (place, entry) in table.chains[chain].rules.iter().enumerate().skip(from) {
+            self.looks += 1 + entry.regions.len();
             self.bound(depth, entry.line)?;
-            let regions: Vec<Region> = entry.regions.iter().filter_map(|r| r.intersect(&region)).collect();
-            for part in regions {
+            for part in entry.regions.iter().filter_map(|r| r.intersect(&region)) {
                 self.steps += 1;
                 let whole = part == region;
                 let decided = match entry.target {
@@ -150,7 +150,8 @@ impl Walk<'_> {
     }
 
     fn bound(&self, depth: usize, line: u32) -> Result<(), RuleError> {
-        if self.rules.len() > MOST_RULES || self.steps > MOST_STEPS || depth > MOST_DEPTH {
+        let too_long = self.steps > MOST_STEPS || self.looks > MOST_LOOKS;
+        if self.rules.len() > MOST_RULES || too_long || depth > MOST_DEPTH {
             let message = "the chains expand to too many rules".to_string();
             let error = RuleError { line, column: 1, width: 0, message, hint: None };
             return Err(error.hint("`RETURN` under many different conditions multiplies what follows"));
@@ -162,15 +163,22 @@ impl Walk<'_> {
 /// Chains that lead to themselves are refused by iptables too.
 fn without_loops(table: &Table) -> Result<(), RuleError> {
     // Take away chains that lead only to chains taken away; what stays is in, or before, a loop.
-    let mut open: Vec<usize> = (0..table.chains.len()).collect();
-    loop {
-        let before = open.len();
-        let kept: Vec<usize> = open.iter().copied().filter(|&c| leads_to(table, c, &open).is_some()).collect();
-        open = kept;
-        if open.len() == before {
-            break;
+    let mut leading = vec![0; table.chains.len()];
+    let mut led_from = vec![Vec::new(); table.chains.len()];
+    for (chain, next) in (0..).zip(&table.chains).flat_map(|(i, chain)| chain.leads_to().map(move |next| (i, next))) {
+        leading[chain] += 1;
+        led_from[next].push(chain);
+    }
+    let mut taken: Vec<usize> = (0..leading.len()).filter(|&chain| leading[chain] == 0).collect();
+    while let Some(chain) = taken.pop() {
+        for &before in &led_from[chain] {
+            leading[before] -= 1;
+            if leading[before] == 0 {
+                taken.push(before);
+            }
         }
     }
+    let open: Vec<usize> = (0..leading.len()).filter(|&chain| leading[chain] > 0).collect();
     match open.first().and_then(|&chain| Some((chain, leads_to(table, chain, &open)?))) {
         Some((chain, line)) => {
             let message = format!("the chain `{}` leads into a loop", table.chains[chain].name);

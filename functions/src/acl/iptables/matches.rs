@@ -1,13 +1,10 @@
 //! The matches and the target of one rule.
 
-use super::region::{Region, networks, other_ports, product};
+use super::region::{MOST_REGIONS, Region, networks, other_ports, product};
 use super::save::{Entry, Table, Target, unknown_chain};
 use super::{Family, LeftOut, values};
 use crate::acl::error::{RuleError, Word};
 use crate::acl::rule::{Action, Ports, Prefix, Protocols};
-
-/// Most boxes that the matches of one rule may be.
-const MOST_REGIONS: usize = 1 << 15;
 
 /// Targets after which a packet goes on to the next rule.
 const GOING_ON: [&str; 20] = [
@@ -104,9 +101,6 @@ impl<'a> Reader<'a> {
                 _ => (word, false),
             };
             self.option(option, not)?;
-            if self.regions.len() > MOST_REGIONS {
-                return Err(option.error(format!("the matches up to here are more than {MOST_REGIONS} rules")));
-            }
         }
         Ok(())
     }
@@ -114,8 +108,7 @@ impl<'a> Reader<'a> {
     fn option(&mut self, option: &'a Word, not: bool) -> Result<(), RuleError> {
         match option.text.as_str() {
             "-p" | "--protocol" | "--proto" => {
-                let word = self.value(option)?;
-                self.protocol(word, not)?;
+                self.protocol(option, not)?;
             }
             "-s" | "--source" | "--src" => self.addresses(option, not, |region, p| region.src = p)?,
             "-d" | "--destination" | "--dst" => self.addresses(option, not, |region, p| region.dst = p)?,
@@ -132,7 +125,7 @@ impl<'a> Reader<'a> {
                 self.module = Some(word);
                 if WITH_PORTS.contains(&word.text.as_str()) {
                     let any = Region { sport: Some(Ports::ALL), ..Region::all(self.family) };
-                    self.regions = product(&self.regions, &[any]);
+                    self.select(option, &[any])?;
                 } else if !PLAIN.contains(&word.text.as_str()) {
                     self.beyond(option, &word.text);
                 }
@@ -203,7 +196,14 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    fn protocol(&mut self, word: &Word, not: bool) -> Result<(), RuleError> {
+    /// Keep of the packets selected so far those in one of `regions`.
+    fn select(&mut self, option: &Word, regions: &[Region]) -> Result<(), RuleError> {
+        self.regions = product(&self.regions, regions).ok_or_else(|| too_many(option))?;
+        Ok(())
+    }
+
+    fn protocol(&mut self, option: &Word, not: bool) -> Result<(), RuleError> {
+        let word = self.value(option)?;
         let number = values::protocol(word)?;
         // iptables(8): "The number zero is equivalent to all."
         if number == 0 {
@@ -220,8 +220,7 @@ impl<'a> Reader<'a> {
         };
         let all = Region::all(self.family);
         let regions: Vec<_> = protocols.into_iter().map(|protocols| Region { protocols, ..all }).collect();
-        self.regions = product(&self.regions, &regions);
-        Ok(())
+        self.select(option, &regions)
     }
 
     fn addresses(&mut self, option: &Word, not: bool, set: fn(&mut Region, Prefix)) -> Result<(), RuleError> {
@@ -236,8 +235,7 @@ impl<'a> Reader<'a> {
             };
             prefixes = one.complement();
         }
-        self.narrow(&prefixes, set);
-        Ok(())
+        self.narrow(option, &prefixes, set)
     }
 
     fn range(&mut self, option: &Word, not: bool, set: fn(&mut Region, Prefix)) -> Result<(), RuleError> {
@@ -262,17 +260,16 @@ impl<'a> Reader<'a> {
                 prefixes.extend(networks(last + 1, top, self.family));
             }
         }
-        self.narrow(&prefixes, set);
-        Ok(())
+        self.narrow(option, &prefixes, set)
     }
 
-    fn narrow(&mut self, prefixes: &[Prefix], set: fn(&mut Region, Prefix)) {
+    fn narrow(&mut self, option: &Word, prefixes: &[Prefix], set: fn(&mut Region, Prefix)) -> Result<(), RuleError> {
         let region = |&prefix: &Prefix| {
             let mut region = Region::all(self.family);
             set(&mut region, prefix);
             region
         };
-        self.regions = product(&self.regions, &prefixes.iter().map(region).collect::<Vec<_>>());
+        self.select(option, &prefixes.iter().map(region).collect::<Vec<_>>())
     }
 
     /// Ports of the source, of the destination, or of either.
@@ -287,14 +284,18 @@ impl<'a> Reader<'a> {
         let destinations: Vec<_> = ranges.iter().map(|&p| Region { dport: Some(p), ..all }).collect();
         let regions = match (source, destination) {
             // Neither of the two, or either.
-            (true, true) if not => product(&sources, &destinations),
+            (true, true) if not => product(&sources, &destinations).ok_or_else(|| too_many(option))?,
             (true, true) => [sources, destinations].concat(),
             (true, false) => sources,
             _ => destinations,
         };
-        self.regions = product(&self.regions, &regions);
-        Ok(())
+        self.select(option, &regions)
     }
+}
+
+fn too_many(option: &Word) -> RuleError {
+    let error = option.error(format!("the matches up to here are more than {MOST_REGIONS} rules"));
+    error.hint("use ranges and networks instead of lists, or several rules")
 }
 
 /// Whether a match module's options are read here, so that others among them have to be named.

@@ -54,9 +54,20 @@ fn common(a: Option<Ports>, b: Option<Ports>) -> Option<Option<Ports>> {
     }
 }
 
-/// The packets in one box of `a` and one of `b`.
-pub fn product(a: &[Region], b: &[Region]) -> Vec<Region> {
-    a.iter().flat_map(|a| b.iter().filter_map(|b| a.intersect(b))).collect()
+/// Most boxes that the matches of one rule may be.
+pub const MOST_REGIONS: usize = 1 << 15;
+/// Most pairs of boxes to look at for one match, of which most must be empty.
+const MOST_PAIRS: usize = 1 << 24;
+
+/// The packets in one box of `a` and one of `b`; `None` if those are more than [`MOST_REGIONS`] boxes, which is found
+/// before they are made.
+pub fn product(a: &[Region], b: &[Region]) -> Option<Vec<Region>> {
+    if a.len().saturating_mul(b.len()) > MOST_PAIRS {
+        return None;
+    }
+    let all: Vec<Region> =
+        a.iter().flat_map(|a| b.iter().filter_map(|b| a.intersect(b))).take(MOST_REGIONS + 1).collect();
+    (all.len() <= MOST_REGIONS).then_some(all)
 }
 
 /// Ports in none of the ranges, as ranges in order.

@@ -29,6 +29,16 @@ pub struct Chain {
     pub beyond: Option<RuleError>,
 }
 
+impl Chain {
+    /// The chains that its rules lead to.
+    pub fn leads_to(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().filter_map(|entry| match entry.target {
+            Target::Jump(next) | Target::Goto(next) => Some(next),
+            Target::Verdict(_) | Target::Return => None,
+        })
+    }
+}
+
 /// A rule that counts: one with an effect upon the verdict.
 #[derive(Debug)]
 pub struct Entry {
@@ -56,6 +66,9 @@ pub fn family(text: &str) -> Family {
         _ => Family::V4,
     }
 }
+
+/// Most boxes that the rules of all chains may be together.
+const MOST_REGIONS: usize = 1 << 21;
 
 /// Reads the `filter` table.
 pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, RuleError> {
@@ -85,6 +98,7 @@ pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, 
             declare(&mut table, name, words)?;
         }
     }
+    let mut regions = 0;
     for words in lines.iter().filter(|words| !words[0].text.starts_with(':')) {
         // `iptables-save -c` puts counters before the rule.
         let words = if words[0].text.starts_with('[') { &words[1..] } else { &words[..] };
@@ -98,7 +112,16 @@ pub fn table(text: &str, family: Family, leave_out: &[String]) -> Result<Table, 
             return Err(unknown_chain(chain, &table));
         };
         match matches::read(append, rest, family, &table, leave_out)? {
-            Read::Rule(entry) => table.chains[chain].rules.push(entry),
+            Read::Rule(entry) => {
+                regions += entry.regions.len();
+                if regions > MOST_REGIONS {
+                    let message =
+                        format!("with their lists written out, the chains are more than {MOST_REGIONS} rules");
+                    let error = append.error(message);
+                    return Err(error.hint("use ranges and networks instead of lists, or save fewer chains"));
+                }
+                table.chains[chain].rules.push(entry);
+            }
             Read::WithoutEffect => {}
             Read::LeftOut(left) => table.chains[chain].left_out.push(left),
             Read::Beyond(error) => _ = table.chains[chain].beyond.get_or_insert(error),

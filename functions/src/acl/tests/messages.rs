@@ -54,6 +54,42 @@ fn a_wrong_rule_of_iptables() {
     );
 }
 
+/// 64 KiB of text stand for four billion rules: they are counted, not made.
+#[test]
+fn more_rules_than_a_list_holds() {
+    let ports = |count: u32| (0..count).map(|port| port.to_string()).collect::<Vec<_>>().join(",");
+    let rule = |count: u32| format!("permit tcp from any port {0} to any port {0}", ports(count));
+    let begins = rule(2_100).chars().take(120).collect::<String>();
+    says(
+        &rules(Value::List(vec![text("permit any"), text(&rule(2_100))])),
+        &format!(
+            "`rules`: number 2, column 1 of `{begins} …`: 2100 x 2100 ports are 4410000 rules, 4410001 with those \
+             before: a list holds at most 4194304 (a range such as `1024-65535` is one rule, however many ports it has)"
+        ),
+    );
+    says(
+        &rules(file("edge.acl", &format!("permit any\n\n{}\n", rule(65_536)))),
+        &format!(
+            "edge.acl:3: `rules`: column 1 of `{begins} …`: 65536 x 65536 ports are 4294967296 rules, 4294967297 with those \
+             before: a list holds at most 4194304 (a range such as `1024-65535` is one rule, however many ports it has)"
+        ),
+    );
+}
+
+/// The same of iptables, where each match multiplies what the ones before it select.
+#[test]
+fn more_rules_than_a_rule_of_iptables_may_be() {
+    let list = (0..32_000).map(|port| (2 * port).to_string()).collect::<Vec<_>>().join(",");
+    for matches in [format!("--sports {list} --dports {list}"), format!("! --ports {list}")] {
+        let rule = format!("-A FORWARD -p tcp -m multiport {matches} -j DROP");
+        let source = format!("*filter\n:FORWARD ACCEPT [0:0]\n{rule}\nCOMMIT\n");
+        let error = build_with(&DESCRIPTOR, &rules(file("saved", &source)), Share::WHOLE).err().unwrap();
+        assert_eq!(error.place, Some(("saved".to_owned(), 3)));
+        let said = "the matches up to here are more than 32768 rules (use ranges";
+        assert!(error.to_string().contains(said));
+    }
+}
+
 #[test]
 fn a_wrong_record() {
     let record = |key: &str, value: Value| rules(Value::Record(vec![(key.to_owned(), value)]));

@@ -88,14 +88,14 @@ fn without_draining_connections_move() {
 fn the_table_has_an_end() {
     let args = args("192.0.2.10:80", "10.0.0.1").with("max_connections", Value::Integer(2));
     let mut bench = Bench::new(&args);
-    let script = "out: udp 7.0.0.1:1 > 192.0.2.10:80 => udp 7.0.0.1:1 > 10.0.0.1:80 #1
-                  back: udp 10.0.0.1:80 > 7.0.0.1:1 => udp 192.0.2.10:80 > 7.0.0.1:1 #1
-                  out: udp 7.0.0.1:2 > 192.0.2.10:80 => udp 7.0.0.1:2 > 10.0.0.1:80 #1
-                  back: udp 10.0.0.1:80 > 7.0.0.1:2 => udp 192.0.2.10:80 > 7.0.0.1:2 #1
-                  out: udp 7.0.0.1:3 > 192.0.2.10:80 => dropped: connection table full
-                  out: udp 7.0.0.1:1 > 192.0.2.10:80 => udp 7.0.0.1:1 > 10.0.0.1:80 #1";
+    let script = "out: tcp 7.0.0.1:1 > 192.0.2.10:80 S => tcp 7.0.0.1:1 > 10.0.0.1:80 S #1
+                  back: tcp 10.0.0.1:80 > 7.0.0.1:1 A => tcp 192.0.2.10:80 > 7.0.0.1:1 A #1
+                  out: tcp 7.0.0.1:2 > 192.0.2.10:80 S => tcp 7.0.0.1:2 > 10.0.0.1:80 S #1
+                  back: tcp 10.0.0.1:80 > 7.0.0.1:2 A => tcp 192.0.2.10:80 > 7.0.0.1:2 A #1
+                  out: tcp 7.0.0.1:3 > 192.0.2.10:80 S => dropped: connection table full
+                  out: tcp 7.0.0.1:1 > 192.0.2.10:80 A => tcp 7.0.0.1:1 > 10.0.0.1:80 A #1";
     golden(&mut bench, script);
-    bench.wait(376);
+    bench.wait(9301);
     assert_eq!(bench.loads(), [0], "forgotten after the time-out and a quarter");
     golden(&mut bench, script);
 }

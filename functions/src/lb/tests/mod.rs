@@ -6,6 +6,7 @@ mod hostile;
 mod model;
 mod proof;
 mod properties;
+mod unproved;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

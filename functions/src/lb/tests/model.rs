@@ -33,8 +33,11 @@ impl Known {
     }
 
     /// Whether it must not give way to new connections: established, and not closed by its server or by FINs.
-    fn is_safe(&self) -> bool {
-        self.settled && (!self.is_closed() || self.first_reset_was_the_clients() && self.fins != [true; 2])
+    /// Of UDP nothing is: a server's answer proves nothing.
+    fn is_safe(&self, proto: u8) -> bool {
+        proto == TCP
+            && self.settled
+            && (!self.is_closed() || self.first_reset_was_the_clients() && self.fins != [true; 2])
     }
 
     fn first_reset_was_the_clients(&self) -> bool {
@@ -42,11 +45,11 @@ impl Known {
     }
 
     fn must_be_there(&self, proto: u8, now: u64) -> bool {
-        self.is_safe() && now - self.last <= self.timeout(proto)
+        self.is_safe(proto) && now - self.last <= self.timeout(proto)
     }
 
     fn may_be_there(&self, proto: u8, now: u64) -> bool {
-        self.is_safe() && now - self.last <= self.timeout(proto) / 4 * 5 + 1
+        self.is_safe(proto) && now - self.last <= self.timeout(proto) / 4 * 5 + 1
     }
 
     /// Take note of a packet; what comes after the end changes nothing.
