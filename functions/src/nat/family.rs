@@ -2,10 +2,12 @@
 
 use std::fmt::Debug;
 
+use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Net, Seed, checksum, ipv6ext};
 use catena_state::Key;
 
+use super::identifications::Identifications;
 use super::rewrite::{Side, adjust};
 
 /// A family of addresses.
@@ -41,6 +43,9 @@ pub trait Family: Send + Sync + 'static {
     /// Write one address into the header that `header` begins with, and add `sum` to the header's checksum where it
     /// has one; returns whether the header is whole, and changes nothing if not.
     fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
+    /// As [`Self::rewrite`], of the source of a packet that is no fragment; it also gets a new identification if routers
+    /// may fragment it.
+    fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: &mut Identifications) -> bool;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
     /// Return the key of an endpoint.
@@ -72,9 +77,18 @@ pub trait Family: Send + Sync + 'static {
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
     /// Return the identification that the fragment at `l3` shares with the others of its datagram.
     fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32>;
+    /// Return whether the packet at `l3` is whole, and no router may fragment it.
+    fn is_atomic(frame: &[u8], l3: usize) -> bool;
+    /// Change the identification of a packet at `l3` that is not atomic; `None` where it has none.
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()>;
+    /// Return the next identification of what only identifications tell apart.
+    fn next_ident(next: &mut Identifications, ends: [Self::Address; 2], proto: u8) -> u32;
     /// Return whether an ICMP message of this type tells of an error with another packet.
     fn is_error(icmp_type: u8) -> bool;
 }
+
+/// The flag of an IPv4 header that keeps routers from fragmenting, with the two bytes it stands in (RFC 791 §3.1).
+const DONT_FRAGMENT: u16 = 0x4000;
 
 /// IPv4.
 pub struct V4;
@@ -116,6 +130,23 @@ impl Family for V4 {
         true
     }
 
+    #[inline(always)]
+    fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: &mut Identifications) -> bool {
+        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
+        let mut delta = Delta::new().change16(0xffff, sum);
+        // A branch, as most of today's traffic is atomic.
+        if header[6] & 0x40 == 0 {
+            let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+            let new = next.next16(Self::pair(address, dst, header[9].into()));
+            delta = delta.change16(u16::from_be_bytes([header[4], header[5]]), new);
+            header[4..6].copy_from_slice(&new.to_be_bytes());
+        }
+        let check = delta.apply(u16::from_be_bytes([header[10], header[11]]));
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        header[12..16].copy_from_slice(&address.to_be_bytes());
+        true
+    }
+
     fn sum(address: u32) -> u16 {
         checksum::sum(&address.to_be_bytes())
     }
@@ -134,6 +165,7 @@ impl Family for V4 {
         u64::from(address)
     }
 
+    #[inline(always)]
     fn pair(a: u32, b: u32, number: u64) -> [u64; 2] {
         [u64::from(a) << 32 | u64::from(b), number]
     }
@@ -191,6 +223,26 @@ impl Family for V4 {
         frame.get(l3 + 4..)?.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes)))
     }
 
+    fn is_atomic(frame: &[u8], l3: usize) -> bool {
+        // RFC 6864 §4: "(DF==1)&&(MF==0)&&(frag_offset==0)".
+        let bits = frame.get(l3 + 6..).and_then(|rest| rest.first_chunk()).map(|bits| u16::from_be_bytes(*bits));
+        bits.is_some_and(|bits| bits & 0x7fff == DONT_FRAGMENT)
+    }
+
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()> {
+        let header = frame.get_mut(l3..)?.first_chunk_mut::<{ Self::HEADER }>()?;
+        let word = |place: usize| u16::from_be_bytes([header[place], header[place + 1]]);
+        let (old, new) = (word(4), ident as u16);
+        let check = adjust(word(10), checksum::add(!old, new));
+        header[4..6].copy_from_slice(&new.to_be_bytes());
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        Some(())
+    }
+
+    fn next_ident(next: &mut Identifications, [src, dst]: [u32; 2], proto: u8) -> u32 {
+        next.next16(Self::pair(src, dst, proto.into())).into()
+    }
+
     fn is_error(icmp_type: u8) -> bool {
         // RFC 792: unreachable, source quench, time exceeded, parameter problem. A redirect (5) is for the link.
         matches!(icmp_type, 3 | 4 | 11 | 12)
@@ -217,6 +269,16 @@ impl Key for Endpoint6 {
 #[inline(always)]
 fn is_link_group(address: [u64; 2]) -> bool {
     (address[0] >> 56 == 0xff) & (address[0] >> 48 & 0xf <= 2)
+}
+
+/// Return where the fragment header of the packet at `l3` ends, from there, if it is a fragment; one that is the whole
+/// is none (RFC 6946).
+fn fragment_of(frame: &[u8], l3: usize) -> Option<usize> {
+    let packet = frame.get(l3..)?;
+    let header = packet.first_chunk::<40>()?;
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let chain = ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?;
+    chain.fragment.filter(|fragment| !fragment.is_atomic()).map(|_| 40 + chain.fragmented)
 }
 
 impl Family for V6 {
@@ -256,6 +318,12 @@ impl Family for V6 {
         header[place..place + 8].copy_from_slice(&address[0].to_be_bytes());
         header[place + 8..place + 16].copy_from_slice(&address[1].to_be_bytes());
         true
+    }
+
+    #[inline(always)]
+    fn rewrite_source(header: &mut [u8], address: [u64; 2], sum: u16, _next: &mut Identifications) -> bool {
+        // RFC 8200 §4.5: "fragmentation in IPv6 is performed only by source nodes".
+        Self::rewrite(header, Side::Source, address, sum)
     }
 
     fn sum(address: [u64; 2]) -> u16 {
@@ -337,6 +405,21 @@ impl Family for V6 {
         let header = packet.first_chunk::<40>()?;
         let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
         Some(ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?.fragment?.ident)
+    }
+
+    fn is_atomic(frame: &[u8], l3: usize) -> bool {
+        fragment_of(frame, l3).is_none()
+    }
+
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()> {
+        let end = fragment_of(frame, l3)?;
+        frame.get_mut(l3 + end - 4..l3 + end)?.copy_from_slice(&ident.to_be_bytes());
+        Some(())
+    }
+
+    fn next_ident(next: &mut Identifications, [src, dst]: [[u64; 2]; 2], _proto: u8) -> u32 {
+        // RFC 8200 §4.5: addresses and identification alone tell fragments apart.
+        next.next32(Self::pair(src, dst, 0))
     }
 
     fn is_error(icmp_type: u8) -> bool {

@@ -23,6 +23,8 @@ pub struct Part<A> {
     pub address: A,
     /// What it does to a checksum.
     pub sum: u16,
+    /// The identification that all of them get, on the way out.
+    pub ident: Option<u32>,
     /// Whose part of the table it takes.
     group: u16,
     last: u64,
@@ -69,13 +71,14 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         self.parts.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
-    /// Remember that an address of a datagram's first fragment became another, for the host with the address
-    /// `inside`. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
+    /// Remember that an address of a datagram's first fragment became another, and its identification `ident` if it got
+    /// a new one, for the host with the address `inside`. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
     pub fn remember(
         &mut self,
         tx: E::Tx,
         key: F::Pair,
         (from, to): (F::Address, F::Address),
+        ident: Option<u32>,
         inside: F::Address,
         now: u64,
     ) {
@@ -85,7 +88,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         if let Some(part) = self.parts.remove(tx, &ticket) {
             self.shares.give(part.group);
         }
-        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), group, last: now };
+        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), ident, group, last: now };
         let mut has_room = self.shares.take(group);
         if !has_room {
             let due = self.looks.due(now);

@@ -39,6 +39,12 @@
 //! one stays wrong. A packet from inside to an external endpoint of NAT's own is translated both ways and
 //! leaves by gate 1 (hairpinning, RFC 4787 REQ-9). Later fragments follow their first for 30 s.
 //!
+//! What goes out in fragments gets a new identification, the same for all fragments of a datagram, and so does each IPv4
+//! packet that routers may fragment (without the flag DF): hosts that share an external address choose theirs without
+//! knowing of each other, and the receiver would mix their datagrams (RFC 6864 §5.3.1). An identification comes again
+//! after 65,536 packets between an external address and a destination; with n instances, after 65,536 / n, n rounded up
+//! to a power of two. What comes in keeps its identification, as it keeps its source.
+//!
 //! What is not IP, ARP above all, passes. So does, untranslated in both directions, what is sent to the link itself:
 //! neighbour discovery, DHCP, routers' hellos, multicast DNS. Destinations of the link are 169.254.0.0/16,
 //! 224.0.0.0/24 and 255.255.255.255, fe80::/10, and groups up to the scope of a link (ff02::/16, ff01::/16). Everything
@@ -85,7 +91,8 @@
 //! A TCP mapping with several connections has one state: the end of one shortens the timeout of all to
 //! `tcp_transitory`. Fragments that come before their first are dropped (RFC 4787 REQ-14 asks for any order; holding
 //! them back would be one more table to fill), and later fragments of hairpins too. Time
-//! to live is not decremented: NAT is no hop. An unused mapping's port is free again within a second or so
+//! to live is not decremented: NAT is no hop. An ICMP error from outside quotes the identification that NAT gave, not that
+//! of the inside host. An unused mapping's port is free again within a second or so
 //! after its timeout, a million mappings being looked at a second. Ports of a block are given in turn,
 //! so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked into.
 //!
@@ -97,6 +104,7 @@ mod both;
 pub mod family;
 mod fragments;
 mod icmp;
+mod identifications;
 pub mod mapping;
 mod options;
 mod owner;
@@ -211,6 +219,8 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 mod full_tests;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod identification_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

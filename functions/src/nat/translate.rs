@@ -11,6 +11,7 @@ use catena_state::{Counters, Engine, FlowMap, Pool, Ranking};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
+use super::identifications::Identifications;
 use super::mapping::{Mapping, Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
@@ -63,6 +64,7 @@ pub struct Napt<E: Engine, F: Family> {
     mappings: Mappings<E, F>,
     sessions: Sessions<E, F>,
     fragments: Fragments<E, F>,
+    identifications: Identifications,
     counters: E::Counters,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
@@ -87,6 +89,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mappings: Mappings::new(engine, ports, options.timeouts, max),
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max),
             fragments: Fragments::new(engine),
+            identifications: Identifications::new(engine.seed(), engine.share()),
             counters: engine.counters("packets", 2),
             bounds,
             now: 0,
@@ -172,7 +175,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return false;
         }
         let layers = packet.layers();
-        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()) else { return false };
+        let (change, next) = (mapping.change(), &mut self.identifications);
+        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
         mapping.last = now;
         // A branch that is hardly ever taken, whatever the mix of protocols.
         if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
@@ -211,6 +215,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let layers = packet.layers();
         let l3 = usize::from(layers.l3);
         let Some([src, dst]) = F::addresses(packet.data(), l3) else { return drop(UNTRANSLATABLE) };
+        let mut first = None;
         if plan.kind == Kind::Error {
             let frame = packet.data_mut();
             let sides = (Side::Source, Side::Destination);
@@ -225,15 +230,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
             if self.sessions.filter() && !self.sessions.sent(at.tx, &contact, &mut self.mappings, self.now) {
                 return drop(SESSION_LIMIT);
             }
-            if plan.kind == Kind::FirstFragment
-                && !plan.hairpin
-                && let Some(key) = Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate)
-            {
-                self.fragments.remember(at.tx, key, (src, change.address), src, self.now);
-            }
+            let is_first = plan.kind == Kind::FirstFragment && !plan.hairpin;
+            first = Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate).filter(|_| is_first);
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
                 return drop(UNTRANSLATABLE);
             }
+        }
+        let ident = rewrite::identify::<F>(packet.data_mut(), &layers, &mut self.identifications);
+        if let Some(key) = first {
+            self.fragments.remember(at.tx, key, (src, change.address), ident, src, self.now);
         }
         self.count(at.tx, &layers);
         if !plan.hairpin {
@@ -333,6 +338,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
                     return drop(UNTRANSLATABLE);
                 }
+                if let Some(ident) = part.ident {
+                    F::set_ident(packet.data_mut(), usize::from(layers.l3), ident);
+                }
                 self.count(at.tx, &layers);
                 Step::Done(if side == Side::Source { OUT } else { BACK })
             }
@@ -377,7 +385,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 && !plan.hairpin
                 && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
             {
-                self.fragments.remember(at.tx, key, (external, address), address, now);
+                // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
+                self.fragments.remember(at.tx, key, (external, address), None, address, now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
                 return drop(UNTRANSLATABLE);
