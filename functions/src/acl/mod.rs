@@ -239,4 +239,4 @@ fn diverts(build: &Build<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

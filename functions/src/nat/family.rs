@@ -9,6 +9,10 @@ use catena_state::Key;
 
 use super::identifications::Identifications;
 use super::rewrite::{Side, adjust};
+use super::tags::Vlan;
+
+/// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and its VLAN with the family.
+pub type Host = [u64; 2];
 
 /// A family of addresses.
 pub trait Family: Send + Sync + 'static {
@@ -29,10 +33,8 @@ pub trait Family: Send + Sync + 'static {
 
     /// An address.
     type Address: Copy + Eq + Ord + Debug + Send + Sync + 'static;
-    /// Keys address, port and protocol.
+    /// Keys address, port and protocol, of an inside endpoint also its VLAN.
     type Endpoint: Key;
-    /// Keys a host: an address of IPv4, 64 bits of one of IPv6.
-    type Host: Key;
     /// Keys two addresses and up to eight bytes.
     type Pair: Key;
 
@@ -48,13 +50,21 @@ pub trait Family: Send + Sync + 'static {
     fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: &mut Identifications) -> bool;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
-    /// Return the key of an endpoint.
+    /// Return the key of an endpoint in no VLAN.
     fn endpoint(address: Self::Address, port: u16, proto: u8) -> Self::Endpoint;
     /// Return what [`Self::endpoint`] was given.
     fn parts(endpoint: Self::Endpoint) -> (Self::Address, u16, u8);
-    /// Return the key of the host that has an address. Of IPv6 that is a subnet: a machine has as many addresses there
-    /// as it likes (RFC 7934 §3, RFC 8981), so whatever is counted by single addresses is not bounded.
-    fn host(address: Self::Address) -> Self::Host;
+    /// Return the key of an endpoint, which is in no VLAN, in one.
+    fn within(endpoint: Self::Endpoint, vlan: Vlan) -> Self::Endpoint;
+    /// Return the VLAN of an endpoint.
+    fn vlan(endpoint: Self::Endpoint) -> Vlan;
+    /// Return the key of the host with an address in a VLAN. Of IPv6 that is a subnet: a machine has as many addresses
+    /// there as it likes (RFC 7934 §3, RFC 8981), so whatever is counted by single addresses is not bounded.
+    fn host(address: Self::Address, vlan: Vlan) -> Host;
+    /// Return the host that has an endpoint.
+    fn host_of(endpoint: Self::Endpoint) -> Host {
+        Self::host(Self::parts(endpoint).0, Self::vlan(endpoint))
+    }
     /// Return the key of two addresses and a number.
     fn pair(a: Self::Address, b: Self::Address, number: u64) -> Self::Pair;
     /// Return the first address of a pair, and its number.
@@ -63,8 +73,6 @@ pub trait Family: Send + Sync + 'static {
     fn after(address: Self::Address, n: u32) -> Self::Address;
     /// Return by how much `address` is after `first`, which is not greater and not further than that.
     fn distance(first: Self::Address, address: Self::Address) -> u32;
-    /// Return the host that has an address, for [`crate::shares::Shares`].
-    fn sender(address: Self::Address) -> [u64; 2];
     /// Return whether a packet from `src` to `dst` may go beyond its link, and so be translated.
     fn is_routable(src: Self::Address, dst: Self::Address) -> bool;
     /// Return whether a packet from `src` to `dst`, which is not routable, is the link's own business: neighbour
@@ -103,8 +111,7 @@ impl Family for V4 {
     const CHECKSUM: Option<usize> = Some(10);
 
     type Address = u32;
-    type Endpoint = u64;
-    type Host = u64;
+    type Endpoint = [u64; 2];
     type Pair = [u64; 2];
 
     #[inline(always)]
@@ -152,17 +159,25 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn endpoint(address: u32, port: u16, proto: u8) -> u64 {
-        u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto)
+    fn endpoint(address: u32, port: u16, proto: u8) -> [u64; 2] {
+        [u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto), 0]
     }
 
     #[inline(always)]
-    fn parts(endpoint: u64) -> (u32, u16, u8) {
+    fn parts([endpoint, _]: [u64; 2]) -> (u32, u16, u8) {
         ((endpoint >> 32) as u32, (endpoint >> 8) as u16, endpoint as u8)
     }
 
-    fn host(address: u32) -> u64 {
-        u64::from(address)
+    fn within([endpoint, _]: [u64; 2], vlan: Vlan) -> [u64; 2] {
+        [endpoint, vlan.into()]
+    }
+
+    fn vlan([_, vlan]: [u64; 2]) -> Vlan {
+        vlan as Vlan
+    }
+
+    fn host(address: u32, vlan: Vlan) -> Host {
+        [address.into(), u64::from(vlan) << 8 | 4]
     }
 
     #[inline(always)]
@@ -180,10 +195,6 @@ impl Family for V4 {
 
     fn distance(first: u32, address: u32) -> u32 {
         address.wrapping_sub(first)
-    }
-
-    fn sender(address: u32) -> [u64; 2] {
-        [u64::from(address), 4]
     }
 
     #[inline(always)]
@@ -252,7 +263,7 @@ impl Family for V4 {
 /// IPv6.
 pub struct V6;
 
-/// Address, then port and protocol.
+/// Address, then VLAN, port and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint6([u64; 3]);
 
@@ -292,7 +303,6 @@ impl Family for V6 {
 
     type Address = [u64; 2];
     type Endpoint = Endpoint6;
-    type Host = u64;
     type Pair = [u64; 5];
 
     #[inline(always)]
@@ -341,8 +351,16 @@ impl Family for V6 {
         ([upper, lower], (tail >> 8) as u16, tail as u8)
     }
 
-    fn host(address: [u64; 2]) -> u64 {
-        address[0]
+    fn within(Endpoint6([upper, lower, tail]): Endpoint6, vlan: Vlan) -> Endpoint6 {
+        Endpoint6([upper, lower, tail | u64::from(vlan) << 24])
+    }
+
+    fn vlan(endpoint: Endpoint6) -> Vlan {
+        (endpoint.0[2] >> 24) as Vlan
+    }
+
+    fn host(address: [u64; 2], vlan: Vlan) -> Host {
+        [address[0], u64::from(vlan) << 8 | 6]
     }
 
     fn pair(a: [u64; 2], b: [u64; 2], number: u64) -> [u64; 5] {
@@ -360,10 +378,6 @@ impl Family for V6 {
 
     fn distance(first: [u64; 2], address: [u64; 2]) -> u32 {
         address[1].wrapping_sub(first[1]) as u32
-    }
-
-    fn sender(address: [u64; 2]) -> [u64; 2] {
-        [address[0], 6]
     }
 
     #[inline(always)]

@@ -8,11 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Value;
+use crate::acl::tests::fragments::reassembly::{Fragment, Overlap, Reassembly};
 use crate::testing::{Fate, Harness, START, build, craft, describe};
-use reassembly::{Fragment, Overlap, Reassembly};
-
-#[path = "../acl/tests/fragments/reassembly.rs"]
-mod reassembly;
 
 const UDP: u8 = 17;
 

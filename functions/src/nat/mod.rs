@@ -27,8 +27,13 @@
 //!
 //! # Behaviour
 //!
-//! A *host* is an inside address of IPv4, or all inside addresses of an IPv6 /64, since one machine can use any number
+//! A *host* is an inside address of IPv4, or all inside addresses of an IPv6 /64, in one VLAN, since one machine can use any number
 //! of these. A /64 that has used up its external address goes on with another; an IPv4 host stays on its own.
+//!
+//! Tags of VLANs stay as they are, and addresses of different VLANs are those of different hosts: the same inside endpoint
+//! in two VLANs has two mappings, and shares nothing. An answer passes in the VLAN of its mapping only, so whatever is
+//! outside must send it back in the VLAN that it came from; so does a hairpin. A VLAN is one customer tag, one service tag
+//! (802.1ad) or both, by their identifiers; a tag with identifier 0 is none.
 //!
 //! Mappings are endpoint-independent: as long as it lives, an inside endpoint appears as the same external
 //! endpoint to everyone (RFC 4787 REQ-1). One external port serves one mapping, whatever its protocol. Packets
@@ -51,7 +56,8 @@
 //! else is dropped and counted: `protocol cannot be translated` (GRE, ESP, SCTP, and what an authentication header
 //! covers), `source or destination that must not leave its link`, `no mapping` (unsolicited packets from outside),
 //! `no port left`, `host has as many ports as it may`, `as many mappings as there may be`, `filtered: nothing was
-//! sent there`, `host has as many sessions as it may`, `fragment without its first`.
+//! sent there`, `host has as many sessions as it may`, `fragment without its first`, `VLAN that is not that of the
+//! mapping`, `more than two VLAN tags`.
 //!
 //! What must not leave its link is: a source of 169.254.0.0/16, 0.0.0.0/8, fe80::/10 or :: with a destination beyond
 //! the link (RFC 3927 §2.7, RFC 4291 §2.5.2 and §2.5.6); a source of 127.0.0.0/8, 224.0.0.0/3, ::1 or ff00::/8; a
@@ -110,9 +116,11 @@ mod options;
 mod owner;
 mod plan;
 mod ports;
+mod reasons;
 mod rewrite;
 mod sessions;
 mod space;
+mod tags;
 mod translate;
 mod workload;
 
@@ -225,3 +233,5 @@ mod identification_tests;
 mod model_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vlan_tests;
