@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Net, Seed, checksum, ipv6ext};
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv6ext};
 use catena_state::Key;
 
 use super::identifications::Identifications;
@@ -85,8 +85,8 @@ pub trait Family: Send + Sync + 'static {
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
     /// Return the identification that the fragment at `l3` shares with the others of its datagram.
     fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32>;
-    /// Return whether the packet at `l3` is whole, and no router may fragment it.
-    fn is_atomic(frame: &[u8], l3: usize) -> bool;
+    /// Return whether a packet is whole, and no router may fragment it.
+    fn is_atomic(frame: &[u8], layers: &Layers) -> bool;
     /// Change the identification of a packet at `l3` that is not atomic; `None` where it has none.
     fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()>;
     /// Return the next identification of what only identifications tell apart.
@@ -234,9 +234,12 @@ impl Family for V4 {
         frame.get(l3 + 4..)?.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes)))
     }
 
-    fn is_atomic(frame: &[u8], l3: usize) -> bool {
+    fn is_atomic(frame: &[u8], layers: &Layers) -> bool {
         // RFC 6864 §4: "(DF==1)&&(MF==0)&&(frag_offset==0)".
-        let bits = frame.get(l3 + 6..).and_then(|rest| rest.first_chunk()).map(|bits| u16::from_be_bytes(*bits));
+        let bits = frame
+            .get(usize::from(layers.l3) + 6..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|bits| u16::from_be_bytes(*bits));
         bits.is_some_and(|bits| bits & 0x7fff == DONT_FRAGMENT)
     }
 
@@ -282,14 +285,13 @@ fn is_link_group(address: [u64; 2]) -> bool {
     (address[0] >> 56 == 0xff) & (address[0] >> 48 & 0xf <= 2)
 }
 
-/// Return where the fragment header of the packet at `l3` ends, from there, if it is a fragment; one that is the whole
-/// is none (RFC 6946).
+/// Return where the fragment header of the packet at `l3` ends, from there, if it has one.
 fn fragment_of(frame: &[u8], l3: usize) -> Option<usize> {
     let packet = frame.get(l3..)?;
     let header = packet.first_chunk::<40>()?;
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let chain = ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?;
-    chain.fragment.filter(|fragment| !fragment.is_atomic()).map(|_| 40 + chain.fragmented)
+    chain.fragment.map(|_| 40 + chain.fragmented)
 }
 
 impl Family for V6 {
@@ -421,8 +423,8 @@ impl Family for V6 {
         Some(ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?.fragment?.ident)
     }
 
-    fn is_atomic(frame: &[u8], l3: usize) -> bool {
-        fragment_of(frame, l3).is_none()
+    fn is_atomic(_frame: &[u8], layers: &Layers) -> bool {
+        !layers.has(Layers::FRAGMENT)
     }
 
     fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()> {

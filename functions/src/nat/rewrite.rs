@@ -120,7 +120,7 @@ fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: boo
 pub fn identify<F: Family>(frame: &mut [u8], layers: &Layers, next: &mut Identifications) -> Option<u32> {
     let l3 = usize::from(layers.l3);
     let ends = F::addresses(frame, l3)?;
-    if F::is_atomic(frame, l3) {
+    if F::is_atomic(frame, layers) {
         return None;
     }
     let ident = F::next_ident(next, ends, layers.proto);
