@@ -11,8 +11,34 @@ use super::identifications::Identifications;
 use super::rewrite::{Side, adjust};
 use super::tags::Vlan;
 
+/// A key of two words.
+#[derive(Clone, Copy, Debug, Eq)]
+pub struct Words(pub u64, pub u64);
+
+impl Words {
+    /// Return both words.
+    pub fn words(self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+}
+
+impl PartialEq for Words {
+    #[inline(always)]
+    fn eq(&self, other: &Words) -> bool {
+        // Word by word: a key that was just written by words is read slowly as one of 16 bytes.
+        (self.0 ^ other.0) | (self.1 ^ other.1) == 0
+    }
+}
+
+impl Key for Words {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        seed.hash2([self.0, self.1])
+    }
+}
+
 /// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and its VLAN with the family.
-pub type Host = [u64; 2];
+pub type Host = Words;
 
 /// A family of addresses.
 pub trait Family: Send + Sync + 'static {
@@ -111,7 +137,7 @@ impl Family for V4 {
     const CHECKSUM: Option<usize> = Some(10);
 
     type Address = u32;
-    type Endpoint = [u64; 2];
+    type Endpoint = Words;
     type Pair = [u64; 2];
 
     #[inline(always)]
@@ -159,25 +185,25 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn endpoint(address: u32, port: u16, proto: u8) -> [u64; 2] {
-        [u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto), 0]
+    fn endpoint(address: u32, port: u16, proto: u8) -> Words {
+        Words(u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto), 0)
     }
 
     #[inline(always)]
-    fn parts([endpoint, _]: [u64; 2]) -> (u32, u16, u8) {
+    fn parts(Words(endpoint, _): Words) -> (u32, u16, u8) {
         ((endpoint >> 32) as u32, (endpoint >> 8) as u16, endpoint as u8)
     }
 
-    fn within([endpoint, _]: [u64; 2], vlan: Vlan) -> [u64; 2] {
-        [endpoint, vlan.into()]
+    fn within(Words(endpoint, _): Words, vlan: Vlan) -> Words {
+        Words(endpoint, vlan.into())
     }
 
-    fn vlan([_, vlan]: [u64; 2]) -> Vlan {
+    fn vlan(Words(_, vlan): Words) -> Vlan {
         vlan as Vlan
     }
 
     fn host(address: u32, vlan: Vlan) -> Host {
-        [address.into(), u64::from(vlan) << 8 | 4]
+        Words(address.into(), u64::from(vlan) << 8 | 4)
     }
 
     #[inline(always)]
@@ -362,7 +388,7 @@ impl Family for V6 {
     }
 
     fn host(address: [u64; 2], vlan: Vlan) -> Host {
-        [address[0], u64::from(vlan) << 8 | 6]
+        Words(address[0], u64::from(vlan) << 8 | 6)
     }
 
     fn pair(a: [u64; 2], b: [u64; 2], number: u64) -> [u64; 5] {

@@ -87,7 +87,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     ) {
         self.sweep(2, now);
         let ticket = self.parts.want(tx, key);
-        let group = self.shares.group(inside);
+        let group = self.shares.group(inside.words());
         if let Some(part) = self.parts.remove(tx, &ticket) {
             self.shares.give(part.group);
         }

@@ -113,7 +113,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             session.last = now;
             return true;
         }
-        let group = self.shares.group(F::host_of(inside));
+        let group = self.shares.group(F::host_of(inside).words());
         if !self.shares.take(group) {
             let due = self.looks.due(now);
             self.make_room(tx, group, mappings, now, due);

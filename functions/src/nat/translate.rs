@@ -223,8 +223,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
             if self.sessions.filter() && !self.sessions.sent(at.tx, &contact, &mut self.mappings, self.now) {
                 return drop(SESSION_LIMIT);
             }
-            let is_first = plan.kind == Kind::FirstFragment && !plan.hairpin;
-            first = Fragments::<E, F>::key(packet.data(), &layers, at.gate).filter(|_| is_first);
+            if plan.kind == Kind::FirstFragment && !plan.hairpin {
+                first = Fragments::<E, F>::key(packet.data(), &layers, at.gate);
+            }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
                 return drop(UNTRANSLATABLE);
             }
