@@ -116,15 +116,19 @@ fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: boo
     upper[..2].copy_from_slice(&change.port.to_be_bytes());
 }
 
-/// Give a packet whose source was rewritten a new identification, which is returned, unless it is atomic.
-pub fn identify<F: Family>(frame: &mut [u8], layers: &Layers, next: &mut Identifications) -> Option<u32> {
-    let l3 = usize::from(layers.l3);
-    let ends = F::addresses(frame, l3)?;
+/// Give a packet between two ends, the first just rewritten, a new identification, which is returned, unless it is
+/// atomic.
+pub fn identify<F: Family>(
+    frame: &mut [u8],
+    layers: &Layers,
+    ends: [F::Address; 2],
+    next: &mut Identifications,
+) -> Option<u32> {
     if F::is_atomic(frame, layers) {
         return None;
     }
     let ident = F::next_ident(next, ends, layers.proto);
-    F::set_ident(frame, l3, ident).map(|()| ident)
+    F::set_ident(frame, usize::from(layers.l3), ident).map(|()| ident)
 }
 
 /// Rewrite one address, and nothing of the upper layer.

@@ -230,7 +230,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 return drop(UNTRANSLATABLE);
             }
         }
-        let ident = rewrite::identify::<F>(packet.data_mut(), &layers, &mut self.identifications);
+        let ends = [change.address, dst];
+        let ident = rewrite::identify::<F>(packet.data_mut(), &layers, ends, &mut self.identifications);
         if let Some(key) = first {
             self.fragments.remember(at.tx, key, (src, change.address), ident, F::host_of(inside), self.now);
         }
