@@ -29,8 +29,8 @@ struct Source {
 }
 
 impl Source {
-    fn new(flows: usize, v6: bool) -> Self {
-        let mut frames: Vec<_> = (0..flows).map(|i| if v6 { frame6(i) } else { frame4(i) }).collect();
+    fn new(flows: usize, make: impl Fn(usize) -> [u8; SIZE]) -> Self {
+        let mut frames: Vec<_> = (0..flows).map(make).collect();
         // Neighbours in time are no neighbours in memory.
         let mut state = 1u64;
         for i in (1..flows).rev() {
@@ -80,6 +80,15 @@ fn frame4(flow: usize) -> [u8; SIZE] {
     packet.set_src((0x0a00_0000 + (flow / 16) as u32).into());
     packet.set_dst([192, 0, 2, 1].into());
     packet.payload_mut().copy_from_slice(&bytes);
+    packet.fill_checksum();
+    frame
+}
+
+/// One that no router fragments.
+fn atomic4(flow: usize) -> [u8; SIZE] {
+    let mut frame = frame4(flow);
+    let mut packet = ipv4::Packet::new_unchecked(&mut frame[14..]);
+    packet.set_fragment(true, false, 0);
     packet.fill_checksum();
     frame
 }
@@ -254,11 +263,15 @@ fn main() {
     cx.set_now(START);
     println!("{:<40} {:>7} {:>7}   cycles per packet, 64 bytes", "", "median", "least");
     for flows in [10_000, 1_000_000] {
-        let source = &mut Source::new(flows, false);
+        let source = &mut Source::new(flows, frame4);
         measure(&format!("{flows} flows: source -> sink"), source, cx, packets, |_, _| {});
         measure(&format!("{flows} flows: source -> parse -> sink"), source, cx, packets, |cx, batch| cx.parse(batch));
         let mut module = nat("198.51.100.0", 24);
         measure(&format!("{flows} flows: NAT"), source, cx, packets, |cx, batch| module.process(cx, batch));
+
+        let atomic = &mut Source::new(flows, atomic4);
+        let mut module = nat("198.51.100.0", 24);
+        measure(&format!("{flows} flows: NAT, DF"), atomic, cx, packets, |cx, batch| module.process(cx, batch));
 
         let mut twin = Twin::new();
         let mut map = Local::new(Seed::from_number(1), Share::WHOLE)
@@ -317,7 +330,7 @@ fn main() {
         });
         black_box((twin.packets, twin.tcp_packets));
 
-        let source = &mut Source::new(flows, true);
+        let source = &mut Source::new(flows, frame6);
         let mut module = nat("2001:db8::", 56);
         measure(&format!("{flows} flows: NAT, IPv6"), source, cx, packets, |cx, batch| module.process(cx, batch));
     }

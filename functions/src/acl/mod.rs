@@ -256,4 +256,4 @@ fn diverts(build: &Build<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,7 @@ use crate::testing::{Fate, Harness, build as build_with, craft, golden};
 use catena_state::Share;
 
 mod agreement;
-mod fragments;
+pub(crate) mod fragments;
 mod messages;
 mod source_routes;
 

@@ -125,7 +125,7 @@ fn what_is_not_understood_shares_one_bucket() {
   -> drop: over the rate
 # behind a tag it is understood
 0s 0: tag 9300 { udp 0.0.0.0:0 > 0.0.0.0:0 }
-  -> 0: udp 0.0.0.0:0 > 0.0.0.0:0
+  -> 0: tag 9300:7 { udp 0.0.0.0:0 > 0.0.0.0:0 }
 0s 0: arp
   -> 0: arp
 0s 0: arp

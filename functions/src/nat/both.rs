@@ -6,7 +6,8 @@ use catena_state::Engine;
 
 use super::family::{V4, V6};
 use super::plan;
-use super::translate::{Napt, REASONS};
+use super::reasons::REASONS;
+use super::translate::Napt;
 use crate::function::{At, Function, Step};
 
 /// Translates IPv4 and IPv6.

@@ -2,11 +2,43 @@
 
 use std::fmt::Debug;
 
+use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Net, Seed, checksum, ipv6ext};
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv6ext};
 use catena_state::Key;
 
+use super::identifications::Identifications;
 use super::rewrite::{Side, adjust};
+use super::tags::Vlan;
+
+/// A key of two words.
+#[derive(Clone, Copy, Debug, Eq)]
+pub struct Words(pub u64, pub u64);
+
+impl Words {
+    /// Return both words.
+    pub fn words(self) -> [u64; 2] {
+        [self.0, self.1]
+    }
+}
+
+impl PartialEq for Words {
+    #[inline(always)]
+    fn eq(&self, other: &Words) -> bool {
+        // Word by word: a key that was just written by words is read slowly as one of 16 bytes.
+        (self.0 ^ other.0) | (self.1 ^ other.1) == 0
+    }
+}
+
+impl Key for Words {
+    #[inline(always)]
+    fn hash(&self, seed: &Seed) -> u64 {
+        seed.hash2([self.0, self.1])
+    }
+}
+
+/// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and its VLAN with the family.
+pub type Host = Words;
 
 /// A family of addresses.
 pub trait Family: Send + Sync + 'static {
@@ -27,10 +59,8 @@ pub trait Family: Send + Sync + 'static {
 
     /// An address.
     type Address: Copy + Eq + Ord + Debug + Send + Sync + 'static;
-    /// Keys address, port and protocol.
+    /// Keys address, port and protocol, of an inside endpoint also its VLAN.
     type Endpoint: Key;
-    /// Keys a host: an address of IPv4, 64 bits of one of IPv6.
-    type Host: Key;
     /// Keys two addresses and up to eight bytes.
     type Pair: Key;
 
@@ -41,15 +71,26 @@ pub trait Family: Send + Sync + 'static {
     /// Write one address into the header that `header` begins with, and add `sum` to the header's checksum where it
     /// has one; returns whether the header is whole, and changes nothing if not.
     fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
+    /// As [`Self::rewrite`], of the source of a packet that is no fragment; it also gets a new identification if routers
+    /// may fragment it.
+    fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: &mut Identifications) -> bool;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
-    /// Return the key of an endpoint.
+    /// Return the key of an endpoint in no VLAN.
     fn endpoint(address: Self::Address, port: u16, proto: u8) -> Self::Endpoint;
     /// Return what [`Self::endpoint`] was given.
     fn parts(endpoint: Self::Endpoint) -> (Self::Address, u16, u8);
-    /// Return the key of the host that has an address. Of IPv6 that is a subnet: a machine has as many addresses there
-    /// as it likes (RFC 7934 §3, RFC 8981), so whatever is counted by single addresses is not bounded.
-    fn host(address: Self::Address) -> Self::Host;
+    /// Return the key of an endpoint, which is in no VLAN, in one.
+    fn within(endpoint: Self::Endpoint, vlan: Vlan) -> Self::Endpoint;
+    /// Return the VLAN of an endpoint.
+    fn vlan(endpoint: Self::Endpoint) -> Vlan;
+    /// Return the key of the host with an address in a VLAN. Of IPv6 that is a subnet: a machine has as many addresses
+    /// there as it likes (RFC 7934 §3, RFC 8981), so whatever is counted by single addresses is not bounded.
+    fn host(address: Self::Address, vlan: Vlan) -> Host;
+    /// Return the host that has an endpoint.
+    fn host_of(endpoint: Self::Endpoint) -> Host {
+        Self::host(Self::parts(endpoint).0, Self::vlan(endpoint))
+    }
     /// Return the key of two addresses and a number.
     fn pair(a: Self::Address, b: Self::Address, number: u64) -> Self::Pair;
     /// Return the first address of a pair, and its number.
@@ -58,8 +99,6 @@ pub trait Family: Send + Sync + 'static {
     fn after(address: Self::Address, n: u32) -> Self::Address;
     /// Return by how much `address` is after `first`, which is not greater and not further than that.
     fn distance(first: Self::Address, address: Self::Address) -> u32;
-    /// Return the host that has an address, for [`crate::shares::Shares`].
-    fn sender(address: Self::Address) -> [u64; 2];
     /// Return whether a packet from `src` to `dst` may go beyond its link, and so be translated.
     fn is_routable(src: Self::Address, dst: Self::Address) -> bool;
     /// Return whether a packet from `src` to `dst`, which is not routable, is the link's own business: neighbour
@@ -72,9 +111,18 @@ pub trait Family: Send + Sync + 'static {
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
     /// Return the identification that the fragment at `l3` shares with the others of its datagram.
     fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32>;
+    /// Return whether a packet is whole, and no router may fragment it.
+    fn is_atomic(frame: &[u8], layers: &Layers) -> bool;
+    /// Change the identification of a packet at `l3` that is not atomic; `None` where it has none.
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()>;
+    /// Return the next identification of what only identifications tell apart.
+    fn next_ident(next: &mut Identifications, ends: [Self::Address; 2], proto: u8) -> u32;
     /// Return whether an ICMP message of this type tells of an error with another packet.
     fn is_error(icmp_type: u8) -> bool;
 }
+
+/// The flag of an IPv4 header that keeps routers from fragmenting, with the two bytes it stands in (RFC 791 §3.1).
+const DONT_FRAGMENT: u16 = 0x4000;
 
 /// IPv4.
 pub struct V4;
@@ -89,8 +137,7 @@ impl Family for V4 {
     const CHECKSUM: Option<usize> = Some(10);
 
     type Address = u32;
-    type Endpoint = u64;
-    type Host = u64;
+    type Endpoint = Words;
     type Pair = [u64; 2];
 
     #[inline(always)]
@@ -116,24 +163,50 @@ impl Family for V4 {
         true
     }
 
+    #[inline(always)]
+    fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: &mut Identifications) -> bool {
+        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
+        let mut delta = Delta::new().change16(0xffff, sum);
+        // A branch, as most of today's traffic is atomic.
+        if header[6] & 0x40 == 0 {
+            let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+            let new = next.next16(Self::pair(address, dst, header[9].into()));
+            delta = delta.change16(u16::from_be_bytes([header[4], header[5]]), new);
+            header[4..6].copy_from_slice(&new.to_be_bytes());
+        }
+        let check = delta.apply(u16::from_be_bytes([header[10], header[11]]));
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        header[12..16].copy_from_slice(&address.to_be_bytes());
+        true
+    }
+
     fn sum(address: u32) -> u16 {
         checksum::sum(&address.to_be_bytes())
     }
 
     #[inline(always)]
-    fn endpoint(address: u32, port: u16, proto: u8) -> u64 {
-        u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto)
+    fn endpoint(address: u32, port: u16, proto: u8) -> Words {
+        Words(u64::from(address) << 32 | u64::from(port) << 8 | u64::from(proto), 0)
     }
 
     #[inline(always)]
-    fn parts(endpoint: u64) -> (u32, u16, u8) {
+    fn parts(Words(endpoint, _): Words) -> (u32, u16, u8) {
         ((endpoint >> 32) as u32, (endpoint >> 8) as u16, endpoint as u8)
     }
 
-    fn host(address: u32) -> u64 {
-        u64::from(address)
+    fn within(Words(endpoint, _): Words, vlan: Vlan) -> Words {
+        Words(endpoint, vlan.into())
     }
 
+    fn vlan(Words(_, vlan): Words) -> Vlan {
+        vlan as Vlan
+    }
+
+    fn host(address: u32, vlan: Vlan) -> Host {
+        Words(address.into(), u64::from(vlan) << 8 | 4)
+    }
+
+    #[inline(always)]
     fn pair(a: u32, b: u32, number: u64) -> [u64; 2] {
         [u64::from(a) << 32 | u64::from(b), number]
     }
@@ -148,10 +221,6 @@ impl Family for V4 {
 
     fn distance(first: u32, address: u32) -> u32 {
         address.wrapping_sub(first)
-    }
-
-    fn sender(address: u32) -> [u64; 2] {
-        [u64::from(address), 4]
     }
 
     #[inline(always)]
@@ -191,6 +260,29 @@ impl Family for V4 {
         frame.get(l3 + 4..)?.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes)))
     }
 
+    fn is_atomic(frame: &[u8], layers: &Layers) -> bool {
+        // RFC 6864 §4: "(DF==1)&&(MF==0)&&(frag_offset==0)".
+        let bits = frame
+            .get(usize::from(layers.l3) + 6..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|bits| u16::from_be_bytes(*bits));
+        bits.is_some_and(|bits| bits & 0x7fff == DONT_FRAGMENT)
+    }
+
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()> {
+        let header = frame.get_mut(l3..)?.first_chunk_mut::<{ Self::HEADER }>()?;
+        let word = |place: usize| u16::from_be_bytes([header[place], header[place + 1]]);
+        let (old, new) = (word(4), ident as u16);
+        let check = adjust(word(10), checksum::add(!old, new));
+        header[4..6].copy_from_slice(&new.to_be_bytes());
+        header[10..12].copy_from_slice(&check.to_be_bytes());
+        Some(())
+    }
+
+    fn next_ident(next: &mut Identifications, [src, dst]: [u32; 2], proto: u8) -> u32 {
+        next.next16(Self::pair(src, dst, proto.into())).into()
+    }
+
     fn is_error(icmp_type: u8) -> bool {
         // RFC 792: unreachable, source quench, time exceeded, parameter problem. A redirect (5) is for the link.
         matches!(icmp_type, 3 | 4 | 11 | 12)
@@ -200,7 +292,7 @@ impl Family for V4 {
 /// IPv6.
 pub struct V6;
 
-/// Address, then port and protocol.
+/// Address, then VLAN, port and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint6([u64; 3]);
 
@@ -219,6 +311,15 @@ fn is_link_group(address: [u64; 2]) -> bool {
     (address[0] >> 56 == 0xff) & (address[0] >> 48 & 0xf <= 2)
 }
 
+/// Return where the fragment header of the packet at `l3` ends, from there, if it has one.
+fn fragment_of(frame: &[u8], l3: usize) -> Option<usize> {
+    let packet = frame.get(l3..)?;
+    let header = packet.first_chunk::<40>()?;
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let chain = ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?;
+    chain.fragment.map(|_| 40 + chain.fragmented)
+}
+
 impl Family for V6 {
     const NET: Net = Net::Ipv6;
     const ICMP: u8 = proto::ICMPV6;
@@ -230,7 +331,6 @@ impl Family for V6 {
 
     type Address = [u64; 2];
     type Endpoint = Endpoint6;
-    type Host = u64;
     type Pair = [u64; 5];
 
     #[inline(always)]
@@ -258,6 +358,12 @@ impl Family for V6 {
         true
     }
 
+    #[inline(always)]
+    fn rewrite_source(header: &mut [u8], address: [u64; 2], sum: u16, _next: &mut Identifications) -> bool {
+        // RFC 8200 §4.5: "fragmentation in IPv6 is performed only by source nodes".
+        Self::rewrite(header, Side::Source, address, sum)
+    }
+
     fn sum(address: [u64; 2]) -> u16 {
         checksum::add(checksum::sum(&address[0].to_be_bytes()), checksum::sum(&address[1].to_be_bytes()))
     }
@@ -273,8 +379,16 @@ impl Family for V6 {
         ([upper, lower], (tail >> 8) as u16, tail as u8)
     }
 
-    fn host(address: [u64; 2]) -> u64 {
-        address[0]
+    fn within(Endpoint6([upper, lower, tail]): Endpoint6, vlan: Vlan) -> Endpoint6 {
+        Endpoint6([upper, lower, tail | u64::from(vlan) << 24])
+    }
+
+    fn vlan(endpoint: Endpoint6) -> Vlan {
+        (endpoint.0[2] >> 24) as Vlan
+    }
+
+    fn host(address: [u64; 2], vlan: Vlan) -> Host {
+        Words(address[0], u64::from(vlan) << 8 | 6)
     }
 
     fn pair(a: [u64; 2], b: [u64; 2], number: u64) -> [u64; 5] {
@@ -292,10 +406,6 @@ impl Family for V6 {
 
     fn distance(first: [u64; 2], address: [u64; 2]) -> u32 {
         address[1].wrapping_sub(first[1]) as u32
-    }
-
-    fn sender(address: [u64; 2]) -> [u64; 2] {
-        [address[0], 6]
     }
 
     #[inline(always)]
@@ -337,6 +447,21 @@ impl Family for V6 {
         let header = packet.first_chunk::<40>()?;
         let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
         Some(ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?.fragment?.ident)
+    }
+
+    fn is_atomic(_frame: &[u8], layers: &Layers) -> bool {
+        !layers.has(Layers::FRAGMENT)
+    }
+
+    fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()> {
+        let end = fragment_of(frame, l3)?;
+        frame.get_mut(l3 + end - 4..l3 + end)?.copy_from_slice(&ident.to_be_bytes());
+        Some(())
+    }
+
+    fn next_ident(next: &mut Identifications, [src, dst]: [[u64; 2]; 2], _proto: u8) -> u32 {
+        // RFC 8200 §4.5: addresses and identification alone tell fragments apart.
+        next.next32(Self::pair(src, dst, 0))
     }
 
     fn is_error(icmp_type: u8) -> bool {

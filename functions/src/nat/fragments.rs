@@ -3,10 +3,11 @@
 //! RFC 4787 REQ-14 asks a NAT to handle fragments in any order. Fragments in order are; later ones that come before
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
-use catena_packet::wire::checksum;
+use catena_packet::wire::{Layers, checksum};
 use catena_state::{Engine, FlowMap, NoMemory};
 
-use super::family::Family;
+use super::family::{Family, Host};
+use super::tags::vlan;
 use crate::looks::Looks;
 use crate::shares::Shares;
 
@@ -23,6 +24,8 @@ pub struct Part<A> {
     pub address: A,
     /// What it does to a checksum.
     pub sum: u16,
+    /// The identification that all of them get, on the way out.
+    pub ident: Option<u32>,
     /// Whose part of the table it takes.
     group: u16,
     last: u64,
@@ -55,11 +58,13 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         })
     }
 
-    /// Return the key of the datagram that the fragment at `l3` is part of.
-    pub fn key(frame: &[u8], l3: usize, proto: u8, gate: u16) -> Option<F::Pair> {
+    /// Return the key of the datagram that a fragment is part of. What NAT translates has protocols below 128.
+    pub fn key(frame: &[u8], layers: &Layers, gate: u16) -> Option<F::Pair> {
+        let l3 = usize::from(layers.l3);
         let [src, dst] = F::addresses(frame, l3)?;
-        let ident = u64::from(F::fragment_ident(frame, l3)?);
-        Some(F::pair(src, dst, ident | u64::from(proto) << 32 | u64::from(gate.min(1)) << 40))
+        let (ident, vlan) = (u64::from(F::fragment_ident(frame, l3)?), u64::from(vlan(frame, layers)?));
+        let (proto, gate) = (u64::from(layers.proto & 0x7f), u64::from(gate.min(1)));
+        Some(F::pair(src, dst, ident | proto << 32 | gate << 39 | vlan << 40))
     }
 
     /// Ask for a datagram's fate.
@@ -72,23 +77,24 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         self.parts.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
-    /// Remember that an address of a datagram's first fragment became another, for the host with the address
-    /// `inside`. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
+    /// Remember that an address of a datagram's first fragment became another, and its identification `ident` if it got
+    /// a new one, for an inside host. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
     pub fn remember(
         &mut self,
         tx: E::Tx,
         key: F::Pair,
         (from, to): (F::Address, F::Address),
-        inside: F::Address,
+        ident: Option<u32>,
+        inside: Host,
         now: u64,
     ) {
         self.sweep(2, now);
         let ticket = self.parts.want(tx, key);
-        let group = self.shares.group(F::sender(inside));
+        let group = self.shares.group(inside.words());
         if let Some(part) = self.parts.remove(tx, &ticket) {
             self.shares.give(part.group);
         }
-        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), group, last: now };
+        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), ident, group, last: now };
         let mut has_room = self.shares.take(group);
         if !has_room {
             let due = self.looks.due(now);

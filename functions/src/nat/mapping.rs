@@ -4,7 +4,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::{Engine, FlowMap, NoMemory};
 
-use super::family::Family;
+use super::family::{Family, Host};
 use super::ports::Ports;
 use super::rewrite::Change;
 use crate::looks::Looks;
@@ -124,7 +124,7 @@ const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
 /// All mappings, by inside and by external endpoint, and the ports they use.
 pub struct Mappings<E: Engine, F: Family> {
-    /// By inside address, port and protocol.
+    /// By inside address, port and protocol, and the VLAN they are in.
     pub inside: E::FlowMap<F::Endpoint, Mapping<F::Address>>,
     /// The inside endpoints by external address, port and protocol.
     pub external: E::FlowMap<F::Endpoint, F::Endpoint>,
@@ -188,11 +188,11 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
-    pub fn catch_up(&mut self, tx: E::Tx, now: u64, host: Option<F::Host>) -> bool {
+    pub fn catch_up(&mut self, tx: E::Tx, now: u64, host: Option<Host>) -> bool {
         let due = self.looks.due(now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
-            Some(host) if F::host(F::parts(*key).0) != host => usual,
+            Some(host) if F::host_of(*key) != host => usual,
             _ => short,
         });
         due > 0

@@ -27,8 +27,13 @@
 //!
 //! # Behaviour
 //!
-//! A *host* is an inside address of IPv4, or all inside addresses of an IPv6 /64, since one machine can use any number
+//! A *host* is an inside address of IPv4, or all inside addresses of an IPv6 /64, in one VLAN, since one machine can use any number
 //! of these. A /64 that has used up its external address goes on with another; an IPv4 host stays on its own.
+//!
+//! Tags of VLANs stay as they are, and addresses of different VLANs are those of different hosts: the same inside endpoint
+//! in two VLANs has two mappings, and shares nothing. An answer passes in the VLAN of its mapping only, so whatever is
+//! outside must send it back in the VLAN that it came from; so does a hairpin. A VLAN is one customer tag, one service tag
+//! (802.1ad) or both, by their identifiers; a tag with identifier 0 is none.
 //!
 //! Mappings are endpoint-independent: as long as it lives, an inside endpoint appears as the same external
 //! endpoint to everyone (RFC 4787 REQ-1). One external port serves one mapping, whatever its protocol. Packets
@@ -39,13 +44,20 @@
 //! one stays wrong. A packet from inside to an external endpoint of NAT's own is translated both ways and
 //! leaves by gate 1 (hairpinning, RFC 4787 REQ-9). Later fragments follow their first for 30 s.
 //!
+//! What goes out in fragments gets a new identification, the same for all fragments of a datagram, and so does each IPv4
+//! packet that routers may fragment (without the flag DF): hosts that share an external address choose theirs without
+//! knowing of each other, and the receiver would mix their datagrams (RFC 6864 §5.3.1). An identification comes again
+//! after 65,536 packets between an external address and a destination; with n instances, after 65,536 / n, n rounded up
+//! to a power of two. What comes in keeps its identification, as it keeps its source.
+//!
 //! What is not IP, ARP above all, passes. So does, untranslated in both directions, what is sent to the link itself:
 //! neighbour discovery, DHCP, routers' hellos, multicast DNS. Destinations of the link are 169.254.0.0/16,
 //! 224.0.0.0/24 and 255.255.255.255, fe80::/10, and groups up to the scope of a link (ff02::/16, ff01::/16). Everything
 //! else is dropped and counted: `protocol cannot be translated` (GRE, ESP, SCTP, and what an authentication header
 //! covers), `source or destination that must not leave its link`, `no mapping` (unsolicited packets from outside),
 //! `no port left`, `host has as many ports as it may`, `as many mappings as there may be`, `filtered: nothing was
-//! sent there`, `host has as many sessions as it may`, `fragment without its first`.
+//! sent there`, `host has as many sessions as it may`, `fragment without its first`, `VLAN that is not that of the
+//! mapping`, `more than two VLAN tags`.
 //!
 //! What must not leave its link is: a source of 169.254.0.0/16, 0.0.0.0/8, fe80::/10 or :: with a destination beyond
 //! the link (RFC 3927 §2.7, RFC 4291 §2.5.2 and §2.5.6); a source of 127.0.0.0/8, 224.0.0.0/3, ::1 or ff00::/8; a
@@ -85,7 +97,8 @@
 //! A TCP mapping with several connections has one state: the end of one shortens the timeout of all to
 //! `tcp_transitory`. Fragments that come before their first are dropped (RFC 4787 REQ-14 asks for any order; holding
 //! them back would be one more table to fill), and later fragments of hairpins too. Time
-//! to live is not decremented: NAT is no hop. An unused mapping's port is free again within a second or so
+//! to live is not decremented: NAT is no hop. An ICMP error from outside quotes the identification that NAT gave, not that
+//! of the inside host. An unused mapping's port is free again within a second or so
 //! after its timeout, a million mappings being looked at a second. Ports of a block are given in turn,
 //! so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked into.
 //!
@@ -97,14 +110,17 @@ mod both;
 pub mod family;
 mod fragments;
 mod icmp;
+mod identifications;
 pub mod mapping;
 mod options;
 mod owner;
 mod plan;
 mod ports;
+mod reasons;
 mod rewrite;
 mod sessions;
 mod space;
+mod tags;
 mod translate;
 mod workload;
 
@@ -216,6 +232,10 @@ mod full_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
+mod identification_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vlan_tests;

@@ -17,6 +17,9 @@ const BLOCK: u16 = 8;
 /// An endpoint: 0 for UDP, 1 for TCP, 2 for ICMP queries.
 type End = (usize, SocketAddr);
 
+/// Who is inside: an endpoint in a VLAN, 0 for none.
+type Inside = (End, u16);
+
 #[derive(Clone, Debug)]
 struct Mapped {
     external: SocketAddr,
@@ -64,12 +67,13 @@ impl Tcp {
     }
 }
 
-/// Who is counted: an address of IPv4, a /64 of IPv6.
-fn host_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+/// Who is counted: an address of IPv4, a /64 of IPv6, each in its VLAN.
+fn host_of(((_, endpoint), vlan): Inside) -> (IpAddr, u16) {
+    let address = match endpoint.ip() {
+        address @ IpAddr::V4(_) => address,
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
-    }
+    };
+    (address, vlan)
 }
 
 /// The rules.
@@ -78,13 +82,13 @@ struct Model {
     filtering: &'static str,
     pool: Vec<IpAddr>,
     now: u64,
-    map: HashMap<End, Mapped>,
+    map: HashMap<Inside, Mapped>,
 }
 
 impl Model {
     fn expire(&mut self) {
         let now = self.now;
-        self.map.retain(|(kind, _), m| !m.tcp.is_over(*kind, m.last, now));
+        self.map.retain(|((kind, _), _), m| !m.tcp.is_over(*kind, m.last, now));
     }
 
     fn remote(&self, remote: SocketAddr, kind: usize) -> (IpAddr, u16) {
@@ -96,8 +100,8 @@ impl Model {
     }
 
     /// Why this host may be refused a port, if it may.
-    fn refused(&self, inside: IpAddr) -> Option<&'static str> {
-        let own = self.map.iter().filter(|(e, _)| host_of(e.1.ip()) == host_of(inside));
+    fn refused(&self, inside: Inside) -> Option<&'static str> {
+        let own = self.map.iter().filter(|(e, _)| host_of(**e) == host_of(inside));
         let own: Vec<SocketAddr> = own.map(|(_, m)| m.external).collect();
         if self.limit > 0 && own.len() >= self.limit {
             return Some("host has as many ports as it may");
@@ -110,7 +114,7 @@ impl Model {
         let count = (PORTS.1 - PORTS.0 + 1) / BLOCK;
         let free = |address: &IpAddr| (0..count).any(|n| !used.contains(&(*address, n)));
         let there_is = match own.first() {
-            Some(external) if inside.is_ipv4() => free(&external.ip()),
+            Some(external) if external.is_ipv4() => free(&external.ip()),
             _ => self.pool.iter().any(free),
         };
         (!there_is).then_some("no port left")
@@ -131,9 +135,15 @@ fn line((kind, src): End, dst: SocketAddr, flags: &str, reply: bool) -> String {
     }
 }
 
+/// The same in a VLAN.
+fn tagged(vlan: u16, line: String) -> String {
+    if vlan == 0 { line } else { format!("tag 8100:{vlan} {{ {line} }}") }
+}
+
 #[derive(Clone, Debug)]
 struct Event {
     kind: usize,
+    vlan: u16,
     host: u16,
     port: u16,
     remote: u16,
@@ -144,8 +154,18 @@ struct Event {
 
 fn event() -> impl Strategy<Value = Event> {
     let wait = prop_oneof![8 => Just(0), 3 => 0..100i64, 1 => 100..9000i64, 1 => -50..0i64];
-    (0..3usize, 0..8u16, 0..14u16, 0..6u16, 0..6usize, prop::bool::weighted(0.4), wait).prop_map(
-        |(kind, host, port, remote, flags, inbound, wait)| Event { kind, host, port, remote, flags, inbound, wait },
+    let vlan = prop_oneof![4 => Just(0), 1 => 1..3u16];
+    (0..3usize, vlan, 0..8u16, 0..14u16, 0..6u16, 0..6usize, prop::bool::weighted(0.4), wait).prop_map(
+        |(kind, vlan, host, port, remote, flags, inbound, wait)| Event {
+            kind,
+            vlan,
+            host,
+            port,
+            remote,
+            flags,
+            inbound,
+            wait,
+        },
     )
 }
 
@@ -180,24 +200,26 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
                 *model.pool.get(usize::from(event.host) % 4).unwrap_or(&address(v6, 99, 4)),
                 PORTS.0 - 1 + event.port,
             );
-            let (sent, allowed) = (line((kind, remote), external, flags, true), model.remote(remote, kind));
+            let sent = tagged(event.vlan, line((kind, remote), external, flags, true));
+            let allowed = model.remote(remote, kind);
             let fate = harness.send_one(1, time, &craft(&sent));
             let filtering = model.filtering;
-            let found = model.map.iter_mut().find(|((k, _), m)| *k == kind && m.external == external);
+            let found = model.map.iter_mut().find(|(((k, _), _), m)| *k == kind && m.external == external);
             let expected = match found {
                 None => Err("no mapping"),
+                Some(((_, vlan), _)) if *vlan != event.vlan => Err("VLAN that is not that of the mapping"),
                 Some((_, m))
                     if filtering != "independent"
                         && m.sent.get(&allowed).is_none_or(|session| session.tcp.is_over(kind, session.last, now)) =>
                 {
                     Err("filtered: nothing was sent there")
                 }
-                Some((inside, m)) => {
+                Some(((inside, vlan), m)) => {
                     if let Some(session) = m.sent.get_mut(&allowed) {
                         session.tcp = session.tcp.after(flags, true);
                     }
                     m.tcp = m.tcp.after(flags, true);
-                    Ok(line((kind, remote), inside.1, flags, true))
+                    Ok(tagged(*vlan, line((kind, remote), inside.1, flags, true)))
                 }
             };
             match (fate, expected) {
@@ -208,11 +230,12 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
             continue;
         }
         // Two hosts of IPv6 have a subnet together.
-        let inside =
+        let end =
             (kind, SocketAddr::new(address(v6, if v6 { event.host / 2 } else { 0 }, event.host), 5000 + event.port));
-        let sent = line(inside, remote, flags, false);
+        let (inside, vlan) = ((end, event.vlan), event.vlan);
+        let sent = tagged(vlan, line(end, remote, flags, false));
         let fate = harness.send_one(0, time, &craft(&sent));
-        let refused = if model.map.contains_key(&inside) { None } else { model.refused(inside.1.ip()) };
+        let refused = if model.map.contains_key(&inside) { None } else { model.refused(inside) };
         if refused.is_some() && model.may_make_room() {
             // How many of these are looked at is the table's own business.
             return;
@@ -227,7 +250,8 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
                 // How many of them are forgotten already is the table's own business.
                 let is_own =
                     |other: &&Event| if v6 { other.host / 2 == event.host / 2 } else { other.host == event.host };
-                let own = events.iter().filter(|other| is_own(other) && !other.inbound).count();
+                let own =
+                    events.iter().filter(|other| is_own(other) && !other.inbound && other.vlan == event.vlan).count();
                 assert!(own > LEAST, "{sent}: refused after {own}");
                 return;
             }
@@ -236,14 +260,14 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
         let text = describe(&bytes);
         if !model.map.contains_key(&inside) {
             // Any external endpoint will do that is of the pool, unused, and on the host's address.
-            let words: Vec<&str> = text.split(' ').collect();
+            let words: Vec<&str> = text.split(' ').skip(if vlan == 0 { 0 } else { 3 }).collect();
             let external = match kind {
                 2 => SocketAddr::new(words[1].parse().unwrap(), words[5].parse().unwrap()),
                 _ => words[1].parse().unwrap(),
             };
             assert!(model.pool.contains(&external.ip()) && (PORTS.0..=PORTS.1).contains(&external.port()));
             assert!(model.map.values().all(|m| m.external != external), "{external} serves two");
-            let same_host = |other: &End| host_of(other.1.ip()) == host_of(inside.1.ip());
+            let same_host = |other: &Inside| host_of(*other) == host_of(inside);
             for (other, mapped) in &model.map {
                 let is_paired = v6 || mapped.external.ip() == external.ip();
                 assert!(!same_host(other) || is_paired, "a host on two addresses");
@@ -262,7 +286,7 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
             session.tcp = Tcp::Opening;
         }
         *session = Sent { last: now, tcp: session.tcp.after(flags, false) };
-        assert_eq!(text, line((kind, mapped.external), remote, flags, false));
+        assert_eq!(text, tagged(vlan, line((kind, mapped.external), remote, flags, false)));
     }
     assert_eq!(harness.gauges()["mappings"], model.map.len() as u64);
     // All is given back in the end.

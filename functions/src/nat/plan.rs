@@ -62,6 +62,8 @@ pub struct Request<F: Family> {
     pub endpoint: F::Endpoint,
     /// What it carries.
     pub kind: Kind,
+    /// Whether it is a whole TCP segment or UDP datagram.
+    pub is_plain: bool,
     /// Whether it goes to one of our own external addresses.
     pub hairpin: bool,
 }
@@ -81,6 +83,8 @@ pub enum What {
     Refuse,
     /// Its source or destination must not leave its link.
     Unroutable,
+    /// More VLANs than are told apart.
+    TooDeep,
 }
 
 /// What a packet carries.

@@ -7,7 +7,7 @@
 
 use catena_state::{Engine, FlowMap, NoMemory, Pool, Ranking};
 
-use super::family::Family;
+use super::family::{Family, Host as HostKey};
 use super::space::Space;
 
 /// Most ports in a block.
@@ -29,8 +29,8 @@ pub struct Host {
 
 /// A lent block.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<H> {
-    host: H,
+pub struct Block {
+    host: HostKey,
     /// Its neighbours in the chain of the host's blocks with a free port.
     before: u32,
     after: u32,
@@ -40,7 +40,7 @@ pub struct Block<H> {
     used: [u64; WORDS],
 }
 
-impl<H> Block<H> {
+impl Block {
     /// Take the next free port at or after the cursor.
     fn take(&mut self, ports: u16) -> Option<u16> {
         let mut port = self.cursor;
@@ -98,8 +98,8 @@ pub struct Ports<E: Engine, F: Family> {
     free_blocks: usize,
     /// How many blocks of each external address are lent.
     pub lent: E::Ranking,
-    hosts: E::FlowMap<F::Host, Host>,
-    blocks: E::FlowMap<u64, Block<F::Host>>,
+    hosts: E::FlowMap<HostKey, Host>,
+    blocks: E::FlowMap<u64, Block>,
     max_per_host: u32,
 }
 
@@ -145,8 +145,8 @@ impl<E: Engine, F: Family> Ports<E, F> {
     }
 
     /// Take a port for a host.
-    pub fn take(&mut self, tx: E::Tx, address: F::Address) -> Taken<F::Address> {
-        let ticket = self.hosts.want(tx, F::host(address));
+    pub fn take(&mut self, tx: E::Tx, host: HostKey) -> Taken<F::Address> {
+        let ticket = self.hosts.want(tx, host);
         let Some(host) = self.hosts.get(tx, &ticket) else {
             return if self.free_blocks > 0 { Taken::WantAddress } else { Taken::Nothing };
         };
@@ -179,8 +179,8 @@ impl<E: Engine, F: Family> Ports<E, F> {
 
     /// Lend a block, just taken out of [`Self::free`], to a host. Returns whether there was room to note it; if
     /// not, the block is free again.
-    pub fn lend(&mut self, tx: E::Tx, address: F::Address, block: u64) -> bool {
-        let (index, key) = (self.space.place(block as u32).0, F::host(address));
+    pub fn lend(&mut self, tx: E::Tx, key: HostKey, block: u64) -> bool {
+        let index = self.space.place(block as u32).0;
         let ticket = self.hosts.want(tx, key);
         let open = self.hosts.get(tx, &ticket).map(|host| {
             host.index = index;

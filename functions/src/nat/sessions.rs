@@ -7,6 +7,7 @@ use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
+use super::tags::Vlan;
 use crate::looks::Looks;
 use crate::shares::Shares;
 
@@ -89,14 +90,15 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         let (address, port, number) = F::parts(contact.inside);
         let (remote, remote_port) = contact.remote;
         let remote_port = if self.filtering == Filtering::AddressPort { remote_port } else { 0 };
-        let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32;
+        let vlan = u64::from(F::vlan(contact.inside));
+        let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32 | vlan << 40;
         F::pair(address, remote, tail)
     }
 
     /// Return the inside endpoint of a session.
     fn inside(key: &F::Pair) -> F::Endpoint {
         let (address, tail) = F::first_of_pair(key);
-        F::endpoint(address, tail as u16, (tail >> 32) as u8)
+        F::within(F::endpoint(address, tail as u16, (tail >> 32) as u8), (tail >> 40) as Vlan)
     }
 
     /// Note a packet from inside. Returns whether there was room: where there is none, answers would be filtered, so
@@ -114,7 +116,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             session.last = now;
             return true;
         }
-        let group = self.shares.group(F::sender(F::parts(inside).0));
+        let group = self.shares.group(F::host_of(inside).words());
         if !self.shares.take(group) {
             let due = self.looks.due(now);
             self.make_room(tx, group, mappings, now, due);

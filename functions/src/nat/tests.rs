@@ -96,3 +96,10 @@ fn a_pool_has_addresses_that_packets_may_come_from() {
         assert!(build(&DESCRIPTOR, &args, Share::WHOLE).is_ok(), "{good}");
     }
 }
+
+#[test]
+fn vlans_have_mappings_of_their_own() {
+    let mut harness = Harness::of(&DESCRIPTOR, &Args::default().with("pool", prefix("198.51.100.0", 30)));
+    golden(&mut harness, include_str!("vlans.txt"));
+    harness.end();
+}

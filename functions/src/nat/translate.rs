@@ -11,36 +11,20 @@ use catena_state::{Counters, Engine, FlowMap, NoMemory, Pool, Ranking};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
+use super::identifications::Identifications;
 use super::mapping::{Mapping, Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
 use super::ports::{Ports, Taken};
+use super::reasons::{
+    FILTERED, HOST_LIMIT, LOST_FIRST, NO_MAPPING, NO_PORT, OTHER_VLAN, REASONS, SESSION_LIMIT, TOO_DEEP, TOO_MANY,
+    UNROUTABLE, UNTRANSLATABLE,
+};
 use super::rewrite::{self, Side};
 use super::sessions::{Contact, Sessions};
 use super::space::Space;
+use super::tags::{Vlan, vlan};
 use crate::function::{At, Function, Step};
-
-/// The names of the drop reasons, which index them.
-pub const REASONS: &[&str] = &[
-    "no mapping",
-    "no port left",
-    "host has as many ports as it may",
-    "as many mappings as there may be",
-    "filtered: nothing was sent there",
-    "fragment without its first",
-    "protocol cannot be translated",
-    "source or destination that must not leave its link",
-    "host has as many sessions as it may",
-];
-const NO_MAPPING: Reason = Reason(0);
-const NO_PORT: Reason = Reason(1);
-const HOST_LIMIT: Reason = Reason(2);
-const TOO_MANY: Reason = Reason(3);
-const FILTERED: Reason = Reason(4);
-const LOST_FIRST: Reason = Reason(5);
-const UNTRANSLATABLE: Reason = Reason(6);
-const UNROUTABLE: Reason = Reason(7);
-const SESSION_LIMIT: Reason = Reason(8);
 
 /// Output gates: to the outside, and back to the inside.
 const OUT: Verdict = Verdict::Gate(0);
@@ -63,6 +47,7 @@ pub struct Napt<E: Engine, F: Family> {
     mappings: Mappings<E, F>,
     sessions: Sessions<E, F>,
     fragments: Fragments<E, F>,
+    identifications: Identifications,
     counters: E::Counters,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
@@ -90,6 +75,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mappings: Mappings::new(engine, ports, options.timeouts, max)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
+            identifications: Identifications::new(engine.seed(), engine.share()),
             counters: engine.counters("packets", 2),
             bounds,
             now: 0,
@@ -117,20 +103,29 @@ impl<E: Engine, F: Family> Napt<E, F> {
         proto: u8,
         kind: Kind,
     ) -> Request<F> {
+        let is_plain = kind == Kind::Plain && proto != F::ICMP;
         if gate == 0 {
             let endpoint = F::endpoint(src, sport, proto);
-            Request { what: What::Out, endpoint, kind, hairpin: self.is_external(dst) }
+            Request { what: What::Out, endpoint, kind, is_plain, hairpin: self.is_external(dst) }
         } else {
-            Request { what: What::In, endpoint: F::endpoint(dst, dport, proto), kind, hairpin: false }
+            Request { what: What::In, endpoint: F::endpoint(dst, dport, proto), kind, is_plain, hairpin: false }
         }
     }
 
-    /// Read all that is not a whole TCP segment or UDP datagram.
+    /// Put the endpoint of a packet from inside into its VLAN.
+    fn within(request: Request<F>, vlan: Vlan) -> Request<F> {
+        match request.what {
+            What::Out => Request { endpoint: F::within(request.endpoint, vlan), ..request },
+            _ => request,
+        }
+    }
+
+    /// Read all that is not a whole TCP segment or UDP datagram in no VLAN.
     #[inline(never)]
     fn read_other(&self, gate: u16, packet: &Packet) -> Request<F> {
         let (layers, frame) = (packet.layers(), packet.data());
         let nothing = F::endpoint(self.bounds.0, 0, 0);
-        let only = |what| Request { what, endpoint: nothing, kind: Kind::Plain, hairpin: false };
+        let only = |what| Request { what, endpoint: nothing, kind: Kind::Plain, is_plain: false, hairpin: false };
         if layers.net != F::NET {
             return only(What::Pass);
         }
@@ -143,15 +138,16 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if !known || layers.has(Layers::AUTHENTICATED) {
             return only(What::Refuse);
         }
+        let Some(vlan) = vlan(frame, &layers) else { return only(What::TooDeep) };
         if layers.has(Layers::LATER) {
             return only(What::Later);
         }
         let kind = if layers.has(Layers::FRAGMENT) { Kind::FirstFragment } else { Kind::Plain };
         if let Some((sport, dport)) = ports(frame, &layers) {
-            return self.request(gate, addresses, [sport, dport], layers.proto, kind);
+            return Self::within(self.request(gate, addresses, [sport, dport], layers.proto, kind), vlan);
         }
         if let Some(identifier) = icmp_identifier(frame, &layers) {
-            return self.request(gate, addresses, [identifier; 2], layers.proto, kind);
+            return Self::within(self.request(gate, addresses, [identifier; 2], layers.proto, kind), vlan);
         }
         match icmp::about::<F>(frame, &layers) {
             // The packet that an error is about goes the other way.
@@ -159,7 +155,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 let hairpin = gate == 0 && self.is_external(addresses[1]);
                 let ([src, dst], [sport, dport]) = (about.addresses, about.ports);
                 let request = self.request(gate, [dst, src], [dport, sport], about.proto, Kind::Error);
-                Request { hairpin, ..request }
+                Self::within(Request { hairpin, ..request }, vlan)
             }
             None => only(What::Refuse),
         }
@@ -175,7 +171,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return false;
         }
         let layers = packet.layers();
-        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &mapping.change()) else { return false };
+        let (change, next) = (mapping.change(), &mut self.identifications);
+        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
         mapping.last = now;
         // A branch that is hardly ever taken, whatever the mix of protocols.
         if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
@@ -214,6 +211,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let layers = packet.layers();
         let l3 = usize::from(layers.l3);
         let Some([src, dst]) = F::addresses(packet.data(), l3) else { return drop(UNTRANSLATABLE) };
+        let mut first = None;
         if plan.kind == Kind::Error {
             let frame = packet.data_mut();
             let sides = (Side::Source, Side::Destination);
@@ -228,15 +226,17 @@ impl<E: Engine, F: Family> Napt<E, F> {
             if self.sessions.filter() && !self.sessions.sent(at.tx, &contact, &mut self.mappings, self.now) {
                 return drop(SESSION_LIMIT);
             }
-            if plan.kind == Kind::FirstFragment
-                && !plan.hairpin
-                && let Some(key) = Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate)
-            {
-                self.fragments.remember(at.tx, key, (src, change.address), src, self.now);
+            if plan.kind == Kind::FirstFragment && !plan.hairpin {
+                first = Fragments::<E, F>::key(packet.data(), &layers, at.gate);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
                 return drop(UNTRANSLATABLE);
             }
+        }
+        let ends = [change.address, dst];
+        let ident = rewrite::identify::<F>(packet.data_mut(), &layers, ends, &mut self.identifications);
+        if let Some(key) = first {
+            self.fragments.remember(at.tx, key, (src, change.address), ident, F::host_of(inside), self.now);
         }
         self.count(at.tx, &layers);
         if !plan.hairpin {
@@ -265,15 +265,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return drop(NO_MAPPING);
         }
         self.tx = Some(at.tx);
-        let (address, _, _) = F::parts(inside);
+        let host = F::host_of(inside);
         let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
         // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
         let mut is_full = self.mappings.is_full();
-        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
-        let whose = (taken == Taken::Limit).then(|| F::host(address));
+        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
+        let whose = (taken == Taken::Limit).then_some(host);
         if refused(&taken) && self.mappings.catch_up(at.tx, self.now, whose) {
             is_full = self.mappings.is_full();
-            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, address) };
+            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
         }
         let Mappings { ports, .. } = &mut self.mappings;
         match taken {
@@ -311,7 +311,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                     ports.lent.add(at.tx, index as usize, -1);
                     return drop(NO_PORT);
                 };
-                if !ports.lend(at.tx, F::parts(inside).0, block) {
+                if !ports.lend(at.tx, F::host_of(inside), block) {
                     return drop(NO_PORT);
                 }
                 self.unmapped(at, plan, inside)
@@ -324,8 +324,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             Phase::Later => {
                 let layers = packet.layers();
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
-                let l3 = usize::from(layers.l3);
-                match Fragments::<E, F>::key(packet.data(), l3, layers.proto, at.gate) {
+                match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
                     Some(key) => plan.then(Phase::Part(self.fragments.want(at.tx, key), side)),
                     None => drop(LOST_FIRST),
                 }
@@ -335,6 +334,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 let layers = packet.layers();
                 if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
                     return drop(UNTRANSLATABLE);
+                }
+                if let Some(ident) = part.ident {
+                    F::set_ident(packet.data_mut(), usize::from(layers.l3), ident);
                 }
                 self.count(at.tx, &layers);
                 Step::Done(if side == Side::Source { OUT } else { BACK })
@@ -352,6 +354,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
         let (address, port, _) = F::parts(inside);
         let layers = packet.layers();
+        // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
+        if vlan(packet.data(), &layers) != Some(F::vlan(inside)) {
+            return drop(OTHER_VLAN);
+        }
         let about = if plan.kind == Kind::Error { icmp::about::<F>(packet.data(), &layers) } else { None };
         if self.sessions.filter() {
             let remote = match (&about, F::addresses(packet.data(), usize::from(layers.l3))) {
@@ -378,9 +384,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
             let (external, change) = (mapping.change().address, mapping.change().back(address, port));
             if plan.kind == Kind::FirstFragment
                 && !plan.hairpin
-                && let Some(key) = Fragments::<E, F>::key(packet.data(), usize::from(layers.l3), layers.proto, at.gate)
+                && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
             {
-                self.fragments.remember(at.tx, key, (external, address), address, now);
+                // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
+                self.fragments.remember(at.tx, key, (external, address), None, F::host_of(inside), now);
             }
             if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
                 return drop(UNTRANSLATABLE);
@@ -412,7 +419,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     #[inline(always)]
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E, F> {
         let (layers, frame) = (packet.layers(), packet.data());
-        const WHOLE: u8 = Layers::PORTS | Layers::FRAGMENT | Layers::AUTHENTICATED;
+        const WHOLE: u8 = Layers::PORTS | Layers::FRAGMENT | Layers::AUTHENTICATED | Layers::VLAN;
         let plain = (layers.net == F::NET)
             & (layers.flags & WHOLE == Layers::PORTS)
             & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
@@ -422,8 +429,8 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             }
             _ => self.read_other(at.gate, packet),
         };
-        let Request { what, endpoint, kind, hairpin } = request;
-        let special = !plain | hairpin | self.sessions.filter();
+        let Request { what, endpoint, kind, is_plain, hairpin } = request;
+        let special = !is_plain | hairpin | self.sessions.filter();
         let phase = match what {
             What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint)),
             What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
@@ -432,6 +439,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
             What::Unroutable => Phase::Done(Verdict::Drop(UNROUTABLE)),
+            What::TooDeep => Phase::Done(Verdict::Drop(TOO_DEEP)),
         };
         Plan { phase, kind, hairpin }
     }

@@ -10,7 +10,8 @@
 //! ip 10.0.0.1 > 192.0.2.9 proto 17 id 5 later 24 len 8    a later fragment, at byte 24
 //! ip 10.0.0.1 > 192.0.2.9 proto 47 len 20           any other protocol
 //! arp
-//! tag 9200 { udp … }                                behind a VLAN tag of this type
+//! tag 9200 { udp … }                                behind a VLAN tag of this type, of VLAN 7
+//! tag 8100:10 { tag 8100:20 { udp … } }             of VLAN 10, and in that of VLAN 20
 //! snap { udp … }                                    in a frame that is not parsed: also mpls, pppoe, llc and lldp
 //! ```
 //!
@@ -19,7 +20,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use catena_packet::wire::number::proto;
+use catena_packet::wire::number::{ethertype, proto};
 use catena_packet::wire::{Layers, Net, checksum, ipv4, ipv6, parse};
 
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
@@ -57,8 +58,11 @@ fn link_header(link: &str) -> Option<(Vec<u8>, bool)> {
         "pppoe" => (vec![0x88, 0x64, 0x11, 0, 0, 1, 0, 64, 0, 0x21], false),
         "lldp" => (vec![0x88, 0xcc], false),
         tag => {
-            let number = u16::from_str_radix(tag.strip_prefix("tag ")?, 16).expect("a tag's type");
-            ([number.to_be_bytes(), [0, 7]].concat(), true)
+            let tag = tag.strip_prefix("tag ")?;
+            let (kind, id) = tag.split_once(':').unwrap_or((tag, "7"));
+            let number = u16::from_str_radix(kind, 16).expect("a tag's type");
+            let id: u16 = id.parse().expect("the number of a VLAN");
+            ([number.to_be_bytes(), id.to_be_bytes()].concat(), true)
         }
     })
 }
@@ -186,6 +190,13 @@ fn pseudo(src: IpAddr, dst: IpAddr, number: u8, length: usize) -> u16 {
 
 /// Write an Ethernet frame as a line.
 pub fn describe(frame: &[u8]) -> String {
+    if let Some(&[kind, of_kind, control, below]) = frame.get(12..16)
+        && ethertype::is_vlan(u16::from_be_bytes([kind, of_kind]))
+    {
+        let id = u16::from_be_bytes([control & 15, below]);
+        let inner = describe(&[&frame[..12], &frame[16..]].concat());
+        return format!("tag {kind:02x}{of_kind:02x}:{id} {{ {inner} }}");
+    }
     let layers = match parse(frame) {
         Ok(layers) => layers,
         Err(why) => return format!("malformed: {why}"),
@@ -327,6 +338,8 @@ mod tests {
             "udp [2001:db8::1]:4000 > [2001:db8::2]:53 len 120 id 5 first",
             "ip 2001:db8::1 > 2001:db8::2 proto 17 len 8 id 5 later 128",
             "ip 10.0.0.1 > 192.0.2.9 proto 47 len 20",
+            "tag 8100:4094 { tcp 10.0.0.1:4000 > 192.0.2.9:80 SA }",
+            "tag 88a8:10 { tag 8100:20 { icmp 10.0.0.1 > 192.0.2.9 unreachable { udp 192.0.2.9:53 > 10.0.0.1:4000 } } }",
             "arp",
         ] {
             assert_eq!(describe(&craft(line)), line);

@@ -2,7 +2,7 @@
 //! deny, and honest senders' datagrams come through.
 
 mod property;
-mod reassembly;
+pub(crate) mod reassembly;
 
 use crate::testing::{Fate, Harness};
 use crate::{Args, Value, acl};
