@@ -1,7 +1,8 @@
 //! Packets that came out against those that went in, one by one.
 //!
 //! An output packet's *partner* is the input packet of the same time whose bytes are the same but for addresses,
-//! ports, ICMP identifiers and checksums, in the packet and in what an ICMP error quotes. Every output packet
+//! ports, ICMP identifiers and checksums, in the packet and in what an ICMP error quotes, and the identification of what is
+//! a fragment or may become some. Every output packet
 //! must find one, and no input packet is the partner of two: nothing is made up, altered elsewhere or doubled.
 //! Where several have the same rest (*twins*), the one that shares an endpoint is taken, and the earlier one.
 //!

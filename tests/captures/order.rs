@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::notation::craft;
 use super::packets::{Packet, read, write};
+use super::parts::put_right;
 use super::{accounted, number, run};
 
 const START: u64 = 1_800_000_000_000_000_000;
@@ -29,6 +30,9 @@ fn requests() -> Vec<Packet> {
         let (high, low) = (client / 200, client % 200 + 1);
         let mut frame = craft(&format!("udp 10.1.{high}.{low}:{} > 192.0.2.10:53 nosum len 8", 2000 + client));
         frame[NUMBER].copy_from_slice(&number.to_be_bytes());
+        // Nobody may fragment it: else a NAT would give each an identification of its own.
+        frame[20] |= 0x40;
+        put_right(&mut frame, "IPv4");
         Packet { time: START + number * STEP, frame, missing: 0 }
     };
     (0..CLIENTS * ROUNDS).map(request).collect()

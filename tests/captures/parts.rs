@@ -25,6 +25,8 @@ pub struct Parts {
     pub ends: Vec<[Range<usize>; 2]>,
     /// Identifiers of ICMP queries, which take the place of ports.
     pub idents: Vec<Range<usize>>,
+    /// Identifications of packets that are fragments, or may become some: a translator gives them anew (RFC 6864 §5.3.1).
+    pub numbers: Vec<Range<usize>>,
     /// What a router writes: stations' addresses and the time to live.
     pub hops: Vec<Range<usize>>,
     /// The checksums.
@@ -70,7 +72,8 @@ impl Parts {
         let mut rest = frame.to_vec();
         let sums = self.sums.iter().map(|sum| sum.place..sum.place + 2);
         let hops = self.hops.iter().filter(|_| routed).cloned();
-        let may_change = self.ends.iter().flatten().chain(&self.idents).cloned().chain(sums).chain(hops);
+        let may_change =
+            self.ends.iter().flatten().chain(&self.idents).chain(&self.numbers).cloned().chain(sums).chain(hops);
         may_change.for_each(|range| rest[range].fill(0));
         rest
     }
@@ -97,7 +100,11 @@ impl Parts {
         let error = Some(sum::error(total));
         self.sums.push(Sum { name: NAMES[usize::from(is_quoted)][0], place: at + 10, error });
         let payload = usize::from(word(frame, at + 2)?).checked_sub(header)?;
-        if word(frame, at + 6)? & 0x1fff != 0 {
+        let fragment = word(frame, at + 6)?;
+        if fragment & 0x7fff != 0x4000 && !is_quoted {
+            self.numbers.push(at + 4..at + 6);
+        }
+        if fragment & 0x1fff != 0 {
             return None;
         }
         let (proto, start) = (frame[at + 9], at + header);
@@ -118,7 +125,11 @@ impl Parts {
         let (mut proto, end) = (frame[at + 6], last.min(within.end));
         while matches!(proto, 0 | 43 | 44 | 60) {
             let extension = frame[..end].get(start..start + 8)?;
-            if proto == 44 && word(extension, 2)? & 0xfff8 != 0 {
+            let fragment = if proto == 44 { word(extension, 2)? } else { 0 };
+            if fragment & 0xfff9 != 0 && !is_quoted {
+                self.numbers.push(start + 4..start + 8);
+            }
+            if fragment & 0xfff8 != 0 {
                 return None;
             }
             start += if proto == 44 { 8 } else { 8 + usize::from(extension[1]) * 8 };

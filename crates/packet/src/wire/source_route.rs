@@ -72,7 +72,7 @@ mod tests {
     fn v4(options: &[u8]) -> Vec<u8> {
         let length = (20 + options.len()) as u8;
         let mut frame = vec![0; 12];
-        frame.extend([8, 0, 0x40 | length / 4, 0, 0, length + 8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend([8, 0, 0x40 | (length / 4), 0, 0, length + 8, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
         frame.extend(options);
         frame.extend([0, 80, 0, 80, 0, 8, 0, 0]);
         frame
