@@ -260,20 +260,25 @@ impl Context {
         *count = count.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
     }
 
-    /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted.
+    /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted. Returns the
+    /// flags of [`Layers`](catena_packet::wire::Layers) that at least one packet has.
     #[inline]
-    pub fn parse(&mut self, batch: &mut Batch) {
+    pub fn parse(&mut self, batch: &mut Batch) -> u8 {
         let mut malformed = [None; BATCH];
-        let mut any = false;
+        let (mut any, mut flags) = (false, 0);
         for (packet, slot) in batch.iter_mut().zip(&mut malformed) {
-            if let Err(what) = packet.parse() {
-                *slot = Some(what);
-                any = true;
+            match packet.parse() {
+                Ok(layers) => flags |= layers.flags,
+                Err(what) => {
+                    *slot = Some(what);
+                    any = true;
+                }
             }
         }
         if any {
             self.drop_malformed(batch, &malformed);
         }
+        flags
     }
 
     #[cold]

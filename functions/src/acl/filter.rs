@@ -54,15 +54,13 @@ struct Denied {
     by_default: u32,
     /// Frames that are not IPv4, IPv6 or ARP.
     unparsed: u32,
-    /// Flags of all [`Layers`] together: none is looked at closer where nobody has options.
-    flags: u8,
     /// Packets with a source route that is not let pass.
     routed: u32,
 }
 
 impl Denied {
     /// Every packet, because no rule is known that permits it.
-    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0, flags: 0, routed: 0 };
+    const EVERY: Denied = Denied { all: u32::MAX, by_default: u32::MAX, unparsed: 0, routed: 0 };
 
     /// Deny packets with a source route: their destination address is not where they go.
     #[inline(never)]
@@ -92,9 +90,7 @@ impl Denied {
     fn none(batch: &Batch) -> Denied {
         let mut denied = Denied::default();
         for (i, packet) in batch.iter().enumerate() {
-            let layers = packet.layers();
-            denied.flags |= layers.flags;
-            if layers.net == Net::Other {
+            if packet.layers().net == Net::Other {
                 denied.unparsed |= 1 << i;
             }
         }
@@ -252,10 +248,9 @@ impl Filter {
         let Self { matcher: Some(matcher), v4, v6, mask, tells, .. } = self else { return Denied::EVERY };
         let mut denied = Denied::default();
         // Counted here and not in memory, where each packet would wait for the one before.
-        let (mut fours, mut sixes, mut flags) = (0, 0, 0);
+        let (mut fours, mut sixes) = (0, 0);
         for (i, packet) in batch.iter().enumerate() {
             let layers = packet.layers();
-            flags |= layers.flags;
             let read = match layers.net {
                 Net::Ipv4 => {
                     FlowV4::read(packet.data(), &layers).map(|flow| fours = v4.put(fours, i, flow.masked(mask)))
@@ -275,7 +270,6 @@ impl Filter {
                 denied.by_default |= 1 << i;
             }
         }
-        denied.flags = flags;
         let mut rulings = [Ruling::UNKNOWN; BATCH];
         if let Some(slot) = *tells {
             let unread = denied.all;
@@ -312,22 +306,17 @@ fn leave(slot: Option<Slot>, batch: &mut Batch, packets: &[u8], rulings: &[Rulin
 impl Module for Filter {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let gate = cx.gate();
+        let flags = cx.parse(batch);
         let mut denied = match self.judges[usize::from(gate & 1)] {
-            Judge::Search => {
-                cx.parse(batch);
-                self.denied(batch)
-            }
+            Judge::Search => self.denied(batch),
             Judge::Told(slot, place) => Denied::told(batch, slot, place),
-            Judge::Permits => {
-                cx.parse(batch);
-                Denied::none(batch)
-            }
+            Judge::Permits => Denied::none(batch),
             Judge::Never => Denied::EVERY,
         };
         if self.unparsed == Action::Deny {
             denied.all |= denied.unparsed;
         }
-        if denied.flags & Layers::OPTIONS != 0 && self.source_routes == Action::Deny {
+        if flags & Layers::OPTIONS != 0 && self.source_routes == Action::Deny {
             denied.deny_source_routes(batch);
         }
         if denied.all == 0 && gate == 0 {
