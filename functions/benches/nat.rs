@@ -265,7 +265,9 @@ fn main() {
     for flows in [10_000, 1_000_000] {
         let source = &mut Source::new(flows, frame4);
         measure(&format!("{flows} flows: source -> sink"), source, cx, packets, |_, _| {});
-        measure(&format!("{flows} flows: source -> parse -> sink"), source, cx, packets, |cx, batch| cx.parse(batch));
+        measure(&format!("{flows} flows: source -> parse -> sink"), source, cx, packets, |cx, batch| {
+            cx.parse(batch);
+        });
         let mut module = nat("198.51.100.0", 24);
         measure(&format!("{flows} flows: NAT"), source, cx, packets, |cx, batch| module.process(cx, batch));
 
