@@ -6,10 +6,11 @@ use catena_dataplane::Module;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::steer::Owner;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Scope, Share};
+use catena_state::{Declaration, Engine, Local, Scope, Share};
 
 use crate::config::{ArgError, Args, Param};
 use crate::effects::{Effects, SparedBuilder};
+use crate::function::{Function, Runner};
 use crate::manifest::Manifest;
 use crate::workload::Workload;
 
@@ -75,6 +76,36 @@ pub struct Build<'a> {
     pub attributes: &'a mut Attributes,
     /// The values of the function's Port attributes that some edge of the chain selects.
     pub taken: &'a [String],
+}
+
+/// What makes a function, on whatever engine its state is.
+pub trait Recipe {
+    /// The function.
+    type Function<E: Engine>: Function<E>;
+
+    /// Make it, with objects of this engine.
+    ///
+    /// # Errors
+    /// What is wrong with an argument.
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Self::Function<E>, ArgError>;
+}
+
+impl Build<'_> {
+    /// Make a function on the engine that it is deployed with, and the module that runs it.
+    ///
+    /// # Errors
+    /// Those of the recipe.
+    pub fn deploy<R: Recipe>(&self, recipe: R) -> Result<Box<dyn Module>, ArgError> {
+        #[cfg(test)]
+        if let Some(delays) = crate::testing::engines::delays() {
+            let mut engine = catena_state::Delayed::new(self.seed, self.share, delays);
+            let function = recipe.make(&mut engine)?;
+            return Ok(Box::new(Runner::new(engine, function)));
+        }
+        let mut engine = Local::new(self.seed, self.share);
+        let function = recipe.make(&mut engine)?;
+        Ok(Box::new(Runner::new(engine, function)))
+    }
 }
 
 /// Addresses that packets on the way back carry because of a function: how a pipeline knows whose they

@@ -1,9 +1,13 @@
 //! How a stateful function is written: once, in two steps, for every state engine.
 //!
 //! In *prepare* it reads the packet and says which operations it wants; in *finish* it uses their results
-//! and decides. [`Runner`] is the module that carries a function through a batch on local state: it prepares
-//! all packets, so that the cache misses of their tickets overlap, then finishes one after the other, so
-//! that each sees what those before it did.
+//! and decides. [`Runner`] is the module that carries a function through a batch: it prepares all packets, so that the
+//! cache misses of their tickets overlap, then finishes one after the other, so that each sees what those before it did.
+//! On an engine that makes packets wait, those that wait are parked (`parking.rs`).
+
+mod parking;
+#[cfg(test)]
+mod tests;
 
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
@@ -12,7 +16,9 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::{BATCH, Batch, Packet};
-use catena_state::{Engine, Local};
+use catena_state::Engine;
+
+use parking::Parking;
 
 /// Where and when a packet is processed: all that a function may know beside the packet and its state.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +44,7 @@ pub enum Step {
 /// A stateful function.
 pub trait Function<E: Engine>: Send + 'static {
     /// What *prepare* hands to *finish*: tickets, and what was read from the packet.
-    type Plan: Copy;
+    type Plan: Copy + Send;
 
     /// Read a packet, whose headers are parsed, and ask for state. Changes nothing.
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan;
@@ -93,12 +99,14 @@ pub trait Function<E: Engine>: Send + 'static {
 pub struct Runner<E: Engine, F: Function<E>> {
     engine: E,
     function: F,
+    /// Empty where the engine makes nobody wait.
+    parking: Parking<E, F>,
 }
 
 impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Make the module of a function whose state objects are of this engine.
     pub fn new(engine: E, function: F) -> Self {
-        Runner { engine, function }
+        Runner { engine, function, parking: Parking::new() }
     }
 
     /// Return the function.
@@ -112,10 +120,14 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
     }
 }
 
-impl<F: Function<Local>> Module for Runner<Local, F> {
+impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let Runner { engine, function } = self;
+        let Runner { engine, function, parking } = self;
+        if E::WAITS {
+            parking.process(engine, function, cx, batch);
+            return;
+        }
         let (now, gate) = (cx.now(), cx.gate());
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
         let count = batch.len();
@@ -138,7 +150,16 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
     }
 
     fn tick(&mut self, cx: &mut Context) {
+        if E::WAITS {
+            self.parking.go_on(&mut self.engine, &mut self.function, cx);
+        }
         self.function.tidy(cx.now(), true);
+    }
+
+    fn idle(&mut self, cx: &mut Context) {
+        if E::WAITS {
+            self.parking.go_on(&mut self.engine, &mut self.function, cx);
+        }
     }
 
     fn outputs(&self) -> Vec<PathBuf> {
@@ -150,6 +171,9 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+        if E::WAITS {
+            self.parking.empty(&mut self.engine, &mut self.function, cx);
+        }
         self.function.end(cx.now())
     }
 
@@ -168,7 +192,12 @@ impl<F: Function<Local>> Module for Runner<Local, F> {
 
 /// Finish what the first *finish* did not; apart, so that the usual case stays short.
 #[inline(never)]
-fn again<F: Function<Local>>(function: &mut F, at: At<()>, packet: &mut Packet, plan: &mut F::Plan) -> Verdict {
+fn again<E: Engine, F: Function<E>>(
+    function: &mut F,
+    at: At<E::Tx>,
+    packet: &mut Packet,
+    plan: &mut F::Plan,
+) -> Verdict {
     loop {
         if let Step::Done(verdict) = function.finish(at, packet, plan) {
             return verdict;

@@ -26,7 +26,7 @@ pub mod testing;
 pub mod workload;
 
 pub use config::{Args, Kind, Param, Value};
-pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
 pub use effects::{Effects, Fields, Spared};
 pub use function::{At, Function, Runner, Step};
 pub use workload::Workload;

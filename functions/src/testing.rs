@@ -11,6 +11,8 @@
 //!   -> drop: no mapping
 //! ```
 
+pub mod agreement;
+pub mod engines;
 pub mod notation;
 
 use std::collections::BTreeMap;
@@ -102,6 +104,19 @@ impl Harness {
     /// index: packets that were dropped are missing.
     pub fn send(&mut self, gate: u16, frames: &[(u64, Vec<u8>)]) -> Vec<(usize, u16, Vec<u8>)> {
         let mut out = Vec::new();
+        self.send_to(gate, frames, &mut out);
+        out.sort();
+        out
+    }
+
+    /// Send frames as [`Self::send`] does; returns the indices of those that came out, in the order in which they did.
+    pub fn send_in_order(&mut self, gate: u16, frames: &[(u64, Vec<u8>)]) -> Vec<usize> {
+        let mut out = Vec::new();
+        self.send_to(gate, frames, &mut out);
+        out.into_iter().map(|(number, ..)| number).collect()
+    }
+
+    fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         for (chunk, start) in frames.chunks(BATCH).zip((0..).step_by(BATCH)) {
             let mut batch = Batch::new();
             for (i, (time, bytes)) in chunk.iter().enumerate() {
@@ -113,13 +128,31 @@ impl Harness {
                 batch.push(packet);
             }
             self.graph.run(&mut self.cx, Inlet { node: self.module, gate }, &mut batch);
-            for (&exit, gate) in self.exits.iter().zip(0..) {
-                let exit: &mut Exit = self.graph.module_mut(exit).expect("exits are exits");
-                out.extend(exit.0.drain(..).map(|(index, bytes)| (index as usize, gate, bytes)));
+            self.collect(out);
+        }
+        if engines::delays().is_some() {
+            // Those that still wait: nobody is late by more.
+            for _ in 0..64 {
+                self.graph.idle(&mut self.cx);
+                self.collect(out);
             }
         }
-        out.sort();
+    }
+
+    /// End the module's work; returns what came out of that.
+    pub fn finish(&mut self) -> Vec<(usize, u16, Vec<u8>)> {
+        let mut out = Vec::new();
+        let failed = self.graph.finish(&mut self.cx);
+        assert!(failed.is_empty(), "{failed:?}");
+        self.collect(&mut out);
         out
+    }
+
+    fn collect(&mut self, out: &mut Vec<(usize, u16, Vec<u8>)>) {
+        for (&exit, gate) in self.exits.iter().zip(0..) {
+            let exit: &mut Exit = self.graph.module_mut(exit).expect("exits are exits");
+            out.extend(exit.0.drain(..).map(|(index, bytes)| (index as usize, gate, bytes)));
+        }
     }
 
     /// Send one frame and return its fate.

@@ -28,6 +28,9 @@ impl Reason {
     /// The queue before the next task was full.
     pub const QUEUE_FULL: Reason = Reason(252);
 
+    /// The packet would have had to wait for its state, and too many did.
+    pub const NO_PARKING: Reason = Reason(251);
+
     /// Return the reason for malformed headers.
     pub fn malformed(what: Malformed) -> Reason {
         Reason(Self::MALFORMED + what as u8)
@@ -40,6 +43,7 @@ impl Reason {
             Reason::LOOP => "loop in the graph",
             Reason::NO_BUFFER => "no packet buffer left",
             Reason::QUEUE_FULL => "queue full",
+            Reason::NO_PARKING => "too many wait for their state",
             Reason(code) if code >= Self::MALFORMED => {
                 Malformed::ALL.iter().find(|m| **m as u8 == code - Self::MALFORMED).map_or("malformed", |m| m.reason())
             }

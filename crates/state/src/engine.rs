@@ -73,9 +73,21 @@ impl Share {
 }
 
 /// A state engine: where objects live and how operations reach them.
+///
+/// # Steps and waiting
+///
+/// What a packet asks for in *prepare* is there when its first *finish* begins; what it asks for in a *finish* that
+/// returns without a verdict, when the next one begins. Between them the engine may let the packet wait: it says
+/// [`Self::is_ready`]. Other packets go on meanwhile, but none whose operations [follow](Self::follows) those of a
+/// packet that waits.
 pub trait Engine: Send + 'static {
+    /// Whether packets may have to wait for operations. Where not, nothing of that is compiled in.
+    const WAITS: bool;
+    /// Whether functions are watched: what they must not do is found, at a price.
+    const WATCHES: bool = false;
+
     /// The operations of one packet, as one unit.
-    type Tx: Copy;
+    type Tx: Copy + Send;
     /// Per-flow entries.
     type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx>;
     /// Numbers that many add to.
@@ -87,6 +99,25 @@ pub trait Engine: Send + 'static {
 
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
+
+    /// Let a packet's next step begin: what it has asked for so far may be used.
+    fn step(&mut self, _tx: Self::Tx) {}
+
+    /// End the operations of a packet: its fate is decided, or they are given up.
+    fn end(&mut self, _tx: Self::Tx) {}
+
+    /// Take in what has become of operations.
+    fn poll(&mut self) {}
+
+    /// Return whether all that a packet has asked for is there.
+    fn is_ready(&mut self, _tx: Self::Tx) -> bool {
+        true
+    }
+
+    /// Return whether a packet has asked for an entry that an `earlier` one, which waits, has asked for as well.
+    fn follows(&self, _tx: Self::Tx, _earlier: Self::Tx) -> bool {
+        false
+    }
 
     /// Make an empty map for up to `capacity` entries.
     ///
@@ -118,9 +149,9 @@ pub trait Engine: Send + 'static {
 /// it in place.
 pub trait FlowMap<K: Key, V>: Send {
     /// The operations of one packet.
-    type Tx: Copy;
+    type Tx: Copy + Send;
     /// The promise of an entry.
-    type Ticket: Copy;
+    type Ticket: Copy + Send;
 
     /// Ask for the entry of `key`.
     fn want(&mut self, tx: Self::Tx, key: K) -> Self::Ticket;
@@ -170,7 +201,7 @@ pub trait FlowMap<K: Key, V>: Send {
 /// Numbers that many instances add to (CHC's *increment/decrement a value*, Table 3.6).
 pub trait Counters: Send {
     /// The operations of one packet.
-    type Tx: Copy;
+    type Tx: Copy + Send;
 
     /// Add to a counter; nobody waits for it.
     fn add(&mut self, tx: Self::Tx, index: usize, n: i64);
@@ -182,9 +213,9 @@ pub trait Counters: Send {
 /// Things to take and give back: free ports, addresses (CHC's *push/pop a value to/from list*).
 pub trait Pool: Send {
     /// The operations of one packet.
-    type Tx: Copy;
+    type Tx: Copy + Send;
     /// The promise of a thing.
-    type Ticket: Copy;
+    type Ticket: Copy + Send;
 
     /// Ask for any thing.
     fn want_take(&mut self, tx: Self::Tx) -> Self::Ticket;
@@ -208,9 +239,9 @@ pub trait Pool: Send {
 /// server*, Table 3.12: an operation that reads, compares and updates at once).
 pub trait Ranking: Send {
     /// The operations of one packet.
-    type Tx: Copy;
+    type Tx: Copy + Send;
     /// The promise of a thing.
-    type Ticket: Copy;
+    type Ticket: Copy + Send;
 
     /// Ask for the least loaded thing that is up, adding one to its load.
     fn want_least(&mut self, tx: Self::Tx) -> Self::Ticket;

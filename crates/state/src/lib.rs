@@ -8,9 +8,11 @@
 //! between the two steps.
 
 pub mod declare;
+pub mod delayed;
 pub mod engine;
 pub mod local;
 
 pub use declare::{Access, Declaration, Object, Scope};
+pub use delayed::Delayed;
 pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Pool, Ranking, Share};
 pub use local::Local;

@@ -109,12 +109,12 @@ mod workload;
 pub use balancer::{BackendInfo, Balancer};
 
 use catena_dataplane::Module;
-use catena_state::{Access, Declaration, Local, Object, Scope};
+use catena_dataplane::attribute::Slot;
+use catena_state::{Access, Declaration, Engine, Object, Scope};
 
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
 use crate::effects::{Checksum, Effects, Fields};
-use crate::function::Runner;
 
 use settings::Settings;
 
@@ -175,10 +175,21 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     let slot = build.attributes.slot("backend").map_err(|most| {
         ArgError::new("backends", format!("the attribute `backend` has no room beside {most} others in the pipeline"))
     })?;
-    let mut engine = Local::new(build.seed, build.share);
-    let balancer = Balancer::new(&mut engine, settings, slot);
-    let balancer = balancer.map_err(|error| ArgError::no_memory("max_connections", error))?;
-    Ok(Box::new(Runner::new(engine, balancer)))
+    build.deploy(Balancing { settings, slot })
+}
+
+/// What makes the balancer.
+struct Balancing {
+    settings: Settings,
+    slot: Slot,
+}
+
+impl Recipe for Balancing {
+    type Function<E: Engine> = Balancer<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Balancer<E>, ArgError> {
+        Balancer::new(engine, self.settings, self.slot).map_err(|error| ArgError::no_memory("max_connections", error))
+    }
 }
 
 /// Packets on the way back come from the servers.

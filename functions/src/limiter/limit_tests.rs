@@ -11,6 +11,7 @@ use crate::config::Value;
 use crate::function::Runner;
 use crate::limiter::DESCRIPTOR;
 use crate::looks;
+use crate::testing::agreement::agrees;
 use crate::testing::{Fate, Harness, SECOND, START, build, craft, golden};
 
 fn limiter(args: &Args, taken: &[&str]) -> Result<Box<Runner<Local, Limiter<Local>>>, ArgError> {
@@ -31,6 +32,14 @@ fn one_a_second() -> Args {
 
 fn per(per: &str) -> Args {
     one_a_second().with("per", Value::Word(per.into()))
+}
+
+#[test]
+fn late_state_changes_nothing() {
+    for per in ["class", "src", "dst", "flow"] {
+        let args = Args::default().with("rate", Value::PacketRate(50)).with("burst", Value::Integer(3));
+        agrees(&DESCRIPTOR, &args.with("per", Value::Word(per.into())));
+    }
 }
 
 #[test]

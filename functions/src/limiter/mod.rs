@@ -79,12 +79,11 @@ mod workload;
 pub use bucket::{Bucket, Rate};
 pub use limit::Limiter;
 
-use catena_state::{Access, Declaration, Local, Object, Scope};
+use catena_state::{Access, Declaration, Engine, Object, Scope};
 
-use crate::config::{Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns};
+use crate::config::{ArgError, Args, Kind, Param};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
 use crate::effects::{Checksum, Effects, Fields};
-use crate::function::Runner;
 
 /// What Limiter says about itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -141,13 +140,23 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     owner: None,
     effects,
     workload: Some(&workload::WORKLOAD),
-    build: |args, build| {
-        let mut engine = Local::new(build.seed, build.share);
-        let limiter = Limiter::new(&mut engine, args, build.taken)?;
-        Ok(Box::new(Runner::new(engine, limiter)))
-    },
+    build: |args, build| build.deploy(Limited { args, taken: build.taken }),
     spared: None,
 };
+
+/// What makes the limiter.
+struct Limited<'a> {
+    args: &'a Args,
+    taken: &'a [String],
+}
+
+impl Recipe for Limited<'_> {
+    type Function<E: Engine> = Limiter<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Limiter<E>, ArgError> {
+        Limiter::new(engine, self.args, self.taken)
+    }
+}
 
 /// It looks at lengths beside keys, and changes nothing.
 fn effects(_args: &Args) -> Effects {

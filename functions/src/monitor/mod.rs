@@ -84,12 +84,11 @@ pub use counting::Monitor;
 use std::os::unix::fs::FileTypeExt;
 
 use catena_dataplane::Module;
-use catena_state::{Access, Declaration, Local, Object, Scope, Share};
+use catena_state::{Access, Declaration, Engine, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Returns};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
 use crate::effects::{Checksum, Effects, Fields};
-use crate::function::Runner;
 
 use export::{Format, Outlet};
 use flow::Limits;
@@ -163,10 +162,23 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
         return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
     }
     let outlet = outlet(args, build.share);
-    let mut engine = Local::new(build.seed, build.share);
-    let monitor = Monitor::new(&mut engine, limits, max_flows, outlet);
-    let monitor = monitor.map_err(|error| ArgError::no_memory("max_flows", error))?;
-    Ok(Box::new(Runner::new(engine, monitor)))
+    build.deploy(Counting { limits, max_flows, outlet })
+}
+
+/// What makes the monitor.
+struct Counting {
+    limits: Limits,
+    max_flows: usize,
+    outlet: Outlet,
+}
+
+impl Recipe for Counting {
+    type Function<E: Engine> = Monitor<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Monitor<E>, ArgError> {
+        Monitor::new(engine, self.limits, self.max_flows, self.outlet)
+            .map_err(|error| ArgError::no_memory("max_flows", error))
+    }
 }
 
 fn is_device(path: &str) -> bool {

@@ -427,3 +427,8 @@ proptest! {
         prop_assert!(reference.values().all(|sums| sums.packets == [0; 2] && sums.bytes == [0; 2]));
     }
 }
+
+#[test]
+fn late_state_changes_nothing() {
+    crate::testing::agreement::agrees(&DESCRIPTOR, &Args::default());
+}

@@ -129,13 +129,14 @@ pub use translate::Napt;
 
 use catena_dataplane::Module;
 use catena_state::declare::Object;
-use catena_state::{Access, Declaration, Local, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
-use crate::function::Runner;
+use family::{Family, V4, V6};
 use options::{Options, Spaces};
+use space::Space;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
     Param { name, kind, default: Some(default), doc }
@@ -204,27 +205,47 @@ fn effects(_args: &Args) -> Effects {
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let (options, spaces) = (Options::read(args)?, Spaces::read(args)?);
-    let mut engine = Local::new(build.seed, build.share);
-    let no_memory = |error: NoMemory| {
-        let of_blocks = matches!(error.object, "hosts" | "blocks");
-        ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
-    };
-    Ok(match spaces {
-        Spaces { v4: Some(v4), v6: Some(v6) } => {
-            let v4 = Napt::new(&mut engine, v4, &options).map_err(no_memory)?;
-            let v6 = Napt::new(&mut engine, v6, &options).map_err(no_memory)?;
-            Box::new(Runner::new(engine, Both { v4, v6 }))
-        }
-        Spaces { v4: Some(v4), v6: None } => {
-            let nat = Napt::new(&mut engine, v4, &options).map_err(no_memory)?;
-            Box::new(Runner::new(engine, nat))
-        }
-        Spaces { v4: None, v6: Some(v6) } => {
-            let nat = Napt::new(&mut engine, v6, &options).map_err(no_memory)?;
-            Box::new(Runner::new(engine, nat))
-        }
-        Spaces { v4: None, v6: None } => return Err(ArgError::new("pool", "has no address")),
-    })
+    let options = &options;
+    match spaces {
+        Spaces { v4: Some(v4), v6: Some(v6) } => build.deploy(OfBoth { v4, v6, options }),
+        Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options }),
+        Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options }),
+        Spaces { v4: None, v6: None } => Err(ArgError::new("pool", "has no address")),
+    }
+}
+
+/// What makes a NAT of one family.
+struct OfOne<'a, F: Family> {
+    space: Space<F>,
+    options: &'a Options,
+}
+
+impl<F: Family> Recipe for OfOne<'_, F> {
+    type Function<E: Engine> = Napt<E, F>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {
+        Napt::new(engine, self.space, self.options).map_err(|error| {
+            let of_blocks = matches!(error.object, "hosts" | "blocks");
+            ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
+        })
+    }
+}
+
+/// What makes a NAT of both families.
+struct OfBoth<'a> {
+    v4: Space<V4>,
+    v6: Space<V6>,
+    options: &'a Options,
+}
+
+impl Recipe for OfBoth<'_> {
+    type Function<E: Engine> = Both<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Both<E>, ArgError> {
+        let v4 = OfOne { space: self.v4, options: self.options }.make(engine)?;
+        let v6 = OfOne { space: self.v6, options: self.options }.make(engine)?;
+        Ok(Both { v4, v6 })
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ impl Local {
 }
 
 impl Engine for Local {
+    const WAITS: bool = false;
+
     type Tx = ();
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
     type Counters = LocalCounters;

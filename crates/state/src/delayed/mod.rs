@@ -1,0 +1,110 @@
+//! An engine for tests: it does to a function all that an engine may, and finds what a function must not do.
+//!
+//! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
+//! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
+//! stands for a thing to take, panics with the object and the place. The operations themselves are those of [`Local`]: what
+//! a function does on both must be the same.
+
+mod objects;
+mod watch;
+
+pub use objects::{DelayedCounters, DelayedMap, DelayedPool, DelayedRanking};
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use catena_packet::wire::Seed;
+
+use crate::engine::{Engine, Key, NoMemory, Share};
+use crate::local::Local;
+use watch::{Watch, lock};
+
+/// The operations of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tx(u64);
+
+/// The engine.
+pub struct Delayed {
+    local: Local,
+    watch: Arc<Mutex<Watch>>,
+}
+
+impl Delayed {
+    /// Make the engine; `delays` decides which results are late.
+    pub fn new(seed: Seed, share: Share, delays: u64) -> Self {
+        Delayed { local: Local::new(seed, share), watch: Arc::new(Mutex::new(Watch::new(delays))) }
+    }
+
+    /// Let results be late by up to so many polls.
+    #[must_use]
+    pub fn slow(self, polls: u64) -> Self {
+        self.watch().most_delay = polls;
+        self
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        lock(&self.watch)
+    }
+}
+
+impl Engine for Delayed {
+    const WAITS: bool = true;
+    const WATCHES: bool = true;
+
+    type Tx = Tx;
+    type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
+    type Counters = DelayedCounters;
+    type Pool = DelayedPool;
+    type Ranking = DelayedRanking;
+
+    fn begin(&mut self, _clock: u64) -> Tx {
+        self.watch().begin()
+    }
+
+    fn step(&mut self, tx: Tx) {
+        self.watch().step(tx);
+    }
+
+    fn end(&mut self, tx: Tx) {
+        self.watch().end(tx);
+    }
+
+    fn poll(&mut self) {
+        self.watch().poll();
+    }
+
+    fn is_ready(&mut self, tx: Tx) -> bool {
+        self.watch().is_ready(tx)
+    }
+
+    fn follows(&self, tx: Tx, earlier: Tx) -> bool {
+        self.watch().follows(tx, earlier)
+    }
+
+    fn flow_map<K: Key, V: Send + 'static>(
+        &mut self,
+        name: &'static str,
+        capacity: usize,
+    ) -> Result<DelayedMap<K, V>, NoMemory> {
+        Ok(DelayedMap::new(self.local.flow_map(name, capacity)?, name, &self.watch))
+    }
+
+    fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {
+        DelayedCounters(self.local.counters(name, count))
+    }
+
+    fn pool(&mut self, name: &'static str, things: Vec<u64>) -> DelayedPool {
+        DelayedPool::new(self.local.pool(name, things), name, &self.watch)
+    }
+
+    fn ranking(&mut self, name: &'static str, count: usize) -> DelayedRanking {
+        DelayedRanking::new(self.local.ranking(name, count), name, &self.watch)
+    }
+
+    fn share(&self) -> Share {
+        self.local.share()
+    }
+
+    fn seed(&self) -> Seed {
+        self.local.seed()
+    }
+}

@@ -1,0 +1,148 @@
+//! Packets that wait for their state: they stand aside, in the order in which they came, while others go on.
+//!
+//! Nobody overtakes its own flow. A packet waits behind one that is parked if both are of one connection, in either
+//! direction, or have asked for the same entry: what the earlier one does to it, the later one must see.
+
+use std::hash::Hasher;
+
+use catena_dataplane::Context;
+use catena_dataplane::module::{Reason, Verdict};
+use catena_packet::wire::{FlowKey, Seed};
+use catena_packet::{Batch, Packet};
+use catena_state::Engine;
+
+use super::{At, Function, Step, time};
+
+/// Most packets parked at a time: what comes then and must wait is dropped, and counted.
+pub const MOST: usize = 256;
+
+/// Tells flows apart. Two that are taken for one wait for each other now and then, and nothing else.
+const FLOWS: Seed = Seed::from_number(1);
+
+/// The packets that wait.
+pub(super) struct Parking<E: Engine, F: Function<E>> {
+    parked: Vec<Parked<E, F>>,
+}
+
+struct Parked<E: Engine, F: Function<E>> {
+    at: At<E::Tx>,
+    packet: Packet,
+    plan: F::Plan,
+    flow: u64,
+    /// Hash of the packet's bytes, where functions are watched.
+    bytes: u64,
+}
+
+impl<E: Engine, F: Function<E>> Parking<E, F> {
+    pub(super) fn new() -> Self {
+        Parking { parked: if E::WAITS { Vec::with_capacity(MOST) } else { Vec::new() } }
+    }
+
+    /// Carry a batch, whose headers are parsed, through the function as far as it comes.
+    pub(super) fn process(&mut self, engine: &mut E, function: &mut F, cx: &mut Context, batch: &mut Batch) {
+        let (now, gate) = (cx.now(), cx.gate());
+        batch.filter(|_, packet| {
+            let now = time(&packet, now);
+            if E::WATCHES {
+                // *prepare* changes nothing, so it may be asked once more.
+                let at = At { tx: engine.begin(packet.meta().clock), now, gate };
+                function.prepare(at, &packet);
+                engine.end(at.tx);
+            }
+            let at = At { tx: engine.begin(packet.meta().clock), now, gate };
+            let plan = function.prepare(at, &packet);
+            let (flow, bytes) = (flow(&packet), watched::<E>(&packet));
+            let mut parked = Parked { at, packet, plan, flow, bytes };
+            let verdict = match self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier)) {
+                true => None,
+                false => parked.advance(engine, function),
+            };
+            match verdict {
+                Some(verdict) => {
+                    engine.end(at.tx);
+                    leave(cx, parked.packet, verdict);
+                }
+                None if self.parked.len() == MOST => {
+                    engine.end(at.tx);
+                    cx.drop(parked.packet, Reason::NO_PARKING);
+                }
+                None => self.parked.push(parked),
+            }
+            None
+        });
+        function.tidy(now, false);
+        self.go_on(engine, function, cx);
+    }
+
+    /// Let those go on that may.
+    pub(super) fn go_on(&mut self, engine: &mut E, function: &mut F, cx: &mut Context) {
+        engine.poll();
+        let mut at = 0;
+        while at < self.parked.len() {
+            let (earlier, rest) = self.parked.split_at_mut(at);
+            let parked = &mut rest[0];
+            let waits = earlier.iter().any(|earlier| must_follow(engine, parked, earlier));
+            let verdict = if waits { None } else { parked.advance(engine, function) };
+            match verdict {
+                Some(verdict) => {
+                    let parked = self.parked.remove(at);
+                    engine.end(parked.at.tx);
+                    leave(cx, parked.packet, verdict);
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    /// Let all go on, and wait for them.
+    pub(super) fn empty(&mut self, engine: &mut E, function: &mut F, cx: &mut Context) {
+        while !self.parked.is_empty() {
+            self.go_on(engine, function, cx);
+        }
+    }
+}
+
+impl<E: Engine, F: Function<E>> Parked<E, F> {
+    /// Go on as far as results are there; returns the verdict, if it comes to one.
+    fn advance(&mut self, engine: &mut E, function: &mut F) -> Option<Verdict> {
+        while engine.is_ready(self.at.tx) {
+            if E::WATCHES {
+                let function = std::any::type_name::<F>();
+                assert!(
+                    self.bytes == watched::<E>(&self.packet),
+                    "{function}: a packet was changed before its verdict"
+                );
+            }
+            engine.step(self.at.tx);
+            if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
+                return Some(verdict);
+            }
+        }
+        None
+    }
+}
+
+fn must_follow<E: Engine, F: Function<E>>(engine: &E, later: &Parked<E, F>, earlier: &Parked<E, F>) -> bool {
+    later.flow == earlier.flow || engine.follows(later.at.tx, earlier.at.tx)
+}
+
+fn leave(cx: &mut Context, packet: Packet, verdict: Verdict) {
+    match verdict {
+        Verdict::Gate(gate) => cx.emit(gate, packet),
+        Verdict::Drop(reason) => cx.drop(packet, reason),
+    }
+}
+
+/// Return what packets of a connection have in common, in both directions; packets without one are of one flow.
+fn flow(packet: &Packet) -> u64 {
+    FlowKey::read(packet.data(), &packet.layers()).map_or(0, |key| key.symmetric_hash(&FLOWS))
+}
+
+fn watched<E: Engine>(packet: &Packet) -> u64 {
+    if !E::WATCHES {
+        return 0;
+    }
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(packet.data());
+    hasher.finish()
+}

@@ -1,0 +1,161 @@
+//! An engine that is late finds what a function must not do.
+
+use catena_dataplane::module::{Reason, Verdict};
+use catena_packet::Packet;
+use catena_packet::wire::{FlowKey, Seed, parse};
+use catena_state::{Delayed, Engine, FlowMap, Share};
+
+use super::{At, Function, Runner, Step};
+use crate::testing::Harness;
+use crate::testing::agreement::traffic;
+use crate::testing::engines::on_delayed;
+
+/// What a function does wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wrong {
+    Nothing,
+    /// It uses a ticket in the step that asked for it.
+    AtOnce,
+    /// It uses a ticket in the step after the next.
+    Late,
+    /// It changes the packet, and then asks for more.
+    Rewrites,
+    /// It counts packets in *prepare*.
+    Counts,
+    /// It uses the ticket of the packet before.
+    Keeps,
+}
+
+/// Counts the packets of each length, and drops every third one that it has counted.
+struct Careless<E: Engine> {
+    lengths: E::FlowMap<u64, u64>,
+    wrong: Wrong,
+    kept: Option<Ticket<E>>,
+    prepared: u64,
+}
+
+type Ticket<E> = <<E as Engine>::FlowMap<u64, u64> as FlowMap<u64, u64>>::Ticket;
+
+impl<E: Engine> Careless<E> {
+    fn new(engine: &mut E, wrong: Wrong) -> Self {
+        Careless { lengths: engine.flow_map("lengths", 1024).unwrap(), wrong, kept: None, prepared: 0 }
+    }
+
+    fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
+        if let Some(count) = self.lengths.get(at.tx, ticket) {
+            *count += 1;
+            return *count;
+        }
+        *self.lengths.insert(at.tx, ticket, 1).unwrap()
+    }
+}
+
+impl<E: Engine> Function<E> for Careless<E> {
+    /// The ticket, and steps done.
+    type Plan = (Ticket<E>, u32);
+
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
+        if self.wrong == Wrong::Counts {
+            self.prepared += 1;
+        }
+        (self.lengths.want(at.tx, packet.len() as u64), 0)
+    }
+
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+        plan.1 += 1;
+        match (self.wrong, plan.1) {
+            (Wrong::AtOnce, 1) => {
+                let ticket = self.lengths.want(at.tx, packet.len() as u64);
+                self.count(at, &ticket);
+            }
+            (Wrong::Late, 1) => return Step::Again,
+            (Wrong::Rewrites, 1) => {
+                packet.data_mut()[0] ^= 1;
+                plan.0 = self.lengths.want(at.tx, packet.len() as u64);
+                return Step::Again;
+            }
+            _ => {}
+        }
+        let ticket = match self.wrong {
+            Wrong::Keeps => self.kept.replace(plan.0).unwrap_or(plan.0),
+            _ => plan.0,
+        };
+        let count = self.count(at, &ticket) + self.prepared;
+        Step::Done(if count.is_multiple_of(3) { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        &["every third"]
+    }
+}
+
+/// Play some packets on a delayed engine.
+fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
+    let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
+    let function = Careless::new(&mut engine, wrong);
+    let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
+    let packets = &traffic(seed)[0].1;
+    on_delayed(seed, || harness.send(0, packets))
+}
+
+/// What a panic said.
+fn said(wrong: Wrong) -> String {
+    let panic = std::panic::catch_unwind(|| (0..20).for_each(|seed| _ = careless(wrong, seed))).unwrap_err();
+    panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap()
+}
+
+#[test]
+fn what_a_function_must_not_do_is_found() {
+    (0..20).for_each(|seed| _ = careless(Wrong::Nothing, seed));
+    let here = file!().rsplit('/').next().unwrap();
+    for (wrong, expected) in [
+        (Wrong::AtOnce, "lengths: a ticket is used in the step that asked for it"),
+        (Wrong::Late, "lengths: a ticket is used after its step"),
+        (Wrong::Keeps, "lengths: a ticket is used for another packet"),
+    ] {
+        let said = said(wrong);
+        assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
+    }
+    assert!(said(Wrong::Rewrites).contains("a packet was changed before its verdict"));
+    // What is changed in *prepare* shows in what comes of packets.
+    let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
+    assert!((0..20).all(differs));
+}
+
+/// Who must wait where nobody more may is dropped and counted; the others come out, at the end of the run at the latest.
+#[test]
+fn what_finds_no_place_to_wait_is_counted() {
+    let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 3).slow(1_000);
+    let function = Careless::new(&mut engine, Wrong::Nothing);
+    let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
+    let packets: Vec<_> = (0..20).flat_map(|seed| traffic(seed)[0].1.clone()).collect();
+    let mut left = on_delayed(3, || harness.send(0, &packets));
+    assert!(harness.drops()["too many wait for their state"] > 100);
+    left.extend(harness.finish());
+    let dropped: u64 = harness.drops().values().sum();
+    assert_eq!(left.len() as u64 + dropped, packets.len() as u64);
+    harness.end();
+}
+
+/// Nobody overtakes its own flow, however late its state is: packets leave in the order in which they came.
+#[test]
+fn flows_keep_their_order() {
+    for seed in 0..50 {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
+        let function = Careless::new(&mut engine, Wrong::Nothing);
+        let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
+        let packets = &traffic(seed)[0].1;
+        let flow = |number: usize| {
+            let frame = &packets[number].1;
+            FlowKey::read(frame, &parse(frame).unwrap()).unwrap().symmetric_hash(&Seed::from_number(1))
+        };
+        let mut last = std::collections::BTreeMap::new();
+        let order = on_delayed(seed, || harness.send_in_order(0, packets));
+        assert!(!order.is_sorted(), "some packets of other flows are overtaken");
+        for number in order {
+            let before = last.insert(flow(number), number);
+            assert!(before < Some(number), "packet {number} has overtaken {before:?}");
+        }
+        harness.end();
+    }
+}
