@@ -119,7 +119,8 @@
 //!
 //! # Limits
 //!
-//! At most 4,194,304 rules. Memory stays under 192 bytes a rule for IPv4 and 384 for IPv6, plus 256 KiB each, and
+//! At most 4,194,304 rules, of one line with lists of ports at most 32,768. While rules are compiled they take up to 1,500
+//! bytes each; then under 192 bytes a rule for IPv4 and 384 for IPv6, plus 256 KiB each, and
 //! 3 MiB per worker for remembered flows. Compiling 100,000 rules takes one to four seconds, for each
 //! instance. There are no rules
 //! about interfaces, flags, ICMP types, VLANs, MAC addresses or connections, and no counters per rule.

@@ -9,6 +9,8 @@ use super::rule::{Action, Ports, Prefix, Protocols, Rule};
 
 /// Mistakes of one text that are reported together.
 const MOST_ERRORS: usize = 20;
+/// Most rules that one line makes, as many as one of iptables: each is kept and compiled by itself.
+const MOST_OF_A_LINE: usize = 1 << 15;
 
 /// Reads a text, one rule a line.
 ///
@@ -83,7 +85,8 @@ pub fn parse_line_onto(rules: &mut Vec<Rule>, line: &str, number: u32) -> Result
         return Err(word.unexpected(expected).nearest(&word.text, ["from", "to", "port"]));
     }
     // A short line can stand for very many rules: they are counted before they are made.
-    if sports.len().saturating_mul(dports.len()) > MOST_RULES - rules.len().min(MOST_RULES) {
+    let made = sports.len().saturating_mul(dports.len());
+    if made > MOST_OF_A_LINE || made > MOST_RULES - rules.len().min(MOST_RULES) {
         return Err(too_many(&words.first, rules.len(), sports.len(), dports.len()));
     }
     let pairs = sports.iter().flat_map(|&sport| dports.iter().map(move |&dport| (sport, dport)));
@@ -94,9 +97,13 @@ pub fn parse_line_onto(rules: &mut Vec<Rule>, line: &str, number: u32) -> Result
 /// An error for a line, which begins with `first`, whose lists of ports make too many rules behind `before` others.
 fn too_many(first: &Word, before: usize, sports: usize, dports: usize) -> RuleError {
     let made = sports as u64 * dports as u64;
-    let all = if before > 0 { format!(", {} with those before", before as u64 + made) } else { String::new() };
-    let error =
-        first.error(format!("{sports} x {dports} ports are {made} rules{all}: a list holds at most {MOST_RULES}"));
+    let made_of = format!("{sports} x {dports} ports are {made} rules");
+    let error = if made > MOST_OF_A_LINE as u64 {
+        first.error(format!("{made_of}: a line makes at most {MOST_OF_A_LINE}"))
+    } else {
+        let all = before as u64 + made;
+        first.error(format!("{made_of}, {all} with those before: a list holds at most {MOST_RULES}"))
+    };
     error.hint("a range such as `1024-65535` is one rule, however many ports it has")
 }
 

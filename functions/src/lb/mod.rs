@@ -76,6 +76,8 @@
 //! fallback without a table); `segment of no connection` (a FIN or RST that no connection knows); `fragment without
 //! its first`.
 //!
+//! VLAN tags are read through, and do not tell connections apart: one client in two VLANs has one connection.
+//!
 //! # Example
 //!
 //! ```text

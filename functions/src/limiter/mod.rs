@@ -47,6 +47,8 @@
 //! class, a destination, a prefix of many sources) has an equal part of rate and burst at each, the burst never
 //! less than a full frame if the whole is not.
 //!
+//! VLAN tags are read through, and do not tell senders apart: one address in two VLANs has one bucket.
+//!
 //! # Example
 //!
 //! ```text

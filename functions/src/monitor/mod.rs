@@ -52,6 +52,8 @@
 //! - Equal packets and an equal `--seed` give equal files, byte for byte, with one worker. An IPFIX message holds at most
 //!   a second of the packets' time; its export time is the latest time in the records up to its end.
 //!
+//! VLAN tags are read through, and do not tell flows apart: one connection in two VLANs is one flow.
+//!
 //! # Example
 //!
 //! ```text

@@ -46,9 +46,9 @@
 //!
 //! What goes out in fragments gets a new identification, the same for all fragments of a datagram, and so does each IPv4
 //! packet that routers may fragment (without the flag DF): hosts that share an external address choose theirs without
-//! knowing of each other, and the receiver would mix their datagrams (RFC 6864 §5.3.1). An identification comes again
-//! after 65,536 packets between an external address and a destination; with n instances, after 65,536 / n, n rounded up
-//! to a power of two. What comes in keeps its identification, as it keeps its source.
+//! knowing of each other, and the receiver would mix their datagrams (RFC 6864 §5.3.1). There are 4,096 counters, and a
+//! secret hash of external address, destination and protocol chooses one: an identification comes again after 65,536
+//! packets of all that share a counter; with n instances, after 65,536 / n, n rounded up to a power of two. What comes in keeps its identification, as it keeps its source.
 //!
 //! What is not IP, ARP above all, passes. So does, untranslated in both directions, what is sent to the link itself:
 //! neighbour discovery, DHCP, routers' hellos, multicast DNS. Destinations of the link are 169.254.0.0/16,

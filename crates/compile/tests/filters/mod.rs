@@ -212,7 +212,7 @@ fn what_is_about_addresses_and_ports_is_read() {
 fn tags_are_counted() {
     let frame = Frame { is_v6: false, src: 0, dst: 1, proto: 6, ports: [1000, 25], flags: 2, options: false, other: 0 };
     let tagged = |ids: &[u16]| frame.bytes(&ids.iter().map(|id| Between::Tag(*id)).collect::<Vec<_>>());
-    let cases: [(&str, &[u16], bool); 9] = [
+    let cases: [(&str, &[u16], bool); 16] = [
         ("vlan", &[], false),
         ("vlan", &[7], true),
         ("vlan 7", &[7], true),
@@ -222,9 +222,72 @@ fn tags_are_counted() {
         ("vlan 8 and tcp port 25", &[8, 7], true),
         ("not vlan and tcp port 25", &[], true),
         ("not vlan and tcp port 25", &[7], false),
+        ("vlan 0x7", &[7], true),
+        ("vlan 010", &[8], true),
+        ("vlan 7 and ether proto 0x800", &[7], true),
+        ("vlan 7 and ether proto 0x806", &[7], false),
+        ("ether proto 0x8100", &[7], true),
+        (
+            "(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((vlan 7)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))",
+            &[7],
+            true,
+        ),
+        ("tcp port 031", &[7], true),
     ];
     for (text, ids, expected) in cases {
         assert_eq!(matches(&mut branch(&filter(text)), &tagged(ids)), Some(expected), "{text} of {ids:?}");
+    }
+}
+
+/// Who asks for a header in between, by number or by name, finds it right behind IP, as with tcpdump, and behind tags.
+#[test]
+fn headers_in_between_are_found() {
+    let frame =
+        |is_v6| Frame { is_v6, src: 0, dst: 1, proto: 6, ports: [1000, 25], flags: 2, options: false, other: 0 };
+    let cases: [(&str, bool, Between); 7] = [
+        ("ip proto 51", false, Between::Authentication),
+        ("proto 51", true, Between::Authentication),
+        ("ip proto \\ah", false, Between::Authentication),
+        ("ah", false, Between::Authentication),
+        ("ip6 proto 0", true, Between::HopByHop),
+        ("ip6 proto 60", true, Between::Destination),
+        ("ip6 proto 44", true, Between::Atomic),
+    ];
+    for (text, is_v6, header) in cases {
+        let filter = filter(text);
+        assert!(libpcap(&filter, &frame(is_v6).bytes(&[header])), "{text}");
+        for between in [&[header][..], &[Between::Tag(7), header]] {
+            assert_eq!(
+                matches(&mut branch(&filter), &frame(is_v6).bytes(between)),
+                Some(true),
+                "{text} of {between:?}"
+            );
+        }
+        assert_eq!(matches(&mut branch(&filter), &frame(is_v6).bytes(&[])), Some(false), "{text}");
+        let not = format!("not ({text})");
+        assert_eq!(matches(&mut branch(&self::filter(&not)), &frame(is_v6).bytes(&[header])), Some(false), "{not}");
+    }
+    for text in ["ip6 protochain 6", "protochain \\tcp"] {
+        let all = frame(true).bytes(&[Between::HopByHop, Between::Destination]);
+        assert_eq!(matches(&mut branch(&filter(text)), &all), Some(true), "{text}");
+    }
+}
+
+/// Comparisons of two numbers of the packet, as in the example of `man pcap-filter`.
+#[test]
+fn numbers_of_the_packet_are_compared() {
+    let bytes = |flags| {
+        let frame = Frame { is_v6: false, src: 0, dst: 1, proto: 6, ports: [80, 80], flags, options: false, other: 0 };
+        frame.bytes(&[])
+    };
+    for text in [
+        "tcp port 80 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)",
+        "ip[12:4] = ip[16:4]",
+        "tcp[0:2] >= tcp[2:2]",
+        "80 = tcp[2:2]",
+    ] {
+        let filter = filter(text);
+        assert_eq!(matches(&mut branch(&filter), &bytes(2)), Some(libpcap(&filter, &bytes(2))), "{text}");
     }
 }
 

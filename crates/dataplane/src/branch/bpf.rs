@@ -224,11 +224,12 @@ fn holds(test: Test, a: u32, b: u32) -> bool {
 fn decode(insn: &Insn, at: usize, count: usize) -> Result<Op, Invalid> {
     let refuse = |what| Err(Invalid { at, what });
     let Insn { code, jt, jf, k } = *insn;
-    let width = match code & 0x18 {
-        0x00 => Width::Word,
-        0x08 => Width::Half,
-        0x10 => Width::Byte,
-        _ => return refuse("unknown width"),
+    // Of loads alone: comparisons with the index have other bits there.
+    let width = || match code & 0x18 {
+        0x00 => Ok(Width::Word),
+        0x08 => Ok(Width::Half),
+        0x10 => Ok(Width::Byte),
+        _ => Err(Invalid { at, what: "unknown width" }),
     };
     let cell = || {
         u8::try_from(k).ok().filter(|c| usize::from(*c) < SCRATCH).ok_or(Invalid { at, what: "no such scratch cell" })
@@ -238,8 +239,8 @@ fn decode(insn: &Insn, at: usize, count: usize) -> Result<Op, Invalid> {
         // LD and LDX, by addressing mode.
         0x00 => match code & 0xe0 {
             0x00 => Op::Constant(k),
-            0x20 => Op::Load(width, k),
-            0x40 => Op::LoadAt(width, k),
+            0x20 => Op::Load(width()?, k),
+            0x40 => Op::LoadAt(width()?, k),
             0x60 => Op::Scratch(cell()?),
             0x80 => Op::Length,
             _ => return refuse("unknown load"),

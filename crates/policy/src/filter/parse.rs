@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::expression::{Condition, Endpoint, Expression, Joint, Network, View};
 use super::vocabulary::{
-    REDIRECTING, WITH_PORTS, has_other_base, is_keyword, is_of_frames, is_protocol, named_protocol, network, upper,
+    REDIRECTING, WITH_PORTS, is_keyword, is_of_frames, is_protocol, named_protocol, network, number, upper,
 };
 use super::words::{Kind, Word, words};
 use super::{Compiler, Insn};
@@ -13,7 +13,7 @@ use super::{Compiler, Insn};
 /// Read `text` as conditions. `program` is libpcap's of the whole.
 pub(super) fn expression(text: &str, program: &[Insn], compiler: &dyn Compiler) -> Expression {
     let whole = |view| Expression::Is(Condition::Program { program: program.to_vec(), view });
-    let Some(words) = words(text) else { return whole(View::Bare) };
+    let Some(words) = words(text) else { return whole(View::Frame) };
     if words.is_empty() {
         return Expression::All(Vec::new());
     }
@@ -23,7 +23,14 @@ pub(super) fn expression(text: &str, program: &[Insn], compiler: &dyn Compiler) 
     let mut parser = Parser { text, words: &words, at: 0, compiler, vlans: 0, shared: None, nested: 0 };
     match parser.sequence() {
         Some(expression) if parser.at == words.len() => expression,
-        _ => whole(View::Bare),
+        // What is not understood is shown what it may ask about.
+        _ => {
+            let is_of_link = |word: &Word| {
+                let word = &text[word.span.clone()];
+                word == "vlan" || is_of_frames(word)
+            };
+            whole(if words.iter().any(is_of_link) { View::Frame } else { View::Bare })
+        }
     }
 }
 
@@ -32,7 +39,7 @@ pub(super) fn expression(text: &str, program: &[Insn], compiler: &dyn Compiler) 
 struct Qualifiers {
     protocol: Option<String>,
     endpoint: Option<Endpoint>,
-    /// `host`, `net`, `port`, `portrange` or `proto`.
+    /// `host`, `net`, `port`, `portrange`, `proto` or `protochain`.
     kind: String,
     /// As they are written.
     text: String,
@@ -182,7 +189,7 @@ impl<'a> Parser<'a> {
         }
         let endpoint = self.endpoint()?;
         let kind = match self.name() {
-            Some(kind @ ("host" | "net" | "port" | "portrange" | "proto")) => {
+            Some(kind @ ("host" | "net" | "port" | "portrange" | "proto" | "protochain")) => {
                 self.at += 1;
                 Some(kind)
             }
@@ -293,12 +300,22 @@ impl<'a> Parser<'a> {
         let read = match qualifiers.kind.as_str() {
             "host" | "net" => self.address(&qualifiers, word, mask),
             "port" | "portrange" if mask.is_none() => self.port(&qualifiers, word),
-            "proto" if mask.is_none() && qualifiers.endpoint.is_none() => self.protocol(&qualifiers, word),
+            "proto" | "protochain" if mask.is_none() && qualifiers.endpoint.is_none() => {
+                self.protocol(&qualifiers, word)
+            }
             _ => None,
         };
         read.or_else(|| {
-            let of_frames = qualifiers.protocol.as_deref().is_some_and(is_of_frames);
-            self.compiled(&text, if of_frames { View::Frame } else { View::Bare })
+            let is_proto = qualifiers.kind == "proto";
+            let view = match qualifiers.protocol.as_deref().is_some_and(is_of_frames) {
+                // Behind `vlan` the type is meant that follows the tag.
+                true if is_proto && self.vlans > 0 => View::Untagged,
+                true => View::Frame,
+                // Of a header in between: it must be seen.
+                false if is_proto => View::Untagged,
+                false => View::Bare,
+            };
+            self.compiled(&text, view)
         })
     }
 
@@ -329,7 +346,7 @@ impl<'a> Parser<'a> {
         if protocols.is_empty() {
             return None;
         }
-        let number = |word: &str| word.parse::<u16>().ok().filter(|_| !has_other_base(word));
+        let number = |word: &str| u16::try_from(number(word)?).ok();
         let (from, to) = match number(word) {
             Some(port) => (port, port),
             None if qualifiers.kind == "portrange" => {
@@ -364,9 +381,9 @@ impl<'a> Parser<'a> {
             Some("ip6") => Some(Network::Ipv6),
             Some(_) => return None,
         };
-        let number = match word.parse::<u8>() {
-            Ok(number) if !has_other_base(word) => number,
-            _ => {
+        let number = match number(word) {
+            Some(number) => u8::try_from(number).ok()?,
+            None => {
                 let named = self.compiler.compile(&format!("{} {word}", qualifiers.text)).ok()?;
                 u8::try_from(self.resolved(&named, &qualifiers.text)?).ok()?
             }
@@ -393,7 +410,7 @@ impl<'a> Parser<'a> {
         self.at += 1;
         let mut id = None;
         if let Some(word) = self.name() {
-            id = Some(word.parse::<u16>().ok().filter(|_| !has_other_base(word))?);
+            id = Some(u16::try_from(number(word)?).ok()?);
             self.at += 1;
         }
         let depth = self.vlans;

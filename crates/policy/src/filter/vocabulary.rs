@@ -15,7 +15,7 @@ pub(super) const SCTP: u8 = 132;
 pub(super) const IN_BETWEEN: [u8; 5] = [0, 43, 44, 51, 60];
 
 /// Words that move all offsets behind them to another header: then libpcap alone knows what is meant.
-pub(super) const REDIRECTING: [&str; 6] = ["mpls", "pppoed", "pppoes", "geneve", "vxlan", "protochain"];
+pub(super) const REDIRECTING: [&str; 5] = ["mpls", "pppoed", "pppoes", "geneve", "vxlan"];
 
 /// Link layers: what they qualify is about the frame.
 const LINKS: [&str; 7] = ["ether", "link", "fddi", "tr", "wlan", "ppp", "slip"];
@@ -25,9 +25,15 @@ pub(super) fn is_of_frames(word: &str) -> bool {
     LINKS.contains(&word) || matches!(word, "broadcast" | "multicast" | "len" | "less" | "greater" | "llc")
 }
 
-/// Whether a number begins as C's octal and hexadecimal ones do.
-pub(super) fn has_other_base(word: &str) -> bool {
-    word.len() > 1 && word.starts_with('0')
+/// A number as C writes it: decimal, octal behind a zero, hexadecimal behind `0x`.
+pub(super) fn number(word: &str) -> Option<u32> {
+    let (digits, base) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),
+        None => (word, 10),
+    };
+    // `from_str_radix` takes signs, too.
+    if digits.starts_with(['+', '-']) { None } else { u32::from_str_radix(digits, base).ok() }
 }
 
 /// Words that may begin a condition as its protocol.
@@ -55,7 +61,7 @@ pub(super) fn is_protocol(word: &str) -> bool {
 
 /// Words that are no identifiers.
 pub(super) fn is_keyword(word: &str) -> bool {
-    const REST: [&str; 41] = [
+    const REST: [&str; 42] = [
         "src",
         "dst",
         "host",
@@ -64,6 +70,7 @@ pub(super) fn is_keyword(word: &str) -> bool {
         "port",
         "portrange",
         "proto",
+        "protochain",
         "gateway",
         "vlan",
         "inbound",
@@ -137,7 +144,7 @@ pub(super) fn network(word: &str, mask: Option<&str>, kind: &str) -> Option<(IpA
         let given = u8::try_from(parts.len()).ok().filter(|count| *count == 4 || kind == "net" && *count < 4)?;
         let mut octets = [0; 4];
         for (octet, part) in octets.iter_mut().zip(&parts) {
-            *octet = part.parse().ok().filter(|_| !has_other_base(part))?;
+            *octet = part.parse().ok().filter(|_| part.len() == 1 || !part.starts_with('0'))?;
         }
         (IpAddr::V4(octets.into()), 8 * given)
     };

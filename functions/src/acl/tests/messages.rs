@@ -63,16 +63,22 @@ fn more_rules_than_a_list_holds() {
     says(
         &rules(Value::List(vec![text("permit any"), text(&rule(2_100))])),
         &format!(
-            "`rules`: number 2, column 1 of `{begins} …`: 2100 x 2100 ports are 4410000 rules, 4410001 with those \
-             before: a list holds at most 4194304 (a range such as `1024-65535` is one rule, however many ports it has)"
+            "`rules`: number 2, column 1 of `{begins} …`: 2100 x 2100 ports are 4410000 rules: a line makes at most \
+             32768 (a range such as `1024-65535` is one rule, however many ports it has)"
         ),
     );
     says(
         &rules(file("edge.acl", &format!("permit any\n\n{}\n", rule(65_536)))),
         &format!(
-            "edge.acl:3: `rules`: column 1 of `{begins} …`: 65536 x 65536 ports are 4294967296 rules, 4294967297 with those \
-             before: a list holds at most 4194304 (a range such as `1024-65535` is one rule, however many ports it has)"
+            "edge.acl:3: `rules`: column 1 of `{begins} …`: 65536 x 65536 ports are 4294967296 rules: a line makes at \
+             most 32768 (a range such as `1024-65535` is one rule, however many ports it has)"
         ),
+    );
+    let lines = vec![text(&rule(181)); 129];
+    let error = build_with(&DESCRIPTOR, &rules(Value::List(lines)), Share::WHOLE).err().unwrap().to_string();
+    assert!(
+        error.contains("number 129") && error.contains("4226169 with those before: a list holds at most 4194304"),
+        "{error}"
     );
 }
 
