@@ -102,7 +102,7 @@ impl List {
     /// 100,000 rules.
     ///
     /// # Errors
-    /// If there are more than [`MOST_RULES`](super::classifier::MOST_RULES).
+    /// If there are more than [`MOST_RULES`](super::classifier::MOST_RULES), or more than there is memory for.
     pub fn new(rules: &[Rule], default: Action) -> Result<Self, TooManyRules> {
         let mut denying = vec![0; rules.len().div_ceil(64)];
         for (i, _) in rules.iter().enumerate().filter(|(_, rule)| rule.action == Action::Deny) {

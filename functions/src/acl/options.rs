@@ -78,7 +78,7 @@ impl Options {
             }
         }
         if self.rules.len() > MOST_RULES {
-            let message = format!("with number {number}, {}", TooManyRules(self.rules.len()));
+            let message = format!("with number {number}, {}", TooManyRules::ForAList(self.rules.len()));
             return Err(ArgError::new("rules", message).help("leave out some of the files, or use ranges and networks"));
         }
         Ok(())

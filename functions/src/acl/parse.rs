@@ -89,6 +89,9 @@ pub fn parse_line_onto(rules: &mut Vec<Rule>, line: &str, number: u32) -> Result
     if made > MOST_OF_A_LINE || made > MOST_RULES - rules.len().min(MOST_RULES) {
         return Err(too_many(&words.first, rules.len(), sports.len(), dports.len()));
     }
+    if rules.try_reserve(made).is_err() {
+        return Err(words.first.error(format!("the system has no memory for {} rules", rules.len() + made)));
+    }
     let pairs = sports.iter().flat_map(|&sport| dports.iter().map(move |&dport| (sport, dport)));
     rules.extend(pairs.map(|(sport, dport)| Rule { sport, dport, ..rule }));
     Ok(())

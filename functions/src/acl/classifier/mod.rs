@@ -38,16 +38,24 @@ const BYTES_PER_RULE_V6: usize = 384;
 /// Bytes that the trees of a family may take however few rules there are.
 const BASE_BYTES: usize = 256 << 10;
 
-/// A list with more than [`MOST_RULES`] rules.
+/// Most bytes that a rule takes while a list of many is compiled, of rules for both families.
+const PEAK: usize = 1500;
+
+/// A list with more rules than there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyRules(
-    /// How many there are.
-    pub usize,
-);
+pub enum TooManyRules {
+    /// More than [`MOST_RULES`]: so many.
+    ForAList(usize),
+    /// So many that the system has no memory to compile them.
+    ForMemory(usize),
+}
 
 impl fmt::Display for TooManyRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} rules; a list holds at most {MOST_RULES}", self.0)
+        match self {
+            Self::ForAList(count) => write!(f, "{count} rules; a list holds at most {MOST_RULES}"),
+            Self::ForMemory(count) => write!(f, "the system has no memory to compile {count} rules"),
+        }
     }
 }
 
@@ -64,10 +72,18 @@ impl Classifier {
     /// proportion to their number, whatever they are.
     ///
     /// # Errors
-    /// If there are more than [`MOST_RULES`].
+    /// If there are more than [`MOST_RULES`], or more than there is memory for.
     pub fn build(rules: &[Rule]) -> Result<Self, TooManyRules> {
         if rules.len() > MOST_RULES {
-            return Err(TooManyRules(rules.len()));
+            return Err(TooManyRules::ForAList(rules.len()));
+        }
+        // An allocation that fails on the way would end the process; address space that is asked for here costs nothing.
+        // Unused, it would be left out where code is optimised, and the question with it.
+        let mut room = Vec::<u8>::new();
+        let is_there = room.try_reserve_exact(rules.len() * PEAK).is_ok();
+        drop(std::hint::black_box(room));
+        if !is_there {
+            return Err(TooManyRules::ForMemory(rules.len()));
         }
         Ok(Self { v4: compile(rules, BYTES_PER_RULE_V4), v6: compile(rules, BYTES_PER_RULE_V6) })
     }
