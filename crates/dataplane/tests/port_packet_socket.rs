@@ -147,22 +147,20 @@ fn datagrams_sent_as_one_arrive_as_many() {
     for (from, to) in [("10.77.0.1:4000", "10.77.0.2:4000"), ("[fd77::1]:4000", "[fd77::2]:4000")] {
         let receiver = bed.within(Place::B, move || UdpSocket::bind(to).unwrap());
         receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        bed.within(Place::A, move || {
-            let socket = UdpSocket::bind(from).unwrap();
-            let size: libc::c_int = 1000;
-            // SAFETY: the value is an int of the length given.
-            let set = unsafe {
-                let value = (&raw const size).cast();
-                libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
-            };
-            assert_eq!(set, 0);
-            // The first asks for the address; it must not get lost with its neighbours.
-            socket.send_to(&[9; 500], to).unwrap();
-            let all: Vec<u8> = (0..40_500).map(|at| (at / 1000) as u8).collect();
-            socket.send_to(&all, to).unwrap();
-        });
+        let sender = bed.within(Place::A, move || UdpSocket::bind(from).unwrap());
+        let size: libc::c_int = 1000;
+        // SAFETY: the value is an int of the length given.
+        let set = unsafe {
+            let value = (&raw const size).cast();
+            libc::setsockopt(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
+        };
+        assert_eq!(set, 0);
         let mut buffer = [0; 2000];
+        // The first asks for the address; the others are sent when it is there, or they would overtake it.
+        sender.send_to(&[9; 500], to).unwrap();
         assert_eq!(receiver.recv(&mut buffer).unwrap(), 500);
+        let all: Vec<u8> = (0..40_500).map(|at| (at / 1000) as u8).collect();
+        sender.send_to(&all, to).unwrap();
         for number in 0..41u8 {
             let length = receiver.recv(&mut buffer).unwrap();
             assert_eq!(length, if number < 40 { 1000 } else { 500 });

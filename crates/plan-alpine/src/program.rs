@@ -26,6 +26,9 @@ const LEAST: f64 = 1e-5;
 const SPARE: f64 = 0.05;
 /// Solutions this near to the best one, relative, are as good: far less than a task.
 const GAP: f64 = 1e-4;
+/// What a member's share may be off by, relative. The solver's tolerance is absolute, so where next to nothing is served
+/// it takes shares for kept that are not.
+const OFF: f64 = 1e-6;
 
 /// A level of priority to decide.
 #[derive(Clone, Debug)]
@@ -126,6 +129,8 @@ struct Model {
     throughput: Linear,
     /// How well off the worst-off group is.
     fair: Column,
+    /// For each member of a promise what it has, what all members have together, and what part of that is its own.
+    shares: Vec<(Linear, Column, f64)>,
     /// Columns are `σ` divided by this, so that they are about 1.
     scale: f64,
 }
@@ -143,6 +148,16 @@ impl Model {
     /// The columns that say whether a task begins.
     fn starts(&self) -> impl Iterator<Item = Column> {
         self.start.iter().flatten().copied()
+    }
+
+    /// Whether every member of a promise has its share.
+    fn keeps_shares(&self, solution: &Solution) -> bool {
+        self.shares.iter().all(|(own, together, part)| {
+            let has =
+                own.constant + own.terms.iter().map(|(column, factor)| factor * solution.of(*column)).sum::<f64>();
+            let shall = part * solution.of(*together);
+            (has - shall).abs() <= OFF * shall
+        })
     }
 
     /// Make the least of the sum of `costs`.
@@ -240,10 +255,15 @@ impl Program<'_> {
             }
             Ask::Weights(..) => {
                 // First what nobody related shares as evenly as can be, then throughput.
-                let most_fair = model.minimise([(model.fair, -1.0)], &limits)?.of(model.fair);
+                let fairest = model.minimise([(model.fair, -1.0)], &limits)?;
+                if !model.keeps_shares(&fairest) {
+                    return Err(Nothing::Impossible);
+                }
+                let most_fair = fairest.of(model.fair);
                 model.problem.set_bounds(model.fair, 0.999 * most_fair, f64::INFINITY);
                 let served = throughput.iter().map(|(column, packets)| (*column, -packets / rates));
                 let solution = model.minimise(served, &limits)?;
+                let solution = if model.keeps_shares(&solution) { solution } else { fairest };
                 Ok(Found { worst_off: most_fair, ..self.found(&model, &solution, scale, ask)? })
             }
         }
@@ -261,6 +281,7 @@ impl Program<'_> {
             crossing: vec![None; count],
             throughput: Linear::default(),
             fair,
+            shares: Vec::new(),
             scale,
         };
         let mut load = Linear::default();
@@ -388,6 +409,7 @@ impl Program<'_> {
                         },
                     }
                 }
+                model.shares.push((own.clone(), together, weight / weights));
                 own.terms.insert(together, -weight / weights);
                 model.row(0.0, 0.0, &own);
             }
