@@ -124,6 +124,33 @@ pub trait Family: Send + Sync + 'static {
 /// The flag of an IPv4 header that keeps routers from fragmenting, with the two bytes it stands in (RFC 791 §3.1).
 const DONT_FRAGMENT: u16 = 0x4000;
 
+const SUSPECT_SOURCE: u8 = 1;
+const SUSPECT_DESTINATION: u8 = 2;
+/// By the first byte of an address, whether it may be a source or a destination that [`is_routable4`] refuses: most packets
+/// need no closer look.
+static SUSPECT: [u8; 256] = {
+    let mut suspect = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        suspect[byte] = match byte {
+            0 | 127 | 169 | 224 | 255 => SUSPECT_SOURCE | SUSPECT_DESTINATION,
+            225.. => SUSPECT_SOURCE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    suspect
+};
+
+#[inline(never)]
+fn is_routable4(src: u32, dst: u32) -> bool {
+    // RFC 3927 §2.7: a packet "whose source and/or destination address is in the 169.254/16 prefix" is not
+    // forwarded; nor are those of 0/8 and 127/8 (RFC 1122 §3.2.1.3), from 224/3, to 224.0.0/24 (RFC 5771 §4)
+    // and to 255.255.255.255.
+    let nowhere = |address: u32| matches!(address >> 24, 0 | 127) | (address >> 16 == 0xa9fe);
+    !(nowhere(src) | (src >= 0xe000_0000) | nowhere(dst) | (dst >> 8 == 0xe0_0000) | (dst == u32::MAX))
+}
+
 /// IPv4.
 pub struct V4;
 
@@ -225,11 +252,8 @@ impl Family for V4 {
 
     #[inline(always)]
     fn is_routable(src: u32, dst: u32) -> bool {
-        // RFC 3927 §2.7: a packet "whose source and/or destination address is in the 169.254/16 prefix" is not
-        // forwarded; nor are those of 0/8 and 127/8 (RFC 1122 §3.2.1.3), from 224/3, to 224.0.0/24 (RFC 5771 §4)
-        // and to 255.255.255.255.
-        let nowhere = |address: u32| matches!(address >> 24, 0 | 127) | (address >> 16 == 0xa9fe);
-        !(nowhere(src) | (src >= 0xe000_0000) | nowhere(dst) | (dst >> 8 == 0xe0_0000) | (dst == u32::MAX))
+        let suspect = |address: u32, side: u8| SUSPECT[(address >> 24) as usize] & side;
+        suspect(src, SUSPECT_SOURCE) | suspect(dst, SUSPECT_DESTINATION) == 0 || is_routable4(src, dst)
     }
 
     fn stays_on_link(src: u32, dst: u32) -> bool {
@@ -467,5 +491,24 @@ impl Family for V6 {
     fn is_error(icmp_type: u8) -> bool {
         // RFC 4443 §2.1: "Error messages are identified as such by a zero in the high-order bit".
         (1..128).contains(&icmp_type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of every first byte the addresses around those that are told apart.
+    #[test]
+    fn no_address_is_routable_by_its_first_byte_alone_that_is_not() {
+        let rests = [0, 1, 0xff, 0x100, 0x00fd_ffff, 0x00fe_0000, 0x00fe_ffff, 0x00ff_0000, 0x00ff_fffe, 0x00ff_ffff];
+        let addresses = || (0..=255u32).flat_map(|first| rests.map(|rest| first << 24 | rest));
+        for address in addresses() {
+            for other in [0x0a00_0001, 0xa9fe_0001, 0xcb00_7101] {
+                for (src, dst) in [(address, other), (other, address)] {
+                    assert_eq!(V4::is_routable(src, dst), is_routable4(src, dst), "{src:x} > {dst:x}");
+                }
+            }
+        }
     }
 }

@@ -115,9 +115,9 @@ pub struct LocalMap<K: Key, V> {
 #[derive(Clone, Copy, Debug)]
 pub struct LocalTicket<K> {
     key: K,
-    hash: u64,
-    /// Where the entry stood when it was warmed.
-    guess: u32,
+    /// The key's hash; once warmed, where the entry stood then. One word for both, as plans of a whole batch lie side by
+    /// side: nobody confuses them, since whatever entry this is, its key is compared.
+    place: u64,
 }
 
 #[inline(always)]
@@ -158,6 +158,11 @@ impl<K: Key, V> LocalMap<K, V> {
         self.entries.len()
     }
 
+    /// Work the hash of a ticket's key out again.
+    fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+        ticket.key.hash(&self.seed)
+    }
+
     #[inline(always)]
     fn address(&self, hash: u64) -> usize {
         let wide = hash as usize & (2 * self.mask + 1);
@@ -190,7 +195,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     #[inline(never)]
     fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let (_, _, entry) = self.find(&ticket.key, ticket.hash)?;
+        let (_, _, entry) = self.find(&ticket.key, self.hash(ticket))?;
         self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
     }
 
@@ -317,16 +322,18 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     fn want(&mut self, _tx: (), key: K) -> LocalTicket<K> {
         let hash = key.hash(&self.seed);
         prefetch(&raw const self.buckets[self.address(hash)]);
-        LocalTicket { key, hash, guess: NONE }
+        LocalTicket { key, place: hash }
     }
 
     #[inline(always)]
     fn warm(&mut self, ticket: &mut LocalTicket<K>) {
-        let bucket = &self.buckets[self.address(ticket.hash)];
-        let matches = bucket.matches(tag(ticket.hash));
+        let hash = ticket.place;
+        let bucket = &self.buckets[self.address(hash)];
+        let matches = bucket.matches(tag(hash));
         if matches != 0 {
-            ticket.guess = bucket.entries[matches.trailing_zeros() as usize];
-            self.entries[ticket.guess as usize].prefetch();
+            let entry = bucket.entries[matches.trailing_zeros() as usize];
+            self.entries[entry as usize].prefetch();
+            ticket.place = entry.into();
         }
     }
 
@@ -337,7 +344,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
 
     #[inline(always)]
     fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let guess = ticket.guess as usize;
+        let guess = ticket.place as usize;
         if self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key) {
             return self.entries[guess].pair_mut().map(|pair| &mut pair.1);
         }
@@ -345,7 +352,8 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
-        if let Some((_, _, entry)) = self.find(&ticket.key, ticket.hash) {
+        let hash = self.hash(ticket);
+        if let Some((_, _, entry)) = self.find(&ticket.key, hash) {
             let pair = self.entries[entry as usize].pair_mut().ok_or(Full)?;
             pair.1 = value;
             return Ok(&mut pair.1);
@@ -354,7 +362,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
             self.split();
         }
         let entry = self.take_entry()?;
-        if self.link(self.address(ticket.hash), tag(ticket.hash), entry).is_err() {
+        if self.link(self.address(hash), tag(hash), entry).is_err() {
             self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
             return Err(Full);
         }
@@ -365,9 +373,10 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn remove(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<V> {
-        let (bucket, way, entry) = self.find(&ticket.key, ticket.hash)?;
+        let hash = self.hash(ticket);
+        let (bucket, way, entry) = self.find(&ticket.key, hash)?;
         self.buckets[bucket].tags[way] = 0;
-        let address = self.address(ticket.hash);
+        let address = self.address(hash);
         if self.buckets[address].next != 0 {
             self.tighten(address);
         }
@@ -381,15 +390,15 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
             self.entries[(self.swept + 8).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
             if goes(key, value) {
-                let (key, hash) = (*key, key.hash(&self.seed));
-                self.remove((), &LocalTicket { key, hash, guess: NONE });
+                let key = *key;
+                self.remove((), &LocalTicket { key, place: 0 });
             }
         }
         count
     }
 
     fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {
-        match self.find(&ticket.key, ticket.hash) {
+        match self.find(&ticket.key, self.hash(ticket)) {
             Some((_, _, entry)) if marked => self.marked.join(entry),
             Some((_, _, entry)) => self.marked.leave(entry),
             None => {}
@@ -403,7 +412,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     fn take_marked(&mut self, _tx: ()) -> Option<(K, V)> {
         let first = self.marked.first()?;
         let key = self.entries[first as usize].pair()?.0;
-        let value = self.remove((), &LocalTicket { key, hash: key.hash(&self.seed), guess: NONE })?;
+        let value = self.remove((), &LocalTicket { key, place: 0 })?;
         Some((key, value))
     }
 
