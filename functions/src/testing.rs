@@ -117,6 +117,7 @@ impl Harness {
     }
 
     fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
+        let before = self.dropped();
         for (chunk, start) in frames.chunks(BATCH).zip((0..).step_by(BATCH)) {
             let mut batch = Batch::new();
             for (i, (time, bytes)) in chunk.iter().enumerate() {
@@ -131,12 +132,26 @@ impl Harness {
             self.collect(out);
         }
         if engines::delays().is_some() {
-            // Those that still wait: nobody is late by more.
-            for _ in 0..64 {
-                self.graph.idle(&mut self.cx);
-                self.collect(out);
-            }
+            self.wait(frames.len(), before, out);
         }
+    }
+
+    /// Wait for those of `sent` packets that the module holds, until the rest of them does not come: nobody is late by more
+    /// polls. `before` packets were dropped earlier.
+    fn wait(&mut self, sent: usize, before: u64, out: &mut Vec<(usize, u16, Vec<u8>)>) {
+        const MOST_POLLS: u32 = 64;
+        let (mut polls, mut told) = (0, 0);
+        while told < sent && polls < MOST_POLLS {
+            self.graph.idle(&mut self.cx);
+            self.collect(out);
+            let now = out.len() + (self.dropped() - before) as usize;
+            polls = if now > told { 0 } else { polls + 1 };
+            told = now;
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.drops().values().sum()
     }
 
     /// End the module's work; returns what came out of that.

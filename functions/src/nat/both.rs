@@ -4,10 +4,11 @@ use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::Engine;
 
-use super::family::{V4, V6};
 use super::plan;
 use super::reasons::REASONS;
 use super::translate::Napt;
+use super::v4::V4;
+use super::v6::V6;
 use crate::function::{At, Function, Step};
 
 /// Translates IPv4 and IPv6.

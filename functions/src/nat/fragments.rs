@@ -82,16 +82,15 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     pub fn remember(
         &mut self,
         tx: E::Tx,
-        key: F::Pair,
+        ticket: &Ticket<E, F>,
         (from, to): (F::Address, F::Address),
         ident: Option<u32>,
         inside: Host,
         now: u64,
     ) {
         self.sweep(2, now);
-        let ticket = self.parts.want(tx, key);
         let group = self.shares.group(inside.words());
-        if let Some(part) = self.parts.remove(tx, &ticket) {
+        if let Some(part) = self.parts.remove(tx, ticket) {
             self.shares.give(part.group);
         }
         let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), ident, group, last: now };
@@ -101,7 +100,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
             self.sweep(due, now);
             has_room = self.shares.take(group);
         }
-        if has_room && self.parts.insert(tx, &ticket, part).is_err() {
+        if has_room && self.parts.insert(tx, ticket, part).is_err() {
             self.shares.give(group);
         }
     }

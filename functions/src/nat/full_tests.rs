@@ -3,6 +3,7 @@
 use super::*;
 use crate::Value;
 use crate::looks;
+use crate::testing::engines::Late;
 use crate::testing::{Fate, Harness, START, craft};
 
 /// Ports that each of 256 hosts has.
@@ -61,3 +62,16 @@ fn hosts_with_their_share_of_sessions_are_refused() {
         craft(&format!("udp 10.0.0.0:1 > 192.0.3.{}:{}", number & 255, 1 + (number >> 8)))
     });
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("full_tests.rs"),
+    quick: &[],
+    slow: &[],
+    apart: &[
+        // A thousand new hosts at once: more than may wait.
+        "hosts_without_a_block_are_refused",
+        "hosts_at_their_limit_are_refused",
+        "no_more_mappings_than_there_may_be",
+        "hosts_with_their_share_of_sessions_are_refused",
+    ],
+};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Value;
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, SECOND, START, craft, describe};
 
 fn args(pool: &str, length: u8) -> Args {
@@ -453,3 +454,29 @@ fn fragments_that_are_over_are_found_before_others_are_lost() {
     assert!(followed.count() > 250);
     harness.end();
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("hostile_tests.rs"),
+    quick: tests![
+        only_the_link_keeps_what_is_its_own,
+        timeouts_of_one_protocol_are_not_those_of_another,
+        after_a_jump_of_time_nothing_is_refused_for_what_is_over,
+        one_host_at_its_limit_takes_no_ports_from_others,
+        an_answer_that_refuses_establishes_nothing,
+        a_large_subnet_of_ipv6_may_use_several_external_addresses,
+        a_stranger_establishes_nothing,
+        a_forged_end_ends_nothing_that_lives,
+    ],
+    slow: tests![
+        blocks_come_back_however_often_they_are_lent,
+        fragments_of_one_host_leave_room_for_others,
+        sessions_end_with_their_mapping,
+        a_subnet_of_ipv6_is_one_host,
+        fragments_that_are_over_are_found_before_others_are_lost,
+    ],
+    apart: &[
+        // Seconds each; of waiting they have nothing that others have not.
+        "one_host_cannot_silence_a_filtering_nat",
+        "no_host_is_refused_for_connections_that_are_over",
+    ],
+};

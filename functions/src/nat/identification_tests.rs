@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Value;
 use crate::acl::tests::fragments::reassembly::{Fragment, Overlap, Reassembly};
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, START, build, craft, describe};
 
 const UDP: u8 = 17;
@@ -335,3 +336,19 @@ fn what_comes_from_outside_keeps_its_identification() {
     }
     harness.end();
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("identification_tests.rs"),
+    quick: tests![
+        whatever_goes_out_has_an_identification_of_its_own,
+        what_nobody_fragments_keeps_its_identification,
+        a_checksum_that_was_wrong_stays_wrong,
+        what_comes_from_outside_keeps_its_identification,
+    ],
+    slow: tests![fragments_of_hosts_that_share_an_address_stay_apart, datagrams_that_are_cut_later_stay_apart,],
+    apart: &[
+        // Seconds each; of waiting they have nothing that others have not.
+        "an_identification_comes_again_after_65536_packets_to_the_same_destination",
+        "instances_share_no_identifications",
+    ],
+};

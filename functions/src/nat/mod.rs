@@ -111,8 +111,10 @@ pub mod family;
 mod fragments;
 mod icmp;
 mod identifications;
-pub mod mapping;
+pub mod inward;
+mod mapping;
 mod options;
+mod outward;
 mod owner;
 mod plan;
 mod ports;
@@ -122,6 +124,8 @@ mod sessions;
 mod space;
 mod tags;
 mod translate;
+mod v4;
+mod v6;
 mod workload;
 
 pub use both::Both;
@@ -134,9 +138,11 @@ use catena_state::{Access, Declaration, Engine, Scope};
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
-use family::{Family, V4, V6};
+use family::Family;
 use options::{Options, Spaces};
 use space::Space;
+use v4::V4;
+use v6::V6;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
     Param { name, kind, default: Some(default), doc }
@@ -248,6 +254,8 @@ impl Recipe for OfBoth<'_> {
     }
 }
 
+#[cfg(test)]
+mod engine_tests;
 #[cfg(test)]
 mod full_tests;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Value;
 use crate::shares::LEAST;
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, SECOND, START, craft, describe};
 
 const FLAGS: [&str; 6] = ["S", "SA", "A", "FA", "R", "."];
@@ -340,3 +341,10 @@ proptest! {
         harness.end();
     }
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("model_tests.rs"),
+    quick: &[],
+    slow: tests![keeps_the_rules, hostile_bytes_end_in_counted_drops,],
+    apart: &[],
+};

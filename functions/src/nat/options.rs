@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use super::family::{Family, V4, V6};
+use super::family::Family;
 use super::mapping::{State, Timeouts};
 use super::ports::MOST_PORTS;
 use super::sessions::Filtering;
 use super::space::Space;
+use super::v4::V4;
+use super::v6::V6;
 use crate::config::{ArgError, Args, Value};
 
 const SECOND: u64 = 1_000_000_000;

@@ -4,9 +4,9 @@ use catena_dataplane::module::Verdict;
 use catena_state::{Engine, FlowMap, Pool, Ranking};
 
 use super::family::Family;
-use super::fragments;
 use super::mapping::Mapping;
 use super::rewrite::Side;
+use super::{fragments, sessions};
 use crate::function::Step;
 
 /// The promise of a mapping.
@@ -29,19 +29,28 @@ pub enum Phase<E: Engine, F: Family> {
     Plain(InsideTicket<E, F>),
     /// From inside: its mapping.
     Out(InsideTicket<E, F>),
+    /// From inside, where it is noted who was spoken to: its mapping, and its session.
+    Noted(InsideTicket<E, F>, sessions::Ticket<E, F>),
     /// There is none, and the host is new: an external address for it.
     Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
     /// A block of ports on the external address with this index.
     Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
-    /// From outside: whose the external endpoint is.
-    In(ExternalTicket<E, F>),
+    /// A first fragment, in either direction: its mapping, and what becomes of its datagram.
+    First(InsideTicket<E, F>, fragments::Ticket<E, F>),
+    /// From outside, or to one of our own external addresses with this as its new source: whose the external endpoint is.
+    In(ExternalTicket<E, F>, Source<F>),
     /// The mapping of that one.
-    Back(InsideTicket<E, F>),
+    Back(InsideTicket<E, F>, Source<F>),
+    /// The same, and the session of a packet that is filtered.
+    Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>),
     /// A later fragment.
     Later,
     /// What became of its first.
     Part(fragments::Ticket<E, F>, Side),
 }
+
+/// The new source of a packet that goes out and comes back in; of one from outside nobody looks at it.
+pub type Source<F> = (<F as Family>::Address, u16);
 
 /// What *prepare* found: the next phase, and what kind of packet it is.
 pub struct Plan<E: Engine, F: Family> {

@@ -44,13 +44,15 @@ pub struct Session {
 pub struct Contact<F: Family> {
     /// The inside endpoint.
     pub inside: F::Endpoint,
-    /// The remote endpoint.
-    pub remote: (F::Address, u16),
     /// The identity of the mapping between.
     pub mapping: (u16, u8),
     /// The flags of a TCP segment; 0 of anything else.
     pub flags: u8,
 }
+
+/// The promise of a session.
+pub type Ticket<E, F> =
+    <<E as Engine>::FlowMap<<F as Family>::Pair, Session> as FlowMap<<F as Family>::Pair, Session>>::Ticket;
 
 /// The remote endpoints that inside endpoints have sent to.
 pub struct Sessions<E: Engine, F: Family> {
@@ -86,13 +88,19 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         self.filtering != Filtering::Independent
     }
 
-    fn key(&self, contact: &Contact<F>) -> F::Pair {
-        let (address, port, number) = F::parts(contact.inside);
-        let (remote, remote_port) = contact.remote;
+    /// Ask for the session between an inside and a remote endpoint.
+    pub fn want(&mut self, tx: E::Tx, inside: F::Endpoint, (remote, remote_port): (F::Address, u16)) -> Ticket<E, F> {
+        let (address, port, number) = F::parts(inside);
         let remote_port = if self.filtering == Filtering::AddressPort { remote_port } else { 0 };
-        let vlan = u64::from(F::vlan(contact.inside));
+        let vlan = u64::from(F::vlan(inside));
         let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32 | vlan << 40;
-        F::pair(address, remote, tail)
+        self.sent.want(tx, F::pair(address, remote, tail))
+    }
+
+    /// Bring a session near.
+    #[inline(always)]
+    pub fn warm(&mut self, ticket: &mut Ticket<E, F>) {
+        self.sent.warm(ticket);
     }
 
     /// Return the inside endpoint of a session.
@@ -104,11 +112,17 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     /// Note a packet from inside. Returns whether there was room: where there is none, answers would be filtered, so
     /// the packet must not leave.
     #[must_use]
-    pub fn sent(&mut self, tx: E::Tx, contact: &Contact<F>, mappings: &mut Mappings<E, F>, now: u64) -> bool {
-        let &Contact { inside, mapping, flags, .. } = contact;
-        let ticket = self.sent.want(tx, self.key(contact));
+    pub fn sent(
+        &mut self,
+        tx: E::Tx,
+        ticket: &Ticket<E, F>,
+        contact: &Contact<F>,
+        mappings: &mut Mappings<E, F>,
+        now: u64,
+    ) -> bool {
+        let &Contact { inside, mapping, flags } = contact;
         let first = State::first(F::parts(inside).2);
-        if let Some(session) = self.sent.get(tx, &ticket) {
+        if let Some(session) = self.sent.get(tx, ticket) {
             if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
                 (session.mapping, session.state) = (mapping, first);
             }
@@ -127,7 +141,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         // More than one for each that comes, so that they go faster than they come.
         self.sweep(now, 4);
         let session = Session { last: now, mapping, state: first.out(flags), group };
-        let is_noted = self.sent.insert(tx, &ticket, session).is_ok();
+        let is_noted = self.sent.insert(tx, ticket, session).is_ok();
         if !is_noted {
             self.shares.give(group);
         }
@@ -135,9 +149,8 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
-    pub fn may(&mut self, tx: E::Tx, contact: &Contact<F>, now: u64) -> bool {
-        let ticket = self.sent.want(tx, self.key(contact));
-        let Some(session) = self.sent.get(tx, &ticket) else { return false };
+    pub fn may(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
+        let Some(session) = self.sent.get(tx, ticket) else { return false };
         if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
         }

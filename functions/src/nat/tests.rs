@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Value;
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, START, build, craft, describe, golden};
 use catena_state::Share;
 
@@ -103,3 +104,14 @@ fn vlans_have_mappings_of_their_own() {
     golden(&mut harness, include_str!("vlans.txt"));
     harness.end();
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("tests.rs"),
+    quick: tests![golden_scripts, vlans_have_mappings_of_their_own,],
+    slow: tests![instances_have_their_own_blocks,],
+    apart: &[
+        // Nothing is built.
+        "bad_configurations_are_named",
+        "a_pool_has_addresses_that_packets_may_come_from",
+    ],
+};

@@ -12,30 +12,27 @@ use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Identifications;
-use super::mapping::{Mapping, Mappings, State};
+use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
-use super::ports::{Ports, Taken};
-use super::reasons::{
-    FILTERED, HOST_LIMIT, LOST_FIRST, NO_MAPPING, NO_PORT, OTHER_VLAN, REASONS, SESSION_LIMIT, TOO_DEEP, TOO_MANY,
-    UNROUTABLE, UNTRANSLATABLE,
-};
+use super::ports::Ports;
+use super::reasons::{LOST_FIRST, NO_MAPPING, NO_PORT, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
-use super::sessions::{Contact, Sessions};
+use super::sessions::Sessions;
 use super::space::Space;
 use super::tags::{Vlan, vlan};
 use crate::function::{At, Function, Step};
 
 /// Output gates: to the outside, and back to the inside.
-const OUT: Verdict = Verdict::Gate(0);
-const BACK: Verdict = Verdict::Gate(1);
+pub(super) const OUT: Verdict = Verdict::Gate(0);
+pub(super) const BACK: Verdict = Verdict::Gate(1);
 
 /// Indices of the counters.
 const PACKETS: usize = 0;
 const TCP_PACKETS: usize = 1;
 
 /// Mappings looked at for expiry when a new one is made: more than one, so that they go faster than they come.
-const SWEEP_NEW: usize = 4;
+pub(super) const SWEEP_NEW: usize = 4;
 /// The same about every millisecond: a million mappings a second.
 const SWEEP_IDLE: usize = 1024;
 
@@ -44,20 +41,20 @@ const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
 
 /// Translates the packets of one family and passes all others.
 pub struct Napt<E: Engine, F: Family> {
-    mappings: Mappings<E, F>,
-    sessions: Sessions<E, F>,
-    fragments: Fragments<E, F>,
-    identifications: Identifications,
+    pub(super) mappings: Mappings<E, F>,
+    pub(super) sessions: Sessions<E, F>,
+    pub(super) fragments: Fragments<E, F>,
+    pub(super) identifications: Identifications,
     counters: E::Counters,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
     /// The latest time of any packet: a packet that comes late is taken to come now.
-    now: u64,
+    pub(super) now: u64,
     /// The operations of the latest packet that made a mapping; tidying up goes on their account.
-    tx: Option<E::Tx>,
+    pub(super) tx: Option<E::Tx>,
 }
 
-fn drop(reason: Reason) -> Step {
+pub(super) fn drop(reason: Reason) -> Step {
     Step::Done(Verdict::Drop(reason))
 }
 
@@ -89,7 +86,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 
     #[inline(always)]
-    fn is_external(&self, address: F::Address) -> bool {
+    pub(super) fn is_external(&self, address: F::Address) -> bool {
         self.bounds.0 <= address && address <= self.bounds.1 && self.mappings.ports.space.index(address).is_some()
     }
 
@@ -182,124 +179,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
         true
     }
 
-    /// From inside, with a mapping asked for.
-    fn out(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, ticket: &InsideTicket<E, F>) -> Step {
-        let now = self.now;
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
-        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
-            self.mappings.remove(at.tx, inside);
-            return self.unmapped(at, plan, inside);
-        }
-        let (change, identity) = (mapping.change(), mapping.identity());
-        if plan.kind != Kind::Error {
-            mapping.last = now;
-            mapping.state = mapping.state.out(tcp_flags(packet.data(), &packet.layers()));
-        }
-        self.rewrite_out(at, packet, plan, (inside, identity), &change)
-    }
-
-    /// Rewrite a packet from inside, of whatever kind, and do what else is due.
-    fn rewrite_out(
-        &mut self,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (inside, identity): (F::Endpoint, (u16, u8)),
-        change: &rewrite::Change<F::Address>,
-    ) -> Step {
-        let layers = packet.layers();
-        let l3 = usize::from(layers.l3);
-        let Some([src, dst]) = F::addresses(packet.data(), l3) else { return drop(UNTRANSLATABLE) };
-        let mut first = None;
-        if plan.kind == Kind::Error {
-            let frame = packet.data_mut();
-            let sides = (Side::Source, Side::Destination);
-            let done = icmp::about::<F>(frame, &layers)
-                .and_then(|about| icmp::translate(frame, &layers, &about, sides, change.address, change.port));
-            if done.is_none() {
-                return drop(UNTRANSLATABLE);
-            }
-        } else {
-            let remote = (dst, ports(packet.data(), &layers).map_or(0, |(_, dport)| dport));
-            let contact = Contact { inside, remote, mapping: identity, flags: tcp_flags(packet.data(), &layers) };
-            if self.sessions.filter() && !self.sessions.sent(at.tx, &contact, &mut self.mappings, self.now) {
-                return drop(SESSION_LIMIT);
-            }
-            if plan.kind == Kind::FirstFragment && !plan.hairpin {
-                first = Fragments::<E, F>::key(packet.data(), &layers, at.gate);
-            }
-            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
-                return drop(UNTRANSLATABLE);
-            }
-        }
-        let ends = [change.address, dst];
-        let ident = rewrite::identify::<F>(packet.data_mut(), &layers, ends, &mut self.identifications);
-        if let Some(key) = first {
-            self.fragments.remember(at.tx, key, (src, change.address), ident, F::host_of(inside), self.now);
-        }
-        self.count(at.tx, &layers);
-        if !plan.hairpin {
-            return Step::Done(OUT);
-        }
-        // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
-        let external = match plan.kind {
-            Kind::Error => icmp::about::<F>(packet.data(), &layers)
-                .map(|about| F::endpoint(about.addresses[0], about.ports[0], about.proto)),
-            _ => {
-                let port = ports(packet.data(), &layers).map(|(_, dport)| dport);
-                let port = port.or_else(|| icmp_identifier(packet.data(), &layers));
-                port.map(|port| F::endpoint(dst, port, layers.proto))
-            }
-        };
-        match external {
-            Some(external) => plan.then(Phase::In(self.mappings.external.want(at.tx, external))),
-            None => drop(UNTRANSLATABLE),
-        }
-    }
-
-    /// From inside, and nothing is mapped: make a mapping.
-    #[inline(never)]
-    fn unmapped(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint) -> Step {
-        if plan.kind == Kind::Error {
-            return drop(NO_MAPPING);
-        }
-        self.tx = Some(at.tx);
-        let host = F::host_of(inside);
-        let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
-        // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
-        let mut is_full = self.mappings.is_full();
-        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
-        let whose = (taken == Taken::Limit).then_some(host);
-        if refused(&taken) && self.mappings.catch_up(at.tx, self.now, whose) {
-            is_full = self.mappings.is_full();
-            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
-        }
-        let Mappings { ports, .. } = &mut self.mappings;
-        match taken {
-            Taken::WantAddress => plan.then(Phase::Choose(inside, ports.lent.want_least(at.tx))),
-            Taken::WantBlock(index) => {
-                ports.lent.add(at.tx, index as usize, 1);
-                plan.then(Phase::Take(inside, index, ports.free[index as usize].want_take(at.tx)))
-            }
-            Taken::Limit => drop(HOST_LIMIT),
-            Taken::Nothing => drop(if is_full { TOO_MANY } else { NO_PORT }),
-            Taken::Port(address, port) => {
-                self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
-                if !self.mappings.add(at.tx, inside, (address, port), self.now) {
-                    return drop(TOO_MANY);
-                }
-                plan.then(Phase::Out(self.mappings.inside.want(at.tx, inside)))
-            }
-        }
-    }
-
     /// All phases, and what a plain packet from inside may need beside rewriting.
     #[inline(never)]
     fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
         match plan.phase {
             Phase::Done(verdict) => Step::Done(verdict),
-            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket, None),
+            Phase::Noted(ticket, session) => self.out(at, packet, plan, &ticket, Some(&session)),
+            Phase::First(ticket, datagram) => self.first(at, packet, (&ticket, &datagram)),
             Phase::Choose(inside, ticket) => {
                 let ports = &mut self.mappings.ports;
                 let Some(index) = ports.lent.least(at.tx, ticket) else { return drop(NO_PORT) };
@@ -314,13 +201,26 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 if !ports.lend(at.tx, F::host_of(inside), block) {
                     return drop(NO_PORT);
                 }
-                self.unmapped(at, plan, inside)
+                self.unmapped(at, packet, plan, inside)
             }
-            Phase::In(ticket) => match self.mappings.external.get(at.tx, &ticket) {
-                Some(&mut inside) => plan.then(Phase::Back(self.mappings.inside.want(at.tx, inside))),
+            Phase::In(ticket, source) => match self.mappings.external.get(at.tx, &ticket) {
+                Some(&mut inside) => {
+                    let ticket = self.mappings.inside.want(at.tx, inside);
+                    if !self.sessions.filter() {
+                        return plan.then(Phase::Back(ticket, source));
+                    }
+                    match Self::remote(packet, plan, source) {
+                        Some(remote) => {
+                            let session = self.sessions.want(at.tx, inside, remote);
+                            plan.then(Phase::Filtered(ticket, session, source))
+                        }
+                        None => drop(UNTRANSLATABLE),
+                    }
+                }
                 None => drop(NO_MAPPING),
             },
-            Phase::Back(ticket) => self.back(at, packet, plan, &ticket),
+            Phase::Back(ticket, source) => self.back(at, packet, plan, (&ticket, None), source),
+            Phase::Filtered(ticket, session, source) => self.back(at, packet, plan, (&ticket, Some(&session)), source),
             Phase::Later => {
                 let layers = packet.layers();
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
@@ -344,63 +244,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
     }
 
-    /// From outside, with the mapping that it is for.
-    fn back(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, ticket: &InsideTicket<E, F>) -> Step {
-        let now = self.now;
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
-        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
-            return drop(NO_MAPPING);
-        }
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let (address, port, _) = F::parts(inside);
-        let layers = packet.layers();
-        // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
-        if vlan(packet.data(), &layers) != Some(F::vlan(inside)) {
-            return drop(OTHER_VLAN);
-        }
-        let about = if plan.kind == Kind::Error { icmp::about::<F>(packet.data(), &layers) } else { None };
-        if self.sessions.filter() {
-            let remote = match (&about, F::addresses(packet.data(), usize::from(layers.l3))) {
-                (Some(about), _) => (about.addresses[1], if about.proto == F::ICMP { 0 } else { about.ports[1] }),
-                (None, Some([src, _])) => (src, ports(packet.data(), &layers).map_or(0, |(sport, _)| sport)),
-                (None, None) => return drop(UNTRANSLATABLE),
-            };
-            let flags = if about.is_some() { 0 } else { tcp_flags(packet.data(), &layers) };
-            let contact = Contact { inside, remote, mapping: mapping.identity(), flags };
-            if !self.sessions.may(at.tx, &contact, now) {
-                return drop(FILTERED);
-            }
-        }
-        if plan.kind == Kind::Error {
-            let (frame, sides) = (packet.data_mut(), (Side::Destination, Side::Source));
-            let done = about.and_then(|about| icmp::translate(frame, &layers, &about, sides, address, port));
-            if done.is_none() {
-                return drop(UNTRANSLATABLE);
-            }
-        } else {
-            if layers.proto == proto::TCP {
-                mapping.state = mapping.state.back(tcp_flags(packet.data(), &layers));
-            }
-            let (external, change) = (mapping.change().address, mapping.change().back(address, port));
-            if plan.kind == Kind::FirstFragment
-                && !plan.hairpin
-                && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
-            {
-                // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
-                self.fragments.remember(at.tx, key, (external, address), None, F::host_of(inside), now);
-            }
-            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change) {
-                return drop(UNTRANSLATABLE);
-            }
-        }
-        if !plan.hairpin {
-            self.count(at.tx, &layers);
-        }
-        Step::Done(BACK)
-    }
-
     #[inline(always)]
-    fn count(&mut self, tx: E::Tx, layers: &Layers) {
+    pub(super) fn count(&mut self, tx: E::Tx, layers: &Layers) {
         self.counters.add(tx, PACKETS, 1);
         self.counters.add(tx, TCP_PACKETS, i64::from(layers.proto == proto::TCP));
     }
@@ -408,7 +253,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
 
 /// Return the flags of a TCP segment; none of any other packet.
 #[inline(always)]
-fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
+pub(super) fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
     let flags = frame.get(usize::from(layers.l4) + 13).copied().unwrap_or(0);
     if layers.proto == proto::TCP { flags } else { 0 }
 }
@@ -433,8 +278,8 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         let special = !is_plain | hairpin | self.sessions.filter();
         let phase = match what {
             What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint)),
-            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
-            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint)),
+            What::Out => self.ask(at.tx, packet, kind, endpoint),
+            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint), (self.bounds.0, 0)),
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
@@ -448,7 +293,11 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     fn warm(&mut self, plan: &mut Plan<E, F>) {
         match &mut plan.phase {
             Phase::Plain(ticket) | Phase::Out(ticket) => self.mappings.inside.warm(ticket),
-            Phase::In(ticket) => self.mappings.external.warm(ticket),
+            Phase::Noted(ticket, session) => {
+                self.mappings.inside.warm(ticket);
+                self.sessions.warm(session);
+            }
+            Phase::In(ticket, _) => self.mappings.external.warm(ticket),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Value;
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, SECOND, START, craft, describe};
 use proptest::prelude::*;
 
@@ -194,3 +195,18 @@ proptest! {
         tagged.end();
     }
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("vlan_tests.rs"),
+    quick: tests![
+        an_endpoint_of_each_vlan_has_its_own_port_and_its_own_answers,
+        errors_and_queries_stay_in_their_vlan,
+        later_fragments_follow_a_first_of_their_vlan,
+        hairpins_stay_in_their_vlan,
+        a_priority_alone_is_no_vlan,
+        more_vlans_than_two_are_refused_by_name,
+        a_host_of_one_vlan_uses_up_nothing_of_another,
+    ],
+    slow: tests![a_tag_changes_nothing_else,],
+    apart: &[],
+};

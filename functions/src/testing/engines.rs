@@ -6,18 +6,71 @@ thread_local! {
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Delayed engines that a test runs on.
-pub const SEEDS: u64 = 200;
+/// Delayed engines that a test runs on: all of them where the code is as fast as users have it.
+pub const SEEDS: u64 = if cfg!(debug_assertions) { 20 } else { 200 };
+/// Delayed engines that a slow test runs on.
+const SEEDS_OF_SLOW: u64 = 3;
+
+/// A test by its name.
+pub type Named = (&'static str, fn());
+
+/// Name tests.
+macro_rules! tests {
+    ($($test:path),* $(,)?) => { &[$((stringify!($test), $test as fn())),*] };
+}
+pub(crate) use tests;
+
+/// The tests of a file, as they are for the local engine, to be run on delayed ones.
+pub struct Late {
+    /// The file: no test in it is forgotten.
+    pub source: &'static str,
+    /// Those that run on all engines.
+    pub quick: &'static [Named],
+    /// Those that run on few, as they are slow or draw cases themselves.
+    pub slow: &'static [Named],
+    /// Those that no engine makes a difference to, or that only the local one passes, as is said where they are named.
+    pub apart: &'static [&'static str],
+}
+
+impl Late {
+    /// Run them.
+    ///
+    /// # Panics
+    /// Where one fails, or is not named.
+    pub fn run(&self) {
+        let known = |name: &str| {
+            let named = self.quick.iter().chain(self.slow).map(|(name, _)| *name);
+            named.chain(self.apart.iter().copied()).any(|known| known == name)
+        };
+        for after in self.source.split("#[test]\n").skip(1) {
+            let name = after.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
+            assert!(name.is_some_and(known), "{name:?} is not said to run on delayed engines, or not to");
+        }
+        for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
+            for (name, test) in tests {
+                (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
+            }
+        }
+    }
+}
+
+/// Run a test; says which one it was, where it fails.
+fn told(name: &str, test: fn()) {
+    struct Told<'a>(&'a str);
+    impl Drop for Told<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("{}", self.0);
+            }
+        }
+    }
+    let _told = Told(name);
+    test();
+}
 
 /// Return the seed of the delayed engine that functions are built on now; nothing on the local one.
 pub fn delays() -> Option<u64> {
     DELAYS.get()
-}
-
-/// Run a test on the local engine, and on delayed ones of as many seeds.
-pub fn on_every_engine(test: impl Fn()) {
-    test();
-    (0..SEEDS).for_each(|seed| on_delayed(seed, &test));
 }
 
 /// Run a test on the delayed engine of a seed.

@@ -1,0 +1,124 @@
+//! The way back, and first fragments in both directions.
+
+use catena_packet::Packet;
+use catena_packet::wire::number::proto;
+use catena_packet::wire::ports;
+use catena_state::{Engine, FlowMap};
+
+use super::family::Family;
+use super::fragments::{self, Fragments};
+use super::icmp;
+use super::mapping::Mapping;
+use super::plan::{InsideTicket, Kind, Phase, Plan, Source};
+use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
+use super::rewrite::{self, Side};
+use super::sessions::{self, Contact};
+use super::tags::vlan;
+use super::translate::{BACK, Napt, OUT, drop, tcp_flags};
+use crate::function::{At, Step};
+
+impl<E: Engine, F: Family> Napt<E, F> {
+    /// Return who a packet is from, as its session knows them; of one that comes back in that is its new `source`.
+    pub(super) fn remote(packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Option<Source<F>> {
+        let (frame, layers) = (packet.data(), packet.layers());
+        if plan.kind == Kind::Error {
+            let about = icmp::about::<F>(frame, &layers)?;
+            let (address, port) = if plan.hairpin { source } else { (about.addresses[1], about.ports[1]) };
+            return Some((address, if about.proto == F::ICMP { 0 } else { port }));
+        }
+        let port = ports(frame, &layers).map(|(sport, _)| sport);
+        if plan.hairpin {
+            return Some((source.0, port.map_or(0, |_| source.1)));
+        }
+        F::addresses(frame, usize::from(layers.l3)).map(|[src, _]| (src, port.unwrap_or_default()))
+    }
+
+    /// From outside, with the mapping that it is for, and its session where packets are filtered.
+    pub(super) fn back(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        (ticket, session): (&InsideTicket<E, F>, Option<&sessions::Ticket<E, F>>),
+        source: Source<F>,
+    ) -> Step {
+        let now = self.now;
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
+            return drop(NO_MAPPING);
+        }
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let (address, port, _) = F::parts(inside);
+        let layers = packet.layers();
+        // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
+        if vlan(packet.data(), &layers) != Some(F::vlan(inside)) {
+            return drop(OTHER_VLAN);
+        }
+        let flags = tcp_flags(packet.data(), &layers);
+        if let Some(session) = session {
+            let contact = Contact { inside, mapping: mapping.identity(), flags };
+            if !self.sessions.may(at.tx, session, &contact, now) {
+                return drop(FILTERED);
+            }
+        }
+        if plan.kind != Kind::Error && layers.proto == proto::TCP {
+            mapping.state = mapping.state.back(flags);
+        }
+        let change = mapping.change().back(address, port);
+        if plan.kind == Kind::FirstFragment
+            && !plan.hairpin
+            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
+        {
+            let ticket = self.mappings.inside.want(at.tx, inside);
+            return plan.then(Phase::First(ticket, self.fragments.want(at.tx, key)));
+        }
+        if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
+            return drop(UNTRANSLATABLE);
+        }
+        let is_rewritten = if plan.kind == Kind::Error {
+            let (frame, sides) = (packet.data_mut(), (Side::Destination, Side::Source));
+            icmp::about::<F>(frame, &layers)
+                .and_then(|about| icmp::translate(frame, &layers, &about, sides, address, port))
+                .is_some()
+        } else {
+            rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change)
+        };
+        if !is_rewritten {
+            return drop(UNTRANSLATABLE);
+        }
+        if !plan.hairpin {
+            self.count(at.tx, &layers);
+        }
+        Step::Done(BACK)
+    }
+
+    /// A first fragment, in either direction, whose mapping was found before.
+    pub(super) fn first(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        (ticket, datagram): (&InsideTicket<E, F>, &fragments::Ticket<E, F>),
+    ) -> Step {
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        let change = mapping.change();
+        let layers = packet.layers();
+        let (address, port, _) = F::parts(inside);
+        let (verdict, became, ident) = if at.gate == 0 {
+            let Some(ident) = self.rewrite_out(packet, Kind::FirstFragment, &change) else {
+                return drop(UNTRANSLATABLE);
+            };
+            (OUT, (address, change.address), ident)
+        } else {
+            // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
+            let back = change.back(address, port);
+            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &back) {
+                return drop(UNTRANSLATABLE);
+            }
+            (BACK, (change.address, address), None)
+        };
+        self.fragments.remember(at.tx, datagram, became, ident, F::host_of(inside), self.now);
+        self.count(at.tx, &layers);
+        Step::Done(verdict)
+    }
+}

@@ -1,0 +1,177 @@
+//! The way out: the mapping of a packet from inside, found or made, and who it speaks to.
+
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::{icmp_identifier, ports};
+use catena_state::{Engine, FlowMap, Pool, Ranking};
+
+use super::family::Family;
+use super::fragments::Fragments;
+use super::icmp;
+use super::mapping::{Mapping, Mappings};
+use super::plan::{InsideTicket, Kind, Phase, Plan, Source};
+use super::ports::Taken;
+use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
+use super::rewrite::{self, Side};
+use super::sessions::{self, Contact};
+use super::translate::{Napt, OUT, SWEEP_NEW, drop, tcp_flags};
+use crate::function::{At, Step};
+
+impl<E: Engine, F: Family> Napt<E, F> {
+    /// Ask for what a packet from inside needs: its mapping, and its session where there are any.
+    pub(super) fn ask(&mut self, tx: E::Tx, packet: &Packet, kind: Kind, inside: F::Endpoint) -> Phase<E, F> {
+        let ticket = self.mappings.inside.want(tx, inside);
+        if kind == Kind::Error || !self.sessions.filter() {
+            return Phase::Out(ticket);
+        }
+        let layers = packet.layers();
+        match F::addresses(packet.data(), usize::from(layers.l3)) {
+            Some([_, dst]) => {
+                let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
+                Phase::Noted(ticket, self.sessions.want(tx, inside, (dst, port)))
+            }
+            None => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
+        }
+    }
+
+    /// From inside, with a mapping asked for, and a session where it is to be noted who was spoken to.
+    pub(super) fn out(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        ticket: &InsideTicket<E, F>,
+        session: Option<&sessions::Ticket<E, F>>,
+    ) -> Step {
+        let now = self.now;
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else {
+            return self.unmapped(at, packet, plan, inside);
+        };
+        if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
+            self.mappings.remove(at.tx, inside);
+            return self.unmapped(at, packet, plan, inside);
+        }
+        let (change, identity) = (mapping.change(), mapping.identity());
+        let layers = packet.layers();
+        let flags = tcp_flags(packet.data(), &layers);
+        if plan.kind != Kind::Error {
+            mapping.last = now;
+            mapping.state = mapping.state.out(flags);
+        }
+        let contact = Contact { inside, mapping: identity, flags };
+        if let Some(session) = session
+            && !self.sessions.sent(at.tx, session, &contact, &mut self.mappings, now)
+        {
+            return drop(SESSION_LIMIT);
+        }
+        if plan.hairpin {
+            // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
+            return match self.external_of(packet, plan.kind, change.port) {
+                Some(external) => {
+                    self.count(at.tx, &layers);
+                    let ticket = self.mappings.external.want(at.tx, external);
+                    plan.then(Phase::In(ticket, (change.address, change.port)))
+                }
+                None => drop(UNTRANSLATABLE),
+            };
+        }
+        if plan.kind == Kind::FirstFragment
+            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
+        {
+            let ticket = self.mappings.inside.want(at.tx, inside);
+            return plan.then(Phase::First(ticket, self.fragments.want(at.tx, key)));
+        }
+        if self.rewrite_out(packet, plan.kind, &change).is_none() {
+            return drop(UNTRANSLATABLE);
+        }
+        self.count(at.tx, &layers);
+        Step::Done(OUT)
+    }
+
+    /// Return the external endpoint that a packet from inside goes to, when `port` is its new source port or identifier.
+    pub(super) fn external_of(&self, packet: &Packet, kind: Kind, port: u16) -> Option<F::Endpoint> {
+        let (frame, layers) = (packet.data(), packet.layers());
+        if kind == Kind::Error {
+            return icmp::about::<F>(frame, &layers)
+                .map(|about| F::endpoint(about.addresses[0], about.ports[0], about.proto));
+        }
+        let [_, dst] = F::addresses(frame, usize::from(layers.l3))?;
+        let port = ports(frame, &layers).map(|(_, dport)| dport).or(icmp_identifier(frame, &layers).map(|_| port))?;
+        Some(F::endpoint(dst, port, layers.proto))
+    }
+
+    /// Rewrite a packet from inside, of whatever kind. Returns its new identification, if it got one; `None` where its
+    /// headers are not what they were.
+    pub(super) fn rewrite_out(
+        &mut self,
+        packet: &mut Packet,
+        kind: Kind,
+        change: &rewrite::Change<F::Address>,
+    ) -> Option<Option<u32>> {
+        let layers = packet.layers();
+        let [_, dst] = F::addresses(packet.data(), usize::from(layers.l3))?;
+        if kind == Kind::Error {
+            let frame = packet.data_mut();
+            let sides = (Side::Source, Side::Destination);
+            let about = icmp::about::<F>(frame, &layers)?;
+            icmp::translate(frame, &layers, &about, sides, change.address, change.port)?;
+        } else if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
+            return None;
+        }
+        let ends = [change.address, dst];
+        Some(rewrite::identify::<F>(packet.data_mut(), &layers, ends, &mut self.identifications))
+    }
+
+    /// Rewrite a packet from inside that comes back in, as the one it is on its way: from an external endpoint.
+    pub(super) fn rewrite_hairpin(&mut self, packet: &mut Packet, kind: Kind, source: Source<F>) -> Option<()> {
+        let (frame, layers) = (packet.data(), packet.layers());
+        let [src, _] = F::addresses(frame, usize::from(layers.l3))?;
+        let port = ports(frame, &layers).map(|(sport, _)| sport).or(icmp_identifier(frame, &layers));
+        // Of an error its own end and port are used alone; what that does to sums is worked out with them.
+        let change = rewrite::Change::new::<F>((src, port.unwrap_or_default()), source, layers.proto);
+        self.rewrite_out(packet, kind, &change).map(|_| ())
+    }
+
+    /// From inside, and nothing is mapped: make a mapping.
+    #[inline(never)]
+    pub(super) fn unmapped(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &Packet,
+        plan: &mut Plan<E, F>,
+        inside: F::Endpoint,
+    ) -> Step {
+        if plan.kind == Kind::Error {
+            return drop(NO_MAPPING);
+        }
+        self.tx = Some(at.tx);
+        let host = F::host_of(inside);
+        let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
+        // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
+        let mut is_full = self.mappings.is_full();
+        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
+        let whose = (taken == Taken::Limit).then_some(host);
+        if refused(&taken) && self.mappings.catch_up(at.tx, self.now, whose) {
+            is_full = self.mappings.is_full();
+            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
+        }
+        let Mappings { ports, .. } = &mut self.mappings;
+        match taken {
+            Taken::WantAddress => plan.then(Phase::Choose(inside, ports.lent.want_least(at.tx))),
+            Taken::WantBlock(index) => {
+                ports.lent.add(at.tx, index as usize, 1);
+                plan.then(Phase::Take(inside, index, ports.free[index as usize].want_take(at.tx)))
+            }
+            Taken::Limit => drop(HOST_LIMIT),
+            Taken::Nothing => drop(if is_full { TOO_MANY } else { NO_PORT }),
+            Taken::Port(address, port) => {
+                self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
+                if !self.mappings.add(at.tx, inside, (address, port), self.now) {
+                    return drop(TOO_MANY);
+                }
+                plan.then(self.ask(at.tx, packet, plan.kind, inside))
+            }
+        }
+    }
+}
