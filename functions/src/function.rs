@@ -5,6 +5,7 @@
 //! cache misses of their tickets overlap, then finishes one after the other, so that each sees what those before it did.
 //! On an engine that makes packets wait, those that wait are parked (`parking.rs`).
 
+mod holding;
 mod parking;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use catena_dataplane::{Context, Module};
 use catena_packet::{BATCH, Batch, Packet};
 use catena_state::Engine;
 
+pub use holding::{Held, Holding};
 use parking::Parking;
 
 /// Where and when a packet is processed: all that a function may know beside the packet and its state.
@@ -55,6 +57,9 @@ pub trait Function<E: Engine>: Send + 'static {
     /// Use the results and decide. The plan stays where *prepare* put it: a copy of all tickets for each packet
     /// would cost more than most functions do.
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
+
+    /// Give back what is held for a plan (in a [`Holding`]), as its packet is given up.
+    fn forget(&mut self, _plan: &mut Self::Plan) {}
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
     /// constant work, and about every millisecond (`idle` true), when it may be more.

@@ -63,6 +63,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                     leave(cx, parked.packet, verdict);
                 }
                 None if self.parked.len() == MOST => {
+                    function.forget(&mut parked.plan);
                     engine.end(at.tx);
                     cx.drop(parked.packet, Reason::NO_PARKING);
                 }

@@ -99,3 +99,25 @@ fn nobody_notices_that_packets_wait() {
         }
     }
 }
+
+#[test]
+fn packets_that_find_no_place_to_wait_take_nothing_along() {
+    let pool = Value::Prefix("198.51.100.0".parse().unwrap(), 24);
+    let args = Args::default().with("pool", pool).with("filtering", Value::Word("address".into()));
+    on_delayed(1, || {
+        let mut harness = Harness::of(&DESCRIPTOR, &args);
+        // As many as find room, several times over: what one holds while it waits is given back.
+        for round in 0..4 {
+            let frames: Vec<_> = (0..2_000)
+                .map(|n| (START, craft(&format!("udp 10.{round}.{}.{}:4000 > 192.0.2.9:53", n >> 8, n & 255))))
+                .collect();
+            let before = harness.drops();
+            let left = harness.send(0, &frames).len() as u64;
+            let lost = |drops: &std::collections::BTreeMap<_, u64>| drops.get("too many wait for their state").copied();
+            let lost = lost(&harness.drops()).unwrap_or_default() - lost(&before).unwrap_or_default();
+            assert!(lost > 0 && left >= 256, "round {round}: {left} left, {lost} found no place");
+            assert_eq!(left + lost, 2_000, "round {round}");
+        }
+        harness.end();
+    });
+}

@@ -9,9 +9,9 @@ use super::family::Family;
 use super::fragments::{self, Fragments};
 use super::icmp;
 use super::mapping::Mapping;
-use super::plan::{InsideTicket, Kind, Phase, Plan, Source};
+use super::plan::{ExternalTicket, InsideTicket, Kind, Next, Plan, Source};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
-use super::rewrite::{self, Side};
+use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
 use super::translate::{BACK, Napt, OUT, drop, tcp_flags};
@@ -69,8 +69,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             && !plan.hairpin
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let ticket = self.mappings.inside.want(at.tx, inside);
-            return plan.then(Phase::First(ticket, self.fragments.want(at.tx, key)));
+            let (ticket, change) = (self.fragments.want(at.tx, key), mapping.change());
+            return self.then(plan, Next::First(ticket, inside, change));
         }
         if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
             return drop(UNTRANSLATABLE);
@@ -92,16 +92,33 @@ impl<E: Engine, F: Family> Napt<E, F> {
         Step::Done(BACK)
     }
 
-    /// A first fragment, in either direction, whose mapping was found before.
+    /// From outside, or from inside with a new `source`: whose the external endpoint is has been asked for.
+    pub(super) fn inward(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &Packet,
+        plan: &mut Plan<E, F>,
+        ticket: &ExternalTicket<E, F>,
+        source: Source<F>,
+    ) -> Step {
+        let Some(&mut inside) = self.mappings.external.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        let ticket = self.mappings.inside.want(at.tx, inside);
+        if !self.sessions.filter() {
+            return self.then(plan, Next::Back(ticket, source));
+        }
+        let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
+        let session = self.sessions.want(at.tx, inside, remote);
+        self.then(plan, Next::Filtered(ticket, session, source))
+    }
+
+    /// A first fragment, in either direction, whose mapping was just used.
     pub(super) fn first(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
-        (ticket, datagram): (&InsideTicket<E, F>, &fragments::Ticket<E, F>),
+        datagram: &fragments::Ticket<E, F>,
+        (inside, change): (F::Endpoint, Change<F::Address>),
     ) -> Step {
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
-        let change = mapping.change();
         let layers = packet.layers();
         let (address, port, _) = F::parts(inside);
         let (verdict, became, ident) = if at.gate == 0 {

@@ -1,6 +1,5 @@
 //! The way out: the mapping of a packet from inside, found or made, and who it speaks to.
 
-use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports};
 use catena_state::{Engine, FlowMap, Pool, Ranking};
@@ -9,48 +8,29 @@ use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
 use super::mapping::{Mapping, Mappings};
-use super::plan::{InsideTicket, Kind, Phase, Plan, Source};
+use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Source};
 use super::ports::Taken;
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
-use super::rewrite::{self, Side};
+use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
 use super::translate::{Napt, OUT, SWEEP_NEW, drop, tcp_flags};
 use crate::function::{At, Step};
 
 impl<E: Engine, F: Family> Napt<E, F> {
-    /// Ask for what a packet from inside needs: its mapping, and its session where there are any.
-    pub(super) fn ask(&mut self, tx: E::Tx, packet: &Packet, kind: Kind, inside: F::Endpoint) -> Phase<E, F> {
-        let ticket = self.mappings.inside.want(tx, inside);
-        if kind == Kind::Error || !self.sessions.filter() {
-            return Phase::Out(ticket);
-        }
-        let layers = packet.layers();
-        match F::addresses(packet.data(), usize::from(layers.l3)) {
-            Some([_, dst]) => {
-                let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
-                Phase::Noted(ticket, self.sessions.want(tx, inside, (dst, port)))
-            }
-            None => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
-        }
-    }
-
-    /// From inside, with a mapping asked for, and a session where it is to be noted who was spoken to.
+    /// From inside, with a mapping asked for.
     pub(super) fn out(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         ticket: &InsideTicket<E, F>,
-        session: Option<&sessions::Ticket<E, F>>,
     ) -> Step {
         let now = self.now;
         let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else {
-            return self.unmapped(at, packet, plan, inside);
-        };
+        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             self.mappings.remove(at.tx, inside);
-            return self.unmapped(at, packet, plan, inside);
+            return self.unmapped(at, plan, inside);
         }
         let (change, identity) = (mapping.change(), mapping.identity());
         let layers = packet.layers();
@@ -59,19 +39,46 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mapping.last = now;
             mapping.state = mapping.state.out(flags);
         }
-        let contact = Contact { inside, mapping: identity, flags };
-        if let Some(session) = session
-            && !self.sessions.sent(at.tx, session, &contact, &mut self.mappings, now)
-        {
+        if plan.kind == Kind::Error || !self.sessions.filter() {
+            return self.mapped(at, packet, plan, (inside, change));
+        }
+        let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
+        let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
+        let session = self.sessions.want(at.tx, inside, (dst, port));
+        self.then(plan, Next::Noted(session, Contact { inside, mapping: identity, flags }, change))
+    }
+
+    /// From inside, with a session asked for where it is noted who was spoken to.
+    pub(super) fn noted(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        (session, contact): (&sessions::Ticket<E, F>, &Contact<F>),
+        change: Change<F::Address>,
+    ) -> Step {
+        if !self.sessions.sent(at.tx, session, contact, &mut self.mappings, self.now) {
             return drop(SESSION_LIMIT);
         }
+        self.mapped(at, packet, plan, (contact.inside, change))
+    }
+
+    /// From inside, with a mapping that was just used, and so is not over before the packet leaves.
+    fn mapped(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        (inside, change): (F::Endpoint, Change<F::Address>),
+    ) -> Step {
+        let layers = packet.layers();
         if plan.hairpin {
             // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
             return match self.external_of(packet, plan.kind, change.port) {
                 Some(external) => {
                     self.count(at.tx, &layers);
                     let ticket = self.mappings.external.want(at.tx, external);
-                    plan.then(Phase::In(ticket, (change.address, change.port)))
+                    self.then(plan, Next::Hairpin(ticket, (change.address, change.port)))
                 }
                 None => drop(UNTRANSLATABLE),
             };
@@ -79,8 +86,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind == Kind::FirstFragment
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let ticket = self.mappings.inside.want(at.tx, inside);
-            return plan.then(Phase::First(ticket, self.fragments.want(at.tx, key)));
+            let ticket = self.fragments.want(at.tx, key);
+            return self.then(plan, Next::First(ticket, inside, change));
         }
         if self.rewrite_out(packet, plan.kind, &change).is_none() {
             return drop(UNTRANSLATABLE);
@@ -107,7 +114,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         &mut self,
         packet: &mut Packet,
         kind: Kind,
-        change: &rewrite::Change<F::Address>,
+        change: &Change<F::Address>,
     ) -> Option<Option<u32>> {
         let layers = packet.layers();
         let [_, dst] = F::addresses(packet.data(), usize::from(layers.l3))?;
@@ -129,19 +136,13 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let [src, _] = F::addresses(frame, usize::from(layers.l3))?;
         let port = ports(frame, &layers).map(|(sport, _)| sport).or(icmp_identifier(frame, &layers));
         // Of an error its own end and port are used alone; what that does to sums is worked out with them.
-        let change = rewrite::Change::new::<F>((src, port.unwrap_or_default()), source, layers.proto);
+        let change = Change::new::<F>((src, port.unwrap_or_default()), source, layers.proto);
         self.rewrite_out(packet, kind, &change).map(|_| ())
     }
 
     /// From inside, and nothing is mapped: make a mapping.
     #[inline(never)]
-    pub(super) fn unmapped(
-        &mut self,
-        at: At<E::Tx>,
-        packet: &Packet,
-        plan: &mut Plan<E, F>,
-        inside: F::Endpoint,
-    ) -> Step {
+    pub(super) fn unmapped(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint) -> Step {
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
@@ -170,7 +171,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 if !self.mappings.add(at.tx, inside, (address, port), self.now) {
                     return drop(TOO_MANY);
                 }
-                plan.then(self.ask(at.tx, packet, plan.kind, inside))
+                plan.then(Phase::Out(self.mappings.inside.want(at.tx, inside)))
             }
         }
     }

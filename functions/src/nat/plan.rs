@@ -5,9 +5,10 @@ use catena_state::{Engine, FlowMap, Pool, Ranking};
 
 use super::family::Family;
 use super::mapping::Mapping;
-use super::rewrite::Side;
+use super::rewrite::{Change, Side};
+use super::sessions::Contact;
 use super::{fragments, sessions};
-use crate::function::Step;
+use crate::function::{Held, Step};
 
 /// The promise of a mapping.
 pub type InsideTicket<E, F> =
@@ -29,23 +30,32 @@ pub enum Phase<E: Engine, F: Family> {
     Plain(InsideTicket<E, F>),
     /// From inside: its mapping.
     Out(InsideTicket<E, F>),
-    /// From inside, where it is noted who was spoken to: its mapping, and its session.
-    Noted(InsideTicket<E, F>, sessions::Ticket<E, F>),
     /// There is none, and the host is new: an external address for it.
     Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
     /// A block of ports on the external address with this index.
     Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
-    /// A first fragment, in either direction: its mapping, and what becomes of its datagram.
-    First(InsideTicket<E, F>, fragments::Ticket<E, F>),
-    /// From outside, or to one of our own external addresses with this as its new source: whose the external endpoint is.
-    In(ExternalTicket<E, F>, Source<F>),
-    /// The mapping of that one.
+    /// From outside: whose the external endpoint is.
+    In(ExternalTicket<E, F>),
+    /// A later fragment.
+    Later,
+    /// What is held aside for it.
+    Held(Held),
+}
+
+/// What comes next for a packet, where it is too much for a plan: plans of a whole batch lie side by side, and each is
+/// moved.
+pub enum Next<E: Engine, F: Family> {
+    /// From inside: the session of a packet whose mapping was found.
+    Noted(sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
+    /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram.
+    First(fragments::Ticket<E, F>, F::Endpoint, Change<F::Address>),
+    /// To one of our own external addresses, with this as its new source: whose that is.
+    Hairpin(ExternalTicket<E, F>, Source<F>),
+    /// From outside, or with a new source if it is a hairpin: its mapping.
     Back(InsideTicket<E, F>, Source<F>),
     /// The same, and the session of a packet that is filtered.
     Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>),
-    /// A later fragment.
-    Later,
-    /// What became of its first.
+    /// What became of the first of a later fragment.
     Part(fragments::Ticket<E, F>, Side),
 }
 

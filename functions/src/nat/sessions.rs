@@ -97,12 +97,6 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         self.sent.want(tx, F::pair(address, remote, tail))
     }
 
-    /// Bring a session near.
-    #[inline(always)]
-    pub fn warm(&mut self, ticket: &mut Ticket<E, F>) {
-        self.sent.warm(ticket);
-    }
-
     /// Return the inside endpoint of a session.
     fn inside(key: &F::Pair) -> F::Endpoint {
         let (address, tail) = F::first_of_pair(key);

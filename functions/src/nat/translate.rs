@@ -14,14 +14,14 @@ use super::icmp;
 use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
-use super::plan::{InsideTicket, Kind, Phase, Plan, Request, What};
+use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::ports::Ports;
-use super::reasons::{LOST_FIRST, NO_MAPPING, NO_PORT, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
+use super::reasons::{LOST_FIRST, NO_PORT, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
 use super::tags::{Vlan, vlan};
-use crate::function::{At, Function, Step};
+use crate::function::{At, Function, Holding, Step};
 
 /// Output gates: to the outside, and back to the inside.
 pub(super) const OUT: Verdict = Verdict::Gate(0);
@@ -52,6 +52,8 @@ pub struct Napt<E: Engine, F: Family> {
     pub(super) now: u64,
     /// The operations of the latest packet that made a mapping; tidying up goes on their account.
     pub(super) tx: Option<E::Tx>,
+    /// What comes next for packets whose plans have no room for it.
+    held: Holding<Next<E, F>>,
 }
 
 pub(super) fn drop(reason: Reason) -> Step {
@@ -77,6 +79,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             bounds,
             now: 0,
             tx: None,
+            held: Holding::new(),
         })
     }
 
@@ -184,9 +187,12 @@ impl<E: Engine, F: Family> Napt<E, F> {
     fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
         match plan.phase {
             Phase::Done(verdict) => Step::Done(verdict),
-            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket, None),
-            Phase::Noted(ticket, session) => self.out(at, packet, plan, &ticket, Some(&session)),
-            Phase::First(ticket, datagram) => self.first(at, packet, (&ticket, &datagram)),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
+            Phase::In(ticket) => self.inward(at, packet, plan, &ticket, (self.bounds.0, 0)),
+            Phase::Held(held) => match self.held.take(held) {
+                Some(next) => self.go_on(at, packet, plan, next),
+                None => drop(Reason::NO_PARKING),
+            },
             Phase::Choose(inside, ticket) => {
                 let ports = &mut self.mappings.ports;
                 let Some(index) = ports.lent.least(at.tx, ticket) else { return drop(NO_PORT) };
@@ -201,35 +207,39 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 if !ports.lend(at.tx, F::host_of(inside), block) {
                     return drop(NO_PORT);
                 }
-                self.unmapped(at, packet, plan, inside)
+                self.unmapped(at, plan, inside)
             }
-            Phase::In(ticket, source) => match self.mappings.external.get(at.tx, &ticket) {
-                Some(&mut inside) => {
-                    let ticket = self.mappings.inside.want(at.tx, inside);
-                    if !self.sessions.filter() {
-                        return plan.then(Phase::Back(ticket, source));
-                    }
-                    match Self::remote(packet, plan, source) {
-                        Some(remote) => {
-                            let session = self.sessions.want(at.tx, inside, remote);
-                            plan.then(Phase::Filtered(ticket, session, source))
-                        }
-                        None => drop(UNTRANSLATABLE),
-                    }
-                }
-                None => drop(NO_MAPPING),
-            },
-            Phase::Back(ticket, source) => self.back(at, packet, plan, (&ticket, None), source),
-            Phase::Filtered(ticket, session, source) => self.back(at, packet, plan, (&ticket, Some(&session)), source),
             Phase::Later => {
                 let layers = packet.layers();
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
                 match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
-                    Some(key) => plan.then(Phase::Part(self.fragments.want(at.tx, key), side)),
+                    Some(key) => {
+                        let ticket = self.fragments.want(at.tx, key);
+                        self.then(plan, Next::Part(ticket, side))
+                    }
                     None => drop(LOST_FIRST),
                 }
             }
-            Phase::Part(ticket, side) => {
+        }
+    }
+
+    /// Hold aside what comes next for a packet.
+    pub(super) fn then(&mut self, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+        match self.held.hold(next) {
+            Some(held) => plan.then(Phase::Held(held)),
+            None => drop(Reason::NO_PARKING),
+        }
+    }
+
+    /// Go on with what was held aside.
+    fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+        match next {
+            Next::Noted(session, contact, change) => self.noted(at, packet, plan, (&session, &contact), change),
+            Next::First(datagram, inside, change) => self.first(at, packet, &datagram, (inside, change)),
+            Next::Hairpin(ticket, source) => self.inward(at, packet, plan, &ticket, source),
+            Next::Back(ticket, source) => self.back(at, packet, plan, (&ticket, None), source),
+            Next::Filtered(ticket, session, source) => self.back(at, packet, plan, (&ticket, Some(&session)), source),
+            Next::Part(ticket, side) => {
                 let Some(part) = self.fragments.get(at.tx, &ticket, self.now) else { return drop(LOST_FIRST) };
                 let layers = packet.layers();
                 if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
@@ -278,8 +288,8 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         let special = !is_plain | hairpin | self.sessions.filter();
         let phase = match what {
             What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint)),
-            What::Out => self.ask(at.tx, packet, kind, endpoint),
-            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint), (self.bounds.0, 0)),
+            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
+            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint)),
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
@@ -293,11 +303,7 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     fn warm(&mut self, plan: &mut Plan<E, F>) {
         match &mut plan.phase {
             Phase::Plain(ticket) | Phase::Out(ticket) => self.mappings.inside.warm(ticket),
-            Phase::Noted(ticket, session) => {
-                self.mappings.inside.warm(ticket);
-                self.sessions.warm(session);
-            }
-            Phase::In(ticket, _) => self.mappings.external.warm(ticket),
+            Phase::In(ticket) => self.mappings.external.warm(ticket),
             _ => {}
         }
     }
@@ -311,6 +317,12 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             return Step::Done(OUT);
         }
         self.other(at, packet, plan)
+    }
+
+    fn forget(&mut self, plan: &mut Plan<E, F>) {
+        if let Phase::Held(held) = plan.phase {
+            self.held.take(held);
+        }
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {

@@ -1,0 +1,61 @@
+//! What a packet needs beyond its plan.
+//!
+//! Plans of a whole batch lie side by side, and each is moved when it is made: a large one costs every packet some cycles,
+//! also those that decide in their first step. What only later steps need is held here, and the plan keeps its number.
+
+use super::parking;
+
+/// The number of what is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held(u16);
+
+/// Holds a thing for each packet that waits.
+pub struct Holding<T> {
+    things: Vec<Option<T>>,
+    free: Vec<Held>,
+}
+
+impl<T> Holding<T> {
+    /// Make room for all that may wait, and the packet in hand.
+    pub fn new() -> Self {
+        const MOST: usize = parking::MOST + 1;
+        Holding { things: (0..MOST).map(|_| None).collect(), free: (0..MOST as u16).map(Held).collect() }
+    }
+
+    /// Hold a thing; `None` where there is no room.
+    pub fn hold(&mut self, thing: T) -> Option<Held> {
+        let held = self.free.pop()?;
+        self.things[usize::from(held.0)] = Some(thing);
+        Some(held)
+    }
+
+    /// Take a thing back.
+    pub fn take(&mut self, held: Held) -> Option<T> {
+        let thing = self.things.get_mut(usize::from(held.0))?.take()?;
+        self.free.push(held);
+        Some(thing)
+    }
+}
+
+impl<T> Default for Holding<T> {
+    fn default() -> Self {
+        Holding::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_all_that_may_wait_and_one_more() {
+        let mut holding = Holding::new();
+        let held: Vec<Held> = (0..=parking::MOST).map(|n| holding.hold(n).unwrap()).collect();
+        assert_eq!(holding.hold(0), None);
+        for (n, held) in held.iter().enumerate() {
+            assert_eq!(holding.take(*held), Some(n));
+            assert_eq!(holding.take(*held), None);
+        }
+        assert!(holding.hold(0).is_some());
+    }
+}
