@@ -34,6 +34,8 @@ pub struct Built {
     pub nodes: Vec<NodeId>,
     /// The tasks beside those of the ports: one for each of [`Host::cuts`], in that order.
     pub queued: Vec<Queued>,
+    /// The slots of the attributes that packets carry: whatever is built into the graph later must agree with them.
+    pub attributes: Attributes,
 }
 
 /// A task that begins at a queue inside the pipeline.
@@ -149,7 +151,7 @@ pub fn build(
         graph.connect(nodes[link.from], link.gate, Inlet { node: nodes[link.to], gate: link.to_gate });
     }
     let entries = host.entries.map(|entry| entry.map(|(module, gate)| Inlet { node: nodes[module], gate }));
-    Ok(Built { graph, entries, nodes, queued })
+    Ok(Built { graph, entries, nodes, queued, attributes })
 }
 
 fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, BuildError> {

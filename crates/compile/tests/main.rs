@@ -1,5 +1,6 @@
 //! Tests of the compiler's public face: what a chain does when it is built, and when it is reduced first.
 
+mod attributes;
 mod filters;
 mod reduced;
 mod run;
