@@ -73,6 +73,12 @@ pub fn delays() -> Option<u64> {
     DELAYS.get()
 }
 
+/// Run a test on the local engine, and on delayed ones of as many seeds.
+pub fn on_every_engine(test: impl Fn()) {
+    test();
+    (0..SEEDS).for_each(|seed| on_delayed(seed, &test));
+}
+
 /// Run a test on the delayed engine of a seed.
 pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
     /// Says which seed it was, where the test fails, and comes back to the local engine.
