@@ -131,10 +131,13 @@ impl Harness {
             self.collect(out);
         }
         if engines::delays().is_some() {
-            // Those that still wait: nobody is late by more.
-            for _ in 0..64 {
+            // Those that still wait, one behind the other: nobody is late by more.
+            let mut quiet = 0;
+            while quiet < 64 {
+                let before = out.len();
                 self.graph.idle(&mut self.cx);
                 self.collect(out);
+                quiet = if out.len() > before { 0 } else { quiet + 1 };
             }
         }
     }

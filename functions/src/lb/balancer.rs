@@ -45,9 +45,9 @@ pub struct BackendInfo {
 
 /// The layer-4 load balancer.
 pub struct Balancer<E: Engine> {
-    v4: Side<E, V4>,
-    v6: Side<E, V6>,
-    shared: Shared<E>,
+    pub(super) v4: Side<E, V4>,
+    pub(super) v6: Side<E, V6>,
+    pub(super) shared: Shared<E>,
 }
 
 /// What both IP versions share.
