@@ -1,8 +1,8 @@
 //! State that is late: packets of many connections wait side by side, in any order.
 
 use super::super::connection::{Connection, State};
-use super::super::family::{Class, Family, Tuple};
-use super::super::side::{Side, other_way};
+use super::super::family::{Class, Family, Tuple, V4};
+use super::super::side::{Side, other_way, rewrite};
 use super::hostile::Random;
 use super::*;
 use crate::function::Runner;
@@ -72,8 +72,8 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
             add_up(harness.module::<Runner<E, Balancer<E>>>().function_mut());
         }
         let number = (1 + random.next() % 5) as u16;
-        harness.module::<Runner<E, Balancer<E>>>().function_mut().set_backend(number, random.next() % 2 == 0);
-        if random.next() % 4 == 0 {
+        harness.module::<Runner<E, Balancer<E>>>().function_mut().set_backend(number, random.next().is_multiple_of(2));
+        if random.next().is_multiple_of(4) {
             now += random.next() % (400 * SECOND);
             harness.tick(now);
         }
@@ -162,4 +162,64 @@ fn entries<E: Engine, F: Family>(side: &mut Side<E, F>) -> (usize, usize) {
         assert_eq!(connections, counted as i64, "connections of server {}", number + 1);
     }
     (out.len(), fragmented)
+}
+
+/// A balancer of one connection at a time, on late state, and a packet that asks it for another.
+fn of_one(words: &str) -> (On<Delayed>, Packet, Pool) {
+    let args = args("192.0.2.10:80", "10.0.0.1 10.0.0.2").with("max_connections", Value::Integer(1));
+    let slot = Attributes::default().slot("backend").unwrap();
+    let on = On::new(Delayed::new(Seed::from_number(1), Share::WHOLE, 5), &args, slot);
+    let mut pool = Depot::map(64, 0).unwrap().pool();
+    let packet = filled(&mut pool, words);
+    (on, packet, pool)
+}
+
+fn filled(pool: &mut Pool, words: &str) -> Packet {
+    let bytes = frame_of(words);
+    let mut packet = pool.take(bytes.len()).unwrap();
+    packet.fill(&bytes);
+    packet.parse().unwrap();
+    packet
+}
+
+#[test]
+fn who_is_refused_after_a_wait_is_off_his_servers_count() {
+    let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
+    let at = At { tx: on.engine.begin(0), now: START, gate: 0 };
+    let mut plan = on.balancer.prepare(at, &packet);
+    while !on.engine.is_ready(at.tx) {
+        on.engine.poll();
+    }
+    on.engine.step(at.tx);
+    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and the ranking is asked");
+    // Meanwhile another takes the room, and is established.
+    for (gate, words) in [(0, "tcp 7.0.0.1:1 > 192.0.2.10:80 S"), (1, "tcp 10.0.0.1:80 > 7.0.0.1:1 FA")] {
+        let mut packet = filled(&mut pool, words);
+        assert_eq!(on.run(START, gate, &mut packet), Verdict::Gate(gate));
+    }
+    while !on.engine.is_ready(at.tx) {
+        on.engine.poll();
+    }
+    on.engine.step(at.tx);
+    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
+    assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
+    add_up(&mut on.balancer);
+}
+
+#[test]
+fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
+    let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
+    let tx = on.engine.begin(0);
+    let ways_back = &mut on.balancer.v4.maps[1];
+    let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0])).collect();
+    while !on.engine.is_ready(tx) {
+        on.engine.poll();
+    }
+    on.engine.step(tx);
+    let rewrite = rewrite::<V4>((0, 0), (0, 0));
+    let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
+    assert!(tickets.iter().any(|ticket| ways_back.insert(tx, ticket, entry).is_err()), "the map is full");
+    assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
+    assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
+    assert_eq!((on.balancer.shared.connections, on.balancer.v4.maps[0].len()), (0, 0));
 }
