@@ -174,6 +174,10 @@ pub trait FlowMap<K: Key, V>: Send {
     /// Take the entry out.
     fn remove(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<V>;
 
+    /// Take out the entry of a key, if there is one and `goes` says so of it. Nobody waits for it and nobody hears of it:
+    /// it needs no ticket, so entries that belong together go together, whoever's packet it is that finds them over.
+    fn forget(&mut self, tx: Self::Tx, key: K, goes: impl FnOnce(&V) -> bool);
+
     /// Look at the next `count` places for entries, in no particular order but each once per round; take out
     /// those for which `goes` says so. Constant work per place, so a few of them after every batch keep the
     /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.

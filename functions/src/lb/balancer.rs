@@ -10,8 +10,8 @@ use crate::function::{At, Function, Step};
 use crate::looks::Looks;
 use crate::shares::Shares;
 
-use super::connection::{Connection, Timeouts};
-use super::family::{Family, V4, V6};
+use super::connection::Timeouts;
+use super::family::{Family, Rewrite, V4, V6};
 use super::room;
 use super::settings::{Backend, Settings};
 use super::side::{Side, Want};
@@ -45,9 +45,9 @@ pub struct BackendInfo {
 
 /// The layer-4 load balancer.
 pub struct Balancer<E: Engine> {
-    v4: Side<E, V4>,
-    v6: Side<E, V6>,
-    shared: Shared<E>,
+    pub(super) v4: Side<E, V4>,
+    pub(super) v6: Side<E, V6>,
+    pub(super) shared: Shared<E>,
 }
 
 /// What both IP versions share.
@@ -203,19 +203,19 @@ where
 }
 
 impl<E: Engine> Shared<E> {
-    /// Rewrite a packet and send it on.
+    /// Rewrite a packet, to or from this server, and send it on.
     #[inline(always)]
     pub(super) fn send<F: Family>(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
-        to: &Connection<F::Address>,
-        back: bool,
+        server: u16,
+        rewrite: &Rewrite<F::Address>,
     ) -> Verdict {
         let layers = packet.layers();
-        self.bytes.add(at.tx, usize::from(to.server), packet.len() as i64);
-        self.slot.set(packet, to.server + 1);
-        to.rewrite.apply::<F>(packet.data_mut(), &layers, back);
+        self.bytes.add(at.tx, usize::from(server), packet.len() as i64);
+        self.slot.set(packet, server + 1);
+        rewrite.apply::<F>(packet.data_mut(), &layers, at.gate == 1);
         Verdict::Gate(at.gate)
     }
 }

@@ -97,7 +97,9 @@
 mod balancer;
 mod connection;
 mod family;
+mod known;
 mod maglev;
+mod open;
 mod proof;
 mod room;
 mod servers;

@@ -16,7 +16,7 @@ use crate::function::{At, Step};
 use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
 use super::connection::{Connection, State};
 use super::family::{Class, Family, Tuple};
-use super::side::{Side, Want, forget_way_back, rewrite};
+use super::side::{Leaving, Map, Side, Stage, Want, forget_way_back, rewrite};
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
@@ -28,21 +28,34 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
     packet: &mut Packet,
     want: &mut Want<E, F>,
 ) -> Step {
-    let step = side.finish_rare(shared, at, packet, want);
-    if step != Step::Done(Verdict::Drop(TABLE_FULL)) || shared.connections < shared.most {
+    let full = Step::Done(Verdict::Drop(TABLE_FULL));
+    let mut step = side.finish_rare(shared, at, packet, want);
+    if step != full {
         return step;
     }
+    if want.seeks_room() && shared.connections >= shared.most && make_room(side, other, shared, at) {
+        step = side.finish_rare(shared, at, packet, want);
+    }
+    if step == full {
+        side.refuse(at, want);
+    }
+    step
+}
+
+/// Forget what is over, or else who goes first. Returns whether there is room now.
+fn make_room<E: Engine, F: Family, G: Family>(
+    side: &mut Side<E, F>,
+    other: &mut Side<E, G>,
+    shared: &mut Shared<E>,
+    at: At<E::Tx>,
+) -> bool {
     let due = shared.looks.due(at.now);
     side.tidy(shared, at.tx, at.now, due);
     other.tidy(shared, at.tx, at.now, due);
-    if shared.connections >= shared.most {
-        let has_gone =
-            if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) };
-        if !has_gone {
-            return step;
-        }
+    if shared.connections < shared.most {
+        return true;
     }
-    side.finish_rare(shared, at, packet, want)
+    if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) }
 }
 
 impl<E: Engine, F: Family> Side<E, F> {
@@ -56,7 +69,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let [out, ways_back] = &mut self.maps;
         let Some((key, mut gone)) = out.take_marked(at.tx) else { return false };
         let (tuple, _) = F::tuple(&key);
-        forget_way_back::<E, F>(ways_back, at.tx, &tuple, &gone.rewrite);
+        forget_way_back::<E, F>(ways_back, at.tx, &tuple, (gone.rewrite.address, gone.rewrite.port));
         shared.connections -= 1;
         shared.evicted += 1;
         if gone.abandon() {
@@ -65,42 +78,63 @@ impl<E: Engine, F: Family> Side<E, F> {
         true
     }
 
-    /// Remember where the later fragments of the datagram go that `packet`, already rewritten, began. With no room
-    /// they are dropped, and counted then, as if the first had been lost.
+    /// Ask for the entry of the later fragments of the datagram that `packet` begins; where it has no identification, send
+    /// it. Their connection is known by its place, and whether its server has answered.
     #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
+    pub(super) fn ask_fragments(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        tuple: &Tuple<F::Address>,
+        leaving: Leaving<F::Address>,
+        (place, is_answered): (u16, bool),
+    ) -> Step {
+        let Some(ident) = F::ident(packet.data(), &packet.layers()) else {
+            return leaving.leave::<E, F>(shared, at, packet);
+        };
+        let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*tuple };
+        let Leaving { from: (_, from), to: (address, port), server } = leaving;
+        let stage = Stage::Fragments { place, server, port, from, address, is_answered };
+        self.ask(at.tx, want, &key, Class::of_gate(at.gate).fragment(), stage)
+    }
+
+    /// Remember where the later fragments go of the datagram that `packet` begins, and send it. With no room they are
+    /// dropped, and counted then, as if the first had been lost.
+    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet in the steps before")]
     pub(super) fn await_fragments(
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
-        packet: &Packet,
-        tuple: Tuple<F::Address>,
-        class: Class,
-        address: F::Address,
-        like: Connection<F::Address>,
-    ) {
-        let Some(ident) = F::ident(packet.data(), &packet.layers()) else { return };
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        server: u16,
+        from: u16,
+        to: (F::Address, u16),
+        (place, is_answered): (u16, bool),
+    ) -> Step {
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let was = if class.is_back() { tuple.src } else { tuple.dst };
-        let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..tuple };
-        let rewrite = rewrite::<F>((was, 0), (address, 0));
-        let mut entry = Connection { rewrite, due: 0, state: State::new(State::QUIET), ..like };
-        entry.note(0, at.now, tuple.proto, class.fragment(), &shared.timeouts);
+        let (rewrite, state) = (rewrite::<F>((was, 0), (to.0, 0)), State::new(State::QUIET));
+        let mut entry = Connection { rewrite, due: 0, proof: 0, place, server, state };
+        entry.note(0, at.now, tuple.proto, class, &shared.timeouts);
         let way = usize::from(class.is_back());
-        let ticket = self.maps[way].want(at.tx, F::key(&key, class.fragment()));
-        if let Some(known) = self.maps[way].get(at.tx, &ticket) {
+        if let Some(known) = self.maps[way].get(at.tx, &want.ticket) {
             *known = entry;
-            return;
+        } else {
+            let group = shared.shares.group(F::sender(client(&tuple, class)));
+            let mut has_room = shared.take_fragment(group, is_answered);
+            if !has_room {
+                let due = shared.looks.due(at.now);
+                self.tidy(shared, at.tx, at.now, due);
+                has_room = shared.take_fragment(group, is_answered);
+            }
+            if has_room && self.maps[way].insert(at.tx, &want.ticket, entry).is_err() {
+                shared.give_fragment(group);
+            }
         }
-        let group = shared.shares.group(F::sender(client(&tuple, class)));
-        let is_answered = like.state.is_answered(tuple.proto);
-        let mut has_room = shared.take_fragment(group, is_answered);
-        if !has_room {
-            let due = shared.looks.due(at.now);
-            self.tidy(shared, at.tx, at.now, due);
-            has_room = shared.take_fragment(group, is_answered);
-        }
-        if has_room && self.maps[way].insert(at.tx, &ticket, entry).is_err() {
-            shared.give_fragment(group);
-        }
+        Leaving { from: (was, from), to, server }.leave::<E, F>(shared, at, packet)
     }
 
     /// Forget what is over, among the next `count` entries.
@@ -111,7 +145,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             let (tuple, class) = F::tuple(key);
             if over && !class.is_fragment() {
                 shared.connections -= 1;
-                forget_way_back::<E, F>(ways_back, tx, &tuple, &entry.rewrite);
+                forget_way_back::<E, F>(ways_back, tx, &tuple, (entry.rewrite.address, entry.rewrite.port));
                 if entry.abandon() {
                     servers.release(tx, entry.place);
                 }
@@ -119,6 +153,13 @@ impl<E: Engine, F: Family> Side<E, F> {
             over
         });
         ways_back.sweep(count, |key, entry| shared.forgets::<F>(key, entry, now));
+    }
+}
+
+impl<E: Engine, F: Family> Want<E, F> {
+    /// Return whether the packet's connection needs room in the table, and has changed nothing there yet.
+    fn seeks_room(&self) -> bool {
+        matches!(self.stage, Stage::Own | Stage::Placed(_))
     }
 }
 

@@ -75,8 +75,13 @@ pub fn delays() -> Option<u64> {
 
 /// Run a test on the local engine, and on delayed ones of as many seeds.
 pub fn on_every_engine(test: impl Fn()) {
+    on_engines(SEEDS, test);
+}
+
+/// Run a test on the local engine, and on so many delayed ones.
+pub fn on_engines(seeds: u64, test: impl Fn()) {
     test();
-    (0..SEEDS).for_each(|seed| on_delayed(seed, &test));
+    (0..seeds).for_each(|seed| on_delayed(seed, &test));
 }
 
 /// Run a test on the delayed engine of a seed.

@@ -69,6 +69,10 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.remove((), &ticket.ticket)
     }
 
+    fn forget(&mut self, _tx: Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+        self.map.forget((), key, goes);
+    }
+
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
         self.map.sweep(count, goes)
     }

@@ -301,6 +301,16 @@ impl<K: Key, V> LocalMap<K, V> {
         Ok((self.touched - 1) as u32)
     }
 
+    /// Take out what [`Self::find`] has found for a key of this hash.
+    fn take_out(&mut self, hash: u64, (bucket, way, entry): (usize, usize, u32)) -> Option<V> {
+        self.buckets[bucket].tags[way] = 0;
+        let address = self.address(hash);
+        if self.buckets[address].next != 0 {
+            self.tighten(address);
+        }
+        self.give_entry(entry)
+    }
+
     fn give_entry(&mut self, entry: u32) -> Option<V> {
         let slot = &mut self.entries[entry as usize];
         if !std::mem::replace(&mut slot.used, false) {
@@ -374,13 +384,16 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
 
     fn remove(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<V> {
         let hash = self.hash(ticket);
-        let (bucket, way, entry) = self.find(&ticket.key, hash)?;
-        self.buckets[bucket].tags[way] = 0;
-        let address = self.address(hash);
-        if self.buckets[address].next != 0 {
-            self.tighten(address);
+        let found = self.find(&ticket.key, hash)?;
+        self.take_out(hash, found)
+    }
+
+    fn forget(&mut self, _tx: (), key: K, goes: impl FnOnce(&V) -> bool) {
+        let hash = key.hash(&self.seed);
+        let Some(found) = self.find(&key, hash) else { return };
+        if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
+            self.take_out(hash, found);
         }
-        self.give_entry(entry)
     }
 
     fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &mut V) -> bool) -> usize {

@@ -93,12 +93,17 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
         if what % 2 == 0 {
             ours.warm(&mut ticket);
         }
-        match what % 5 {
-            0..=2 => match ours.insert((), &ticket, i) {
+        match what % 7 {
+            0..=3 => match ours.insert((), &ticket, i) {
                 Ok(_) => _ = theirs.insert(key, i),
                 Err(Full) => assert!(theirs.len() >= capacity && !theirs.contains_key(&key)),
             },
-            3 => assert_eq!(ours.remove((), &ticket), theirs.remove(&key)),
+            4 => assert_eq!(ours.remove((), &ticket), theirs.remove(&key)),
+            5 => {
+                let goes = |value: &u64| value.is_multiple_of(2);
+                ours.forget((), make(key), goes);
+                theirs.retain(|k, value| *k != key || !goes(value));
+            }
             _ => {
                 _ = ours.sweep(3, |_, value| {
                     let goes = *value % 4 == 0;

@@ -28,29 +28,37 @@ fn assert_refused(mut bench: Bench, reason: &str) {
 
 #[test]
 fn a_full_table_refuses_only_strangers() {
-    assert_refused(filled(bench(CONNECTIONS.into())), "connection table full");
+    on_engines(FEW, || {
+        assert_refused(filled(bench(CONNECTIONS.into())), "connection table full");
+    });
 }
 
 #[test]
 fn a_full_table_refuses_only_strangers_at_many_addresses() {
-    let vips: Vec<String> = (1..=63).map(|n| format!("192.0.3.{n}:80")).chain([vip().to_string()]).collect();
-    let args = args(&vips.join(" "), "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080");
-    let most = Value::Integer(CONNECTIONS.into());
-    assert_refused(filled(Bench::new(&args.with("max_connections", most))), "connection table full");
+    on_engines(FEW, || {
+        let vips: Vec<String> = (1..=63).map(|n| format!("192.0.3.{n}:80")).chain([vip().to_string()]).collect();
+        let args = args(&vips.join(" "), "10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080");
+        let most = Value::Integer(CONNECTIONS.into());
+        assert_refused(filled(Bench::new(&args.with("max_connections", most))), "connection table full");
+    });
 }
 
 #[test]
 fn servers_that_are_down_keep_their_connections_and_get_no_others() {
-    let mut bench = filled(bench(CONNECTIONS.into()));
-    (1..=3).for_each(|number| assert!(bench.balancer.set_backend(number, false)));
-    assert_refused(bench, "no backend up");
+    on_engines(FEW, || {
+        let mut bench = filled(bench(CONNECTIONS.into()));
+        (1..=3).for_each(|number| assert!(bench.balancer.set_backend(number, false)));
+        assert_refused(bench, "no backend up");
+    });
 }
 
 #[test]
 fn a_refusal_looks_at_few_entries() {
-    let (mut bench, mut random) = (filled(bench(CONNECTIONS.into())), Random(5));
-    looks::assert_few(|gap| {
-        bench.now += gap;
-        assert_eq!(bench.ask(TCP, random.stranger(), SYN), Err("connection table full"));
+    on_engines(FEW, || {
+        let (mut bench, mut random) = (filled(bench(CONNECTIONS.into())), Random(5));
+        looks::assert_few(|gap| {
+            bench.now += gap;
+            assert_eq!(bench.ask(TCP, random.stranger(), SYN), Err("connection table full"));
+        });
     });
 }

@@ -3,6 +3,7 @@
 mod full;
 mod golden;
 mod hostile;
+mod late;
 mod model;
 mod proof;
 mod properties;
@@ -17,19 +18,88 @@ use catena_packet::wire::checksum::{self, pseudo_v4, pseudo_v6};
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
 use catena_packet::wire::{FlowKey, Seed, ipv4, ipv6, ports, tcp, udp};
 use catena_packet::{Depot, Packet, Pool};
-use catena_state::{Local, Share};
+use catena_state::{Delayed, Local, Share};
 use proptest::prelude::*;
 
 use super::balancer::{NO_BACKEND, NO_CONNECTION, NO_FIRST, TABLE_FULL};
 use super::*;
 use crate::config::Value;
 use crate::function::{At, Function, Step};
+use crate::testing::engines::{delays, on_delayed, on_engines};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Delayed engines that a script is run on; of long ones one is enough. Packets come one by one here, so what is found is a
+/// ticket that is used in the wrong step, whatever the seed. What packets do to each other that wait together is in `late`.
+const FEW: u64 = 4;
+
+/// A balancer on whatever engine.
+trait Anywhere {
+    fn run(&mut self, now: u64, gate: u16, packet: &mut Packet) -> Verdict;
+    fn tidy(&mut self, now: u64, idle: bool);
+    fn set_backend(&mut self, number: u16, up: bool) -> bool;
+    fn backend(&self, ip: IpAddr, port: Option<u16>) -> Option<u16>;
+    fn backends(&self) -> Box<dyn Iterator<Item = BackendInfo> + '_>;
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64));
+}
+
+struct On<E: Engine> {
+    engine: E,
+    balancer: Balancer<E>,
+}
+
+impl<E: Engine> On<E> {
+    fn new(mut engine: E, args: &Args, slot: Slot) -> Self {
+        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot).unwrap();
+        On { engine, balancer }
+    }
+}
+
+impl<E: Engine> Anywhere for On<E> {
+    fn run(&mut self, now: u64, gate: u16, packet: &mut Packet) -> Verdict {
+        let On { engine, balancer } = self;
+        let at = At { tx: engine.begin(0), now, gate };
+        let mut plan = balancer.prepare(at, packet);
+        balancer.warm(&mut plan);
+        let bytes = E::WATCHES.then(|| packet.data().to_vec());
+        let verdict = loop {
+            while !engine.is_ready(at.tx) {
+                engine.poll();
+            }
+            assert!(bytes.as_ref().is_none_or(|bytes| bytes == packet.data()), "changed before its verdict");
+            engine.step(at.tx);
+            if let Step::Done(verdict) = balancer.finish(at, packet, &mut plan) {
+                break verdict;
+            }
+        };
+        engine.end(at.tx);
+        verdict
+    }
+
+    fn tidy(&mut self, now: u64, idle: bool) {
+        self.balancer.tidy(now, idle);
+    }
+
+    fn set_backend(&mut self, number: u16, up: bool) -> bool {
+        self.balancer.set_backend(number, up)
+    }
+
+    fn backend(&self, ip: IpAddr, port: Option<u16>) -> Option<u16> {
+        self.balancer.backend(ip, port)
+    }
+
+    fn backends(&self) -> Box<dyn Iterator<Item = BackendInfo> + '_> {
+        Box::new(self.balancer.backends())
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        Function::<E>::gauges(&self.balancer, tell);
+    }
+}
+
 /// A balancer, buffers, and a time.
 struct Bench {
-    balancer: Balancer<Local>,
+    balancer: Box<dyn Anywhere>,
     slot: Slot,
     pool: Pool,
     now: u64,
@@ -49,23 +119,18 @@ fn args(vip: &str, backends: &str) -> Args {
 
 impl Bench {
     fn new(args: &Args) -> Bench {
-        let mut engine = Local::new(Seed::from_number(3), Share::WHOLE);
-        let slot = Attributes::default().slot("backend").unwrap();
-        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot).unwrap();
+        let (seed, slot) = (Seed::from_number(3), Attributes::default().slot("backend").unwrap());
+        let balancer: Box<dyn Anywhere> = match delays() {
+            Some(delays) => Box::new(On::new(Delayed::new(seed, Share::WHOLE, delays), args, slot)),
+            None => Box::new(On::new(Local::new(seed, Share::WHOLE), args, slot)),
+        };
         Bench { balancer, slot, pool: Depot::map(1024, 0).unwrap().pool(), now: 1_000 * SECOND }
     }
 
     fn run(&mut self, gate: u16, packet: &mut Packet) -> Verdict {
         packet.reparse();
         packet.parse().unwrap();
-        let at = At { tx: (), now: self.now, gate };
-        let mut plan = self.balancer.prepare(at, packet);
-        self.balancer.warm(&mut plan);
-        loop {
-            if let Step::Done(verdict) = self.balancer.finish(at, packet, &mut plan) {
-                return verdict;
-            }
-        }
+        self.balancer.run(self.now, gate, packet)
     }
 
     fn packet(&mut self, bytes: &[u8]) -> Packet {
@@ -100,6 +165,14 @@ impl Bench {
         for _ in 0..20 {
             self.balancer.tidy(self.now, true);
         }
+    }
+}
+
+/// Make a bench on the local engine, or on the delayed one of a seed.
+fn on(late: Option<u64>, make: impl FnOnce() -> Bench) -> Bench {
+    match late {
+        Some(seed) => on_delayed(seed, make),
+        None => make(),
     }
 }
 

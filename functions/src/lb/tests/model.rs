@@ -78,8 +78,9 @@ proptest! {
     #[test]
     fn who_is_established_stays(
         steps in prop::collection::vec((0u8..16, 0u16..20, any::<bool>(), 0usize..6, 1u64..1 << 40), 1..600),
+        late: Option<u64>,
     ) {
-        let mut bench = bench(MOST);
+        let mut bench = on(late, || bench(MOST));
         let mut model: HashMap<(u8, u16), Known> = HashMap::new();
         let (mut sent, mut passed, mut dropped, mut strangers) = (0, 0, 0, 1000);
         for (action, who, is_tcp, flags, time) in steps {

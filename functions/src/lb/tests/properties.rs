@@ -26,11 +26,13 @@ proptest! {
     fn what_must_hold_under_any_traffic(
         steps in prop::collection::vec((1u16..40, any::<bool>(), any::<bool>(), 0u8..12, 0u16..6), 1..400),
         hash: bool,
+        late: Option<u64>,
     ) {
         let method = if hash { "consistent_hash" } else { "least_connections" };
         let backends = "10.0.0.1:81 10.0.0.2 10.0.0.3:81 [fd00::1]:81 [fd00::2]:81 fd00::3";
         let args = args("192.0.2.10:80 [2001:db8::10]:80", backends);
-        let mut bench = Bench::new(&args.with("method", Value::Word(method.to_owned())));
+        let args = args.with("method", Value::Word(method.to_owned()));
+        let mut bench = on(late, || Bench::new(&args));
         let mut model = Model::default();
         let mut up = [true; 6];
         let (ips, plain) = (["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2", "fd00::3"], [2, 6]);
@@ -147,8 +149,8 @@ proptest! {
 
     /// Whatever arrives, by whatever gate: no panic.
     #[test]
-    fn any_bytes_are_survived(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..40), kinds: [u8; 40]) {
-        let mut bench = Bench::new(&args("192.0.2.10 2001:db8::10", "10.0.0.1 fd00::1"));
+    fn any_bytes_are_survived(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..40), kinds: [u8; 40], late: Option<u64>) {
+        let mut bench = on(late, || Bench::new(&args("192.0.2.10 2001:db8::10", "10.0.0.1 fd00::1")));
         for (mut bytes, kind) in frames.into_iter().zip(kinds) {
             let good = frame(if kind & 1 == 0 { 6 } else { 17 },
                 if kind & 2 == 0 { "7.0.0.1:1" } else { "[2001:db8::7]:1" }.parse().unwrap(),

@@ -103,28 +103,30 @@ impl Bench {
 
 #[test]
 fn answered_floods_from_false_sources_refuse_nobody() {
-    for kind in ["ping", "udp", "sctp refused", "sctp invited"] {
-        let (mut bench, mut strangers) = (bench(), Strangers(0));
-        let first = bench.associate(client(0)).unwrap();
-        for i in 1..100 {
-            bench.flood(&mut strangers, 500, kind);
-            assert!(bench.associate(client(i)).is_ok(), "{kind}: SCTP, client {i}");
-            let from = client(1000 + i);
-            let server = bench.ask(TCP, from, SYN).unwrap_or_else(|why| panic!("{kind}: TCP, client {i}: {why}"));
-            let server = SocketAddr::new([10, 0, 0, server as u8].into(), 80);
-            // As long as that from SYN to proof, with as much of the flood between.
-            bench.flood(&mut strangers, 500, kind);
-            bench.back(&frame(TCP, server, from, ACK));
+    on_engines(1, || {
+        for kind in ["ping", "udp", "sctp refused", "sctp invited"] {
+            let (mut bench, mut strangers) = (bench(), Strangers(0));
+            let first = bench.associate(client(0)).unwrap();
+            for i in 1..100 {
+                bench.flood(&mut strangers, 500, kind);
+                assert!(bench.associate(client(i)).is_ok(), "{kind}: SCTP, client {i}");
+                let from = client(1000 + i);
+                let server = bench.ask(TCP, from, SYN).unwrap_or_else(|why| panic!("{kind}: TCP, client {i}: {why}"));
+                let server = SocketAddr::new([10, 0, 0, server as u8].into(), 80);
+                // As long as that from SYN to proof, with as much of the flood between.
+                bench.flood(&mut strangers, 500, kind);
+                bench.back(&frame(TCP, server, from, ACK));
+            }
+            assert_eq!(bench.gauge("connections"), MOST as u64);
+            let opened = bench.gauge("opened");
+            assert_eq!(bench.forward(&sctp(client(0), vip(), DATA)), Ok(first), "{kind}");
+            for i in 1..100 {
+                assert!(bench.forward(&sctp(client(i), vip(), DATA)).is_ok());
+                assert!(bench.ask(TCP, client(1000 + i), ACK).is_ok());
+            }
+            assert_eq!(bench.gauge("opened"), opened, "{kind}: who has shown himself is still known");
         }
-        assert_eq!(bench.gauge("connections"), MOST as u64);
-        let opened = bench.gauge("opened");
-        assert_eq!(bench.forward(&sctp(client(0), vip(), DATA)), Ok(first), "{kind}");
-        for i in 1..100 {
-            assert!(bench.forward(&sctp(client(i), vip(), DATA)).is_ok());
-            assert!(bench.ask(TCP, client(1000 + i), ACK).is_ok());
-        }
-        assert_eq!(bench.gauge("opened"), opened, "{kind}: who has shown himself is still known");
-    }
+    });
 }
 
 /// Whether an SCTP connection keeps its place in a table of one, after these chunks: by whom, and which.
@@ -143,39 +145,44 @@ fn is_settled(chunks: &[(u16, u8)]) -> bool {
 
 #[test]
 fn only_what_a_server_sends_in_an_association_settles_sctp() {
-    let invited = [(0, INIT), (1, INIT_ACK)];
-    for (name, rest, expected) in [
-        ("the server's INIT ACK", &[][..], false),
-        ("a forged cookie", &[(0, COOKIE_ECHO)], false),
-        ("a forged cookie, and what the server says of it", &[(0, COOKIE_ECHO), (1, ERROR)], false),
-        ("an ABORT of the true owner of the address", &[(0, ABORT), (1, ABORT)], false),
-        ("forged data", &[(0, DATA), (1, ABORT), (0, DATA)], false),
-        ("a cookie that the server takes", &[(0, COOKIE_ECHO), (1, COOKIE_ACK)], true),
-    ] {
-        assert_eq!(is_settled(&[&invited[..], rest].concat()), expected, "{name}");
-    }
-    for chunk in [DATA, SACK, HEARTBEAT_ACK] {
-        assert!(is_settled(&[(0, DATA), (1, chunk)]), "older than the balancer: chunk {chunk}");
-    }
+    on_engines(FEW, || {
+        let invited = [(0, INIT), (1, INIT_ACK)];
+        for (name, rest, expected) in [
+            ("the server's INIT ACK", &[][..], false),
+            ("a forged cookie", &[(0, COOKIE_ECHO)], false),
+            ("a forged cookie, and what the server says of it", &[(0, COOKIE_ECHO), (1, ERROR)], false),
+            ("an ABORT of the true owner of the address", &[(0, ABORT), (1, ABORT)], false),
+            ("forged data", &[(0, DATA), (1, ABORT), (0, DATA)], false),
+            ("a cookie that the server takes", &[(0, COOKIE_ECHO), (1, COOKIE_ACK)], true),
+        ] {
+            assert_eq!(is_settled(&[&invited[..], rest].concat()), expected, "{name}");
+        }
+        for chunk in [DATA, SACK, HEARTBEAT_ACK] {
+            assert!(is_settled(&[(0, DATA), (1, chunk)]), "older than the balancer: chunk {chunk}");
+        }
+    });
 }
 
 /// In a full table those go first that no server has answered for longest.
 #[test]
 fn an_answer_sends_to_the_end_of_the_line() {
-    let (mut bench, mut strangers) = (bench(), Strangers(0));
-    let servers: Vec<SocketAddr> = (0..500).map(|i| bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap()).collect();
-    let flood = |bench: &mut Bench, strangers: &mut Strangers, count: usize| {
-        (0..count).for_each(|_| _ = bench.forward(&frame(UDP, strangers.next(), vip(), 0)).unwrap());
-    };
-    flood(&mut bench, &mut strangers, 500);
-    // The table is full. Those answered have 500 others before them in the line, whoever was first.
-    for (i, server) in (0..250).zip(&servers) {
-        bench.back(&frame(UDP, *server, client(i), 0));
-    }
-    flood(&mut bench, &mut strangers, 750);
-    let opened = bench.gauge("opened");
-    (0..250).for_each(|i| _ = bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap());
-    assert_eq!(bench.gauge("opened"), opened, "those answered are known");
-    (250..500).for_each(|i| _ = bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap());
-    assert_eq!(bench.gauge("opened"), opened + 250, "the others are not");
+    on_engines(FEW, || {
+        let (mut bench, mut strangers) = (bench(), Strangers(0));
+        let servers: Vec<SocketAddr> =
+            (0..500).map(|i| bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap()).collect();
+        let flood = |bench: &mut Bench, strangers: &mut Strangers, count: usize| {
+            (0..count).for_each(|_| _ = bench.forward(&frame(UDP, strangers.next(), vip(), 0)).unwrap());
+        };
+        flood(&mut bench, &mut strangers, 500);
+        // The table is full. Those answered have 500 others before them in the line, whoever was first.
+        for (i, server) in (0..250).zip(&servers) {
+            bench.back(&frame(UDP, *server, client(i), 0));
+        }
+        flood(&mut bench, &mut strangers, 750);
+        let opened = bench.gauge("opened");
+        (0..250).for_each(|i| _ = bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap());
+        assert_eq!(bench.gauge("opened"), opened, "those answered are known");
+        (250..500).for_each(|i| _ = bench.forward(&frame(UDP, client(i), vip(), 0)).unwrap());
+        assert_eq!(bench.gauge("opened"), opened + 250, "the others are not");
+    });
 }

@@ -1,0 +1,132 @@
+//! What happens to a connection that has entries: each of its two directions learns what a packet shows.
+
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::tcp::flag::SYN;
+use catena_state::{Engine, FlowMap};
+
+use crate::function::{At, Step};
+
+use super::balancer::{NO_BACKEND, Shared};
+use super::connection::{FIRST_FRAGMENT, State};
+use super::family::{Class, Family};
+use super::proof::{News, proves};
+use super::side::{Leaving, Map, Side, Stage, Want, other_way, way};
+
+impl<E: Engine, F: Family> Side<E, F> {
+    /// A packet of a connection that something happens to.
+    pub(super) fn known(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+    ) -> Step {
+        let pass = Step::Done(Verdict::Gate(at.gate));
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
+        if class.is_fragment() {
+            own.note(0, at.now, tuple.proto, class, &shared.timeouts);
+            return Step::Done(shared.send::<F>(at, packet, own.server, &own.rewrite));
+        }
+        let moves = self.servers.must_move(own.place);
+        if class == Class::FORWARD && (moves || want.special & SYN != 0 && own.state.has(State::CLOSED)) {
+            // A false RST and SYN must not take a connection from its server, which knows what to do with a SYN of
+            // one that lives (RFC 5961 §4).
+            let is_kept = own.state.has(State::CUT) && self.servers.is_up(own.place);
+            if !is_kept {
+                if !moves && self.servers.none_up() {
+                    return Step::Done(Verdict::Drop(NO_BACKEND));
+                }
+                if own.abandon() {
+                    if moves {
+                        shared.moved += 1;
+                    }
+                    self.servers.release(at.tx, own.place);
+                    self.maps[0].mark(at.tx, &want.ticket, true);
+                }
+                return self.choose(shared, at, want);
+            }
+            if !own.state.has(State::SETTLED) {
+                let place = own.place;
+                self.servers.retain(at.tx, place);
+                return self.open(shared, at, want, usize::from(place));
+            }
+        }
+        if want.special & FIRST_FRAGMENT != 0 {
+            own.due = 0;
+        }
+        let before = own.state;
+        let news = News::read(own, packet, want.special, tuple.proto, class);
+        let touched = own.note(news.here(), at.now, tuple.proto, class, &shared.timeouts);
+        if own.released() {
+            self.servers.release(at.tx, own.place);
+        }
+        let own = *own;
+        let goes_first = own.state.goes_first();
+        if !class.is_back() && before.goes_first() != goes_first {
+            self.maps[0].mark(at.tx, &want.ticket, goes_first);
+        }
+        if !touched && want.special & FIRST_FRAGMENT == 0 && news.there() == 0 {
+            return Step::Done(shared.send::<F>(at, packet, own.server, &own.rewrite));
+        }
+        let (address, port) = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
+        let bits = own.state.seen_from_there() | news.there();
+        let stage = Stage::Other { bits, proof: news.proof, server: own.server, port, address };
+        let to = (own.rewrite.address, own.rewrite.port);
+        self.ask(at.tx, want, &other_way(&tuple, class, to), class.other_way(), stage)
+    }
+
+    /// Let the entry of the other direction know of a packet, and send it on: it leaves the address and port that `was` its
+    /// own on the side that is rewritten.
+    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet in the step before")]
+    pub(super) fn tell_other(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        news: News,
+        server: u16,
+        was: (F::Address, u16),
+    ) -> Step {
+        let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let to = if class.is_back() { (there.src, there.sport) } else { (there.dst, there.dport) };
+        let leaving = Leaving { from: was, to, server };
+        let Some(other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else {
+            return leaving.leave::<E, F>(shared, at, packet);
+        };
+        // Another connection of the same client may have taken its place.
+        if (other.rewrite.address, other.rewrite.port) != was {
+            return leaving.leave::<E, F>(shared, at, packet);
+        }
+        let before = other.state.goes_first();
+        // Both become due at once, so that neither is forgotten while the other is used.
+        other.due = 0;
+        other.note(news.bits, at.now, there.proto, class, &shared.timeouts);
+        if news.bits & State::AWAITS != 0 {
+            other.proof = news.proof;
+        }
+        if news.bits & State::ANEW != 0 {
+            shared.opened += 1;
+        }
+        if other.released() {
+            self.servers.release(at.tx, other.place);
+        } else if !class.is_back() && other.revived() {
+            self.servers.retain(at.tx, other.place);
+        }
+        let other = *other;
+        let goes_first = other.state.goes_first();
+        if !class.is_back() && (goes_first != before || !proves(there.proto)) {
+            // The server's answer to what has no proof: to the end of the line.
+            self.maps[0].mark(at.tx, &want.ticket, false);
+            self.maps[0].mark(at.tx, &want.ticket, goes_first);
+        }
+        if want.special & FIRST_FRAGMENT != 0 {
+            let tuple = other_way(&there, class, was);
+            let like = (other.place, other.state.is_answered(there.proto));
+            return self.ask_fragments(shared, at, packet, want, &tuple, leaving, like);
+        }
+        leaving.leave::<E, F>(shared, at, packet)
+    }
+}

@@ -1,0 +1,225 @@
+//! State that is late: packets of many connections wait side by side, in any order.
+
+use super::super::connection::{Connection, State};
+use super::super::family::{Class, Family, Tuple, V4};
+use super::super::side::{Side, other_way, rewrite};
+use super::hostile::Random;
+use super::*;
+use crate::function::Runner;
+use crate::testing::agreement::agrees;
+use crate::testing::{Harness, START, craft};
+use catena_dataplane::Module;
+use catena_state::FlowMap;
+
+/// A hash of the connection names its server, whoever came before; and who has one server has no choice. No two addresses
+/// meet at one server and port here: there the younger connection is meant, and which one that is depends on who comes first.
+#[test]
+fn late_state_changes_nothing() {
+    let hash = |args: Args| args.with("method", Value::Word("consistent_hash".into()));
+    let any_port = |backends| args("192.0.2.9 192.0.2.10:80 2001:db8:9::9", backends);
+    agrees(&DESCRIPTOR, &hash(any_port("10.9.0.1 10.9.0.2 10.9.0.3 fd00::1 fd00::2")));
+    agrees(&DESCRIPTOR, &any_port("10.9.0.1 fd00::1"));
+    let one_port = args("192.0.2.10:80 [2001:db8:9::9]:53", "10.9.0.1:80 [fd00::1]:5353");
+    agrees(&DESCRIPTOR, &one_port.with("drain", Value::Bool(false)));
+}
+
+/// Who has the fewest connections, and whose place is taken in a full table, depends on who comes first; and of those that
+/// wait, anyone may. But what is counted is what is there, on every engine.
+#[test]
+fn counts_add_up_whoever_comes_first() {
+    let backends = "10.9.0.1 10.9.0.2 10.9.0.3:81 fd00::1 fd00::2";
+    let args = args("192.0.2.9 192.0.2.10:80 2001:db8:9::9", backends);
+    for (most, drain, method) in [
+        (4, true, "least_connections"),
+        (9, false, "least_connections"),
+        (9, false, "consistent_hash"),
+        (1000, true, "least_connections"),
+    ] {
+        let args = args.clone().with("max_connections", Value::Integer(most)).with("drain", Value::Bool(drain));
+        let args = args.with("method", Value::Word(method.into()));
+        count(Local::new(Seed::from_number(1), Share::WHOLE), &args, 0);
+        for seed in 0..40 {
+            // Some are so late that many wait together.
+            let engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed).slow(1 + seed % 16);
+            on_delayed(seed, || count(engine, &args, seed));
+        }
+    }
+}
+
+/// Send hostile and honest packets, both ways, while servers go down and come up and time jumps.
+fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
+    let slot = Attributes::default().slot("backend").unwrap();
+    let settings = Settings::read(args).unwrap();
+    let backends: Vec<_> = settings.backends.iter().map(|backend| (backend.ip, backend.port)).collect();
+    let balancer = Balancer::new(&mut engine, settings, slot).unwrap();
+    let module: Box<dyn Module> = Box::new(Runner::new(engine, balancer));
+    let mut harness = Harness::new(module, 2);
+    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let (mut now, mut sent, mut left) = (START, 0, 0);
+    for _ in 0..12 {
+        let mut piece = |gate: u16| {
+            let mut packet = || {
+                now += random.next() % (SECOND / 100);
+                (now, packet(gate, &backends, &mut random))
+            };
+            (gate, (0..70).map(|_| packet()).collect::<Vec<_>>())
+        };
+        for (gate, frames) in [0, 1].map(&mut piece) {
+            sent += frames.len() as u64;
+            left += harness.send(gate, &frames).len() as u64;
+            let dropped: u64 = harness.drops().values().sum();
+            assert_eq!(left + dropped, sent, "every packet leaves or is counted");
+            add_up(harness.module::<Runner<E, Balancer<E>>>().function_mut());
+        }
+        let number = (1 + random.next() % 5) as u16;
+        harness.module::<Runner<E, Balancer<E>>>().function_mut().set_backend(number, random.next().is_multiple_of(2));
+        if random.next().is_multiple_of(4) {
+            now += random.next() % (400 * SECOND);
+            harness.tick(now);
+        }
+    }
+    // When all is over, nothing is left behind.
+    now += 20_000 * SECOND;
+    (0..200).for_each(|_| harness.tick(now));
+    let balancer = harness.module::<Runner<E, Balancer<E>>>().function_mut();
+    add_up(balancer);
+    let loads: i64 = balancer.backends().map(|backend| backend.connections).sum();
+    let entries: usize = balancer.v4.maps.iter().map(FlowMap::len).sum::<usize>()
+        + balancer.v6.maps.iter().map(FlowMap::len).sum::<usize>();
+    assert_eq!((balancer.shared.connections, balancer.shared.fragmented, loads, entries), (0, 0, 0, 0));
+    harness.end();
+}
+
+/// A packet of one of a few clients or their servers: of any kind that does something.
+fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut Random) -> Vec<u8> {
+    let mut draw = |below: u64| (random.next() >> 33) % below;
+    let (host, port, is_v6) = (1 + draw(6), 4000 + draw(4), draw(4) == 0);
+    let client = if is_v6 { format!("2001:db8::{host}") } else { format!("10.0.0.{host}") };
+    let family: Vec<_> = backends.iter().filter(|(ip, _)| ip.is_ipv6() == is_v6).collect();
+    let (ip, own) = family[draw(family.len() as u64) as usize];
+    let (vip, vport) = match draw(3) {
+        _ if is_v6 => ("2001:db8:9::9", 80),
+        // Two addresses that meet at one server and port.
+        0 => ("192.0.2.9", 80),
+        _ => ("192.0.2.10", 80),
+    };
+    let at = |ip: &str, port: u64| if is_v6 { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") };
+    let (from, to) = match gate {
+        0 => (at(&client, port), at(vip, vport)),
+        _ => (at(&ip.to_string(), own.unwrap_or(80).into()), at(&client, port)),
+    };
+    let (src, dst) = match gate {
+        0 => (client, vip.to_owned()),
+        _ => (ip.to_string(), client),
+    };
+    craft(&match draw(12) {
+        0..3 if gate == 0 => format!("tcp {from} > {to} S"),
+        0..3 => format!("tcp {from} > {to} SA"),
+        3 => format!("tcp {from} > {to} A len {}", draw(50)),
+        4 => format!("tcp {from} > {to} A"),
+        5 => format!("tcp {from} > {to} FA"),
+        6 => format!("tcp {from} > {to} R"),
+        7 => format!("udp {from} > {to} len 120 id {} first", 1 + draw(3)),
+        8 => format!("ip {src} > {dst} proto 17 len 8 id {} later 128", 1 + draw(3)),
+        _ => format!("udp {from} > {to} len {}", draw(50)),
+    })
+}
+
+/// Hold what is counted to what is there.
+fn add_up<E: Engine>(balancer: &mut Balancer<E>) {
+    let Balancer { v4, v6, shared } = balancer;
+    assert!(shared.connections <= shared.most);
+    let (connections, fragmented) = [entries(v4), entries(v6)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    assert_eq!((shared.connections, shared.fragmented), (connections, fragmented), "connections, fragmented datagrams");
+}
+
+/// Return how many connections and fragmented datagrams one IP version has. Every way back is that of a connection, and
+/// servers count the connections that say so.
+fn entries<E: Engine, F: Family>(side: &mut Side<E, F>) -> (usize, usize) {
+    let [mut out, mut back] = [Vec::new(), Vec::new()];
+    let [ways_out, ways_back] = &mut side.maps;
+    for (map, list) in [(ways_out, &mut out), (ways_back, &mut back)] {
+        map.sweep(usize::MAX, |key, entry| {
+            list.push((F::tuple(key), *entry));
+            false
+        });
+    }
+    let fragmented = [&out, &back].into_iter().flatten().filter(|((_, class), _)| class.is_fragment()).count();
+    out.retain(|((_, class), _)| !class.is_fragment());
+    back.retain(|((_, class), _)| !class.is_fragment());
+    let there = |tuple: &Tuple<F::Address>| F::key(tuple, Class::BACK);
+    for ((tuple, class), entry) in &back {
+        let own = other_way(tuple, *class, (entry.rewrite.address, entry.rewrite.port));
+        let found = out.iter().find(|((tuple, _), _)| *tuple == own);
+        let is_its = found.is_some_and(|((own, class), entry)| {
+            there(&other_way(own, *class, (entry.rewrite.address, entry.rewrite.port))) == there(tuple)
+        });
+        assert!(is_its, "the way back of nobody: {tuple:?} {entry:?}");
+    }
+    for (number, _, connections) in side.servers.iter() {
+        let counts = |entry: &Connection<_>| entry.server == number && entry.state.has(State::COUNTED);
+        let counted = out.iter().filter(|(_, entry)| counts(entry)).count();
+        assert_eq!(connections, counted as i64, "connections of server {}", number + 1);
+    }
+    (out.len(), fragmented)
+}
+
+/// A balancer of one connection at a time, on late state, and a packet that asks it for another.
+fn of_one(words: &str) -> (On<Delayed>, Packet, Pool) {
+    let args = args("192.0.2.10:80", "10.0.0.1 10.0.0.2").with("max_connections", Value::Integer(1));
+    let slot = Attributes::default().slot("backend").unwrap();
+    let on = On::new(Delayed::new(Seed::from_number(1), Share::WHOLE, 5), &args, slot);
+    let mut pool = Depot::map(64, 0).unwrap().pool();
+    let packet = filled(&mut pool, words);
+    (on, packet, pool)
+}
+
+fn filled(pool: &mut Pool, words: &str) -> Packet {
+    let bytes = frame_of(words);
+    let mut packet = pool.take(bytes.len()).unwrap();
+    packet.fill(&bytes);
+    packet.parse().unwrap();
+    packet
+}
+
+#[test]
+fn who_is_refused_after_a_wait_is_off_his_servers_count() {
+    let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
+    let at = At { tx: on.engine.begin(0), now: START, gate: 0 };
+    let mut plan = on.balancer.prepare(at, &packet);
+    while !on.engine.is_ready(at.tx) {
+        on.engine.poll();
+    }
+    on.engine.step(at.tx);
+    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and the ranking is asked");
+    // Meanwhile another takes the room, and is established.
+    for (gate, words) in [(0, "tcp 7.0.0.1:1 > 192.0.2.10:80 S"), (1, "tcp 10.0.0.1:80 > 7.0.0.1:1 FA")] {
+        let mut packet = filled(&mut pool, words);
+        assert_eq!(on.run(START, gate, &mut packet), Verdict::Gate(gate));
+    }
+    while !on.engine.is_ready(at.tx) {
+        on.engine.poll();
+    }
+    on.engine.step(at.tx);
+    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
+    assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
+    add_up(&mut on.balancer);
+}
+
+#[test]
+fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
+    let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
+    let tx = on.engine.begin(0);
+    let ways_back = &mut on.balancer.v4.maps[1];
+    let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0])).collect();
+    while !on.engine.is_ready(tx) {
+        on.engine.poll();
+    }
+    on.engine.step(tx);
+    let rewrite = rewrite::<V4>((0, 0), (0, 0));
+    let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
+    assert!(tickets.iter().any(|ticket| ways_back.insert(tx, ticket, entry).is_err()), "the map is full");
+    assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
+    assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
+    assert_eq!((on.balancer.shared.connections, on.balancer.v4.maps[0].len()), (0, 0));
+}
