@@ -58,9 +58,6 @@ pub trait Function<E: Engine>: Send + 'static {
     /// would cost more than most functions do.
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
-    /// Give back what is held for a plan (in a [`Holding`]), as its packet is given up.
-    fn forget(&mut self, _plan: &mut Self::Plan) {}
-
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
     /// constant work, and about every millisecond (`idle` true), when it may be more.
     fn tidy(&mut self, _now: u64, _idle: bool) {}

@@ -1,7 +1,8 @@
 //! What a packet needs beyond its plan.
 //!
 //! Plans of a whole batch lie side by side, and each is moved when it is made: a large one costs every packet some cycles,
-//! also those that decide in their first step. What only later steps need is held here, and the plan keeps its number.
+//! also those that decide in their first step. What only later steps need is held here, and the plan keeps its number. A
+//! packet that has begun is brought to an end, so nothing stays here that nobody asks for.
 
 use super::parking;
 
@@ -18,7 +19,7 @@ pub struct Holding<T> {
 impl<T> Holding<T> {
     /// Make room for all that may wait, and the packet in hand.
     pub fn new() -> Self {
-        const MOST: usize = parking::MOST + 1;
+        const MOST: usize = parking::MOST_BEGUN + 1;
         Holding { things: (0..MOST).map(|_| None).collect(), free: (0..MOST as u16).map(Held).collect() }
     }
 
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn there_is_room_for_all_that_may_wait_and_one_more() {
         let mut holding = Holding::new();
-        let held: Vec<Held> = (0..=parking::MOST).map(|n| holding.hold(n).unwrap()).collect();
+        let held: Vec<Held> = (0..=parking::MOST_BEGUN).map(|n| holding.hold(n).unwrap()).collect();
         assert_eq!(holding.hold(0), None);
         for (n, held) in held.iter().enumerate() {
             assert_eq!(holding.take(*held), Some(n));

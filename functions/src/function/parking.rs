@@ -16,6 +16,10 @@ use super::{At, Function, Step, time};
 /// Most packets parked at a time: what comes then and must wait is dropped, and counted.
 pub const MOST: usize = 256;
 
+/// Most of them and of those that had to wait after their first step. What a function has begun with a packet it brings to an
+/// end: it is never left with half of it.
+pub const MOST_BEGUN: usize = 2 * MOST;
+
 /// Tells flows apart. Two that are taken for one wait for each other now and then, and nothing else.
 const FLOWS: Seed = Seed::from_number(1);
 
@@ -31,11 +35,13 @@ struct Parked<E: Engine, F: Function<E>> {
     flow: u64,
     /// Hash of the packet's bytes, where functions are watched.
     bytes: u64,
+    /// Whether its first step is over.
+    has_begun: bool,
 }
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn new() -> Self {
-        Parking { parked: if E::WAITS { Vec::with_capacity(MOST) } else { Vec::new() } }
+        Parking { parked: if E::WAITS { Vec::with_capacity(MOST_BEGUN) } else { Vec::new() } }
     }
 
     /// Carry a batch, whose headers are parsed, through the function as far as it comes.
@@ -52,8 +58,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let at = At { tx: engine.begin(packet.meta().clock), now, gate };
             let plan = function.prepare(at, &packet);
             let (flow, bytes) = (flow(&packet), watched::<E>(&packet));
-            let mut parked = Parked { at, packet, plan, flow, bytes };
-            let verdict = match self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier)) {
+            let mut parked = Parked { at, packet, plan, flow, bytes, has_begun: false };
+            let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
+            let verdict = match waits || self.parked.len() == MOST_BEGUN {
                 true => None,
                 false => parked.advance(engine, function),
             };
@@ -62,8 +69,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                     engine.end(at.tx);
                     leave(cx, parked.packet, verdict);
                 }
-                None if self.parked.len() == MOST => {
-                    function.forget(&mut parked.plan);
+                None if self.parked.len() >= MOST && !parked.has_begun => {
                     engine.end(at.tx);
                     cx.drop(parked.packet, Reason::NO_PARKING);
                 }
@@ -115,6 +121,7 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
                 );
             }
             engine.step(self.at.tx);
+            self.has_begun = true;
             if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
                 return Some(verdict);
             }

@@ -62,13 +62,6 @@ impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
         }
     }
 
-    fn forget(&mut self, plan: &mut Plan<E>) {
-        match plan {
-            Plan::V4(plan) => self.v4.forget(plan),
-            Plan::V6(plan) => self.v6.forget(plan),
-        }
-    }
-
     fn tidy(&mut self, now: u64, idle: bool) {
         self.v4.tidy(now, idle);
         self.v6.tidy(now, idle);

@@ -319,12 +319,6 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         self.other(at, packet, plan)
     }
 
-    fn forget(&mut self, plan: &mut Plan<E, F>) {
-        if let Phase::Held(held) = plan.phase {
-            self.held.take(held);
-        }
-    }
-
     fn tidy(&mut self, now: u64, idle: bool) {
         let Some(tx) = self.tx.filter(|_| idle) else { return };
         let now = self.now.max(now);

@@ -164,6 +164,26 @@ fn entries<E: Engine, F: Family>(side: &mut Side<E, F>) -> (usize, usize) {
     (out.len(), fragmented)
 }
 
+/// A packet that finds no place to wait is dropped before its connection opens, not in the middle.
+#[test]
+fn no_connection_is_left_half_open_for_want_of_a_place_to_wait() {
+    let args = args("192.0.2.10:80", "10.0.0.1 10.0.0.2").with("method", Value::Word("consistent_hash".into()));
+    let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 3).slow(100);
+    let slot = Attributes::default().slot("backend").unwrap();
+    let balancer = Balancer::new(&mut engine, Settings::read(&args).unwrap(), slot).unwrap();
+    let mut harness = Harness::new(Box::new(Runner::new(engine, balancer)), 2);
+    let packets: Vec<_> =
+        (0..2000).map(|port| (START, frame_of(&format!("udp 7.0.0.1:{} > 192.0.2.10:80", 1000 + port)))).collect();
+    let mut left = on_delayed(3, || harness.send(0, &packets)).len();
+    left += harness.finish().len();
+    let dropped = harness.drops()["too many wait for their state"];
+    assert!(dropped > 100 && left as u64 + dropped == 2000, "{left} left, {dropped} dropped");
+    let balancer = harness.module::<Runner<Delayed, Balancer<Delayed>>>().function_mut();
+    assert_eq!(balancer.v4.maps.each_ref().map(FlowMap::len), [left; 2]);
+    add_up(balancer);
+    harness.end();
+}
+
 /// A balancer of one connection at a time, on late state, and a packet that asks it for another.
 fn of_one(words: &str) -> (On<Delayed>, Packet, Pool) {
     let args = args("192.0.2.10:80", "10.0.0.1 10.0.0.2").with("max_connections", Value::Integer(1));
