@@ -56,9 +56,14 @@ impl<E: Engine, F: Family> Side<E, F> {
         let key = Map::<E, F>::key(&want.ticket);
         match self.servers.choose(at.tx, &key) {
             Chosen::Place(place) => self.open(shared, at, want, place),
-            Chosen::Ask(ticket) => {
+            // Its own entry once more. Where nothing is late the ticket serves again, and is not hashed again.
+            Chosen::Ask(ticket) if E::WAITS => {
                 let (tuple, class) = F::tuple(&key);
                 self.ask(at.tx, want, &tuple, class, Stage::Least(ticket))
+            }
+            Chosen::Ask(ticket) => {
+                want.stage = Stage::Least(ticket);
+                Step::Again
             }
             Chosen::None => Step::Done(Verdict::Drop(NO_BACKEND)),
         }
