@@ -46,6 +46,10 @@ impl Late {
             let name = after.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
             assert!(name.is_some_and(known), "{name:?} is not said to run on delayed engines, or not to");
         }
+        let named = self.quick.iter().chain(self.slow).map(|(name, _)| *name);
+        for name in named.chain(self.apart.iter().copied()) {
+            assert!(self.source.contains(&format!("fn {name}(")), "there is no {name}");
+        }
         for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
