@@ -4,6 +4,8 @@
 //! also those that decide in their first step. What only later steps need is held here, and the plan keeps its number. A
 //! packet that has begun is brought to an end, so nothing stays here that nobody asks for.
 
+use catena_state::Engine;
+
 use super::parking;
 
 /// The number of what is held.
@@ -17,10 +19,10 @@ pub struct Holding<T> {
 }
 
 impl<T> Holding<T> {
-    /// Make room for all that may wait, and the packet in hand.
-    pub fn new() -> Self {
-        const MOST: usize = parking::MOST_BEGUN + 1;
-        Holding { things: (0..MOST).map(|_| None).collect(), free: (0..MOST as u16).map(Held).collect() }
+    /// Make room for the packet in hand, and for all that may wait on the engine `E`.
+    pub fn of<E: Engine>() -> Self {
+        let most = if E::WAITS { parking::MOST_BEGUN + 1 } else { 1 };
+        Holding { things: (0..most).map(|_| None).collect(), free: (0..most as u16).map(Held).collect() }
     }
 
     /// Hold a thing; `None` where there is no room.
@@ -38,19 +40,14 @@ impl<T> Holding<T> {
     }
 }
 
-impl<T> Default for Holding<T> {
-    fn default() -> Self {
-        Holding::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catena_state::{Delayed, Local};
 
     #[test]
     fn there_is_room_for_all_that_may_wait_and_one_more() {
-        let mut holding = Holding::new();
+        let mut holding = Holding::of::<Delayed>();
         let held: Vec<Held> = (0..=parking::MOST_BEGUN).map(|n| holding.hold(n).unwrap()).collect();
         assert_eq!(holding.hold(0), None);
         for (n, held) in held.iter().enumerate() {
@@ -58,5 +55,9 @@ mod tests {
             assert_eq!(holding.take(*held), None);
         }
         assert!(holding.hold(0).is_some());
+        // Nobody waits: the packet in hand alone.
+        let mut holding = Holding::of::<Local>();
+        assert!(holding.hold(0).is_some());
+        assert_eq!(holding.hold(0), None);
     }
 }

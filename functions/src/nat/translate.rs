@@ -79,7 +79,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             bounds,
             now: 0,
             tx: None,
-            held: Holding::new(),
+            held: Holding::of::<E>(),
         })
     }
 
