@@ -196,11 +196,14 @@ static void one_packet(void *self)
     unsigned char frame[2048];
     struct catena_context cx;
     struct catena_packet packet, *packets = &packet;
+    const struct catena_packet *seen = &packet;
     long length = recv(0, frame, sizeof frame, 0);
     make_context(&cx);
     describe(&packet, frame, length);
+    if (catena_nf.prepare != NULL)
+        catena_nf.prepare(self, &cx, &seen, 1);
     catena_nf.process(self, &cx, &packets, 1);
-    if (packet.verdict < CATENA_DROP)
+    if (packet.verdict < CATENA_AGAIN)
         send((int)packet.verdict, packet.data, packet.len, 0);
 }
 

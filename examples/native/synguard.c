@@ -98,15 +98,22 @@ static void attempt(struct guard *guard, struct catena_context *cx, struct caten
                    source.address[0], source.address[1], source.address[2], source.address[3]);
 }
 
-static void process(void *self, struct catena_context *cx, struct catena_packet *const *packets, uint32_t count)
+/* Ask for the entries of all sources that process will look at. */
+static void prepare(const void *self, struct catena_context *cx, const struct catena_packet *const *packets,
+                    uint32_t count)
 {
-    struct guard *guard = self;
+    const struct guard *guard = self;
     for (uint32_t i = 0; i < count; i++) {
         if (is_attempt(packets[i])) {
             struct source source = source_of(packets[i]);
             catena_expect(cx, guard->sources, &source);
         }
     }
+}
+
+static void process(void *self, struct catena_context *cx, struct catena_packet *const *packets, uint32_t count)
+{
+    struct guard *guard = self;
     for (uint32_t i = 0; i < count; i++)
         if (is_attempt(packets[i]))
             attempt(guard, cx, packets[i]);
@@ -131,4 +138,4 @@ static void tick(void *self, struct catena_context *cx)
 
 CATENA_NF(catena_nf, .name = "synguard", .summary = "drops connection attempts of sources that make too many",
           .reasons = reasons, .init = init, .process = process, .tick = tick, .release = free,
-          .flags = CATENA_KEEPS_LAYERS);
+          .prepare = prepare, .flags = CATENA_KEEPS_LAYERS);

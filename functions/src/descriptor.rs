@@ -88,6 +88,11 @@ pub trait Recipe {
     /// # Errors
     /// What is wrong with an argument.
     fn make<E: Engine>(self, engine: &mut E) -> Result<Self::Function<E>, ArgError>;
+
+    /// Make the module that runs it on local state, where nobody waits.
+    fn on_local(engine: Local, function: Self::Function<Local>) -> Box<dyn Module> {
+        Box::new(Runner::new(engine, function))
+    }
 }
 
 impl Build<'_> {
@@ -104,7 +109,7 @@ impl Build<'_> {
         }
         let mut engine = Local::new(self.seed, self.share);
         let function = recipe.make(&mut engine)?;
-        Ok(Box::new(Runner::new(engine, function)))
+        Ok(R::on_local(engine, function))
     }
 }
 

@@ -62,6 +62,11 @@ pub trait Function<E: Engine>: Send + 'static {
     /// constant work, and about every millisecond (`idle` true), when it may be more.
     fn tidy(&mut self, _now: u64, _idle: bool) {}
 
+    /// Return the names of files that the function uses while it runs: no output may be one of them.
+    fn inputs(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Return the names of the files that [`Self::start`] creates or empties; `-` is the standard output.
     fn outputs(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -164,6 +169,10 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         }
     }
 
+    fn inputs(&self) -> Vec<PathBuf> {
+        self.function.inputs()
+    }
+
     fn outputs(&self) -> Vec<PathBuf> {
         self.function.outputs()
     }
@@ -207,9 +216,9 @@ fn again<E: Engine, F: Function<E>>(
     }
 }
 
-/// The packet's own time where it has one, else the worker's.
+/// Return the packet's own time where it has one, else the worker's.
 #[inline(always)]
-fn time(packet: &Packet, now: u64) -> u64 {
+pub fn time(packet: &Packet, now: u64) -> u64 {
     match packet.meta().arrival {
         0 => now,
         arrival => arrival,

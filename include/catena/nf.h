@@ -182,6 +182,9 @@ struct catena_host {
  * one need not look for the headers again. (What catena_grow_... and catena_shrink_... do is known anyway.) */
 enum { CATENA_KEEPS_LAYERS = 1 };
 
+/* Another one: the function knows CATENA_NOT_YET. */
+enum { CATENA_PATIENT = 2 };
+
 /* What a function is. Made by CATENA_NF, which fills the first members in; `name`, `summary` and `process` must
  * be there, the others may be NULL. */
 struct catena_function {
@@ -214,6 +217,10 @@ struct catena_function {
      * their names afterwards, in any case. Called between two batches. Returns 0, else catena_fail says why not, and both are
      * as they were. */
     int (*take_over)(void *self, struct catena_context *cx, void *old);
+    /* Look at `count` packets, and call catena_expect for each key that process will use for them: see "State that is
+     * elsewhere". Changes nothing, neither packets nor *self nor state, and may be called more than once for a packet. */
+    void (*prepare)(const void *self, struct catena_context *cx, const struct catena_packet *const *packets,
+                    uint32_t count);
 };
 
 /* Define the exported table `symbol` (usually `catena_nf`; a library of several functions has one symbol each, and
@@ -239,6 +246,7 @@ struct catena_function {
  * 2w + direction is way w; the chain file leads it on by `fw[w] -> ...`. Way 0 is the normal way (`fw -> ...`), ways
  * 1 to 7 are the function's; a way that no edge of the chain takes is way 0. */
 #define CATENA_DROP UINT32_C(0x80000000)
+#define CATENA_AGAIN UINT32_C(0x40000000)
 #define CATENA_WAYS 8u
 
 /* Let the packet go on the normal way, in its direction. It does so when nothing is said. */
@@ -257,6 +265,13 @@ static inline void catena_way(const struct catena_context *cx, struct catena_pac
 static inline void catena_drop(struct catena_packet *packet, uint32_t reason)
 {
     packet->verdict = CATENA_DROP | reason;
+}
+
+/* Begin with the packet once more when all is there that was CATENA_NOT_YET in this call. For functions with the flag
+ * CATENA_PATIENT. */
+static inline void catena_again(struct catena_packet *packet)
+{
+    packet->verdict = CATENA_AGAIN;
 }
 
 /* ---- Length (in process) ------------------------------------------------------------------------------- */
@@ -378,10 +393,12 @@ enum catena_access {
 
 /* What operations return. */
 enum {
-    CATENA_NO = 0,    /* get, remove: no such entry. put: the map is full */
-    CATENA_YES = 1,   /* done */
-    CATENA_WRONG = -1 /* not done: a map that does not exist or is being swept, or a key or value of a size other
-                         than declared. It is counted and logged */
+    CATENA_NO = 0,      /* get, remove: no such entry. put: the map is full */
+    CATENA_YES = 1,     /* done */
+    CATENA_NOT_YET = 2, /* not done: the entry is elsewhere, and will be there when the function begins with the packet
+                           once more (catena_again). Only functions with the flag CATENA_PATIENT ever see it */
+    CATENA_WRONG = -1   /* not done: a map that does not exist or is being swept, or a key or value of a size other
+                           than declared. It is counted and logged */
 };
 
 /* Declare, in init, a map from keys of `key_size` bytes (1 to 40) to values of `value_size` bytes (1 to 256), for at
@@ -400,8 +417,26 @@ static inline catena_map catena_new_map(struct catena_context *cx, const char *n
  *     catena_get(cx, map, &key, &value)    copy the entry to `value`
  *     catena_put(cx, map, &key, &value)    put an entry in, or in place of the one there is
  *     catena_remove(cx, map, &key)         take the entry out
- *     catena_expect(cx, map, &key)         a hint that the key will be wanted soon: called for all packets of a batch
- *                                          first, it lets their cache misses overlap */
+ *     catena_expect(cx, map, &key)         say that the key will be used soon: called for all packets of a batch first
+ *                                          (best in prepare), it lets their cache misses overlap
+ *
+ * State that is elsewhere. Maps are in Catena's own memory, and each operation is done at once. Where an instance shares
+ * its state with others, maps may be in another place, and an entry takes a while to come. A function runs there as
+ * well, if it keeps to these rules:
+ *
+ * - prepare() calls catena_expect for the keys that process() will use with get, put or remove: up to 8 for a packet.
+ *   Catena lets the packet wait until the entries are there. Meanwhile packets of other flows go on, but none of the same
+ *   connection, and none that expects the same key.
+ * - A key that was not expected (its value may depend on another entry) is CATENA_NOT_YET. The function says catena_again
+ *   for the packet, and is called for it once more, from the start, when the entry is there, and so are all that the packet
+ *   has used before. Until then it has changed nothing: no byte, no entry, no counter, nothing in *self. After 8 calls the
+ *   packet is dropped as "function gave a bad verdict".
+ * - Without the flag CATENA_PATIENT such a key is a mistake: CATENA_WRONG. So is any key in init, tick and finish.
+ * - Both functions get one packet at a time there; and packets of different flows may come to process() in another order
+ *   than to prepare().
+ *
+ * A function with maps, without `prepare` and without the flag is refused there. (In this version of Catena state is always
+ * local, but for tests.) */
 #define catena_get(cx, map, key, value) ((cx)->host->get((cx), (map), (key), sizeof *(key), (value), sizeof *(value)))
 #define catena_put(cx, map, key, value) ((cx)->host->put((cx), (map), (key), sizeof *(key), (value), sizeof *(value)))
 #define catena_remove(cx, map, key) ((cx)->host->remove((cx), (map), (key), sizeof *(key)))

@@ -88,8 +88,10 @@ pub trait Engine: Send + 'static {
 
     /// The operations of one packet, as one unit.
     type Tx: Copy + Send;
+    /// The promise of an entry, whatever the entry is.
+    type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.
-    type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx>;
+    type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
     /// Numbers that many add to.
     type Counters: Counters<Tx = Self::Tx>;
     /// Things to take and give back.

@@ -10,11 +10,17 @@ pub const MAGIC: u64 = 0x464e_2d61_6e65_7461;
 pub const DROP: u32 = 1 << 31;
 /// In [`Table::flags`]: the function leaves alone what the header parser looks at.
 pub const KEEPS_LAYERS: u32 = 1;
+/// The same: *process* knows [`NOT_YET`].
+pub const PATIENT: u32 = 2;
+/// The verdict of a packet that is not done: *process* is called for it again.
+pub const AGAIN: u32 = 1 << 30;
 
 /// What operations on maps return.
 pub const NO: c_int = 0;
 /// The same: done.
 pub const YES: c_int = 1;
+/// The same: the entry comes later.
+pub const NOT_YET: c_int = 2;
 /// The same: refused.
 pub const WRONG: c_int = -1;
 
@@ -116,13 +122,14 @@ pub struct Table {
     pub finish: Option<unsafe extern "C" fn(*mut c_void, Cx) -> c_int>,
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
     pub take_over: Option<unsafe extern "C" fn(*mut c_void, Cx, *mut c_void) -> c_int>,
+    pub prepare: Option<unsafe extern "C" fn(*const c_void, Cx, *const *const Packet, u32)>,
 }
 
-/// Bytes of the shortest table there is: the first header's, without `take_over`.
+/// Bytes of the shortest table there is: the first header's, which ends before `take_over`.
 pub const FIRST_TABLE: usize = std::mem::offset_of!(Table, take_over);
 
 // What a function built with version 1 relies on; `test/layout.c` holds the header to the same numbers.
 const _: () = {
     assert!(size_of::<Packet>() == 64 && size_of::<Context>() == 40);
-    assert!(size_of::<Host>() == 136 && size_of::<Table>() == 104 && FIRST_TABLE == 96);
+    assert!(size_of::<Host>() == 136 && size_of::<Table>() == 112 && FIRST_TABLE == 96);
 };

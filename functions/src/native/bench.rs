@@ -12,7 +12,7 @@ use std::process::Command;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
-use catena_functions::native::Native;
+use catena_functions::native::DESCRIPTOR;
 use catena_functions::{Args, Build, Value};
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Depot};
@@ -85,8 +85,9 @@ fn main() {
             .with("lib", Value::Text(lib.display().to_string()))
             .with("name", Value::Text(symbol.to_owned()));
         let mut attributes = Attributes::default();
-        let build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
-        Box::new(Native::new(&args, &build).expect("the library is right"))
+        let mut build =
+            Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+        (DESCRIPTOR.build)(&args, &mut build).expect("the library is right")
     };
     println!("pass in Rust                        {:5.1}", measure(Box::new(Pass), 1));
     println!("pass in C                           {:5.1}", measure(native("all"), 1));

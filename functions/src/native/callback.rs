@@ -8,35 +8,49 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use std::marker::PhantomData;
+
+use catena_state::Engine;
+
 use super::abi::{self, Handle};
+use super::asked::{self, InHand};
 use super::instance::{Own, Shared};
 use super::library::bounded;
-use super::state::{self, MapObject};
+use super::state::{self, MapObject, State};
 
 /// Most bytes of a message.
 const MESSAGE: usize = 240;
 
-/// The table of all.
-pub static HOST: abi::Host = abi::Host {
-    size: size_of::<abi::Host>() as u32,
-    abi: abi::ABI,
-    arg,
-    fail,
-    log_wanted,
-    log,
-    random,
-    resize,
-    map,
-    expect,
-    get,
-    put,
-    remove,
-    sweep,
-    entries,
-    counters,
-    add,
-    read,
-};
+/// What is said of a packet that asks for more than it may.
+const TOO_MANY: &str = "expect: more than 8 keys for a packet";
+const _: () = assert!(asked::MOST == 8, "the message and the header say so");
+
+/// The functions for instances whose state is of an engine.
+pub struct Calls<E>(PhantomData<E>);
+
+impl<E: Engine> Calls<E> {
+    /// The table of all.
+    pub const HOST: &'static abi::Host = &abi::Host {
+        size: size_of::<abi::Host>() as u32,
+        abi: abi::ABI,
+        arg: arg::<E>,
+        fail: fail::<E>,
+        log_wanted: log_wanted::<E>,
+        log: log::<E>,
+        random: random::<E>,
+        resize: resize::<E>,
+        map: map::<E>,
+        expect: expect::<E>,
+        get: get::<E>,
+        put: put::<E>,
+        remove: remove::<E>,
+        sweep: sweep::<E>,
+        entries: entries::<E>,
+        counters: counters::<E>,
+        add: add::<E>,
+        read: read::<E>,
+    };
+}
 
 type Cx = *mut abi::Context;
 
@@ -44,10 +58,10 @@ type Cx = *mut abi::Context;
 ///
 /// # Safety
 /// As the module's; the reference is given up before C code runs again.
-unsafe fn own<'a>(cx: Cx) -> &'a mut Own {
+unsafe fn own<'a, E: Engine>(cx: Cx) -> &'a mut Own<E> {
     // SAFETY: a context is the first member of its `Shared`. While C code runs nobody else refers to `own`: the
     // instance lends it only between calls, and call backs do not nest but in `sweep`, which lets go of it.
-    unsafe { &mut (*cx.cast::<Shared>()).own }
+    unsafe { &mut (*cx.cast::<Shared<E>>()).own }
 }
 
 /// Return the context's time.
@@ -64,66 +78,66 @@ unsafe fn now(cx: Cx) -> u64 {
 /// # Safety
 /// As the module's.
 #[cold]
-unsafe fn mistake(cx: Cx, what: &'static str) -> c_int {
+unsafe fn mistake<E: Engine>(cx: Cx, what: &'static str) -> c_int {
     // SAFETY: as the module's.
-    let (own, now) = unsafe { (own(cx), now(cx)) };
+    let (own, now) = unsafe { (own::<E>(cx), now(cx)) };
     own.mistakes += 1;
     own.log.add(0, now, what.as_bytes());
     abi::WRONG
 }
 
-unsafe extern "C" fn arg(cx: Cx, name: *const c_char) -> *const c_char {
+unsafe extern "C" fn arg<E: Engine>(cx: Cx, name: *const c_char) -> *const c_char {
     // SAFETY: as the module's.
-    let (own, name) = unsafe { (own(cx), bounded(name, MESSAGE)) };
+    let (own, name) = unsafe { (own::<E>(cx), bounded(name, MESSAGE)) };
     match name {
-        Ok(name) if own.starting => own.arguments.ask(&name).map_or(std::ptr::null(), |text| text.as_ptr()),
+        Ok(name) if own.starting.is_some() => own.arguments.ask(&name).map_or(std::ptr::null(), |text| text.as_ptr()),
         _ => {
             // SAFETY: as the module's; `own` is not used any more.
-            unsafe { mistake(cx, "arg: not in init, or the name is no text") };
+            unsafe { mistake::<E>(cx, "arg: not in init, or the name is no text") };
             std::ptr::null()
         }
     }
 }
 
-unsafe extern "C" fn fail(cx: Cx, text: *const c_char) {
+unsafe extern "C" fn fail<E: Engine>(cx: Cx, text: *const c_char) {
     // SAFETY: as the module's.
-    let (own, text) = unsafe { (own(cx), bounded(text, MESSAGE)) };
+    let (own, text) = unsafe { (own::<E>(cx), bounded(text, MESSAGE)) };
     if own.failure.is_none() {
         own.failure = Some(text.unwrap_or_else(|what| format!("its message is {what}")));
     }
 }
 
-unsafe extern "C" fn log_wanted(cx: Cx, level: u32) -> c_int {
+unsafe extern "C" fn log_wanted<E: Engine>(cx: Cx, level: u32) -> c_int {
     // SAFETY: as the module's.
-    unsafe { c_int::from(own(cx).log.wants(level, now(cx))) }
+    unsafe { c_int::from(own::<E>(cx).log.wants(level, now(cx))) }
 }
 
-unsafe extern "C" fn log(cx: Cx, level: u32, text: *const c_char) {
+unsafe extern "C" fn log<E: Engine>(cx: Cx, level: u32, text: *const c_char) {
     if text.is_null() {
         return;
     }
     // SAFETY: as the module's; `strnlen` reads no further than the NUL.
     unsafe {
         let text = std::slice::from_raw_parts(text.cast(), libc::strnlen(text, MESSAGE));
-        own(cx).log.add(level, now(cx), text);
+        own::<E>(cx).log.add(level, now(cx), text);
     }
 }
 
-unsafe extern "C" fn random(cx: Cx) -> u64 {
+unsafe extern "C" fn random<E: Engine>(cx: Cx) -> u64 {
     // SAFETY: as the module's.
-    unsafe { own(cx) }.random.bits()
+    unsafe { own::<E>(cx) }.random.bits()
 }
 
-unsafe extern "C" fn resize(cx: Cx, at: *mut abi::Packet, front: c_int, bytes: i64) -> *mut u8 {
+unsafe extern "C" fn resize<E: Engine>(cx: Cx, at: *mut abi::Packet, front: c_int, bytes: i64) -> *mut u8 {
     // SAFETY: as the module's.
-    let (first, count) = unsafe { own(cx) }.packets;
+    let (first, count) = unsafe { own::<E>(cx) }.packets;
     // SAFETY: only the address is taken.
-    let descriptors = unsafe { &raw mut (*cx.cast::<Shared>()).descriptors }.cast::<abi::Packet>();
+    let descriptors = unsafe { &raw mut (*cx.cast::<Shared<E>>()).descriptors }.cast::<abi::Packet>();
     let offset = (at as usize).wrapping_sub(descriptors as usize);
     let index = offset / size_of::<abi::Packet>();
     if index >= count || !offset.is_multiple_of(size_of::<abi::Packet>()) {
         // SAFETY: as the module's.
-        unsafe { mistake(cx, "grow or shrink: not a packet of this batch") };
+        unsafe { mistake::<E>(cx, "grow or shrink: not a packet of this batch") };
         return std::ptr::null_mut();
     }
     // SAFETY: `index` is below the number of the batch's packets, which are with the function; nobody else refers
@@ -175,20 +189,22 @@ fn resized(packet: &mut catena_packet::Packet, front: bool, bytes: i64) -> bool 
 ///
 /// # Safety
 /// As the module's.
-unsafe fn declared(
+unsafe fn declared<E: Engine>(
     cx: Cx,
     name: *const c_char,
-    declare: impl FnOnce(&mut state::State, &str) -> Result<u32, String>,
+    declare: impl FnOnce(&mut State<E>, &mut E, &str) -> Result<u32, String>,
 ) -> Handle {
     // SAFETY: as the module's.
-    let (own, name) = unsafe { (own(cx), bounded(name, state::NAME)) };
-    if !own.starting {
+    let (own, name) = unsafe { (own::<E>(cx), bounded(name, state::NAME)) };
+    let Some(mut engine) = own.starting else {
         // SAFETY: as the module's; `own` is not used any more.
-        unsafe { mistake(cx, "state objects are declared in init") };
+        unsafe { mistake::<E>(cx, "state objects are declared in init") };
         return Handle { id: 0 };
-    }
+    };
+    // SAFETY: while the instance starts the engine is lent to it, and to nobody else.
+    let engine = unsafe { engine.as_mut() };
     let name = name.map_err(|what| format!("a state object has {what} as its name"));
-    match name.and_then(|name| declare(&mut own.state, &name)) {
+    match name.and_then(|name| declare(&mut own.state, engine, &name)) {
         Ok(id) => Handle { id },
         Err(why) => {
             own.failure.get_or_insert(why);
@@ -197,7 +213,7 @@ unsafe fn declared(
     }
 }
 
-unsafe extern "C" fn map(
+unsafe extern "C" fn map<E: Engine>(
     cx: Cx,
     name: *const c_char,
     scope: u32,
@@ -206,51 +222,90 @@ unsafe extern "C" fn map(
     value_size: u32,
     capacity: u64,
 ) -> Handle {
+    let sizes = [key_size, value_size];
     // SAFETY: as the module's.
-    unsafe { declared(cx, name, |state, name| state.map(name, scope, access, [key_size, value_size], capacity)) }
+    unsafe { declared::<E>(cx, name, |state, engine, name| state.map(engine, name, [scope, access], sizes, capacity)) }
 }
 
-unsafe extern "C" fn counters(cx: Cx, name: *const c_char, scope: u32, access: u32, count: u32) -> Handle {
+unsafe extern "C" fn counters<E: Engine>(cx: Cx, name: *const c_char, scope: u32, access: u32, count: u32) -> Handle {
     // SAFETY: as the module's.
-    unsafe { declared(cx, name, |state, name| state.counters(name, scope, access, count)) }
+    unsafe { declared::<E>(cx, name, |state, engine, name| state.counters(engine, name, [scope, access], count)) }
 }
 
-/// Return the object of a map's handle.
+/// Return the object of a map's handle, and the packet in hand.
 ///
 /// # Safety
 /// As [`own`]'s.
 #[inline(always)]
-unsafe fn object<'a>(cx: Cx, map: Handle) -> Option<&'a mut MapObject> {
+unsafe fn object<'a, E: Engine>(cx: Cx, map: Handle) -> Option<(&'a mut MapObject<E>, &'a mut InHand<E>)> {
     // SAFETY: as the caller's.
-    unsafe { own(cx) }.state.maps.get_mut((map.id as usize).wrapping_sub(1))
+    let State { maps, packet, .. } = &mut unsafe { own::<E>(cx) }.state;
+    Some((maps.get_mut((map.id as usize).wrapping_sub(1))?, packet))
 }
 
 /// Find a map and take a key as bytes, both held against the declaration.
 macro_rules! map_and_key {
-    ($cx:ident, $map:ident, $key:ident, $key_size:ident, $value_size:expr, $what:literal) => {{
+    ($cx:ident, $map:ident, $key:ident, $key_size:ident, $value_size:expr, $call:literal) => {{
         // SAFETY: as the module's.
-        let object = unsafe { object($cx, $map) };
-        match object.filter(|o| o.key_size == $key_size && $value_size.is_none_or(|size| size == o.value_size)) {
-            Some(MapObject { map: Some(map), .. }) if !$key.is_null() => {
+        let object = unsafe { object::<E>($cx, $map) };
+        match object.filter(|(o, _)| o.key_size == $key_size && $value_size.is_none_or(|size| size == o.value_size)) {
+            Some((MapObject { map: Some(map), .. }, packet)) if !$key.is_null() => {
                 // SAFETY: the key points at `key_size` bytes, as the header says.
-                (map, unsafe { std::slice::from_raw_parts($key.cast::<u8>(), $key_size) })
+                let key = unsafe { std::slice::from_raw_parts($key.cast::<u8>(), $key_size) };
+                if !map.is_usable(packet, key) {
+                    // SAFETY: as the module's.
+                    return unsafe { not_yet::<E>($cx, $map, key, concat!($call, ": a key that was not expected")) };
+                }
+                (map, packet, key)
             }
-            // SAFETY: as the module's.
-            _ => return unsafe { mistake($cx, $what) },
+            _ => {
+                let what = concat!($call, ": no such map, or one being swept, or wrong sizes");
+                // SAFETY: as the module's.
+                return unsafe { mistake::<E>($cx, what) };
+            }
         }
     }};
 }
 
-unsafe extern "C" fn expect(cx: Cx, map: Handle, key: *const c_void, key_size: usize) {
+unsafe extern "C" fn expect<E: Engine>(cx: Cx, map: Handle, key: *const c_void, key_size: usize) {
     // SAFETY: as the module's.
-    let Some(MapObject { map: Some(map), key_size: size, .. }) = (unsafe { object(cx, map) }) else { return };
-    if key_size == *size && !key.is_null() {
-        // SAFETY: the key points at `key_size` bytes, as the header says.
-        map.expect(unsafe { std::slice::from_raw_parts(key.cast(), key_size) });
+    let Some((MapObject { map: Some(map), key_size: size, .. }, packet)) = (unsafe { object::<E>(cx, map) }) else {
+        return;
+    };
+    if key_size != *size || key.is_null() {
+        return;
+    }
+    // SAFETY: the key points at `key_size` bytes, as the header says.
+    let key = unsafe { std::slice::from_raw_parts(key.cast(), key_size) };
+    if !map.expect(packet, key) {
+        // SAFETY: as the module's.
+        unsafe { mistake::<E>(cx, TOO_MANY) };
     }
 }
 
-unsafe extern "C" fn get(
+/// Answer a call for a key that may not be used in this step: a patient function gets it later, for the packet that it
+/// works on.
+///
+/// # Safety
+/// As the module's.
+#[cold]
+unsafe fn not_yet<E: Engine>(cx: Cx, map: Handle, key: &[u8], what: &'static str) -> c_int {
+    // SAFETY: as the module's.
+    let works = unsafe { own::<E>(cx) }.packets.1 > 0;
+    // SAFETY: as the module's.
+    let object = unsafe { object::<E>(cx, map) }.filter(|(_, packet)| works && packet.is_patient);
+    let Some((MapObject { map: Some(map), .. }, packet)) = object else {
+        // SAFETY: as the module's.
+        return unsafe { mistake::<E>(cx, what) };
+    };
+    match map.expect(packet, key) {
+        true => abi::NOT_YET,
+        // SAFETY: as the module's.
+        false => unsafe { mistake::<E>(cx, TOO_MANY) },
+    }
+}
+
+unsafe extern "C" fn get<E: Engine>(
     cx: Cx,
     map: Handle,
     key: *const c_void,
@@ -258,12 +313,11 @@ unsafe extern "C" fn get(
     value: *mut c_void,
     value_size: usize,
 ) -> c_int {
-    let (map, key) =
-        map_and_key!(cx, map, key, key_size, Some(value_size), "get: no such map, or one being swept, or wrong sizes");
-    match map.get(key) {
+    let (map, packet, key) = map_and_key!(cx, map, key, key_size, Some(value_size), "get");
+    match map.get(packet, key) {
         None => abi::NO,
         // SAFETY: as the module's.
-        Some(_) if value.is_null() => unsafe { mistake(cx, "get: a null pointer for the value") },
+        Some(_) if value.is_null() => unsafe { mistake::<E>(cx, "get: a null pointer for the value") },
         Some(found) => {
             // SAFETY: the value points at `value_size` writable bytes, as the header says; the entry has as many, and
             // is ours.
@@ -273,7 +327,7 @@ unsafe extern "C" fn get(
     }
 }
 
-unsafe extern "C" fn put(
+unsafe extern "C" fn put<E: Engine>(
     cx: Cx,
     map: Handle,
     key: *const c_void,
@@ -281,30 +335,34 @@ unsafe extern "C" fn put(
     value: *const c_void,
     value_size: usize,
 ) -> c_int {
-    let (map, key) =
-        map_and_key!(cx, map, key, key_size, Some(value_size), "put: no such map, or one being swept, or wrong sizes");
+    let (map, packet, key) = map_and_key!(cx, map, key, key_size, Some(value_size), "put");
     if value.is_null() {
         // SAFETY: as the module's.
-        return unsafe { mistake(cx, "put: a null pointer for the value") };
+        return unsafe { mistake::<E>(cx, "put: a null pointer for the value") };
     }
     // SAFETY: the value points at `value_size` bytes, as the header says.
     let value = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), value_size) };
-    map.put(key, value).map_or(abi::NO, |()| abi::YES)
+    map.put(packet, key, value).map_or(abi::NO, |()| abi::YES)
 }
 
-unsafe extern "C" fn remove(cx: Cx, map: Handle, key: *const c_void, key_size: usize) -> c_int {
-    let (map, key) =
-        map_and_key!(cx, map, key, key_size, None::<usize>, "remove: no such map, or one being swept, or a wrong size");
-    c_int::from(map.remove(key))
+unsafe extern "C" fn remove<E: Engine>(cx: Cx, map: Handle, key: *const c_void, key_size: usize) -> c_int {
+    let (map, packet, key) = map_and_key!(cx, map, key, key_size, None::<usize>, "remove");
+    c_int::from(map.remove(packet, key))
 }
 
-unsafe extern "C" fn sweep(cx: Cx, handle: Handle, count: u64, visitor: abi::Visitor, argument: *mut c_void) -> u64 {
+unsafe extern "C" fn sweep<E: Engine>(
+    cx: Cx,
+    handle: Handle,
+    count: u64,
+    visitor: abi::Visitor,
+    argument: *mut c_void,
+) -> u64 {
     // The map is taken out while the visitor runs: should it use the same map, it finds none.
     // SAFETY: as the module's; the reference ends with the statement.
-    let taken = visitor.and_then(|visitor| Some((visitor, unsafe { object(cx, handle) }?.map.take()?)));
+    let taken = visitor.and_then(|visitor| Some((visitor, unsafe { object::<E>(cx, handle) }?.0.map.take()?)));
     let Some((visitor, mut map)) = taken else {
         // SAFETY: as the module's.
-        unsafe { mistake(cx, "sweep: no such map, or no visitor") };
+        unsafe { mistake::<E>(cx, "sweep: no such map, or no visitor") };
         return 0;
     };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -313,30 +371,30 @@ unsafe extern "C" fn sweep(cx: Cx, handle: Handle, count: u64, visitor: abi::Vis
         unsafe { visitor(argument, key.as_ptr().cast(), value.as_ptr().cast()) != 0 }
     });
     // SAFETY: as the module's.
-    if let Some(object) = unsafe { object(cx, handle) } {
+    if let Some((object, _)) = unsafe { object::<E>(cx, handle) } {
         object.map = Some(map);
     }
     looked as u64
 }
 
-unsafe extern "C" fn entries(cx: Cx, map: Handle) -> u64 {
+unsafe extern "C" fn entries<E: Engine>(cx: Cx, map: Handle) -> u64 {
     // SAFETY: as the module's.
-    let map = unsafe { object(cx, map) }.and_then(|object| object.map.as_ref());
+    let map = unsafe { object::<E>(cx, map) }.and_then(|(object, _)| object.map.as_ref());
     map.map_or(0, |map| map.len() as u64)
 }
 
-unsafe extern "C" fn add(cx: Cx, counters: Handle, index: u32, n: i64) {
+unsafe extern "C" fn add<E: Engine>(cx: Cx, counters: Handle, index: u32, n: i64) {
     // SAFETY: as the module's.
-    if !unsafe { own(cx) }.state.add(counters.id, index, n) {
+    if !unsafe { own::<E>(cx) }.state.add(counters.id, index, n) {
         // SAFETY: as the module's.
-        unsafe { mistake(cx, "add: no such counter") };
+        unsafe { mistake::<E>(cx, "add: no such counter") };
     }
 }
 
-unsafe extern "C" fn read(cx: Cx, counters: Handle, index: u32) -> i64 {
+unsafe extern "C" fn read<E: Engine>(cx: Cx, counters: Handle, index: u32) -> i64 {
     // SAFETY: as the module's.
-    unsafe { own(cx) }.state.read(counters.id, index).unwrap_or_else(|| {
+    unsafe { own::<E>(cx) }.state.read(counters.id, index).unwrap_or_else(|| {
         // SAFETY: as the module's.
-        i64::from(unsafe { mistake(cx, "read: no such counter") })
+        i64::from(unsafe { mistake::<E>(cx, "read: no such counter") })
     })
 }

@@ -13,27 +13,29 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::random::Random;
 use catena_dataplane::{Context, Reason};
 use catena_packet::{BATCH, Batch, Packet};
-use catena_state::Share;
+use catena_state::{Engine, Share};
 
 use super::abi;
-use super::callback::HOST;
+use super::asked::Asked;
+use super::callback::Calls;
 use super::library::Loaded;
 use super::log::Log;
 use super::state::State;
 use super::values::Arguments;
+use crate::function::{At, Step};
 
 /// What the instance holds beside what C code sees.
-pub struct Own {
+pub struct Own<E: Engine> {
     /// The packets that are with the function, first and number; none outside *process*.
     pub packets: (*mut Packet, usize),
-    /// Whether *init* runs: arguments and state objects are only then.
-    pub starting: bool,
+    /// Lent while *init* runs: arguments are read and state objects made only then.
+    pub starting: Option<NonNull<E>>,
     /// The arguments.
     pub arguments: Arguments,
     /// Why *init* or *finish* fails.
     pub failure: Option<String>,
     /// The state objects.
-    pub state: State,
+    pub state: State<E>,
     /// Lines for the operator.
     pub log: Log,
     /// The function's randomness.
@@ -44,30 +46,32 @@ pub struct Own {
 
 /// What C code has pointers into; the context comes first, so that its address is this one's.
 #[repr(C)]
-pub struct Shared {
+pub struct Shared<E: Engine> {
     context: abi::Context,
     /// One descriptor a packet.
     pub descriptors: [abi::Packet; BATCH],
     pointers: [*mut abi::Packet; BATCH],
     /// Rust's part.
-    pub own: Own,
+    pub own: Own<E>,
 }
 
 /// An instance.
-pub struct Instance {
-    shared: NonNull<Shared>,
+pub struct Instance<E: Engine> {
+    shared: NonNull<Shared<E>>,
     own: *mut c_void,
     function: Loaded,
     /// Ways that the chain leads on, by bit.
     ways: u32,
     started: bool,
+    /// The latest time of a packet that came alone.
+    latest: u64,
 }
 
 // SAFETY: the header tells authors that calls of one instance may come from different threads, one after the
 // other; what it points at belongs to it alone.
-unsafe impl Send for Instance {}
+unsafe impl<E: Engine> Send for Instance<E> {}
 
-impl Instance {
+impl<E: Engine> Instance<E> {
     /// Make an instance and let the function set itself up. `ways` has a bit for each way that the chain leads on,
     /// `replaces` is what the instance that it will replace calls itself, or null.
     ///
@@ -75,11 +79,12 @@ impl Instance {
     /// Why the function refused, in its words.
     pub fn start(
         function: Loaded,
-        own: Own,
+        own: Own<E>,
+        engine: &mut E,
         share: Share,
         ways: u32,
         replaces: *mut c_void,
-    ) -> Result<Instance, String> {
+    ) -> Result<Instance<E>, String> {
         // What reads a command line or a locale while it starts uses the C library's variables: one at a time.
         static STARTING: Mutex<()> = Mutex::new(());
         let context = abi::Context {
@@ -88,7 +93,7 @@ impl Instance {
             now: 0,
             instance: share.index,
             instances: share.count,
-            host: &raw const HOST,
+            host: Calls::<E>::HOST,
             replaces,
         };
         const EMPTY: abi::Packet = abi::Packet {
@@ -120,7 +125,8 @@ impl Instance {
                 (*shared).pointers[i] = first.add(i);
             }
         }
-        let mut instance = Instance { shared, own: std::ptr::null_mut(), function, ways, started: false };
+        let mut instance = Instance { shared, own: std::ptr::null_mut(), function, ways, started: false, latest: 0 };
+        instance.own().starting = Some(NonNull::from(engine));
         let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = match function.table.init {
             // SAFETY: a checked table's function, called as the header says.
@@ -131,7 +137,7 @@ impl Instance {
         // SAFETY: the context is the first member; no reference to it exists.
         unsafe { (*instance.shared.as_ptr().cast::<abi::Context>()).replaces = std::ptr::null_mut() };
         let own = instance.own();
-        own.starting = false;
+        own.starting = None;
         let message = own.failure.take();
         if failed {
             return Err(message.unwrap_or_else(|| "it gave no message".to_owned()));
@@ -141,13 +147,13 @@ impl Instance {
     }
 
     /// Return Rust's part. Not for the time of a call: call backs take it themselves.
-    pub fn own(&mut self) -> &mut Own {
+    pub fn own(&mut self) -> &mut Own<E> {
         // SAFETY: we hold the instance mutably, so no C code of it runs, and nobody else has this reference.
         unsafe { &mut (*self.shared.as_ptr()).own }
     }
 
     /// Return Rust's part for looking.
-    pub fn own_ref(&self) -> &Own {
+    pub fn own_ref(&self) -> &Own<E> {
         // SAFETY: C code, and with it call backs, runs only while the instance is held mutably.
         unsafe { &(*self.shared.as_ptr()).own }
     }
@@ -159,7 +165,7 @@ impl Instance {
             (*context).now = now;
             (*context).gate = u32::from(gate);
             // Restored for every call: a function that wrote over it would harm only itself, once.
-            (*context).host = &raw const HOST;
+            (*context).host = Calls::<E>::HOST;
         }
         context
     }
@@ -171,9 +177,11 @@ impl Instance {
         let (now, gate) = (cx.now(), cx.gate());
         let shared = self.shared.as_ptr();
         for (i, packet) in batch.iter_mut().enumerate() {
+            let data = packet.data_mut().as_mut_ptr();
             // SAFETY: a batch has at most as many packets as there are descriptors; no reference to one exists.
-            unsafe { (&raw mut (*shared).descriptors[i]).write(describe(packet, now, gate)) };
+            unsafe { (&raw mut (*shared).descriptors[i]).write(describe(packet, data, now, gate)) };
         }
+        self.ask(now, gate, count);
         self.own().packets = (batch.as_mut_slice().as_mut_ptr(), count);
         let context = self.context(now, gate);
         // SAFETY: a checked table's function, called as the header says: `count` valid pointers to descriptors, whose
@@ -182,12 +190,64 @@ impl Instance {
         self.own().packets = (std::ptr::null_mut(), 0);
     }
 
+    /// Let the function ask for the state of the packets that are described.
+    #[inline]
+    fn ask(&mut self, now: u64, gate: u16, count: usize) {
+        let Some(prepare) = self.function.table.prepare else { return };
+        let (shared, context) = (self.shared.as_ptr(), self.context(now, gate));
+        // SAFETY: a checked table's function, called as the header says: it only looks at `count` packets.
+        unsafe { prepare(self.own, context, (&raw const (*shared).pointers).cast(), count as u32) };
+    }
+
+    /// Let the function ask for the state of a packet that comes alone; returns what it asked for.
+    pub fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Asked<E> {
+        self.describe_one(at, packet, packet.data().as_ptr().cast_mut());
+        self.own().state.take_up(at.tx, Asked::NOTHING);
+        self.ask(self.latest, at.gate, 1);
+        self.own().state.let_go()
+    }
+
+    /// Let the function go on with a packet that comes alone, with what it has asked for. Where something comes later, it is
+    /// to be called again with what it has asked for then.
+    pub fn step(&mut self, at: At<E::Tx>, packet: &mut Packet, asked: &mut Asked<E>) -> Step {
+        let Some(process) = self.function.table.process else { return Step::Done(Verdict::Gate(at.gate)) };
+        let data = packet.data_mut().as_mut_ptr();
+        self.describe_one(at, packet, data);
+        let own = self.own();
+        own.state.take_up(at.tx, *asked);
+        own.packets = (std::ptr::from_mut(packet), 1);
+        let (shared, context) = (self.shared.as_ptr(), self.context(self.latest, at.gate));
+        // SAFETY: as in `process`, with one packet.
+        unsafe { process(self.own, context, (&raw const (*shared).pointers).cast(), 1) };
+        // SAFETY: no C code runs, so nobody writes to it.
+        let again = unsafe { (*shared).descriptors[0].verdict } == abi::AGAIN;
+        let own = self.own();
+        own.packets = (std::ptr::null_mut(), 0);
+        if again && own.state.packet.is_patient {
+            *asked = own.state.let_go_for_now();
+            return Step::Again;
+        }
+        own.state.let_go();
+        Step::Done(self.verdict(0, at.gate, packet))
+    }
+
+    fn describe_one(&mut self, at: At<E::Tx>, packet: &Packet, data: *mut u8) {
+        self.latest = self.latest.max(at.now);
+        // SAFETY: no reference to a descriptor exists.
+        unsafe { (&raw mut (*self.shared.as_ptr()).descriptors[0]).write(describe(packet, data, at.now, at.gate)) };
+    }
+
+    /// Return the drop reason of a verdict that does not exist.
+    pub fn bad_verdict(&self) -> Reason {
+        Reason((self.function.reasons.len() - super::OWN_REASONS.len()) as u8)
+    }
+
     /// Return what the function decided for packet `i` of the batch, and carry over what it may change.
     #[inline(always)]
     pub fn verdict(&mut self, i: usize, gate: u16, packet: &mut Packet) -> Verdict {
         // SAFETY: `i` is bounded by the array; no C code runs, so nobody writes to it.
         let seen = unsafe { &(*self.shared.as_ptr()).descriptors[i] };
-        let bad = (self.function.reasons.len() - super::OWN_REASONS.len()) as u8;
+        let Reason(bad) = self.bad_verdict();
         if seen.data != packet.data_mut().as_mut_ptr() || seen.len as usize != packet.len() {
             return Verdict::Drop(Reason(bad + 1));
         }
@@ -237,7 +297,7 @@ impl Instance {
     ///
     /// # Errors
     /// Why the state cannot be taken over. Both instances are as they were.
-    pub fn take_over(&mut self, old: &mut Instance, now: u64) -> Result<(), String> {
+    pub fn take_over(&mut self, old: &mut Instance<E>, now: u64) -> Result<(), String> {
         self.own_ref().state.fits(&old.own_ref().state)?;
         if let Some(take_over) = self.function.table.take_over {
             let context = self.context(now, 0);
@@ -265,7 +325,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl<E: Engine> Drop for Instance<E> {
     fn drop(&mut self) {
         if let (Some(release), true) = (self.function.table.release, self.started) {
             // SAFETY: a checked table's function, called as the header says: once, last.
@@ -278,11 +338,11 @@ impl Drop for Instance {
 
 /// Return a packet as the function sees it.
 #[inline(always)]
-fn describe(packet: &mut Packet, now: u64, gate: u16) -> abi::Packet {
+fn describe(packet: &Packet, data: *mut u8, now: u64, gate: u16) -> abi::Packet {
     let (meta, layers) = (*packet.meta(), packet.layers());
     let room = (packet.head_room() as u16, packet.tail_room() as u32);
     abi::Packet {
-        data: packet.data_mut().as_mut_ptr(),
+        data,
         len: packet.len() as u32,
         tail_room: room.1,
         head_room: room.0,

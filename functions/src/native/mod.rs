@@ -24,7 +24,8 @@
 //! The function gets batches of up to 32 packets with their header offsets and returns for each a way out or a
 //! reason to drop it. It may change bytes, make packets longer or shorter, set the mark, and keep state in maps and
 //! counters that Catena knows by name. How it is written stands in `include/catena/nf.h`, and nothing else is needed;
-//! `examples/native` has one.
+//! `examples/native` has one. It may also say before it works on packets which entries it will use (`prepare`): then it
+//! runs as well where entries come late, as Catena's tests make them.
 //!
 //! Packets leave by *ways*: `fw -> ...` leads on way 0, the normal one; `fw[1] -> ...` to `fw[7] -> ...` those that the
 //! function chooses. A packet for a way that no edge leads on leaves by way 0. Both directions of `<->` have
@@ -80,10 +81,14 @@
 //! ACL, Limiter.
 
 mod abi;
+mod asked;
+mod batches;
 mod callback;
 mod instance;
 mod library;
 mod log;
+mod map;
+mod packets;
 mod state;
 mod successor;
 mod values;
@@ -92,21 +97,21 @@ use std::ffi::c_void;
 use std::io;
 use std::path::PathBuf;
 
+use catena_dataplane::Module;
 use catena_dataplane::random::Random;
-use catena_dataplane::{Context, Module};
-use catena_packet::Batch;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Local, Object, Scope, Share};
+use catena_state::{Declaration, Engine, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
 use crate::effects::Effects;
 use crate::manifest::Manifest;
+use batches::Batches;
 use instance::{Instance, Own};
 use library::Loaded;
 use log::{LEVELS, Log};
 use state::State;
-use successor::{Identity, Successor};
+use successor::Identity;
 use values::Arguments;
 
 /// The values of the attribute `way`.
@@ -140,7 +145,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     effects: Effects::any,
     // What a function in C costs, only its own measurement tells.
     workload: None,
-    build: |args, build| Ok(Box::new(Native::new(args, build)?)),
+    build: |args, build| build.deploy(Loading { args, ways: ways(build.taken) }),
     spared: None,
 };
 
@@ -160,70 +165,94 @@ struct Origin {
 
 impl Origin {
     /// Make an instance of a loaded function. `replaces` is what the one that it will replace calls itself, or null.
-    fn start(&self, function: Loaded, replaces: *mut c_void) -> Result<Instance, ArgError> {
+    fn start<E: Engine>(
+        &self,
+        engine: &mut E,
+        function: Loaded,
+        replaces: *mut c_void,
+    ) -> Result<Instance<E>, ArgError> {
         let own = Own {
             packets: (std::ptr::null_mut(), 0),
-            starting: true,
+            starting: None,
             arguments: Arguments::read(&self.args)?,
             failure: None,
-            state: State::new(Local::new(self.seed, self.share)),
+            state: State::new(engine, function.table.flags & abi::PATIENT != 0),
             log: Log::new(self.level),
             random: Random::new(stream(&self.seed, self.share, function.name)),
             mistakes: 0,
         };
-        let mut instance = Instance::start(function, own, self.share, self.ways, replaces)
+        let mut instance = Instance::start(function, own, engine, self.share, self.ways, replaces)
             .map_err(|why| ArgError::new("args", format!("function `{}` does not start: {why}", function.name)))?;
         instance.own().arguments.all_asked(function.name)?;
         Ok(instance)
     }
 }
 
-/// The module of a C function.
-pub struct Native {
-    /// Looks for later builds, if that is wanted. It ends before the instance does, which it starts others beside.
-    successor: Option<Successor>,
-    instance: Instance,
-    path: PathBuf,
+/// Loads a function and makes an instance of it.
+struct Loading<'a> {
+    args: &'a Args,
+    /// A bit for each way that the chain leads on.
+    ways: u32,
 }
 
-impl Native {
-    /// Load the function and start an instance of it.
-    ///
-    /// # Errors
-    /// What is wrong with the library, or why the function refuses its arguments.
-    pub fn new(args: &Args, build: &Build<'_>) -> Result<Native, ArgError> {
+/// Return a bit for each way that edges of the chain take.
+fn ways(taken: &[String]) -> u32 {
+    let is_taken = |way: &&str| taken.iter().any(|taken| taken == way);
+    (0..).zip(WAYS).filter(|(way, name)| *way == 0 || is_taken(name)).fold(0, |bits, (way, _)| bits | 1 << way)
+}
+
+impl Recipe for Loading<'_> {
+    type Function<E: Engine> = Native<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Native<E>, ArgError> {
+        Native::new(engine, self.args, self.ways)
+    }
+
+    fn on_local(_engine: Local, native: Native<Local>) -> Box<dyn Module> {
+        Box::new(Batches::new(native))
+    }
+}
+
+/// A C function.
+pub struct Native<E: Engine> {
+    instance: Instance<E>,
+    path: PathBuf,
+    /// Where later builds are looked for, if that is wanted, and which one this is.
+    watched: Option<(Origin, Option<Identity>)>,
+}
+
+impl<E: Engine> Native<E> {
+    /// Load the function and start an instance of it, with objects of this engine.
+    fn new(engine: &mut E, args: &Args, ways: u32) -> Result<Native<E>, ArgError> {
         let path = args.require("lib")?.as_text().ok_or_else(|| ArgError::new("lib", "expected a string"))?;
         let level = args.text("log", "info");
         let most = LEVELS
             .iter()
             .position(|known| *known == level)
             .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
-        apart(args, build.share)?;
-        let taken = |way: &&str| build.taken.iter().any(|taken| taken == way);
-        let ways =
-            (0..).zip(WAYS).filter(|(way, name)| *way == 0 || taken(name)).fold(0, |bits, (way, _)| bits | 1 << way);
-        let origin = Origin {
-            args: args.clone(),
-            path: path.to_owned(),
-            symbol: args.text("name", "catena_nf").to_owned(),
-            level: most as u32,
-            share: build.share,
-            seed: build.seed,
-            ways,
-        };
+        let (seed, share) = (engine.seed(), engine.share());
+        apart(args, share)?;
+        let symbol = args.text("name", "catena_nf").to_owned();
+        let origin =
+            Origin { args: args.clone(), path: path.to_owned(), symbol, level: most as u32, share, seed, ways };
         // Known before it is loaded: what comes in between is a later one.
         let known = Identity::of(path);
-        let mut instance = origin.start(library::load(path, &origin.symbol)?, std::ptr::null_mut())?;
+        let mut instance = origin.start(engine, library::load(path, &origin.symbol)?, std::ptr::null_mut())?;
+        may_wait::<E>(&instance)?;
         let own = instance.own();
-        if build.share.count > 1 {
+        if share.count > 1 {
             let apart = |d: &&Declaration| d.object == Object::FlowMap && !d.scope.is_per_flow();
             for declaration in own.state.declarations().iter().filter(apart) {
-                let line = format!("`{}`: each of {} instances has its own", declaration.name, build.share.count);
+                let line = format!("`{}`: each of {} instances has its own", declaration.name, share.count);
                 own.log.add(1, 0, line.as_bytes());
             }
         }
-        let successor = args.flag("watch", false).then(|| Successor::new(origin, known));
-        Ok(Native { successor, instance, path: path.into() })
+        let watched = args.flag("watch", false).then_some((origin, known));
+        if E::WAITS && watched.is_some() {
+            return Err(ArgError::new("watch", "a new build can take over on local state only")
+                .help("packets that wait for state belong to the build that asked for it"));
+        }
+        Ok(Native { instance, path: path.into(), watched })
     }
 
     /// Return the function's name.
@@ -245,48 +274,15 @@ impl Native {
     }
 }
 
-impl Module for Native {
-    fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        cx.parse(batch);
-        if batch.is_empty() {
-            return;
-        }
-        if let Some(successor) = &mut self.successor {
-            successor.between_batches(&mut self.instance, cx.now());
-        }
-        self.instance.process(cx, batch);
-        let gate = cx.gate();
-        cx.decide(batch, |i, packet| self.instance.verdict(i, gate, packet));
+/// Check that a function whose packets may have to wait can do so.
+fn may_wait<E: Engine>(instance: &Instance<E>) -> Result<(), ArgError> {
+    let (function, state) = (instance.function(), &instance.own_ref().state);
+    if !E::WAITS || function.table.prepare.is_some() || state.packet.is_patient || state.maps.is_empty() {
+        return Ok(());
     }
-
-    fn tick(&mut self, cx: &mut Context) {
-        self.instance.tick(cx.now());
-        self.say();
-    }
-
-    /// The library: it is mapped into the process, and a write to it would be one to running code.
-    fn inputs(&self) -> Vec<PathBuf> {
-        vec![self.path.clone()]
-    }
-
-    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
-        self.successor = None;
-        let result = self.instance.finish(cx.now());
-        self.say();
-        result
-    }
-
-    fn reasons(&self) -> &'static [&'static str] {
-        self.instance.function().reasons
-    }
-
-    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let own = self.instance.own_ref();
-        own.state.gauges(tell);
-        if own.mistakes > 0 {
-            tell("mistakes", own.mistakes);
-        }
-    }
+    let why =
+        format!("function `{}` asks for state and uses it at once, so it can be on local state only", function.name);
+    Err(ArgError::new("lib", why).help("give it a prepare, which expects the keys that process uses"))
 }
 
 /// Check that instances may share the traffic as workers do, by its inside address, if a manifest tells.
@@ -309,5 +305,7 @@ fn stream(seed: &Seed, share: Share, name: &str) -> u64 {
     name.bytes().fold(start, |state, byte| seed.hash2([state, u64::from(byte)]))
 }
 
+#[cfg(test)]
+mod late_tests;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use catena_state::Local;
+
 use super::instance::Instance;
 use super::library::Loaded;
 use super::log::LEVELS;
@@ -41,9 +43,9 @@ struct Handover {
     /// Whether there is something in `next`.
     there: AtomicBool,
     /// The instance that is ready to take over.
-    next: Mutex<Option<Instance>>,
+    next: Mutex<Option<Instance<Local>>>,
     /// The one that was replaced, or that could not take over: it ends away from the packets.
-    last: Mutex<Option<Instance>>,
+    last: Mutex<Option<Instance<Local>>>,
     /// What the instance in place calls itself.
     current: AtomicPtr<c_void>,
     over: AtomicBool,
@@ -72,14 +74,14 @@ impl Successor {
 
     /// Put the next build in the place of an instance if it is ready.
     #[inline]
-    pub fn between_batches(&mut self, instance: &mut Instance, now: u64) {
+    pub fn between_batches(&mut self, instance: &mut Instance<Local>, now: u64) {
         if self.waiting.is_some() || self.handover.there.load(Ordering::Acquire) {
             self.exchange(instance, now);
         }
     }
 
     #[cold]
-    fn exchange(&mut self, instance: &mut Instance, now: u64) {
+    fn exchange(&mut self, instance: &mut Instance<Local>, now: u64) {
         if let Some((origin, known)) = self.waiting.take() {
             let Loaded { name, reasons, .. } = *instance.function();
             let running = Running { name, reasons };
@@ -125,7 +127,7 @@ impl Drop for Successor {
     }
 }
 
-fn locked(slot: &Mutex<Option<Instance>>) -> std::sync::MutexGuard<'_, Option<Instance>> {
+fn locked(slot: &Mutex<Option<Instance<Local>>>) -> std::sync::MutexGuard<'_, Option<Instance<Local>>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,13 +158,13 @@ fn watch(origin: &Origin, running: Running, mut known: Option<Identity>, handove
 }
 
 /// Start an instance of what stands at the path now.
-fn next(origin: &Origin, running: Running, handover: &Handover) -> Result<Instance, ArgError> {
+fn next(origin: &Origin, running: Running, handover: &Handover) -> Result<Instance<Local>, ArgError> {
     let function = library::load_anew(&origin.path, &origin.symbol)?;
     if (function.name, function.reasons) != (running.name, running.reasons) {
         let why = format!("it is another function, `{}`, or drops for other reasons", function.name);
         return Err(ArgError::new("lib", why).help("end the chain and run it again"));
     }
-    origin.start(function, handover.current.load(Ordering::Acquire))
+    origin.start(&mut Local::new(origin.seed, origin.share), function, handover.current.load(Ordering::Acquire))
 }
 
 fn say(origin: &Origin, name: &str, level: u32, text: &str) {

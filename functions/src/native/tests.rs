@@ -1,30 +1,77 @@
 //! Small libraries are built by the C compiler of the machine, loaded, and given packets.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
 use catena_packet::{Batch, Depot, DepotHandle, Meta};
-use catena_state::{Object, Scope, Share};
+use catena_state::{Declaration, Delayed, Object, Scope, Share};
 
-use super::Native;
+use super::batches::Batches;
+use super::{DESCRIPTOR, Native};
 use crate::config::{ArgError, Args, Value};
 use crate::descriptor::Build;
+use crate::function::Runner;
+use crate::testing::engines::{Late, delays, tests};
+
+/// All of them on engines that are late.
+pub const LATE: Late = Late {
+    source: include_str!("tests.rs"),
+    quick: tests![
+        verdicts_lead_out_or_drop,
+        a_lying_verdict_drops_the_packet,
+        packets_grow_and_shrink_within_their_room,
+        state_is_kept_bounded_and_swept,
+        mistakes_are_refused_and_counted,
+        randomness_repeats,
+        finish_tells_what_failed,
+        init_refuses_in_its_own_words,
+    ],
+    slow: tests![what_was_built_with_an_earlier_header_is_loaded],
+    apart: &[
+        // No state.
+        "what_is_no_function_is_named",
+        "what_is_no_library_is_named",
+        "the_header_is_clean",
+        // Looks into the module of local state.
+        "several_instances_are_warned_of_state_kept_apart",
+        // Packets that wait belong to one build: refused, as `late_tests` says.
+        "a_new_build_goes_on_with_the_state_of_the_old_one",
+    ],
+};
 
 /// A library that was built for a test, and the folder that goes with it. Once loaded it needs no file.
-struct Library {
-    path: PathBuf,
+pub struct Library {
+    /// Where it is.
+    pub path: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-/// Build one of the C files beside this one; `None`, with a message, where there is no C compiler.
-fn library(name: &str) -> Option<Library> {
+/// Build one of the C files beside this one, once a test; `None`, with a message, where there is no C compiler.
+pub fn library(name: &str) -> Option<Rc<Library>> {
+    thread_local! {
+        // Tests have a thread each.
+        static BUILT: RefCell<HashMap<String, Rc<Library>>> = RefCell::default();
+    }
+    if let Some(built) = BUILT.with_borrow(|built| built.get(name).cloned()) {
+        return Some(built);
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{name}.so"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/native/test").join(format!("{name}.c"));
-    compile("cc", &["-std=c11"], &source, &path).then_some(Library { path, _folder: folder })
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let beside = here.join("src/native/test").join(format!("{name}.c"));
+    let example = here.join("../examples/native").join(format!("{name}.c"));
+    let source = if beside.exists() { beside } else { example };
+    compile("cc", &["-std=c11"], &source, &path).then(|| {
+        let library = Rc::new(Library { path, _folder: folder });
+        BUILT.with_borrow_mut(|built| built.insert(name.to_owned(), library.clone()));
+        library
+    })
 }
 
 fn compile(compiler: &str, flags: &[&str], source: &Path, to: &Path) -> bool {
@@ -48,7 +95,9 @@ fn compile(compiler: &str, flags: &[&str], source: &Path, to: &Path) -> bool {
     }
 }
 
-fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share: Share) -> Result<Native, ArgError> {
+pub type Built = Result<Box<dyn Module>, ArgError>;
+
+pub fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share: Share) -> Built {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let mut args =
         Args::default().with("lib", Value::Text(lib.to_str().unwrap().to_owned())).with("args", Value::Record(fields));
@@ -57,10 +106,10 @@ fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share: Sha
     }
     let taken = ["1".to_owned()];
     let seed = Seed::from_number(1);
-    Native::new(&args, &Build { seed, share, attributes: &mut Attributes::default(), taken: &taken })
+    (DESCRIPTOR.build)(&args, &mut Build { seed, share, attributes: &mut Attributes::default(), taken: &taken })
 }
 
-fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> String {
+pub fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> String {
     build(lib, fields, more, Share::WHOLE).err().expect("it must be refused").to_string()
 }
 
@@ -76,7 +125,7 @@ impl Module for Exit {
 }
 
 /// A Native between gates 0 to 15.
-struct Bench {
+pub struct Bench {
     graph: Graph,
     native: NodeId,
     exits: Vec<NodeId>,
@@ -86,17 +135,17 @@ struct Bench {
 
 /// What became of a packet.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+pub enum Fate {
     Out { gate: u16, mark: u32, bytes: Vec<u8> },
     Dropped(&'static str),
 }
 
 impl Bench {
-    fn new(native: Native) -> Self {
+    pub fn new(native: Box<dyn Module>) -> Self {
         let depot = Depot::map(256, 0).unwrap();
         let cx = Context::new(&depot, 1);
         let mut graph = Graph::new();
-        let native = graph.add("native", Box::new(native));
+        let native = graph.add("native", native);
         let exits = (0..16).map(|gate| {
             let exit = graph.add("exit", Box::<Exit>::default());
             graph.connect(native, gate, exit);
@@ -111,7 +160,7 @@ impl Bench {
     }
 
     /// Send packets into a gate together; returns their fates in order.
-    fn send(&mut self, gate: u16, frames: &[Vec<u8>]) -> Vec<Fate> {
+    pub fn send(&mut self, gate: u16, frames: &[Vec<u8>]) -> Vec<Fate> {
         let mut fates: Vec<Option<Fate>> = frames.iter().map(|_| None).collect();
         let before = self.drops();
         let mut batch = Batch::new();
@@ -123,11 +172,12 @@ impl Bench {
         }
         self.cx.set_now(1_000_000_000);
         self.graph.run(&mut self.cx, Inlet { node: self.native, gate }, &mut batch);
-        for (&exit, gate) in self.exits.iter().zip(0..) {
-            for (i, meta, bytes) in self.graph.module_mut::<Exit>(exit).unwrap().0.drain(..) {
-                fates[i as usize] = Some(Fate::Out { gate, mark: meta.mark, bytes });
-            }
-        }
+        self.collect(&mut fates);
+        // Who is late comes within some polls; who does not was dropped.
+        (0..if delays().is_some() { 64 } else { 0 }).for_each(|_| {
+            self.graph.idle(&mut self.cx);
+            self.collect(&mut fates);
+        });
         let mut dropped = self.drops();
         for (reason, count) in &mut dropped {
             *count -= before.iter().find(|(r, _)| r == reason).map_or(0, |(_, c)| *c);
@@ -136,6 +186,14 @@ impl Bench {
         let mut reasons: Vec<_> = reasons.collect();
         let fates = fates.into_iter().map(|fate| fate.unwrap_or_else(|| Fate::Dropped(reasons.pop().unwrap())));
         fates.collect()
+    }
+
+    fn collect(&mut self, fates: &mut [Option<Fate>]) {
+        for (&exit, gate) in self.exits.iter().zip(0..) {
+            for (i, meta, bytes) in self.graph.module_mut::<Exit>(exit).unwrap().0.drain(..) {
+                fates[i as usize] = Some(Fate::Out { gate, mark: meta.mark, bytes });
+            }
+        }
     }
 
     fn one(&mut self, gate: u16, what: u8) -> Fate {
@@ -149,20 +207,30 @@ impl Bench {
         }
     }
 
+    fn declared(&mut self) -> Vec<Declaration> {
+        let (graph, native) = (&mut self.graph, self.native);
+        match delays() {
+            None => graph.module_mut::<Batches>(native).unwrap().native.state().to_vec(),
+            Some(_) => {
+                graph.module_mut::<Runner<Delayed, Native<Delayed>>>(native).unwrap().function().state().to_vec()
+            }
+        }
+    }
+
     fn drops(&self) -> Vec<(&'static str, u64)> {
         let nodes = self.graph.nodes();
         let (_, info) = nodes.into_iter().find(|(id, _)| *id == self.native).unwrap();
         info.counters.drops.iter().map(|(reason, count)| (reason.text(info.reasons), count)).collect()
     }
 
-    fn gauge(&self, name: &str) -> Option<u64> {
+    pub fn gauge(&self, name: &str) -> Option<u64> {
         let mut found = None;
         self.graph.gauges(&mut |_, gauge| found = found.or((gauge.name == name).then_some(gauge.value)));
         found
     }
 
     /// Let it finish; every buffer must be back.
-    fn end(mut self) -> Vec<String> {
+    pub fn end(mut self) -> Vec<String> {
         self.graph.tick(&mut self.cx);
         let failed = self.graph.finish(&mut self.cx).into_iter().map(|(_, why)| why).collect();
         let Bench { graph, cx, depot, .. } = self;
@@ -173,7 +241,7 @@ impl Bench {
 }
 
 /// A UDP packet from 10.0.0.`source` whose payload is `what` and three more bytes.
-fn packet(what: u8, source: u8) -> Vec<u8> {
+pub fn packet(what: u8, source: u8) -> Vec<u8> {
     let mut bytes = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0".to_vec();
     bytes.extend([0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 192, 0, 2, 1]);
     bytes.extend([0x12, 0x34, 0, 53, 0, 12, 0, 0]);
@@ -244,8 +312,7 @@ fn state_is_kept_bounded_and_swept() {
     assert_eq!(bench.mark(b'v', 1), 3 | 3 << 8 | 2 << 16);
     assert_eq!((bench.gauge("seen"), bench.gauge("mistakes")), (Some(2), Some(3)));
     assert_eq!(bench.mark(b'c', 2), 1);
-    let native: &mut Native = bench.graph.module_mut(bench.native).unwrap();
-    let declared: Vec<_> = native.state().iter().map(|d| (d.name, d.object, d.scope)).collect();
+    let declared: Vec<_> = bench.declared().iter().map(|d| (d.name, d.object, d.scope)).collect();
     assert_eq!(declared, [("seen", Object::FlowMap, Scope::Source), ("packets", Object::Counters, Scope::Global)]);
     assert!(bench.end().is_empty());
 }
@@ -337,8 +404,9 @@ fn what_is_no_library_is_named() {
 fn several_instances_are_warned_of_state_kept_apart() {
     let Some(lib) = library("probe") else { return };
     let share = Share { index: 1, count: 2 };
-    let mut native = build(&lib.path, &[], &[], share).unwrap();
+    let mut bench = Bench::new(build(&lib.path, &[], &[], share).unwrap());
     let mut out = Vec::new();
+    let native = &mut bench.graph.module_mut::<Batches>(bench.native).unwrap().native;
     native.instance.own().log.flush("probe", &mut out);
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out, "catena: probe: warning: `seen`: each of 2 instances has its own\n");
@@ -360,7 +428,8 @@ fn a_new_build_goes_on_with_the_state_of_the_old_one() {
     let args = Args::default().with("lib", Value::Text(path.to_str().unwrap().to_owned()));
     let args = args.with("watch", Value::Bool(true)).with("log", Value::Text("error".to_owned()));
     let (seed, share) = (Seed::from_number(1), Share::WHOLE);
-    let build = |attributes: &mut Attributes| Native::new(&args, &Build { seed, share, attributes, taken: &[] });
+    let build =
+        |attributes: &mut Attributes| (DESCRIPTOR.build)(&args, &mut Build { seed, share, attributes, taken: &[] });
     let mut bench = Bench::new(build(&mut Attributes::default()).unwrap());
     let mut count = 0;
     // A packet is marked by the build in place, and both counts, of a byte each, go on whichever that is.

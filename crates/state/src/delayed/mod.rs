@@ -8,7 +8,7 @@
 mod objects;
 mod watch;
 
-pub use objects::{DelayedCounters, DelayedMap, DelayedPool, DelayedRanking};
+pub use objects::{DelayedCounters, DelayedMap, DelayedPool, DelayedRanking, DelayedTicket};
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -55,6 +55,7 @@ impl Engine for Delayed {
     const WATCHES: bool = true;
 
     type Tx = Tx;
+    type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
     type Counters = DelayedCounters;
     type Pool = DelayedPool;

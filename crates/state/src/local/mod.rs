@@ -29,6 +29,7 @@ impl Engine for Local {
     const WAITS: bool = false;
 
     type Tx = ();
+    type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
     type Counters = LocalCounters;
     type Pool = LocalPool;

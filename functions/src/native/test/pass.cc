@@ -14,4 +14,4 @@ void process(void *, catena_context *cx, catena_packet *const *packets, uint32_t
 } // namespace
 
 CATENA_NF(catena_nf, .flags = 0, .name = "pass", .summary = "passes all", .reasons = nullptr, .init = nullptr,
-          .process = process, .tick = nullptr, .finish = nullptr, .release = nullptr, .take_over = nullptr);
+          .process = process, .tick = nullptr, .finish = nullptr, .release = nullptr, .take_over = nullptr, .prepare = nullptr);

@@ -49,14 +49,31 @@ static int init(struct catena_context *cx, void **self)
     return 0;
 }
 
+static struct key key_of(const struct catena_packet *packet)
+{
+    struct key key;
+    memset(&key, 0, sizeof key);
+    memcpy(key.source, packet->data + packet->l3 + 12, 4);
+    return key;
+}
+
+static void prepare(const void *self, struct catena_context *cx, const struct catena_packet *const *packets,
+                    uint32_t count)
+{
+    const struct probe *own = self;
+    for (uint32_t i = 0; i < count; i++) {
+        if ((packets[i]->flags & CATENA_PORTS) && packets[i]->data[packets[i]->payload] == 'c') {
+            struct key key = key_of(packets[i]);
+            catena_expect(cx, own->seen, &key);
+        }
+    }
+}
+
 /* Count the packet's source in a map; the mark becomes its count, or 99 when the map is full. */
 static void count(struct probe *own, struct catena_context *cx, struct catena_packet *packet)
 {
-    struct key key;
+    struct key key = key_of(packet);
     struct entry entry = { 0, 0, 0 };
-    memset(&key, 0, sizeof key);
-    memcpy(key.source, packet->data + packet->l3 + 12, 4);
-    catena_expect(cx, own->seen, &key);
     catena_get(cx, own->seen, &key, &entry);
     entry.count++;
     entry.last = packet->arrival_ns;
@@ -179,7 +196,7 @@ static int finish(void *self, struct catena_context *cx)
 }
 
 CATENA_NF(catena_nf, .name = "probe", .summary = "does what packets ask for", .reasons = reasons, .init = init,
-          .process = process, .tick = tick, .finish = finish, .release = free);
+          .process = process, .tick = tick, .finish = finish, .release = free, .prepare = prepare);
 
 /* Tables that lie, for the loader. */
 static const char *const endless[101 + 1] = { "r", "r", "r", "r", "r", "r", "r", "r", "r", "r", "r", "r", "r", "r", "r",
