@@ -6,14 +6,14 @@ use super::asked::{InHand, Ticket};
 
 /// A map of keys and values of fixed sizes; a slice given is of its size.
 ///
-/// On an engine that makes packets wait, a key is used in the step after the one that expected it:
-/// [`Map::is_usable`] tells, and what else is done with another key has no effect.
+/// On an engine that makes packets wait, a key is used in the step after the one that expected it, as
+/// [`Map::is_usable`] tells; to use another one has no effect. Where nobody waits all may be used.
 pub trait Map<E: Engine>: Send {
     /// Ask for what will be wanted, or bring it near; returns whether the packet may ask for one more.
     fn expect(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool;
     /// Ask once more for all that may be used in this step.
     fn ask_again(&mut self, packet: &mut InHand<E>);
-    /// Return whether a key may be used in this step.
+    /// Return whether a key may be used in this step, on an engine that makes packets wait.
     fn is_usable(&self, packet: &InHand<E>, key: &[u8]) -> bool;
     /// Return an entry's value.
     fn get(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<&[u8]>;
@@ -155,7 +155,7 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
     }
 
     fn is_usable(&self, packet: &InHand<E>, key: &[u8]) -> bool {
-        !E::WAITS || self.waited_for(packet, K::from_bytes(key)).is_some()
+        self.waited_for(packet, K::from_bytes(key)).is_some()
     }
 
     fn get(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<&[u8]> {
