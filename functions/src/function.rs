@@ -44,6 +44,66 @@ pub enum Step {
 }
 
 /// A stateful function.
+///
+/// # Example
+///
+/// Passes the first `most` packets of each length, and drops the others: an entry for each length, asked for in *prepare*,
+/// used in *finish*.
+///
+/// ```
+/// use catena_dataplane::module::{Reason, Verdict};
+/// use catena_functions::function::{At, Function, Runner, Step};
+/// use catena_packet::Packet;
+/// use catena_packet::wire::Seed;
+/// use catena_state::{Engine, FlowMap, Local, NoMemory, Share};
+///
+/// type Lengths<E> = <E as Engine>::FlowMap<u64, u64>;
+///
+/// struct Fewer<E: Engine> {
+///     lengths: Lengths<E>,
+///     most: u64,
+/// }
+///
+/// impl<E: Engine> Fewer<E> {
+///     fn new(engine: &mut E, most: u64) -> Result<Self, NoMemory> {
+///         Ok(Fewer { lengths: engine.flow_map("lengths", 1 << 16)?, most })
+///     }
+/// }
+///
+/// impl<E: Engine> Function<E> for Fewer<E> {
+///     /// The ticket of the length's entry.
+///     type Plan = <Lengths<E> as FlowMap<u64, u64>>::Ticket;
+///
+///     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
+///         self.lengths.want(at.tx, packet.len() as u64)
+///     }
+///
+///     fn warm(&mut self, plan: &mut Self::Plan) {
+///         self.lengths.warm(plan);
+///     }
+///
+///     fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+///         let seen = match self.lengths.get(at.tx, plan) {
+///             Some(seen) => {
+///                 *seen += 1;
+///                 *seen
+///             }
+///             // With a full map, lengths without an entry pass.
+///             None => self.lengths.insert(at.tx, plan, 1).map_or(0, |seen| *seen),
+///         };
+///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
+///     }
+///
+///     fn reasons(&self) -> &'static [&'static str] {
+///         &["too many of its length"]
+///     }
+/// }
+///
+/// let mut engine = Local::new(Seed::from_number(1), Share::WHOLE);
+/// let function = Fewer::new(&mut engine, 100)?;
+/// let module = Runner::new(engine, function);
+/// # Ok::<(), NoMemory>(())
+/// ```
 pub trait Function<E: Engine>: Send + 'static {
     /// What *prepare* hands to *finish*: tickets, and what was read from the packet.
     type Plan: Copy + Send;
