@@ -119,8 +119,9 @@ pub trait Function<E: Engine>: Send + 'static {
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
-    /// constant work, and about every millisecond (`idle` true), when it may be more.
-    fn tidy(&mut self, _now: u64, _idle: bool) {}
+    /// constant work, and about every millisecond (`idle` true), when it may be more. Its operations are nobody's packet's:
+    /// none can be waited for.
+    fn tidy(&mut self, _tx: E::Tx, _now: u64, _idle: bool) {}
 
     /// Return the names of files that the function uses while it runs: no output may be one of them.
     fn inputs(&self) -> Vec<PathBuf> {
@@ -213,14 +214,14 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
                 Step::Again => again(function, at, packet, plan),
             }
         });
-        function.tidy(now, false);
+        tidy(engine, function, now, false);
     }
 
     fn tick(&mut self, cx: &mut Context) {
         if E::WAITS {
             self.parking.go_on(&mut self.engine, &mut self.function, cx);
         }
-        self.function.tidy(cx.now(), true);
+        tidy(&mut self.engine, &mut self.function, cx.now(), true);
     }
 
     fn idle(&mut self, cx: &mut Context) {
@@ -259,6 +260,15 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn common_gauges(&self) -> &'static [&'static str] {
         self.function.common_gauges()
     }
+}
+
+/// Let a function tidy up, by operations of its own.
+#[inline(always)]
+fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, now: u64, idle: bool) {
+    let tx = engine.begin(0);
+    engine.step(tx);
+    function.tidy(tx, now, idle);
+    engine.end(tx);
 }
 
 /// Finish what the first *finish* did not; apart, so that the usual case stays short.

@@ -10,6 +10,8 @@ use std::fmt::Debug;
 
 use catena_packet::wire::Seed;
 
+use crate::shared::Shared;
+
 /// A key of a [`FlowMap`]: plain bytes that hash and compare fast.
 pub trait Key: Copy + Eq + Debug + Send + 'static {
     /// Hash under a secret seed, so that nobody can make keys that collide.
@@ -78,7 +80,7 @@ impl Share {
 ///
 /// What a packet asks for in *prepare* is there when its first *finish* begins; what it asks for in a *finish* that
 /// returns without a verdict, when the next one begins. Between them the engine may let the packet wait: it says
-/// [`Self::is_ready`]. Other packets go on meanwhile, but none whose operations [follow](Self::follows) those of a
+/// [`Self::is_ready`] of what was [issued](Self::issue). Other packets go on meanwhile, but none whose operations [follow](Self::follows) those of a
 /// packet that waits.
 pub trait Engine: Send + 'static {
     /// Whether packets may have to wait for operations. Where not, nothing of that is compiled in.
@@ -92,6 +94,8 @@ pub trait Engine: Send + 'static {
     type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.
     type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
+    /// What is reached by operations alone.
+    type Shared<V: Send + 'static>: Shared<V, Tx = Self::Tx>;
     /// Numbers that many add to.
     type Counters: Counters<Tx = Self::Tx>;
     /// Things to take and give back.
@@ -101,6 +105,9 @@ pub trait Engine: Send + 'static {
 
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
+
+    /// Send off what a packet has asked for: its turn has come. What it asked for before is given up with it, until then.
+    fn issue(&mut self, _tx: Self::Tx) {}
 
     /// Let a packet's next step begin: what it has asked for so far may be used.
     fn step(&mut self, _tx: Self::Tx) {}
@@ -130,6 +137,9 @@ pub trait Engine: Send + 'static {
         name: &'static str,
         capacity: usize,
     ) -> Result<Self::FlowMap<K, V>, NoMemory>;
+
+    /// Make a shared object of its first value.
+    fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> Self::Shared<V>;
 
     /// Make `count` counters, all zero.
     fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;

@@ -11,8 +11,10 @@ pub mod declare;
 pub mod delayed;
 pub mod engine;
 pub mod local;
+pub mod shared;
 
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;
 pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Pool, Ranking, Share};
 pub use local::Local;
+pub use shared::{Op, Shared};

@@ -11,7 +11,7 @@ use catena_packet::wire::{FlowKey, Seed};
 use catena_packet::{Batch, Packet};
 use catena_state::Engine;
 
-use super::{At, Function, Step, time};
+use super::{At, Function, Step, tidy, time};
 
 /// Most packets parked at a time: what comes then and must wait is dropped, and counted.
 pub const MOST: usize = 256;
@@ -37,6 +37,8 @@ struct Parked<E: Engine, F: Function<E>> {
     bytes: u64,
     /// Whether its first step is over.
     has_begun: bool,
+    /// Whether what it asked for last was sent off.
+    is_issued: bool,
 }
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
@@ -58,7 +60,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let at = At { tx: engine.begin(packet.meta().clock), now, gate };
             let plan = function.prepare(at, &packet);
             let (flow, bytes) = (flow(&packet), watched::<E>(&packet));
-            let mut parked = Parked { at, packet, plan, flow, bytes, has_begun: false };
+            let mut parked = Parked { at, packet, plan, flow, bytes, has_begun: false, is_issued: false };
             let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
             let verdict = match waits || self.parked.len() == MOST_BEGUN {
                 true => None,
@@ -77,7 +79,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             None
         });
-        function.tidy(now, false);
+        tidy(engine, function, now, false);
         self.go_on(engine, function, cx);
     }
 
@@ -112,7 +114,14 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Go on as far as results are there; returns the verdict, if it comes to one.
     fn advance(&mut self, engine: &mut E, function: &mut F) -> Option<Verdict> {
-        while engine.is_ready(self.at.tx) {
+        loop {
+            if !self.is_issued {
+                engine.issue(self.at.tx);
+                self.is_issued = true;
+            }
+            if !engine.is_ready(self.at.tx) {
+                return None;
+            }
             if E::WATCHES {
                 let function = std::any::type_name::<F>();
                 assert!(
@@ -125,8 +134,8 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
                 return Some(verdict);
             }
+            self.is_issued = false;
         }
-        None
     }
 }
 

@@ -66,8 +66,6 @@ pub(super) struct Shared<E: Engine> {
     pub(super) evicted: u64,
     /// How many entries of each IP version and each way may be looked at before something is refused.
     pub(super) looks: Looks,
-    /// The last packet's unit of operations: what expires after it is undone in its name.
-    pub(super) tx: Option<E::Tx>,
 }
 
 /// What *prepare* hands to *finish*.
@@ -104,7 +102,6 @@ impl<E: Engine> Balancer<E> {
             moved: 0,
             evicted: 0,
             looks: Looks::new(2 * most + MOST_FRAGMENTED),
-            tx: None,
         };
         Ok(Balancer { v4, v6, shared })
     }
@@ -178,8 +175,7 @@ where
         }
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
-        let Some(tx) = self.shared.tx else { return };
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, tx, now, count);
         self.v6.tidy(&mut self.shared, tx, now, count);

@@ -134,7 +134,6 @@ impl<E: Engine, F: Family> Side<E, F> {
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Step {
-        shared.tx = Some(at.tx);
         match want.stage {
             Stage::Own if self.maps[way(at.gate)].get(at.tx, &want.ticket).is_some() => {
                 self.known(shared, at, packet, want)

@@ -169,7 +169,7 @@ impl<E: Engine> Function<E> for Limiter<E> {
         })
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
+    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
         let places = if idle { SWEEP_TICK } else { SWEEP };
         self.narrow.forget(places, now);
         self.wide.forget(places, now);

@@ -141,7 +141,7 @@ impl<E: Engine> Function<E> for Monitor<E> {
         Step::Done(Verdict::Gate(at.gate))
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
+    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, now, count);
         self.v6.tidy(&mut self.shared, now, count);

@@ -69,7 +69,7 @@ impl Bench {
             let proto = if *name == "tcp" { 6 } else { 17 };
             let payload = rest.get(1).map_or(0, |n| n.parse().unwrap());
             let now = START + ms.parse::<u64>().unwrap() * MILLI;
-            self.monitor.tidy(now, true);
+            self.monitor.tidy((), now, true);
             self.see(now, &frame(proto, src.parse().unwrap(), dst.parse().unwrap(), flags, payload));
         }
     }
@@ -402,7 +402,7 @@ proptest! {
             sums.packets[usize::from(back)] += 1;
             sums.bytes[usize::from(back)] += (payload + if is_tcp { 20 } else { 8 } + if v6 { 40 } else { 20 }) as u64;
             if i % 32 == 0 {
-                bench.monitor.tidy(now, i % 64 == 0);
+                bench.monitor.tidy((), now, i % 64 == 0);
             }
             prop_assert!(bench.gauge("flows at the end") <= 2 * max_flows as u64);
         }

@@ -62,9 +62,9 @@ impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
         }
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
-        self.v4.tidy(now, idle);
-        self.v6.tidy(now, idle);
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+        self.v4.tidy(tx, now, idle);
+        self.v6.tidy(tx, now, idle);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -146,7 +146,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
-        self.tx = Some(at.tx);
         let host = F::host_of(inside);
         let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
         // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.

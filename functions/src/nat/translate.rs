@@ -50,8 +50,6 @@ pub struct Napt<E: Engine, F: Family> {
     bounds: (F::Address, F::Address),
     /// The latest time of any packet: a packet that comes late is taken to come now.
     pub(super) now: u64,
-    /// The operations of the latest packet that made a mapping; tidying up goes on their account.
-    pub(super) tx: Option<E::Tx>,
     /// What comes next for packets whose plans have no room for it.
     held: Holding<Next<E, F>>,
 }
@@ -78,7 +76,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
             counters: engine.counters("packets", 2),
             bounds,
             now: 0,
-            tx: None,
             held: Holding::of::<E>(),
         })
     }
@@ -319,8 +316,10 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         self.other(at, packet, plan)
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
-        let Some(tx) = self.tx.filter(|_| idle) else { return };
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+        if !idle {
+            return;
+        }
         let now = self.now.max(now);
         self.mappings.sweep(tx, now, SWEEP_IDLE);
         self.sessions.sweep(now, SWEEP_IDLE);

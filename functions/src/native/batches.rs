@@ -42,7 +42,7 @@ impl Module for Batches {
     }
 
     fn tick(&mut self, cx: &mut Context) {
-        self.native.tidy(cx.now(), true);
+        self.native.tidy((), cx.now(), true);
     }
 
     fn inputs(&self) -> Vec<PathBuf> {

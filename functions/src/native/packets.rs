@@ -42,7 +42,7 @@ impl<E: Engine> Function<E> for Native<E> {
         }
     }
 
-    fn tidy(&mut self, now: u64, idle: bool) {
+    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
         if idle {
             self.instance.tick(now);
             self.say();

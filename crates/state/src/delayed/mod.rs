@@ -2,13 +2,16 @@
 //!
 //! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
 //! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
-//! stands for a thing to take, panics with the object and the place. The operations themselves are those of [`Local`]: what
-//! a function does on both must be the same.
+//! stands for a thing to take, panics with the object and the place; so does a reply that nobody takes. Operations on shared
+//! objects are applied late, each object's in order. Entries are those of [`Local`]: what a function does on both must be the
+//! same.
 
 mod objects;
+mod shared;
 mod watch;
 
 pub use objects::{DelayedCounters, DelayedMap, DelayedPool, DelayedRanking, DelayedTicket};
+pub use shared::{Asked, DelayedShared};
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -57,12 +60,17 @@ impl Engine for Delayed {
     type Tx = Tx;
     type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
+    type Shared<V: Send + 'static> = DelayedShared<V>;
     type Counters = DelayedCounters;
     type Pool = DelayedPool;
     type Ranking = DelayedRanking;
 
     fn begin(&mut self, _clock: u64) -> Tx {
         self.watch().begin()
+    }
+
+    fn issue(&mut self, tx: Tx) {
+        self.watch().issue(tx);
     }
 
     fn step(&mut self, tx: Tx) {
@@ -91,6 +99,10 @@ impl Engine for Delayed {
         capacity: usize,
     ) -> Result<DelayedMap<K, V>, NoMemory> {
         Ok(DelayedMap::new(self.local.flow_map(name, capacity)?, name, &self.watch))
+    }
+
+    fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> DelayedShared<V> {
+        DelayedShared::new(value, name, &self.watch)
     }
 
     fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {

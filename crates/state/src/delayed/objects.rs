@@ -130,7 +130,7 @@ impl Pool for DelayedPool {
 
     #[track_caller]
     fn want_take(&mut self, tx: Tx) -> Promised {
-        Promised(lock(&self.watch).ask(tx, self.name, None))
+        Promised(lock(&self.watch).ask(tx, self.name, Some(0)))
     }
 
     #[track_caller]
@@ -171,7 +171,7 @@ impl Ranking for DelayedRanking {
 
     #[track_caller]
     fn want_least(&mut self, tx: Tx) -> Promised {
-        Promised(lock(&self.watch).ask(tx, self.name, None))
+        Promised(lock(&self.watch).ask(tx, self.name, Some(0)))
     }
 
     #[track_caller]

@@ -20,12 +20,24 @@ pub(super) struct Promise {
 /// One operation that was asked for.
 struct Asked {
     object: &'static str,
-    /// Hash of the key; nothing where any entry will do.
+    /// Hash of the key of an entry; nothing of an operation, which follows nobody: who holds the object orders them.
     key: Option<u64>,
     number: u64,
-    /// The poll after which the result is there.
-    ready: u64,
+    /// The poll after which the result is there, once it was sent off.
+    ready: Option<u64>,
     taken: bool,
+    /// What happens then.
+    apply: Option<Apply>,
+}
+
+type Apply = Box<dyn FnOnce() + Send>;
+
+/// An operation on its way.
+struct Sent {
+    object: &'static str,
+    /// The poll after which it is applied.
+    due: u64,
+    apply: Apply,
 }
 
 /// A packet's operations.
@@ -43,6 +55,8 @@ pub(super) struct Watch {
     polls: u64,
     next: u64,
     open: BTreeMap<u64, Operations>,
+    /// In the order in which they were sent off.
+    sent: Vec<Sent>,
 }
 
 pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
@@ -52,7 +66,7 @@ pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 
 impl Watch {
     pub(super) fn new(delays: u64) -> Self {
-        Watch { random: delays, most_delay: MOST_DELAY, polls: 0, next: 1, open: BTreeMap::new() }
+        Watch { random: delays, most_delay: MOST_DELAY, polls: 0, next: 1, open: BTreeMap::new(), sent: Vec::new() }
     }
 
     /// Return the next of a series of numbers (splitmix64).
@@ -82,31 +96,105 @@ impl Watch {
     }
 
     pub(super) fn end(&mut self, tx: Tx) {
-        self.open.remove(&tx.0);
+        let Some(operations) = self.open.remove(&tx.0) else { return };
+        let is_left = |asked: &&Asked| asked.key.is_none() && asked.ready.is_some() && !asked.taken;
+        if let Some(asked) = operations.asked.iter().find(is_left) {
+            panic!("{}: nobody has taken the reply of an operation", asked.object);
+        }
     }
 
     pub(super) fn poll(&mut self) {
         self.polls += 1;
+        let polls = self.polls;
+        self.apply(|sent| sent.due <= polls);
+    }
+
+    /// Apply all operations on an object that are on their way.
+    pub(super) fn settle(&mut self, object: &'static str) {
+        self.apply(|sent| sent.object == object);
+    }
+
+    fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
+        self.sent.extract_if(.., |sent| when(sent)).for_each(|sent| (sent.apply)());
+    }
+
+    fn delay(&mut self) -> u64 {
+        if self.random().is_multiple_of(2) { 0 } else { self.random() % (self.most_delay + 1) }
+    }
+
+    /// Return the poll after which an operation that is sent off now is applied: not before those that were sent off earlier.
+    fn due(&mut self, object: &'static str) -> u64 {
+        let earlier = self.sent.iter().filter(|sent| sent.object == object).map(|sent| sent.due).max();
+        (self.polls + self.delay()).max(earlier.unwrap_or(0))
+    }
+
+    /// Send off what a packet has asked for.
+    pub(super) fn issue(&mut self, tx: Tx) {
+        let Some(mut operations) = self.open.remove(&tx.0) else { return };
+        for asked in operations.asked.iter_mut().filter(|asked| asked.ready.is_none()) {
+            asked.ready = Some(match asked.apply.take() {
+                None => self.polls + self.delay(),
+                Some(apply) => {
+                    let due = self.due(asked.object);
+                    self.sent.push(Sent { object: asked.object, due, apply });
+                    due
+                }
+            });
+        }
+        self.open.insert(tx.0, operations);
+        let polls = self.polls;
+        self.apply(|sent| sent.due <= polls);
+    }
+
+    /// Send off an operation that nobody waits for.
+    #[track_caller]
+    pub(super) fn send(&mut self, tx: Tx, object: &'static str, apply: impl FnOnce() + Send + 'static) {
+        match self.open.get(&tx.0) {
+            None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
+            Some(operations) if operations.step == 0 => {
+                panic!("{object}: changed in prepare, at {}", Location::caller())
+            }
+            Some(_) => {}
+        }
+        let due = self.due(object);
+        self.sent.push(Sent { object, due, apply: Box::new(apply) });
+    }
+
+    /// Note an operation that a packet asks for, and what it is.
+    #[track_caller]
+    pub(super) fn ask_for(
+        &mut self,
+        tx: Tx,
+        object: &'static str,
+        apply: impl FnOnce(u64) + Send + 'static,
+    ) -> Promise {
+        let promise = self.ask(tx, object, None);
+        let number = promise.number;
+        let asked = self.open.get_mut(&tx.0).and_then(|operations| operations.asked.last_mut());
+        if let Some(asked) = asked {
+            asked.apply = Some(Box::new(move || apply(number)));
+        }
+        promise
     }
 
     pub(super) fn is_ready(&self, tx: Tx) -> bool {
-        self.open.get(&tx.0).is_none_or(|operations| operations.asked.iter().all(|asked| asked.ready <= self.polls))
+        self.open.get(&tx.0).is_none_or(|operations| {
+            operations.asked.iter().all(|asked| asked.ready.is_some_and(|ready| ready <= self.polls))
+        })
     }
 
     pub(super) fn follows(&self, tx: Tx, earlier: Tx) -> bool {
         let (Some(later), Some(earlier)) = (self.open.get(&tx.0), self.open.get(&earlier.0)) else { return false };
-        later
-            .asked
-            .iter()
-            .any(|later| earlier.asked.iter().any(|earlier| later.object == earlier.object && later.key == earlier.key))
+        let entries = later.asked.iter().filter(|asked| asked.key.is_some());
+        entries
+            .into_iter()
+            .any(|later| earlier.asked.iter().any(|earlier| (later.object, later.key) == (earlier.object, earlier.key)))
     }
 
     /// Note what a packet asks for.
     #[track_caller]
     pub(super) fn ask(&mut self, tx: Tx, object: &'static str, key: Option<u64>) -> Promise {
         let number = self.number();
-        let delay = if self.random().is_multiple_of(2) { 0 } else { self.random() % (self.most_delay + 1) };
-        let ready = self.polls + delay;
         let Some(operations) = self.open.get_mut(&tx.0) else {
             if AT_ONCE.contains(&object) {
                 return Promise { tx, step: 0, number };
@@ -114,17 +202,18 @@ impl Watch {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
-        operations.asked.push(Asked { object, key, number, ready, taken: false });
+        operations.asked.push(Asked { object, key, number, ready: None, taken: false, apply: None });
         Promise { tx, step, number }
     }
 
-    /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once.
+    /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number
+    /// of what was asked for.
     #[track_caller]
-    pub(super) fn redeem(&mut self, tx: Tx, object: &'static str, promise: Promise, takes: bool) {
+    pub(super) fn redeem(&mut self, tx: Tx, object: &'static str, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
         let step = self.open.get(&promise.tx.0).map(|operations| operations.step);
         if AT_ONCE.contains(&object) && step.is_none_or(|step| step == promise.step) {
-            return;
+            return promise.number;
         }
         let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {
             None => Some("a ticket is used for another packet than the one it was asked for"),
@@ -132,7 +221,9 @@ impl Watch {
                 _ if promise.step == operations.step => Some("a ticket is used in the step that asked for it"),
                 _ if promise.step + 1 < operations.step => Some("a ticket is used after its step"),
                 None => Some("nobody asked for this ticket"),
-                Some(asked) if asked.ready > polls => Some("a ticket is used before its result is there"),
+                Some(asked) if asked.ready.is_none_or(|ready| ready > polls) => {
+                    Some("a ticket is used before its result is there")
+                }
                 Some(asked) if asked.taken => Some("a ticket is used twice"),
                 Some(asked) => {
                     asked.taken = takes;
@@ -143,5 +234,6 @@ impl Watch {
         if let Some(wrong) = wrong {
             panic!("{object}: {wrong}, at {}", Location::caller());
         }
+        promise.number
     }
 }

@@ -3,9 +3,11 @@
 mod line;
 mod map;
 mod memory;
+mod shared;
 mod small;
 
 pub use map::{LocalMap, LocalTicket};
+pub use shared::LocalShared;
 pub use small::{LocalCounters, LocalPool, LocalRanking};
 
 use crate::engine::{Engine, Key, NoMemory, Share};
@@ -31,6 +33,7 @@ impl Engine for Local {
     type Tx = ();
     type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
+    type Shared<V: Send + 'static> = LocalShared<V>;
     type Counters = LocalCounters;
     type Pool = LocalPool;
     type Ranking = LocalRanking;
@@ -44,6 +47,10 @@ impl Engine for Local {
         entries: usize,
     ) -> Result<LocalMap<K, V>, NoMemory> {
         LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object, entries })
+    }
+
+    fn shared<V: Send + 'static>(&mut self, _name: &'static str, value: V) -> LocalShared<V> {
+        LocalShared::new(value)
     }
 
     fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {

@@ -207,9 +207,7 @@ fn who_is_refused_after_a_wait_is_off_his_servers_count() {
     let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
     let at = At { tx: on.engine.begin(0), now: START, gate: 0 };
     let mut plan = on.balancer.prepare(at, &packet);
-    while !on.engine.is_ready(at.tx) {
-        on.engine.poll();
-    }
+    wait(&mut on.engine, at.tx);
     on.engine.step(at.tx);
     assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and the ranking is asked");
     // Meanwhile another takes the room, and is established.
@@ -217,9 +215,7 @@ fn who_is_refused_after_a_wait_is_off_his_servers_count() {
         let mut packet = filled(&mut pool, words);
         assert_eq!(on.run(START, gate, &mut packet), Verdict::Gate(gate));
     }
-    while !on.engine.is_ready(at.tx) {
-        on.engine.poll();
-    }
+    wait(&mut on.engine, at.tx);
     on.engine.step(at.tx);
     assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
@@ -232,9 +228,7 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     let tx = on.engine.begin(0);
     let ways_back = &mut on.balancer.v4.maps[1];
     let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0])).collect();
-    while !on.engine.is_ready(tx) {
-        on.engine.poll();
-    }
+    wait(&mut on.engine, tx);
     on.engine.step(tx);
     let rewrite = rewrite::<V4>((0, 0), (0, 0));
     let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };

@@ -55,6 +55,14 @@ impl<E: Engine> On<E> {
     }
 }
 
+/// Wait for what a packet has asked for.
+fn wait<E: Engine>(engine: &mut E, tx: E::Tx) {
+    engine.issue(tx);
+    while !engine.is_ready(tx) {
+        engine.poll();
+    }
+}
+
 impl<E: Engine> Anywhere for On<E> {
     fn run(&mut self, now: u64, gate: u16, packet: &mut Packet) -> Verdict {
         let On { engine, balancer } = self;
@@ -63,9 +71,7 @@ impl<E: Engine> Anywhere for On<E> {
         balancer.warm(&mut plan);
         let bytes = E::WATCHES.then(|| packet.data().to_vec());
         let verdict = loop {
-            while !engine.is_ready(at.tx) {
-                engine.poll();
-            }
+            wait(engine, at.tx);
             assert!(bytes.as_ref().is_none_or(|bytes| bytes == packet.data()), "changed before its verdict");
             engine.step(at.tx);
             if let Step::Done(verdict) = balancer.finish(at, packet, &mut plan) {
@@ -77,7 +83,10 @@ impl<E: Engine> Anywhere for On<E> {
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {
-        self.balancer.tidy(now, idle);
+        let tx = self.engine.begin(0);
+        self.engine.step(tx);
+        self.balancer.tidy(tx, now, idle);
+        self.engine.end(tx);
     }
 
     fn set_backend(&mut self, number: u16, up: bool) -> bool {

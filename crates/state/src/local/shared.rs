@@ -1,0 +1,39 @@
+//! Shared objects of one worker: its own.
+
+use crate::shared::{Op, Shared};
+
+/// A shared object in the worker's own memory. Its ticket is the operation, applied when its reply is taken: then all
+/// packets before are done.
+#[derive(Debug)]
+pub struct LocalShared<V>(V);
+
+impl<V> LocalShared<V> {
+    pub(super) fn new(value: V) -> Self {
+        LocalShared(value)
+    }
+}
+
+impl<V: Send> Shared<V> for LocalShared<V> {
+    type Tx = ();
+    type Ticket<O: Op<V>> = O;
+
+    #[inline(always)]
+    fn want<O: Op<V>>(&mut self, _tx: (), op: O) -> O {
+        op
+    }
+
+    #[inline(always)]
+    fn got<O: Op<V>>(&mut self, _tx: (), ticket: O) -> O::Reply {
+        ticket.apply(&mut self.0)
+    }
+
+    #[inline(always)]
+    fn send<O: Op<V, Reply = ()>>(&mut self, _tx: (), op: O) {
+        op.apply(&mut self.0);
+    }
+
+    #[inline(always)]
+    fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
+        look(&self.0)
+    }
+}
