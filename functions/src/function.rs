@@ -59,7 +59,8 @@ pub trait Function<E: Engine>: Send + 'static {
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
-    /// constant work, and about every millisecond (`idle` true), when it may be more.
+    /// constant work, and about every millisecond (`idle` true), when it may be more. `now` is never later than the time of
+    /// a packet that waits.
     fn tidy(&mut self, _now: u64, _idle: bool) {}
 
     /// Return the names of the files that [`Self::start`] creates or empties; `-` is the standard output.
@@ -152,10 +153,12 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 
     fn tick(&mut self, cx: &mut Context) {
+        let mut now = cx.now();
         if E::WAITS {
             self.parking.go_on(&mut self.engine, &mut self.function, cx);
+            now = self.parking.no_later(now);
         }
-        self.function.tidy(cx.now(), true);
+        self.function.tidy(now, true);
     }
 
     fn idle(&mut self, cx: &mut Context) {

@@ -77,8 +77,13 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             None
         });
-        function.tidy(now, false);
+        function.tidy(self.no_later(now), false);
         self.go_on(engine, function, cx);
+    }
+
+    /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
+    pub(super) fn no_later(&self, now: u64) -> u64 {
+        self.parked.iter().map(|parked| parked.at.now).fold(now, u64::min)
     }
 
     /// Let those go on that may.
