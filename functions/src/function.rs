@@ -119,8 +119,8 @@ pub trait Function<E: Engine>: Send + 'static {
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
-    /// constant work, and about every millisecond (`idle` true), when it may be more. Its operations are nobody's packet's:
-    /// none can be waited for.
+    /// constant work, and about every millisecond (`idle` true), when it may be more. `now` is never later than the time of
+    /// a packet that waits. Its operations are nobody's packet's: none can be waited for.
     fn tidy(&mut self, _tx: E::Tx, _now: u64, _idle: bool) {}
 
     /// Return the names of files that the function uses while it runs: no output may be one of them.
@@ -218,10 +218,12 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 
     fn tick(&mut self, cx: &mut Context) {
+        let mut now = cx.now();
         if E::WAITS {
             self.parking.go_on(&mut self.engine, &mut self.function, cx);
+            now = self.parking.no_later(now);
         }
-        tidy(&mut self.engine, &mut self.function, cx.now(), true);
+        tidy(&mut self.engine, &mut self.function, now, true);
     }
 
     fn idle(&mut self, cx: &mut Context) {

@@ -163,6 +163,13 @@ impl Harness {
         out
     }
 
+    /// End the module's work, part of which fails; returns the error.
+    pub fn finish_error(&mut self) -> String {
+        let failed = self.graph.finish(&mut self.cx);
+        let [(_, error)] = &failed[..] else { panic!("{failed:?}") };
+        error.clone()
+    }
+
     fn collect(&mut self, out: &mut Vec<(usize, u16, Vec<u8>)>) {
         for (&exit, gate) in self.exits.iter().zip(0..) {
             let exit: &mut Exit = self.graph.module_mut(exit).expect("exits are exits");

@@ -106,7 +106,8 @@ pub trait Engine: Send + 'static {
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
 
-    /// Send off what a packet has asked for: its turn has come. What it asked for before is given up with it, until then.
+    /// Send off the operations that a packet has asked for: it will be brought to its end. One that is given up before, by
+    /// [`Self::end`], has done nothing.
     fn issue(&mut self, _tx: Self::Tx) {}
 
     /// Let a packet's next step begin: what it has asked for so far may be used.
@@ -118,7 +119,7 @@ pub trait Engine: Send + 'static {
     /// Take in what has become of operations.
     fn poll(&mut self) {}
 
-    /// Return whether all that a packet has asked for is there.
+    /// Return whether all that a packet has asked for is there. What was not sent off is not.
     fn is_ready(&mut self, _tx: Self::Tx) -> bool {
         true
     }

@@ -35,10 +35,6 @@ struct Parked<E: Engine, F: Function<E>> {
     flow: u64,
     /// Hash of the packet's bytes, where functions are watched.
     bytes: u64,
-    /// Whether its first step is over.
-    has_begun: bool,
-    /// Whether what it asked for last was sent off.
-    is_issued: bool,
 }
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
@@ -60,27 +56,33 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let at = At { tx: engine.begin(packet.meta().clock), now, gate };
             let plan = function.prepare(at, &packet);
             let (flow, bytes) = (flow(&packet), watched::<E>(&packet));
-            let mut parked = Parked { at, packet, plan, flow, bytes, has_begun: false, is_issued: false };
+            let mut parked = Parked { at, packet, plan, flow, bytes };
             let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
-            let verdict = match waits || self.parked.len() == MOST_BEGUN {
-                true => None,
-                false => parked.advance(engine, function),
-            };
+            let is_full =
+                self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(at.tx));
+            if is_full {
+                engine.end(at.tx);
+                cx.drop(parked.packet, Reason::NO_PARKING);
+                return None;
+            }
+            engine.issue(at.tx);
+            let verdict = if waits { None } else { parked.advance(engine, function) };
             match verdict {
                 Some(verdict) => {
                     engine.end(at.tx);
                     leave(cx, parked.packet, verdict);
                 }
-                None if self.parked.len() >= MOST && !parked.has_begun => {
-                    engine.end(at.tx);
-                    cx.drop(parked.packet, Reason::NO_PARKING);
-                }
                 None => self.parked.push(parked),
             }
             None
         });
-        tidy(engine, function, now, false);
+        tidy(engine, function, self.no_later(now), false);
         self.go_on(engine, function, cx);
+    }
+
+    /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
+    pub(super) fn no_later(&self, now: u64) -> u64 {
+        self.parked.iter().map(|parked| parked.at.now).fold(now, u64::min)
     }
 
     /// Let those go on that may.
@@ -115,10 +117,6 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Go on as far as results are there; returns the verdict, if it comes to one.
     fn advance(&mut self, engine: &mut E, function: &mut F) -> Option<Verdict> {
         loop {
-            if !self.is_issued {
-                engine.issue(self.at.tx);
-                self.is_issued = true;
-            }
             if !engine.is_ready(self.at.tx) {
                 return None;
             }
@@ -130,11 +128,10 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
                 );
             }
             engine.step(self.at.tx);
-            self.has_begun = true;
             if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
                 return Some(verdict);
             }
-            self.is_issued = false;
+            engine.issue(self.at.tx);
         }
     }
 }

@@ -32,13 +32,17 @@ struct Careless<E: Engine> {
     wrong: Wrong,
     kept: Option<Ticket<E>>,
     prepared: u64,
+    tidied: u64,
+    /// Packets that were earlier than the last time given to *tidy*.
+    overtaken: u64,
 }
 
 type Ticket<E> = <<E as Engine>::FlowMap<u64, u64> as FlowMap<u64, u64>>::Ticket;
 
 impl<E: Engine> Careless<E> {
     fn new(engine: &mut E, wrong: Wrong) -> Self {
-        Careless { lengths: engine.flow_map("lengths", 1024).unwrap(), wrong, kept: None, prepared: 0 }
+        let lengths = engine.flow_map("lengths", 1024).unwrap();
+        Careless { lengths, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
     fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
@@ -63,6 +67,9 @@ impl<E: Engine> Function<E> for Careless<E> {
 
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
         plan.1 += 1;
+        if at.now < self.tidied {
+            self.overtaken += 1;
+        }
         match (self.wrong, plan.1) {
             (Wrong::AtOnce, 1) => {
                 let ticket = self.lengths.want(at.tx, packet.len() as u64);
@@ -82,6 +89,10 @@ impl<E: Engine> Function<E> for Careless<E> {
         };
         let count = self.count(at, &ticket) + self.prepared;
         Step::Done(if count.is_multiple_of(3) { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
+    }
+
+    fn tidy(&mut self, _tx: E::Tx, now: u64, _idle: bool) {
+        self.tidied = now;
     }
 
     fn reasons(&self) -> &'static [&'static str] {
@@ -156,6 +167,27 @@ fn flows_keep_their_order() {
             let before = last.insert(flow(number), number);
             assert!(before < Some(number), "packet {number} has overtaken {before:?}");
         }
+        harness.end();
+    }
+}
+
+/// An entry that is over at some time may be one that an earlier packet waits for.
+#[test]
+fn tidy_is_given_no_later_time_than_that_of_a_packet_that_waits() {
+    for seed in 0..50 {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
+        let function = Careless::new(&mut engine, Wrong::Nothing);
+        let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
+        for packets in traffic(seed)[0].1.chunks(8) {
+            // Nobody waits for those that are parked.
+            harness.send(0, packets);
+            harness.tick(packets[7].0);
+        }
+        harness.finish();
+        let now = traffic(seed)[0].1[39].0;
+        harness.tick(now);
+        let function = harness.module::<Runner<Delayed, Careless<Delayed>>>().function();
+        assert_eq!((function.overtaken, function.tidied), (0, now), "seed {seed}");
         harness.end();
     }
 }

@@ -186,4 +186,4 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
 #[cfg(test)]
 #[path = "limit_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -2,23 +2,26 @@
 
 use std::collections::HashMap;
 
+use catena_dataplane::Module;
+use catena_dataplane::attribute::Attributes;
 use catena_packet::wire::Seed;
-use catena_state::{Local, Share};
+use catena_state::Share;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Build;
 use crate::config::Value;
-use crate::function::Runner;
 use crate::limiter::DESCRIPTOR;
 use crate::looks;
-use crate::testing::agreement::agrees;
+use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, SECOND, START, build, craft, golden};
 
-fn limiter(args: &Args, taken: &[&str]) -> Result<Box<Runner<Local, Limiter<Local>>>, ArgError> {
+fn limiter(args: &Args, taken: &[&str]) -> Result<Box<dyn Module>, ArgError> {
     let taken: Vec<String> = taken.iter().map(|value| (*value).to_owned()).collect();
-    let mut engine = Local::new(Seed::from_number(1), Share::WHOLE);
-    let limiter = Limiter::new(&mut engine, args, &taken)?;
-    Ok(Box::new(Runner::new(engine, limiter)))
+    let mut attributes = Attributes::default();
+    let seed = Seed::from_number(1);
+    let mut build = Build { seed, share: Share::WHOLE, attributes: &mut attributes, taken: &taken };
+    (DESCRIPTOR.build)(args, &mut build)
 }
 
 fn harness(args: &Args, taken: &[&str]) -> Harness {
@@ -32,14 +35,6 @@ fn one_a_second() -> Args {
 
 fn per(per: &str) -> Args {
     one_a_second().with("per", Value::Word(per.into()))
-}
-
-#[test]
-fn late_state_changes_nothing() {
-    for per in ["class", "src", "dst", "flow"] {
-        let args = Args::default().with("rate", Value::PacketRate(50)).with("burst", Value::Integer(3));
-        agrees(&DESCRIPTOR, &args.with("per", Value::Word(per.into())));
-    }
 }
 
 #[test]
@@ -332,9 +327,9 @@ fn no_room_for_another_key_costs_the_others_nothing() {
     let (mut now, mut number) = (START, 0);
     let key =
         |number: u32| craft(&format!("udp {}:4000 > 192.0.2.9:53", std::net::Ipv4Addr::from_bits(10 << 24 | number)));
-    // Every key takes ten minutes' rate, so that none is forgotten.
+    // Every key takes ten seconds' rate, so that none is forgotten.
     let keys: Vec<_> = (0..1000).map(|number| (now, key(number))).collect();
-    (0..600).for_each(|_| assert_eq!(harness.send(0, &keys).len(), 1000));
+    (0..10).for_each(|_| assert_eq!(harness.send(0, &keys).len(), 1000));
     let before = harness.drops();
     looks::assert_few(|gap| {
         (now, number) = (now + gap, number + 1);
@@ -345,3 +340,25 @@ fn no_room_for_another_key_costs_the_others_nothing() {
     assert_eq!(harness.send(0, &keys).len(), 1000, "those who are known pass");
     harness.end();
 }
+
+pub(in crate::limiter) const LATE: Late = Late {
+    source: include_str!("limit_tests.rs"),
+    quick: tests![
+        a_class_shares_one_bucket,
+        every_source_has_its_own,
+        bytes_are_those_of_the_frame,
+        packets_over_the_rate_leave_by_their_gate_where_it_is_taken,
+        keys_are_bounded_and_full_buckets_make_room,
+    ],
+    slow: tests![
+        what_is_not_understood_shares_one_bucket,
+        destinations_prefixes_and_flows,
+        instances_share_a_class_and_split_sources,
+        no_source_passes_more_than_promised,
+        no_room_for_another_key_costs_the_others_nothing,
+    ],
+    apart: &[
+        // No packet is sent.
+        "wrong_arguments",
+    ],
+};

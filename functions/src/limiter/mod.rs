@@ -73,6 +73,8 @@
 //! ACL, Monitor; a promise `..1Gbps` of the chain itself.
 
 pub mod bucket;
+#[cfg(test)]
+mod engine_tests;
 mod key;
 mod limit;
 mod promise;

@@ -88,4 +88,4 @@ const MOST_PACKETS: u64 = 9_223_372_036;
 
 #[cfg(test)]
 #[path = "promise_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -1,6 +1,7 @@
 //! Which rate and burst come of which arguments, and what is said of wrong ones.
 
 use super::*;
+use crate::testing::engines::Late;
 
 fn args(rate: Value, burst: Option<Value>) -> Args {
     let args = Args::default().with("rate", rate);
@@ -59,3 +60,15 @@ fn instances_share_what_each_of_them_may_see() {
     let one = Rate::packets_per_second(1, 1).unwrap();
     assert_eq!(few.shared(of(4), [false, false]), Ok([one, one]));
 }
+
+pub(in crate::limiter) const LATE: Late = Late {
+    source: include_str!("promise_tests.rs"),
+    quick: &[],
+    slow: &[],
+    apart: &[
+        // Arguments are read, and nothing is built.
+        "bursts",
+        "wrong_arguments",
+        "instances_share_what_each_of_them_may_see",
+    ],
+};

@@ -107,6 +107,17 @@ impl<E: Engine> Monitor<E> {
     }
 }
 
+#[cfg(test)]
+impl<E: Engine> Monitor<E> {
+    /// Change every flow of IPv4.
+    pub(super) fn each_v4(&mut self, mut change: impl FnMut(&mut Flow)) {
+        self.v4.map.sweep(usize::MAX, |_, flow| {
+            change(flow);
+            false
+        });
+    }
+}
+
 impl<E: Engine> Function<E> for Monitor<E> {
     type Plan = Plan<E>;
 

@@ -12,6 +12,7 @@ use catena_state::Share;
 
 use super::DESCRIPTOR;
 use crate::config::{Args, Value};
+use crate::testing::engines::{Late, tests};
 use crate::testing::{build, craft};
 
 /// Gives a packet at a time of one flow, counts them, and is done when it is told to.
@@ -78,3 +79,10 @@ struct Pass;
 impl catena_dataplane::Module for Pass {
     fn process(&mut self, _cx: &mut Context, _batch: &mut Batch) {}
 }
+
+pub(super) const LATE: Late = Late {
+    source: include_str!("live_tests.rs"),
+    quick: &[],
+    slow: tests![a_monitor_that_joins_a_running_pipeline_exports],
+    apart: &[],
+};

@@ -70,6 +70,8 @@
 //! Limiter, LB.
 
 mod counting;
+#[cfg(test)]
+mod engine_tests;
 mod export;
 mod flow;
 mod ipfix;

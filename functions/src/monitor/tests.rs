@@ -6,56 +6,49 @@ use std::path::Path;
 use std::process::Command;
 
 use catena_dataplane::Module;
-use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_packet::wire::FlowKey;
 use catena_packet::wire::Seed;
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
-use catena_packet::{Depot, Packet, Pool};
-use catena_state::Local;
+use catena_state::{Delayed, Local};
 use proptest::prelude::*;
 
 use super::*;
 use crate::config::Value;
-use crate::function::{At, Function, Step};
+use crate::function::Runner;
+use crate::testing::Harness;
+use crate::testing::engines::{Late, delays, tests};
 
 const START: u64 = 1_700_000_000 * SECOND;
 const MILLI: u64 = 1_000_000;
 
-/// A monitor that writes to a file, and buffers.
+/// A monitor that writes to a file.
 struct Bench {
-    monitor: Monitor<Local>,
+    harness: Harness,
     folder: tempfile::TempDir,
-    pool: Pool,
 }
 
 impl Bench {
     fn new(format: &str, limits: Limits, max_flows: usize) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("flows");
-        let args = Args::default().with("export", Value::Text(path.to_str().unwrap().to_owned()));
-        let args = args.with("format", Value::Word(format.to_owned()));
-        let mut outlet = outlet(&args, Share::WHOLE);
-        outlet.start(Time::Packets).unwrap();
-        let mut engine = Local::new(Seed::from_number(5), Share::WHOLE);
-        let monitor = Monitor::new(&mut engine, limits, max_flows, outlet).unwrap();
-        Bench { monitor, folder, pool: Depot::map(256, 0).unwrap().pool() }
+        let args = Args::default()
+            .with("export", Value::Text(path.to_str().unwrap().to_owned()))
+            .with("format", Value::Word(format.to_owned()))
+            .with("idle_timeout", Value::Duration(limits.idle))
+            .with("active_timeout", Value::Duration(limits.active))
+            .with("max_flows", Value::Integer(max_flows as i64));
+        Bench { harness: Harness::of(&DESCRIPTOR, &args), folder }
     }
 
     fn see(&mut self, now: u64, bytes: &[u8]) {
-        let mut packet = self.pool.take(bytes.len()).unwrap();
-        packet.fill(bytes);
-        packet.parse().unwrap();
-        self.see_packet(now, &mut packet);
-        assert_eq!(packet.data(), bytes, "packets pass unchanged");
-        self.pool.put(packet);
+        self.see_all(&[(now, bytes.to_vec())]);
     }
 
-    fn see_packet(&mut self, now: u64, packet: &mut Packet) {
-        let at = At { tx: (), now, gate: 0 };
-        let mut plan = self.monitor.prepare(at, packet);
-        self.monitor.warm(&mut plan);
-        assert!(matches!(self.monitor.finish(at, packet, &mut plan), Step::Done(Verdict::Gate(0))));
+    fn see_all(&mut self, frames: &[(u64, Vec<u8>)]) {
+        let left = self.harness.send(0, frames);
+        let sent = frames.iter().enumerate().map(|(i, (_, bytes))| (i, 0, bytes.clone()));
+        assert!(left.into_iter().eq(sent), "packets pass unchanged");
     }
 
     /// Run a script: ms since the start, `tcp 10.0.0.1:1000 > 192.0.2.1:80 S`, bytes after the headers.
@@ -69,13 +62,14 @@ impl Bench {
             let proto = if *name == "tcp" { 6 } else { 17 };
             let payload = rest.get(1).map_or(0, |n| n.parse().unwrap());
             let now = START + ms.parse::<u64>().unwrap() * MILLI;
-            self.monitor.tidy((), now, true);
+            self.harness.tick(now);
             self.see(now, &frame(proto, src.parse().unwrap(), dst.parse().unwrap(), flags, payload));
         }
     }
 
     fn end(mut self) -> Vec<u8> {
-        self.monitor.end(0).unwrap();
+        self.harness.finish();
+        self.harness.end();
         std::fs::read(self.folder.path().join("flows")).unwrap()
     }
 
@@ -85,9 +79,7 @@ impl Bench {
     }
 
     fn gauge(&self, name: &str) -> u64 {
-        let mut found = None;
-        Function::<Local>::gauges(&self.monitor, &mut |n, value| found = found.or((n == name).then_some(value)));
-        found.unwrap()
+        self.harness.gauges()[name]
     }
 }
 
@@ -186,39 +178,48 @@ fn a_flow_ends_by_silence_by_age_and_by_a_new_beginning() {
 
 #[test]
 fn who_makes_room_was_not_used_of_late() {
-    let mut bench = Bench::new("json", LIMITS, 8);
+    let mut bench = Bench::new("json", LIMITS, 24);
     let udp = |port: u16| frame(17, SocketAddr::from(([7, 0, 0, 1], port)), "7.0.0.2:53".parse().unwrap(), 0, 0);
-    for port in 0..8 {
+    // All 24 flows were used when another one comes: one makes room, and the other 23 have had their second chance.
+    for port in 0..25 {
         bench.see(START, &udp(port));
     }
-    for port in 8..500 {
-        // Two flows that are always in use stay; the others take turns.
-        bench.see(START, &udp(3));
-        bench.see(START, &udp(5));
+    // Two flows that are always in use stay until those 23 are gone.
+    for port in 25..46 {
+        bench.see(START, &udp(100));
+        bench.see(START, &udp(101));
         bench.see(START, &udp(port));
     }
-    assert_eq!((bench.gauge("flows"), bench.gauge("flows at the end"), bench.gauge("flows evicted")), (500, 8, 492));
+    assert_eq!((bench.gauge("flows"), bench.gauge("flows at the end"), bench.gauge("flows evicted")), (48, 24, 24));
     let lines = bench.lines();
-    assert_eq!(lines.len(), 500);
-    for port in [3, 5] {
+    assert_eq!(lines.len(), 48);
+    for port in [100, 101] {
         let used: Vec<_> = lines.iter().filter(|l| l["id.orig_p"] == port).collect();
-        assert_eq!((used.len(), used[0]["orig_pkts"].as_u64()), (1, Some(493)));
+        assert_eq!((used.len(), used[0]["orig_pkts"].as_u64()), (1, Some(21)));
     }
+}
+
+/// Let the flows of a monitor have had so many bytes.
+fn set_bytes<E: Engine>(harness: &mut Harness, bytes: u32) {
+    let monitor = harness.module::<Runner<E, Monitor<E>>>().function_mut();
+    monitor.each_v4(|flow| flow.bytes[flow.origin()] = bytes);
 }
 
 #[test]
 fn a_counter_never_wraps() {
     let mut bench = Bench::new("json", LIMITS, 8);
     let big = frame(17, "7.0.0.1:1".parse().unwrap(), "7.0.0.2:2".parse().unwrap(), 0, 2000);
-    let mut packet = bench.pool.take(big.len()).unwrap();
-    packet.fill(&big);
-    packet.parse().unwrap();
-    let count = u64::from(u32::MAX) / 2028 + 10;
-    (0..count).for_each(|_| bench.see_packet(START, &mut packet));
-    drop(packet);
+    bench.see(START, &big);
+    // Nearly as many as a counter can take, so that not millions of packets must be sent.
+    let had = u32::MAX - 100_000;
+    match delays() {
+        None => set_bytes::<Local>(&mut bench.harness, had),
+        Some(_) => set_bytes::<Delayed>(&mut bench.harness, had),
+    }
+    bench.see_all(&vec![(START, big); 99]);
     let lines = bench.lines();
     let sum = |name: &str| lines.iter().map(|l| l[name].as_u64().unwrap()).sum::<u64>();
-    assert_eq!((lines.len(), sum("orig_pkts"), sum("orig_ip_bytes")), (2, count, count * 2028));
+    assert_eq!((lines.len(), sum("orig_pkts"), sum("orig_ip_bytes")), (2, 100, u64::from(had) + 99 * 2028));
 }
 
 #[test]
@@ -232,15 +233,12 @@ fn what_is_not_ip_passes_and_ends_are_told() {
     let nowhere = Args::default().with("export", Value::Text("/nonexistent/flows".to_owned()));
     let error = outlet(&nowhere, Share::WHOLE).start(Time::Packets).unwrap_err();
     assert!(error.starts_with("export `/nonexistent/flows` cannot be written"), "{error}");
-    let full = Args::default().with("export", Value::Text("/dev/full".to_owned()));
     if Path::new("/dev/full").exists() {
-        let mut engine = Local::new(Seed::from_number(5), Share::WHOLE);
+        let full = Args::default().with("export", Value::Text("/dev/full".to_owned()));
         bench = Bench::new("json", LIMITS, 8);
-        let mut outlet = outlet(&full, Share::WHOLE);
-        outlet.start(Time::Packets).unwrap();
-        bench.monitor = Monitor::new(&mut engine, LIMITS, 8, outlet).unwrap();
+        bench.harness = Harness::of(&DESCRIPTOR, &full);
         bench.run(SESSIONS);
-        let error = bench.monitor.end(0).unwrap_err();
+        let error = bench.harness.finish_error();
         assert!(error.starts_with("flow records could not be written to `/dev/full`"), "{error}");
     }
 }
@@ -382,31 +380,38 @@ proptest! {
     fn records_add_up_to_what_came_in(
         steps in prop::collection::vec((0u16..60, any::<bool>(), any::<bool>(), any::<bool>(), any::<u8>(), 0usize..100, 0u64..9000), 1..1500),
         max_flows in 1usize..80,
+        at_once in 1usize..64,
         back_in_time: bool,
     ) {
         let limits = Limits { idle: 5 * SECOND, active: 20 * SECOND };
         let mut bench = Bench::new("json", limits, max_flows);
         let mut reference: HashMap<String, Reference> = HashMap::new();
-        let mut now = START;
-        for (i, (port, v6, is_tcp, back, flags, payload, step)) in steps.into_iter().enumerate() {
-            now += step * MILLI / 10;
-            let at = if back_in_time && i % 7 == 0 { now - 3 * SECOND } else { now };
-            let (a, b) = if v6 { ("2001:db8::7", "2001:db8::1") } else { ("7.0.0.1", "192.0.2.1") };
-            let a = SocketAddr::new(a.parse().unwrap(), 1000 + port);
-            let b = SocketAddr::new(b.parse().unwrap(), 80);
-            let (src, dst) = if back { (b, a) } else { (a, b) };
-            let proto = if is_tcp { 6 } else { 17 };
-            bench.see(at, &frame(proto, src, dst, flags, payload));
-            let name = FlowKey::new(a, b, proto).unwrap();
-            let sums = reference.entry(name.to_string()).or_default();
-            sums.packets[usize::from(back)] += 1;
-            sums.bytes[usize::from(back)] += (payload + if is_tcp { 20 } else { 8 } + if v6 { 40 } else { 20 }) as u64;
-            if i % 32 == 0 {
-                bench.monitor.tidy((), now, i % 64 == 0);
+        let (mut now, mut number) = (START, 0);
+        for (i, steps) in steps.chunks(at_once).enumerate() {
+            let mut frames = Vec::new();
+            for &(port, v6, is_tcp, back, flags, payload, step) in steps {
+                now += step * MILLI / 10;
+                number += 1;
+                let at = if back_in_time && number % 7 == 0 { now - 3 * SECOND } else { now };
+                let (a, b) = if v6 { ("2001:db8::7", "2001:db8::1") } else { ("7.0.0.1", "192.0.2.1") };
+                let a = SocketAddr::new(a.parse().unwrap(), 1000 + port);
+                let b = SocketAddr::new(b.parse().unwrap(), 80);
+                let (src, dst) = if back { (b, a) } else { (a, b) };
+                let proto = if is_tcp { 6 } else { 17 };
+                frames.push((at, frame(proto, src, dst, flags, payload)));
+                let name = FlowKey::new(a, b, proto).unwrap();
+                let sums = reference.entry(name.to_string()).or_default();
+                let headers = if is_tcp { 20 } else { 8 } + if v6 { 40 } else { 20 };
+                sums.packets[usize::from(back)] += 1;
+                sums.bytes[usize::from(back)] += (payload + headers) as u64;
+            }
+            bench.see_all(&frames);
+            if i % 2 == 0 {
+                bench.harness.tick(now);
             }
             prop_assert!(bench.gauge("flows at the end") <= 2 * max_flows as u64);
         }
-        bench.monitor.end(now).unwrap();
+        bench.harness.finish();
         let totals = (bench.gauge("packets in ended flows"), bench.gauge("bytes in ended flows"), bench.gauge("records lost"));
         let sum = |ways: fn(&Reference) -> [u64; 2]| reference.values().flat_map(ways).sum::<u64>();
         prop_assert_eq!(totals, (sum(|r| r.packets), sum(|r| r.bytes), 0));
@@ -428,7 +433,18 @@ proptest! {
     }
 }
 
-#[test]
-fn late_state_changes_nothing() {
-    crate::testing::agreement::agrees(&DESCRIPTOR, &Args::default());
-}
+pub(super) const LATE: Late = Late {
+    source: include_str!("tests.rs"),
+    quick: tests![
+        records_in_json,
+        a_flow_ends_by_silence_by_age_and_by_a_new_beginning,
+        who_makes_room_was_not_used_of_late,
+        a_counter_never_wraps,
+        records_in_ipfix,
+    ],
+    slow: tests![what_is_not_ip_passes_and_ends_are_told, tshark_reads_the_ipfix_file, records_add_up_to_what_came_in,],
+    apart: &[
+        // No packet is sent.
+        "it_is_built_from_arguments",
+    ],
+};

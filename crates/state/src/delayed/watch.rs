@@ -23,7 +23,7 @@ struct Asked {
     /// Hash of the key of an entry; nothing of an operation, which follows nobody: who holds the object orders them.
     key: Option<u64>,
     number: u64,
-    /// The poll after which the result is there, once it was sent off.
+    /// The poll after which the result is there; of an operation, once it was sent off.
     ready: Option<u64>,
     taken: bool,
     /// What happens then.
@@ -131,15 +131,11 @@ impl Watch {
     /// Send off what a packet has asked for.
     pub(super) fn issue(&mut self, tx: Tx) {
         let Some(mut operations) = self.open.remove(&tx.0) else { return };
-        for asked in operations.asked.iter_mut().filter(|asked| asked.ready.is_none()) {
-            asked.ready = Some(match asked.apply.take() {
-                None => self.polls + self.delay(),
-                Some(apply) => {
-                    let due = self.due(asked.object);
-                    self.sent.push(Sent { object: asked.object, due, apply });
-                    due
-                }
-            });
+        for asked in &mut operations.asked {
+            let Some(apply) = asked.apply.take() else { continue };
+            let due = self.due(asked.object);
+            self.sent.push(Sent { object: asked.object, due, apply });
+            asked.ready = Some(due);
         }
         self.open.insert(tx.0, operations);
         let polls = self.polls;
@@ -195,6 +191,7 @@ impl Watch {
     #[track_caller]
     pub(super) fn ask(&mut self, tx: Tx, object: &'static str, key: Option<u64>) -> Promise {
         let number = self.number();
+        let ready = key.map(|_| self.polls + self.delay());
         let Some(operations) = self.open.get_mut(&tx.0) else {
             if AT_ONCE.contains(&object) {
                 return Promise { tx, step: 0, number };
@@ -202,7 +199,7 @@ impl Watch {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
-        operations.asked.push(Asked { object, key, number, ready: None, taken: false, apply: None });
+        operations.asked.push(Asked { object, key, number, ready, taken: false, apply: None });
         Promise { tx, step, number }
     }
 
