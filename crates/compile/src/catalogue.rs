@@ -87,7 +87,7 @@ fn fields(scope: Scope) -> Option<Fields> {
 /// instance ranks the load that it has itself given out.
 fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
     let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
-        (Object::Pool | Object::Counters | Object::Ranking, _) => true,
+        (Object::Shared | Object::Pool | Object::Counters | Object::Ranking, _) => true,
         (Object::FlowMap, None) => false,
         (Object::FlowMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
     };

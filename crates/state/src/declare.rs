@@ -65,6 +65,8 @@ impl Access {
 pub enum Object {
     /// [`crate::FlowMap`].
     FlowMap,
+    /// [`crate::Shared`].
+    Shared,
     /// [`crate::Counters`].
     Counters,
     /// [`crate::Pool`].

@@ -191,6 +191,10 @@ pub trait FlowMap<K: Key, V>: Send {
     /// it needs no ticket, so entries that belong together go together, whoever's packet it is that finds them over.
     fn forget(&mut self, tx: Self::Tx, key: K, goes: impl FnOnce(&V) -> bool);
 
+    /// Return what is known here of an entry, which may be old where entries are elsewhere: for tidying up, never for a
+    /// packet's fate. Nobody waits for it.
+    fn peek(&mut self, key: K) -> Option<&V>;
+
     /// Look at the next `count` places for entries, in no particular order but each once per round; take out
     /// those for which `goes` says so. Constant work per place, so a few of them after every batch keep the
     /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.

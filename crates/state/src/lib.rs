@@ -11,7 +11,9 @@ pub mod declare;
 pub mod delayed;
 pub mod engine;
 pub mod local;
+mod memory;
 pub mod shared;
+pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;

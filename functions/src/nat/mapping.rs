@@ -2,11 +2,13 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
-use catena_state::{Engine, FlowMap, NoMemory};
+use catena_state::{Engine, FlowMap, NoMemory, Shared};
 
 use super::family::{Family, Host};
-use super::ports::Ports;
+use super::plan::{ExternalTicket, InsideTicket};
+use super::ports::{Limits, Ports, Release};
 use super::rewrite::Change;
+use super::space::Space;
 use crate::looks::Looks;
 
 /// What a mapping's timeout depends on.
@@ -128,8 +130,10 @@ pub struct Mappings<E: Engine, F: Family> {
     pub inside: E::FlowMap<F::Endpoint, Mapping<F::Address>>,
     /// The inside endpoints by external address, port and protocol.
     pub external: E::FlowMap<F::Endpoint, F::Endpoint>,
-    /// The ports.
-    pub ports: Ports<E, F>,
+    /// Who has which ports.
+    pub ports: E::Shared<Ports>,
+    /// The external addresses.
+    pub space: Space<F>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     max: usize,
@@ -138,15 +142,24 @@ pub struct Mappings<E: Engine, F: Family> {
 }
 
 impl<E: Engine, F: Family> Mappings<E, F> {
-    /// Make none.
+    /// Make none, of up to `max`, each with a port of `space`; `max_per_host` ports a host, 0 for any number.
     ///
     /// # Errors
     /// [`NoMemory`] for so many.
-    pub fn new(engine: &mut E, ports: Ports<E, F>, timeouts: Timeouts, max: usize) -> Result<Self, NoMemory> {
+    pub fn new(
+        engine: &mut E,
+        space: Space<F>,
+        timeouts: Timeouts,
+        max: usize,
+        per_host: u32,
+    ) -> Result<Self, NoMemory> {
+        let limits = Limits { per_host, roams: F::IS_HOST_SUBNET };
+        let ports = Ports::new(space.grid, limits, engine.share(), engine.seed())?;
         Ok(Mappings {
             inside: engine.flow_map("mappings", max)?,
             external: engine.flow_map("external endpoints", max)?,
-            ports,
+            ports: engine.shared("ports", ports),
+            space,
             timeouts,
             max,
             looks: Looks::new(max),
@@ -154,24 +167,47 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         })
     }
 
-    /// Map an inside endpoint to an external one whose port was just taken. Returns whether there was room; if
-    /// not, the port is free again.
-    pub fn add(&mut self, tx: E::Tx, inside: F::Endpoint, to: (F::Address, u16), now: u64) -> bool {
+    /// Ask for the places of a mapping to be made: of an inside endpoint, to an external one whose port was just taken.
+    pub fn want_both(
+        &mut self,
+        tx: E::Tx,
+        inside: F::Endpoint,
+        (address, port): (F::Address, u16),
+    ) -> (InsideTicket<E, F>, ExternalTicket<E, F>) {
+        let external = F::endpoint(address, port, F::parts(inside).2);
+        (self.inside.want(tx, inside), self.external.want(tx, external))
+    }
+
+    /// Make the mapping whose places were asked for. Returns whether there was room; if not, the port is free again.
+    pub fn add(
+        &mut self,
+        tx: E::Tx,
+        here: &InsideTicket<E, F>,
+        there: &ExternalTicket<E, F>,
+        to: (F::Address, u16),
+        now: u64,
+    ) -> bool {
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
         self.births = self.births.wrapping_add(1);
         let (state, birth) = (State::first(number), self.births);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
-        let (here, there) = (self.inside.want(tx, inside), F::endpoint(to.0, to.1, number));
-        let there = self.external.want(tx, there);
-        if self.inside.insert(tx, &here, mapping).is_ok() {
-            if self.external.insert(tx, &there, inside).is_ok() {
+        if self.inside.insert(tx, here, mapping).is_ok() {
+            if self.external.insert(tx, there, inside).is_ok() {
                 return true;
             }
-            self.inside.remove(tx, &here);
+            self.inside.remove(tx, here);
         }
-        self.ports.give(tx, to.0, to.1);
+        self.release(tx, to);
         false
+    }
+
+    /// Give a port back.
+    fn release(&mut self, tx: E::Tx, (address, port): (F::Address, u16)) {
+        if let Some(index) = self.space.index(address) {
+            self.ports.send(tx, Release(index, port));
+        }
     }
 
     /// Return whether there are as many mappings as there may be.
@@ -179,11 +215,12 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         self.inside.len() >= self.max
     }
 
-    /// Return whether a mapping lives that is told from others by `identity`.
-    pub fn lives(&mut self, tx: E::Tx, inside: F::Endpoint, identity: (u16, u8), now: u64) -> bool {
-        let here = self.inside.want(tx, inside);
-        let Some(mapping) = self.inside.get(tx, &here) else { return false };
-        mapping.identity() == identity && !self.timeouts.over(mapping.state, mapping.last, now)
+    /// Return whether a mapping lives that is told from others by `identity`, as far as is known without waiting.
+    pub fn lives(&mut self, inside: F::Endpoint, identity: (u16, u8), now: u64) -> bool {
+        let mapping = self.inside.peek(inside);
+        mapping.is_some_and(|mapping| {
+            mapping.identity() == identity && !self.timeouts.over(mapping.state, mapping.last, now)
+        })
     }
 
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
@@ -206,27 +243,27 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     #[inline(always)]
     fn sweep_by(&mut self, tx: E::Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
-        let Mappings { inside, external, ports, .. } = self;
+        let Mappings { inside, external, ports, space, .. } = self;
         inside.sweep(count, |key, mapping| {
-            if !timeouts(key).over(mapping.state, mapping.last, now) {
-                return false;
+            let is_over = timeouts(key).over(mapping.state, mapping.last, now);
+            if is_over {
+                let Change { address, port, .. } = mapping.change();
+                external.forget(tx, F::endpoint(address, port, F::parts(*key).2), |inside| inside == key);
+                if let Some(index) = space.index(address) {
+                    ports.send(tx, Release(index, port));
+                }
             }
-            let Change { address, port, .. } = mapping.change();
-            let there = external.want(tx, F::endpoint(address, port, F::parts(*key).2));
-            external.remove(tx, &there);
-            ports.give(tx, address, port);
-            true
+            is_over
         });
     }
 
     /// Take back a mapping that is over.
-    pub fn remove(&mut self, tx: E::Tx, inside: F::Endpoint) {
-        let here = self.inside.want(tx, inside);
-        if let Some(mapping) = self.inside.remove(tx, &here) {
+    pub fn remove(&mut self, tx: E::Tx, ticket: &InsideTicket<E, F>) {
+        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        if let Some(mapping) = self.inside.remove(tx, ticket) {
             let Change { address, port, .. } = mapping.change();
-            let there = self.external.want(tx, F::endpoint(address, port, F::parts(inside).2));
-            self.external.remove(tx, &there);
-            self.ports.give(tx, address, port);
+            self.external.forget(tx, F::endpoint(address, port, F::parts(inside).2), |of| *of == inside);
+            self.release(tx, (address, port));
         }
     }
 }

@@ -106,6 +106,7 @@
 //!
 //! `ACL`, `LB`, `Monitor`
 
+mod block;
 mod both;
 pub mod family;
 mod fragments;
@@ -182,12 +183,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     attributes: &[],
     // Khalid's dissertation, Table 3.12, and what blocks, hairpins and fragments add to it.
     state: &[
-        state("ports", "free blocks of ports", Object::Pool, Scope::Global, Access::ReadWrite),
-        state("lent blocks", "blocks lent of each address", Object::Ranking, Scope::Global, Access::ReadWrite),
+        state("ports", "who has which ports", Object::Shared, Scope::Global, Access::ReadWrite),
         state("mappings", "external endpoints", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
         state("external endpoints", "whose they are", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
-        state("hosts", "external address and blocks of each", Object::FlowMap, Scope::Source, Access::ReadMostly),
-        state("blocks", "which ports of a block are used", Object::FlowMap, Scope::Source, Access::ReadMostly),
         state("sessions", "who was sent to", Object::FlowMap, Scope::Connection, Access::ReadMostly),
         state("fragments", "what became of a first one", Object::FlowMap, Scope::Connection, Access::ReadMostly),
         state("packets", "packets, TCP packets", Object::Counters, Scope::Global, Access::WriteMostly),

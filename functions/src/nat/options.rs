@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::block::MOST_PORTS;
 use super::family::Family;
 use super::mapping::{State, Timeouts};
-use super::ports::MOST_PORTS;
 use super::sessions::Filtering;
 use super::space::Space;
 use super::v4::V4;
@@ -118,7 +118,7 @@ fn space<F: Family>(
 ) -> Result<Option<Space<F>>, ArgError> {
     let space = Space::new(runs, ports, block);
     match &space {
-        Some(space) if u64::from(space.addresses()) * u64::from(space.blocks()) > MOST_BLOCKS => {
+        Some(space) if u64::from(space.grid.addresses) * u64::from(space.grid.blocks) > MOST_BLOCKS => {
             let message = format!("has more than {MOST_BLOCKS} blocks of ports");
             Err(ArgError::new("pool", message).help("take fewer addresses or a larger `block`"))
         }

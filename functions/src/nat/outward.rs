@@ -2,14 +2,14 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports};
-use catena_state::{Engine, FlowMap, Pool, Ranking};
+use catena_state::{Engine, FlowMap, Shared};
 
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
-use super::mapping::{Mapping, Mappings};
-use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Source};
-use super::ports::Taken;
+use super::mapping::Mapping;
+use super::plan::{InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
+use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
@@ -29,7 +29,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
         let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
-            self.mappings.remove(at.tx, inside);
+            self.mappings.remove(at.tx, ticket);
             return self.unmapped(at, plan, inside);
         }
         let (change, identity) = (mapping.change(), mapping.identity());
@@ -140,37 +140,50 @@ impl<E: Engine, F: Family> Napt<E, F> {
         self.rewrite_out(packet, kind, &change).map(|_| ())
     }
 
-    /// From inside, and nothing is mapped: make a mapping.
+    /// From inside, and nothing is mapped: ask for a port. Whether there is room for a mapping is looked at before: a refusal
+    /// costs little more than a look-up.
     #[inline(never)]
     pub(super) fn unmapped(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint) -> Step {
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
-        let host = F::host_of(inside);
-        let refused = |taken: &Taken<_>| matches!(taken, Taken::Limit | Taken::Nothing);
-        // Whether there is room is asked before anything is done: a refusal costs little more than a look-up.
-        let mut is_full = self.mappings.is_full();
-        let mut taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
-        let whose = (taken == Taken::Limit).then_some(host);
-        if refused(&taken) && self.mappings.catch_up(at.tx, self.now, whose) {
-            is_full = self.mappings.is_full();
-            taken = if is_full { Taken::Nothing } else { self.mappings.ports.take(at.tx, host) };
-        }
-        let Mappings { ports, .. } = &mut self.mappings;
-        match taken {
-            Taken::WantAddress => plan.then(Phase::Choose(inside, ports.lent.want_least(at.tx))),
-            Taken::WantBlock(index) => {
-                ports.lent.add(at.tx, index as usize, 1);
-                plan.then(Phase::Take(inside, index, ports.free[index as usize].want_take(at.tx)))
+        if self.mappings.is_full() {
+            self.mappings.catch_up(at.tx, self.now, None);
+            if self.mappings.is_full() {
+                return drop(TOO_MANY);
             }
-            Taken::Limit => drop(HOST_LIMIT),
-            Taken::Nothing => drop(if is_full { TOO_MANY } else { NO_PORT }),
-            Taken::Port(address, port) => {
+        }
+        self.lease(at, plan, inside, Try::First)
+    }
+
+    fn lease(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint, which: Try) -> Step {
+        let ticket = self.mappings.ports.want(at.tx, Lease(F::host_of(inside)));
+        self.then(plan, Next::Leased(inside, ticket, which))
+    }
+
+    /// From inside, with a port that was taken, or refused.
+    pub(super) fn leased(
+        &mut self,
+        at: At<E::Tx>,
+        plan: &mut Plan<E, F>,
+        (inside, ticket): (F::Endpoint, LeaseTicket<E>),
+        which: Try,
+    ) -> Step {
+        match self.mappings.ports.got(at.tx, ticket) {
+            Leased::Port(index, port) => {
                 self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
-                if !self.mappings.add(at.tx, inside, (address, port), self.now) {
-                    return drop(TOO_MANY);
+                let to = (self.mappings.space.address(index), port);
+                let (here, there) = self.mappings.want_both(at.tx, inside, to);
+                self.then(plan, Next::Mapped(here, there, to))
+            }
+            refused => {
+                let is_limit = refused == Leased::Limit;
+                // What is over gives its port back before another is refused.
+                let whose = is_limit.then(|| F::host_of(inside));
+                if which == Try::First && self.mappings.catch_up(at.tx, self.now, whose) {
+                    return self.lease(at, plan, inside, Try::Last);
                 }
-                plan.then(Phase::Out(self.mappings.inside.want(at.tx, inside)))
+                drop(if is_limit { HOST_LIMIT } else { NO_PORT })
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What *prepare* hands to *finish*: what was read of a packet, and the state that was asked for.
 
 use catena_dataplane::module::Verdict;
-use catena_state::{Engine, FlowMap, Pool, Ranking};
+use catena_state::{Engine, FlowMap, Shared};
 
 use super::family::Family;
 use super::mapping::Mapping;
+use super::ports::{Lease, Ports};
 use super::rewrite::{Change, Side};
 use super::sessions::Contact;
 use super::{fragments, sessions};
@@ -22,6 +23,18 @@ pub type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint,
     <F as Family>::Endpoint,
 >>::Ticket;
 
+/// The promise of a port.
+pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;
+
+/// How often a port was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Try {
+    /// Once: where none is left, room is made, and another asked for.
+    First,
+    /// Twice.
+    Last,
+}
+
 /// What comes next for a packet.
 pub enum Phase<E: Engine, F: Family> {
     /// Nothing.
@@ -30,10 +43,6 @@ pub enum Phase<E: Engine, F: Family> {
     Plain(InsideTicket<E, F>),
     /// From inside: its mapping.
     Out(InsideTicket<E, F>),
-    /// There is none, and the host is new: an external address for it.
-    Choose(F::Endpoint, <E::Ranking as Ranking>::Ticket),
-    /// A block of ports on the external address with this index.
-    Take(F::Endpoint, u32, <E::Pool as Pool>::Ticket),
     /// From outside: whose the external endpoint is.
     In(ExternalTicket<E, F>),
     /// A later fragment.
@@ -45,6 +54,10 @@ pub enum Phase<E: Engine, F: Family> {
 /// What comes next for a packet, where it is too much for a plan: plans of a whole batch lie side by side, and each is
 /// moved.
 pub enum Next<E: Engine, F: Family> {
+    /// From inside, an endpoint without a mapping: a port for it.
+    Leased(F::Endpoint, LeaseTicket<E>, Try),
+    /// The same, with a port of an external address: the places of its mapping.
+    Mapped(InsideTicket<E, F>, ExternalTicket<E, F>, Source<F>),
     /// From inside: the session of a packet whose mapping was found.
     Noted(sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
     /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram.

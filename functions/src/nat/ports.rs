@@ -1,24 +1,56 @@
-//! Who has which ports: blocks of ports lent to inside addresses.
+//! Who has which ports: one shared object, with two operations, [`Lease`] and [`Release`].
 //!
 //! Every *host*, an inside address of IPv4 or a /64 of IPv6, lives on one external address (RFC 4787 §4.1, "paired"
 //! pooling) and gets its ports in blocks, so that one line of a log tells of many connections (RFC 6888 §4). A host's
 //! blocks with a free port are chained; all work is constant, however many blocks a host has. A /64 may hold more
 //! machines than one external address has ports for: when its address has no block left, it goes on with another.
 
-use catena_state::{Engine, FlowMap, NoMemory, Pool, Ranking};
+use catena_packet::wire::Seed;
+use catena_state::value::{Loads, Slots, Table};
+use catena_state::{NoMemory, Op, Share};
 
-use super::family::{Family, Host as HostKey};
-use super::space::Space;
+use super::block::{Block, NONE};
+use super::family::Host;
+use super::space::Grid;
 
-/// Most ports in a block.
-pub const MOST_PORTS: u16 = 1024;
-const WORDS: usize = MOST_PORTS as usize / 64;
-/// The end of a chain of blocks.
-const NONE: u32 = u32::MAX;
+/// Take a port for a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease(pub Host);
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leased {
+    /// A port, and the index of its external address.
+    Port(u32, u16),
+    /// The host has as many as it may.
+    Limit,
+    /// All blocks that it could have are lent.
+    Nothing,
+}
+
+/// Give a port back, of the external address with this index.
+#[derive(Clone, Copy, Debug)]
+pub struct Release(pub u32, pub u16);
+
+impl Op<Ports> for Lease {
+    type Reply = Leased;
+
+    fn apply(self, ports: &mut Ports) -> Leased {
+        ports.lease(self.0)
+    }
+}
+
+impl Op<Ports> for Release {
+    type Reply = ();
+
+    fn apply(self, ports: &mut Ports) {
+        ports.release(self.0, self.1);
+    }
+}
 
 /// What a host has.
 #[derive(Clone, Copy, Debug)]
-pub struct Host {
+struct Tenant {
     /// Index of its external address; of IPv6, of the latest.
     index: u32,
     /// How many ports it uses.
@@ -27,103 +59,64 @@ pub struct Host {
     open: u32,
 }
 
-/// A lent block.
+/// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
+/// back first, so that ports rest as long as they can.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
-    host: HostKey,
-    /// Its neighbours in the chain of the host's blocks with a free port.
-    before: u32,
-    after: u32,
-    free: u16,
-    /// Where the search for a free port goes on: a port rests while others are taken in turn.
-    cursor: u16,
-    used: [u64; WORDS],
+struct Free {
+    /// The next that was never lent.
+    fresh: u32,
+    /// How many of them were not.
+    fresh_left: u32,
+    /// The first and the last that was given back.
+    first: u32,
+    last: u32,
+    /// How many are free in all.
+    count: u32,
 }
 
-impl Block {
-    /// Take the next free port at or after the cursor.
-    fn take(&mut self, ports: u16) -> Option<u16> {
-        let mut port = self.cursor;
-        for _ in 0..2 * (ports / 64) + 3 {
-            let word = !self.used[usize::from(port / 64)] >> (port % 64);
-            let next = if word == 0 { (port / 64 + 1) * 64 } else { port + word.trailing_zeros() as u16 };
-            if next >= ports {
-                port = 0;
-            } else if word == 0 {
-                port = next;
-            } else {
-                self.used[usize::from(next / 64)] |= 1 << (next % 64);
-                self.free -= 1;
-                self.cursor = if next + 1 == ports { 0 } else { next + 1 };
-                return Some(next);
-            }
-        }
-        None
-    }
-
-    /// Give a port back; returns whether it was taken.
-    fn give(&mut self, port: u16) -> bool {
-        let (word, bit) = (&mut self.used[usize::from(port / 64)], 1 << (port % 64));
-        let was = *word & bit != 0;
-        *word &= !bit;
-        if was {
-            self.free += 1;
-        }
-        was
-    }
-}
-
-/// What came of asking for a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken<A> {
-    /// A port of an address.
-    Port(A, u16),
-    /// The host has no external address yet: choose one, then [`Ports::lend`] it a block there.
-    WantAddress,
-    /// All its blocks are full: lend it another on the address with this index.
-    WantBlock(u32),
-    /// It has as many as it may.
-    Limit,
-    /// All blocks that it could have are lent.
-    Nothing,
+/// Limits of what a host gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most ports of a host, 0 for any number.
+    pub per_host: u32,
+    /// Whether a host may have ports of several addresses.
+    pub roams: bool,
 }
 
 /// The ports of a pool and their users.
-pub struct Ports<E: Engine, F: Family> {
-    /// The addresses and ports there are.
-    pub space: Space<F>,
-    /// Free blocks, a pool for each external address.
-    pub free: Vec<E::Pool>,
-    /// How many there are in all of them: where nothing is left, that is known without a search.
+pub struct Ports {
+    grid: Grid,
+    limits: Limits,
+    share: Share,
+    hosts: Table<Host, Tenant>,
+    /// By number, those that were ever lent.
+    blocks: Slots<Block>,
+    /// By the address's index.
+    free: Vec<Free>,
+    /// Lent blocks of each address: new hosts come where there are fewest.
+    lent: Loads,
     free_blocks: usize,
-    /// How many blocks of each external address are lent.
-    pub lent: E::Ranking,
-    hosts: E::FlowMap<HostKey, Host>,
-    blocks: E::FlowMap<u64, Block>,
-    max_per_host: u32,
 }
 
-impl<E: Engine, F: Family> Ports<E, F> {
-    /// Make all ports free; `max_per_host` ports a host, 0 for any number.
+impl Ports {
+    /// Make all ports free.
     ///
     /// # Errors
     /// [`NoMemory`] for so many blocks.
-    pub fn new(engine: &mut E, space: Space<F>, max_per_host: u32) -> Result<Self, NoMemory> {
-        let share = engine.share();
+    pub fn new(grid: Grid, limits: Limits, share: Share, seed: Seed) -> Result<Self, NoMemory> {
         // With several instances, each has the blocks whose number modulo their count is its index.
-        let mine = |n: &u32| n % share.count.max(1) == share.index;
-        let blocks: Vec<u32> = (0..space.blocks()).filter(mine).collect();
-        let of = |index: u32| blocks.iter().map(|n| u64::from(index * space.blocks() + n)).collect();
-        let free: Vec<E::Pool> = (0..space.addresses()).map(|index| engine.pool("ports", of(index))).collect();
-        let most = (blocks.len() * space.addresses() as usize).max(1);
+        let count = grid.blocks.saturating_sub(share.index).div_ceil(share.count.max(1));
+        let free = Free { fresh: share.index, fresh_left: count, first: NONE, last: NONE, count };
+        let most = count as usize * grid.addresses as usize;
         Ok(Ports {
-            free_blocks: free.iter().map(Pool::len).sum(),
-            free,
-            lent: engine.ranking("lent blocks", space.addresses() as usize),
-            hosts: engine.flow_map("hosts", most)?,
-            blocks: engine.flow_map("blocks", most)?,
-            max_per_host,
-            space,
+            grid,
+            limits,
+            share,
+            hosts: Table::new("hosts", seed, most.max(1))?,
+            blocks: Slots::new("blocks", grid.addresses as usize * grid.blocks as usize)?,
+            free: vec![free; grid.addresses as usize],
+            lent: Loads::new(grid.addresses as usize),
+            free_blocks: most,
         })
     }
 
@@ -137,133 +130,211 @@ impl<E: Engine, F: Family> Ports<E, F> {
         self.free_blocks
     }
 
-    /// Take the block that was asked for out of the pool of the address with this index.
-    pub fn taken(&mut self, tx: E::Tx, index: usize, ticket: <E::Pool as Pool>::Ticket) -> Option<u64> {
-        let block = self.free[index].taken(tx, ticket)?;
-        self.free_blocks -= 1;
-        Some(block)
+    fn lease(&mut self, key: Host) -> Leased {
+        match self.take(key) {
+            Ok(leased) => leased,
+            Err(lives_on) if self.lend(key, lives_on) => self.take(key).unwrap_or(Leased::Nothing),
+            Err(_) => Leased::Nothing,
+        }
     }
 
-    /// Take a port for a host.
-    pub fn take(&mut self, tx: E::Tx, host: HostKey) -> Taken<F::Address> {
-        let ticket = self.hosts.want(tx, host);
-        let Some(host) = self.hosts.get(tx, &ticket) else {
-            return if self.free_blocks > 0 { Taken::WantAddress } else { Taken::Nothing };
-        };
-        if self.max_per_host > 0 && host.used >= self.max_per_host {
-            return Taken::Limit;
+    /// Take a port of a block that the host has. Where none has a free one, the error is the address that it lives on.
+    fn take(&mut self, key: Host) -> Result<Leased, Option<u32>> {
+        let Ports { grid, limits, hosts, blocks, .. } = self;
+        let host = hosts.get_mut(key).ok_or(None)?;
+        if limits.per_host > 0 && host.used >= limits.per_host {
+            return Ok(Leased::Limit);
         }
-        let (open, index) = (host.open, host.index);
-        // One inside address stays on its external one (RFC 4787 REQ-2), whatever is free on others.
-        let is_empty = self.free[index as usize].is_empty();
-        let another = match () {
-            () if !is_empty => Taken::WantBlock(index),
-            () if F::IS_HOST_SUBNET && self.free_blocks > 0 => Taken::WantAddress,
-            () => Taken::Nothing,
-        };
-        if open == NONE {
-            return another;
-        }
-        let number = self.blocks.want(tx, u64::from(open));
-        let Some(block) = self.blocks.get(tx, &number) else { return another };
-        let Some(port) = block.take(self.space.block_ports()) else { return another };
+        let number = host.open;
+        let block = blocks.get_mut(number as usize).ok_or(Some(host.index))?;
+        let port = block.take(grid.block_ports).ok_or(Some(host.index))?;
         host.used += 1;
+        let (index, first) = grid.place(number);
         if block.free == 0 {
             let after = block.after;
             host.open = after;
-            self.set_before(tx, after, NONE);
+            self.set_before(after, NONE);
         }
-        let (index, first) = self.space.place(open);
-        Taken::Port(self.space.address(index), first + port)
+        Ok(Leased::Port(index, first + port))
     }
 
-    /// Lend a block, just taken out of [`Self::free`], to a host. Returns whether there was room to note it; if
-    /// not, the block is free again.
-    pub fn lend(&mut self, tx: E::Tx, key: HostKey, block: u64) -> bool {
-        let index = self.space.place(block as u32).0;
-        let ticket = self.hosts.want(tx, key);
-        let open = self.hosts.get(tx, &ticket).map(|host| {
-            host.index = index;
-            std::mem::replace(&mut host.open, block as u32)
-        });
-        let free = self.space.block_ports();
-        let after = open.unwrap_or(NONE);
-        let fresh = Block { host: key, before: NONE, after, free, cursor: 0, used: [0; WORDS] };
-        let number = self.blocks.want(tx, block);
-        let noted =
-            open.is_some() || self.hosts.insert(tx, &ticket, Host { index, used: 0, open: block as u32 }).is_ok();
-        if noted && self.blocks.insert(tx, &number, fresh).is_ok() {
-            self.set_before(tx, after, block as u32);
-            return true;
+    /// Lend a block to a host none of whose blocks has a free port; returns whether there is one. A host that lives on an
+    /// address stays there (RFC 4787 REQ-2), whatever is free on others.
+    fn lend(&mut self, key: Host, lives_on: Option<u32>) -> bool {
+        let here = lives_on.filter(|index| self.free[*index as usize].count > 0 || !self.limits.roams);
+        // The least lent has a free one if any has, as all have the same number.
+        let Some(index) = here.or(self.lent.least().map(|index| index as u32)) else { return false };
+        let Some(number) = self.take_block(index) else { return false };
+        if let Some(host) = self.hosts.get_mut(key) {
+            (host.index, host.open) = (index, number);
+        } else if self.hosts.insert(key, Tenant { index, used: 0, open: number }).is_err() {
+            self.give_block(number);
+            return false;
         }
-        match open {
-            None => _ = self.hosts.remove(tx, &ticket),
-            Some(open) => {
-                if let Some(host) = self.hosts.get(tx, &ticket) {
-                    host.open = open;
-                }
-            }
-        }
-        self.give_block(tx, block as u32);
-        false
+        self.blocks.fill(number as usize, Block::new(key, self.grid.block_ports));
+        true
     }
 
-    /// Give a port back; the last port of a block gives the block back, the last block the host.
-    pub fn give(&mut self, tx: E::Tx, address: F::Address, port: u16) {
-        let number = self.space.index(address).and_then(|index| self.space.block_of(index, port));
-        let Some(number) = number else { return };
-        let ticket = self.blocks.want(tx, u64::from(number));
-        let Some(block) = self.blocks.get(tx, &ticket) else { return };
-        if !block.give(port - self.space.place(number).1) {
+    fn release(&mut self, index: u32, port: u16) {
+        let Some(number) = self.grid.block_of(index, port) else { return };
+        let ports = self.grid.block_ports;
+        let Some(block) = self.blocks.get_mut(number as usize) else { return };
+        if !block.give(port - self.grid.place(number).1) {
             return;
         }
-        let key = block.host;
-        let (free, before, after) = (block.free, block.before, block.after);
-        let host_ticket = self.hosts.want(tx, key);
-        let Some(host) = self.hosts.get(tx, &host_ticket) else { return };
+        let Block { host: key, free, before, after, .. } = *block;
+        let Some(host) = self.hosts.get_mut(key) else { return };
         host.used -= 1;
-        let left = host.used;
+        let (left, open) = (host.used, host.open);
         let was_full = free == 1;
-        if free == self.space.block_ports() {
+        if free == ports {
             // Empty. One that was full until now, a block of one port, stands in no chain.
             if !was_full {
-                if host.open == number {
+                if open == number {
                     host.open = after;
                 }
-                self.set_after(tx, before, after);
-                self.set_before(tx, after, before);
+                self.set_after(before, after);
+                self.set_before(after, before);
             }
-            self.blocks.remove(tx, &ticket);
-            self.give_block(tx, number);
+            self.give_block(number);
         } else if was_full {
-            let open = std::mem::replace(&mut host.open, number);
-            block.before = NONE;
-            block.after = open;
-            self.set_before(tx, open, number);
+            host.open = number;
+            (block.before, block.after) = (NONE, open);
+            self.set_before(open, number);
         }
         if left == 0 {
-            self.hosts.remove(tx, &host_ticket);
+            self.hosts.remove(key);
         }
     }
 
-    fn give_block(&mut self, tx: E::Tx, block: u32) {
-        let index = self.space.place(block).0 as usize;
-        self.free[index].give(tx, u64::from(block));
-        self.free_blocks += 1;
-        self.lent.add(tx, index, -1);
+    fn take_block(&mut self, index: u32) -> Option<u32> {
+        let free = self.free.get_mut(index as usize).filter(|free| free.count > 0)?;
+        let number = if free.fresh_left > 0 {
+            let number = index * self.grid.blocks + free.fresh;
+            free.fresh += self.share.count.max(1);
+            free.fresh_left -= 1;
+            number
+        } else {
+            let number = free.first;
+            free.first = self.blocks.get_mut(number as usize)?.after;
+            number
+        };
+        free.count -= 1;
+        self.free_blocks -= 1;
+        self.lent.add(index as usize, 1);
+        Some(number)
     }
 
-    fn set_before(&mut self, tx: E::Tx, block: u32, before: u32) {
-        let ticket = self.blocks.want(tx, u64::from(block));
-        if let Some(block) = self.blocks.get(tx, &ticket) {
+    fn give_block(&mut self, number: u32) {
+        let index = self.grid.place(number).0 as usize;
+        self.blocks.fill(number as usize, Block::FREE);
+        let free = &mut self.free[index];
+        let (last, is_first) = (std::mem::replace(&mut free.last, number), free.count == free.fresh_left);
+        free.count += 1;
+        if is_first {
+            free.first = number;
+        } else {
+            self.set_after(last, number);
+        }
+        self.free_blocks += 1;
+        self.lent.add(index, -1);
+    }
+
+    fn set_before(&mut self, number: u32, before: u32) {
+        if let Some(block) = self.blocks.get_mut(number as usize) {
             block.before = before;
         }
     }
 
-    fn set_after(&mut self, tx: E::Tx, block: u32, after: u32) {
-        let ticket = self.blocks.want(tx, u64::from(block));
-        if let Some(block) = self.blocks.get(tx, &ticket) {
+    fn set_after(&mut self, number: u32, after: u32) {
+        if let Some(block) = self.blocks.get_mut(number as usize) {
             block.after = after;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::super::family::Words;
+    use super::super::space::Space;
+    use super::super::v4::V4;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ports(addresses: u32, block: u16, limits: Limits, share: Share) -> Ports {
+        let first = 0x0a00_0000;
+        let space = Space::<V4>::new(vec![(first, first + addresses - 1)], (1024, 1055), block).unwrap();
+        Ports::new(space.grid, limits, share, Seed::from_number(1)).unwrap()
+    }
+
+    proptest! {
+        /// Nobody gets a port that is taken, a host keeps to its limit, its address and few blocks, and is refused only where it
+        /// must be; what is given back is free again.
+        #[test]
+        fn ports_are_lent_by_the_rules(
+            block in prop::sample::select(vec![1u16, 3, 8, 32]),
+            per_host in 0u32..6,
+            roams in any::<bool>(),
+            instance in 0u32..2,
+            steps in prop::collection::vec((0u64..6, any::<prop::sample::Index>(), any::<bool>()), 1..300),
+        ) {
+            let share = Share { index: instance, count: 2 };
+            let mut ports = ports(3, block, Limits { per_host, roams }, share);
+            let all = ports.free_blocks();
+            let blocks = u32::from(32 / block);
+            prop_assert_eq!(all as u32, 3 * (blocks - instance).div_ceil(2));
+            let block_of = |(index, port): (u32, u16)| (index, (port - 1024) / block);
+            let mut taken: HashMap<(u32, u16), u64> = HashMap::new();
+            for (host, which, gives) in steps {
+                if gives && !taken.is_empty() {
+                    let (&port, _) = taken.iter().nth(which.index(taken.len())).unwrap();
+                    taken.remove(&port);
+                    ports.release(port.0, port.1);
+                    // Once is enough.
+                    ports.release(port.0, port.1);
+                } else {
+                    let own: Vec<_> = taken.iter().filter(|(_, of)| **of == host).map(|(port, _)| *port).collect();
+                    let own_blocks: HashSet<_> = own.iter().map(|port| block_of(*port)).collect();
+                    let has_room = own.len() < own_blocks.len() * usize::from(block);
+                    match ports.lease(Words(host, 0)) {
+                        Leased::Port(index, port) => {
+                            prop_assert!(per_host == 0 || (own.len() as u32) < per_host);
+                            let fresh = block_of((index, port));
+                            prop_assert_eq!(has_room, own_blocks.contains(&fresh));
+                            prop_assert_eq!(u32::from(fresh.1) % 2, instance, "a block of another instance");
+                            prop_assert!(roams || own.iter().all(|(on, _)| *on == index));
+                            prop_assert_eq!(taken.insert((index, port), host), None);
+                        }
+                        Leased::Limit => prop_assert!(per_host > 0 && own.len() as u32 >= per_host),
+                        Leased::Nothing => {
+                            prop_assert!(!has_room);
+                            let lent: HashSet<_> = taken.keys().map(|port| block_of(*port)).collect();
+                            let here = own.first().filter(|_| !roams).map(|(index, _)| *index);
+                            let free = (0..3).filter(|index| here.is_none_or(|here| here == *index)).any(|index| {
+                                (0..32 / block).any(|n| u32::from(n) % 2 == instance && !lent.contains(&(index, n)))
+                            });
+                            prop_assert!(!free, "there was a block");
+                        }
+                    }
+                }
+                let lent: HashSet<_> = taken.keys().map(|port| block_of(*port)).collect();
+                prop_assert_eq!(ports.free_blocks(), all - lent.len());
+                prop_assert_eq!(ports.hosts(), taken.values().collect::<HashSet<_>>().len());
+            }
+        }
+    }
+
+    #[test]
+    fn ports_rest_as_long_as_they_can() {
+        let mut ports = ports(1, 8, Limits { per_host: 0, roams: false }, Share::WHOLE);
+        let lease = |ports: &mut Ports, host| match ports.lease(Words(host, 0)) {
+            Leased::Port(_, port) => port,
+            refused => panic!("{refused:?}"),
+        };
+        assert_eq!([1, 2, 3].map(|host| lease(&mut ports, host)), [1024, 1032, 1040]);
+        [1032, 1024].into_iter().for_each(|port| ports.release(0, port));
+        assert_eq!([4, 5, 6].map(|host| lease(&mut ports, host)), [1048, 1032, 1024]);
     }
 }

@@ -127,7 +127,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         let group = self.shares.group(F::host_of(inside).words());
         if !self.shares.take(group) {
             let due = self.looks.due(now);
-            self.make_room(tx, group, mappings, now, due);
+            self.make_room(group, mappings, now, due);
             if due == 0 || !self.shares.take(group) {
                 return false;
             }
@@ -166,7 +166,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
 
     /// Before a group is refused, look at up to `count` sessions and forget those that are over or have lost their
     /// mapping. What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short.
-    fn make_room(&mut self, tx: E::Tx, group: u16, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
+    fn make_room(&mut self, group: u16, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
         let Sessions { sent, shares, timeouts, .. } = self;
         let whose = shares.has_its_part(group).then_some(group);
         let (short, least) = (timeouts.when_short(), timeouts.least_tcp());
@@ -177,7 +177,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             let is_over = timeouts.over(session.state, session.last, now)
                 || matches!(session.state, State::Established | State::Doubtful)
                     && now.saturating_sub(session.last) >= least
-                    && !mappings.lives(tx, Self::inside(key), session.mapping, now);
+                    && !mappings.lives(Self::inside(key), session.mapping, now);
             if is_over {
                 shares.give(session.group);
             }

@@ -18,10 +18,39 @@ pub struct Run<A> {
 pub struct Space<F: Family> {
     /// Addresses in rising order.
     runs: Vec<Run<F::Address>>,
+    /// How they and their ports are numbered.
+    pub grid: Grid,
+}
+
+/// How external addresses, and the blocks of their ports, are numbered.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// How many addresses there are.
+    pub addresses: u32,
+    /// How many blocks each has.
+    pub blocks: u32,
+    /// How many ports a block has.
+    pub block_ports: u16,
     first_port: u16,
-    block: u16,
-    blocks: u32,
-    addresses: u32,
+}
+
+impl Grid {
+    /// Return how many ports there are.
+    pub fn ports(&self) -> u64 {
+        u64::from(self.addresses) * u64::from(self.blocks) * u64::from(self.block_ports)
+    }
+
+    /// Return the number of the block that a port of an address lies in.
+    pub fn block_of(&self, index: u32, port: u16) -> Option<u32> {
+        let n = u32::from(port.checked_sub(self.first_port)?) / u32::from(self.block_ports);
+        (n < self.blocks).then_some(index * self.blocks + n)
+    }
+
+    /// Return the index of a block's address and its first port.
+    pub fn place(&self, block: u32) -> (u32, u16) {
+        let n = block % self.blocks;
+        (block / self.blocks, self.first_port + (n * u32::from(self.block_ports)) as u16)
+    }
 }
 
 impl<F: Family> Space<F> {
@@ -41,22 +70,8 @@ impl<F: Family> Space<F> {
             addresses += F::distance(first, last) + 1;
         }
         let blocks = (u32::from(ports.1) + 1).checked_sub(u32::from(ports.0))? / u32::from(block.max(1));
-        (addresses > 0 && blocks > 0).then_some(Space { runs: merged, first_port: ports.0, block, blocks, addresses })
-    }
-
-    /// Return how many addresses there are.
-    pub fn addresses(&self) -> u32 {
-        self.addresses
-    }
-
-    /// Return how many blocks each address has.
-    pub fn blocks(&self) -> u32 {
-        self.blocks
-    }
-
-    /// Return how many ports a block has.
-    pub fn block_ports(&self) -> u16 {
-        self.block
+        let grid = Grid { addresses, blocks, block_ports: block.max(1), first_port: ports.0 };
+        (addresses > 0 && blocks > 0).then_some(Space { runs: merged, grid })
     }
 
     /// Return the least and the greatest address: what lies outside is none of them.
@@ -76,17 +91,5 @@ impl<F: Family> Space<F> {
         let after = self.runs.partition_point(|run| run.before <= index).max(1);
         let run = &self.runs[after - 1];
         F::after(run.first, index - run.before)
-    }
-
-    /// Return the number of the block that a port of an address lies in.
-    pub fn block_of(&self, index: u32, port: u16) -> Option<u32> {
-        let n = u32::from(port.checked_sub(self.first_port)?) / u32::from(self.block);
-        (n < self.blocks).then_some(index * self.blocks + n)
-    }
-
-    /// Return the index of a block's address and its first port.
-    pub fn place(&self, block: u32) -> (u32, u16) {
-        let n = block % self.blocks;
-        (block / self.blocks, self.first_port + (n * u32::from(self.block)) as u16)
     }
 }

@@ -6,7 +6,7 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
-use catena_state::{Counters, Engine, FlowMap, NoMemory, Pool, Ranking};
+use catena_state::{Counters, Engine, FlowMap, NoMemory, Shared};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -15,8 +15,7 @@ use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Request, What};
-use super::ports::Ports;
-use super::reasons::{LOST_FIRST, NO_PORT, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
+use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, TOO_MANY, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
@@ -64,12 +63,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// # Errors
     /// [`NoMemory`] for what the options and the space ask for.
     pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
-        let all = space.addresses() as u64 * u64::from(space.blocks()) * u64::from(space.block_ports());
-        let max = options.max_mappings.min(all) as usize;
+        let max = options.max_mappings.min(space.grid.ports()) as usize;
         let bounds = space.bounds();
-        let ports = Ports::new(engine, space, options.max_per_host)?;
         Ok(Napt {
-            mappings: Mappings::new(engine, ports, options.timeouts, max)?,
+            mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
             identifications: Identifications::new(engine.seed(), engine.share()),
@@ -87,7 +84,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
 
     #[inline(always)]
     pub(super) fn is_external(&self, address: F::Address) -> bool {
-        self.bounds.0 <= address && address <= self.bounds.1 && self.mappings.ports.space.index(address).is_some()
+        self.bounds.0 <= address && address <= self.bounds.1 && self.mappings.space.index(address).is_some()
     }
 
     /// Return the request of a packet with a port or identifier at each end.
@@ -190,22 +187,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 Some(next) => self.go_on(at, packet, plan, next),
                 None => drop(Reason::NO_PARKING),
             },
-            Phase::Choose(inside, ticket) => {
-                let ports = &mut self.mappings.ports;
-                let Some(index) = ports.lent.least(at.tx, ticket) else { return drop(NO_PORT) };
-                plan.then(Phase::Take(inside, index as u32, ports.free[index].want_take(at.tx)))
-            }
-            Phase::Take(inside, index, ticket) => {
-                let ports = &mut self.mappings.ports;
-                let Some(block) = ports.taken(at.tx, index as usize, ticket) else {
-                    ports.lent.add(at.tx, index as usize, -1);
-                    return drop(NO_PORT);
-                };
-                if !ports.lend(at.tx, F::host_of(inside), block) {
-                    return drop(NO_PORT);
-                }
-                self.unmapped(at, plan, inside)
-            }
             Phase::Later => {
                 let layers = packet.layers();
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
@@ -231,6 +212,11 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// Go on with what was held aside.
     fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         match next {
+            Next::Leased(inside, ticket, which) => self.leased(at, plan, (inside, ticket), which),
+            Next::Mapped(here, there, to) => match self.mappings.add(at.tx, &here, &there, to, self.now) {
+                true => self.out(at, packet, plan, &here),
+                false => drop(TOO_MANY),
+            },
             Next::Noted(session, contact, change) => self.noted(at, packet, plan, (&session, &contact), change),
             Next::First(datagram, inside, change) => self.first(at, packet, &datagram, (inside, change)),
             Next::Hairpin(ticket, source) => self.inward(at, packet, plan, &ticket, source),
@@ -332,8 +318,10 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("mappings", self.mappings.inside.len() as u64);
-        tell("hosts", self.mappings.ports.hosts() as u64);
-        tell("free blocks", self.mappings.ports.free_blocks() as u64);
+        self.mappings.ports.look(|ports| {
+            tell("hosts", ports.hosts() as u64);
+            tell("free blocks", ports.free_blocks() as u64);
+        });
         tell("packets", self.counters.read(PACKETS) as u64);
         tell("TCP packets", self.counters.read(TCP_PACKETS) as u64);
     }

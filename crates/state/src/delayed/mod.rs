@@ -21,10 +21,6 @@ use crate::engine::{Engine, Key, NoMemory, Share};
 use crate::local::Local;
 use watch::{Watch, lock};
 
-/// Objects whose tickets may be used in the step that asks for them, and after a packet's last one. NAT lends ports, and
-/// takes them back, by many small operations in one step; each will be one operation, and this list empty.
-pub const AT_ONCE: &[&str] = &["mappings", "external endpoints", "hosts", "blocks", "ports", "lent blocks"];
-
 /// The operations of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tx(u64);

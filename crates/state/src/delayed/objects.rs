@@ -73,6 +73,10 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.forget((), key, goes);
     }
 
+    fn peek(&mut self, key: K) -> Option<&V> {
+        self.map.peek(key)
+    }
+
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
         self.map.sweep(count, goes)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{AT_ONCE, Tx};
+use super::Tx;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
@@ -193,9 +193,6 @@ impl Watch {
         let number = self.number();
         let ready = key.map(|_| self.polls + self.delay());
         let Some(operations) = self.open.get_mut(&tx.0) else {
-            if AT_ONCE.contains(&object) {
-                return Promise { tx, step: 0, number };
-            }
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
@@ -208,10 +205,6 @@ impl Watch {
     #[track_caller]
     pub(super) fn redeem(&mut self, tx: Tx, object: &'static str, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
-        let step = self.open.get(&promise.tx.0).map(|operations| operations.step);
-        if AT_ONCE.contains(&object) && step.is_none_or(|step| step == promise.step) {
-            return promise.number;
-        }
         let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {
             None => Some("a ticket is used for another packet than the one it was asked for"),
             Some(operations) => match operations.asked.iter_mut().find(|asked| asked.number == promise.number) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::memory::{Reserved, Zeroed};
+use crate::memory::{Reserved, Zeroed};
 
 /// Who stands before and after, plus one; 0 for nobody.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
 use super::line::Line;
-use super::memory::{Reserved, Zeroed};
 use crate::engine::{FlowMap, Full, Key};
+use crate::memory::{Reserved, Zeroed};
 
 const WAYS: usize = 12;
 /// Buckets before the first split; a power of two.
@@ -130,7 +130,7 @@ impl<K: Key, V> LocalMap<K, V> {
     ///
     /// # Errors
     /// The system's, when it has not the address space, which is asked for once, at the start.
-    pub(super) fn new(seed: Seed, capacity: usize) -> io::Result<Self> {
+    pub(crate) fn new(seed: Seed, capacity: usize) -> io::Result<Self> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
         // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
@@ -394,6 +394,11 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
             self.take_out(hash, found);
         }
+    }
+
+    fn peek(&mut self, key: K) -> Option<&V> {
+        let (_, _, entry) = self.find(&key, key.hash(&self.seed))?;
+        self.entries[entry as usize].pair().map(|pair| &pair.1)
     }
 
     fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &mut V) -> bool) -> usize {

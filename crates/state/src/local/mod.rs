@@ -2,7 +2,6 @@
 
 mod line;
 mod map;
-mod memory;
 mod shared;
 mod small;
 

@@ -11,10 +11,10 @@ const LAZILY: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
 ///
 /// # Safety
 /// They must be.
-pub(super) unsafe trait Zeroed {}
+pub(crate) unsafe trait Zeroed {}
 
 /// A fixed number of `T`s, all zero at first; pages are taken from the system as they are touched.
-pub(super) struct Reserved<T: Zeroed> {
+pub(crate) struct Reserved<T: Zeroed> {
     start: NonNull<T>,
     count: usize,
 }
@@ -27,7 +27,7 @@ impl<T: Zeroed> Reserved<T> {
     ///
     /// # Errors
     /// The system's, when the address space is exhausted.
-    pub(super) fn new(count: usize) -> io::Result<Self> {
+    pub(crate) fn new(count: usize) -> io::Result<Self> {
         let bytes = count.max(1).checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let bytes = bytes.max(4096);
         // SAFETY: a fresh private anonymous mapping touches nothing of ours.

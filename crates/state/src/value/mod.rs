@@ -1,0 +1,9 @@
+//! What values of shared objects are made of: reserved at once, bounded, and changed by operations without an allocation.
+
+mod loads;
+mod slots;
+mod table;
+
+pub use loads::Loads;
+pub use slots::Slots;
+pub use table::Table;

@@ -1,0 +1,51 @@
+//! A bounded hash table.
+
+use catena_packet::wire::Seed;
+
+use crate::engine::{FlowMap, Full, Key, NoMemory};
+use crate::local::LocalMap;
+
+/// A hash table with room for so many entries, reserved at once and used as they come.
+pub struct Table<K: Key, V>(LocalMap<K, V>);
+
+impl<K: Key, V: Send + 'static> Table<K, V> {
+    /// Make an empty table for up to `capacity` entries; `object` is whose it is.
+    ///
+    /// # Errors
+    /// [`NoMemory`] where so many find no room.
+    pub fn new(object: &'static str, seed: Seed, capacity: usize) -> Result<Self, NoMemory> {
+        LocalMap::new(seed, capacity).map(Table).map_err(|_| NoMemory { object, entries: capacity })
+    }
+
+    /// Return the value of a key.
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let ticket = self.0.want((), key);
+        self.0.get((), &ticket)
+    }
+
+    /// Put a value in where there is none.
+    ///
+    /// # Errors
+    /// [`Full`] when the table holds as many entries as it may.
+    pub fn insert(&mut self, key: K, value: V) -> Result<&mut V, Full> {
+        let ticket = self.0.want((), key);
+        self.0.insert((), &ticket, value)
+    }
+
+    /// Take a value out.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let ticket = self.0.want((), key);
+        self.0.remove((), &ticket)
+    }
+
+    /// Return the number of entries.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Return whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,67 @@
+//! A block of ports: which of them are taken, and whose it is.
+
+use super::family::{Host, Words};
+
+/// Most ports in a block.
+pub const MOST_PORTS: u16 = 1024;
+const WORDS: usize = MOST_PORTS as usize / 64;
+/// No block: the end of a chain.
+pub const NONE: u32 = u32::MAX;
+
+/// A block that was lent at some time.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Who has it.
+    pub host: Host,
+    /// Its neighbours in the chain of the host's blocks with a free port; of a free block, the next of these.
+    pub before: u32,
+    /// The other neighbour.
+    pub after: u32,
+    /// How many of its ports are free.
+    pub free: u16,
+    /// Where the search for a free port goes on: a port rests while others are taken in turn.
+    cursor: u16,
+    used: [u64; WORDS],
+}
+
+impl Block {
+    /// One that nobody has: none of its ports can be given back.
+    pub const FREE: Block =
+        Block { host: Words(0, 0), before: NONE, after: NONE, free: 0, cursor: 0, used: [0; WORDS] };
+
+    /// Make one of `ports` free ports, at the end of a chain.
+    pub fn new(host: Host, ports: u16) -> Block {
+        Block { host, free: ports, ..Block::FREE }
+    }
+
+    /// Take the next free port at or after the cursor.
+    pub fn take(&mut self, ports: u16) -> Option<u16> {
+        let mut port = self.cursor;
+        for _ in 0..2 * (ports / 64) + 3 {
+            let word = !self.used[usize::from(port / 64)] >> (port % 64);
+            let next = if word == 0 { (port / 64 + 1) * 64 } else { port + word.trailing_zeros() as u16 };
+            if next >= ports {
+                port = 0;
+            } else if word == 0 {
+                port = next;
+            } else {
+                self.used[usize::from(next / 64)] |= 1 << (next % 64);
+                self.free -= 1;
+                self.cursor = if next + 1 == ports { 0 } else { next + 1 };
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// Give a port back; returns whether it was taken.
+    pub fn give(&mut self, port: u16) -> bool {
+        let (word, bit) = (&mut self.used[usize::from(port / 64)], 1 << (port % 64));
+        let was = *word & bit != 0;
+        *word &= !bit;
+        if was {
+            self.free += 1;
+        }
+        was
+    }
+}
