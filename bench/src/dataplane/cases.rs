@@ -28,6 +28,10 @@ pub struct Case {
 const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 const FLOWS_10K_V6: &str = "flows=10k,size=64,proto=udp:1+tcp:1,ipv6=100%,dport=1-60000";
 const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
+/// Each packet a flow of its own, a million a second of the packets' time: with timeouts of a second, a million are alive.
+pub const NEW_FLOWS: &str = "flows=1k,dist=fixed(1),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
+/// So many of them are alive.
+pub const LIVE: u64 = 1_000_000;
 
 fn word(word: &str) -> Value {
     Value::Word(word.to_owned())
@@ -57,6 +61,12 @@ fn nat_of_both() -> Step {
 fn nat_with(pool: Vec<Value>) -> Step {
     let pool = Value::List(pool);
     ("NAT", args(vec![("pool", pool), ("max_mappings", Value::Integer(1 << 21)), ("filtering", word("independent"))]))
+}
+
+/// A function whose flows of UDP live for a second.
+fn short((name, mut args): Step, timeout: &str) -> Step {
+    args.push((timeout.to_owned(), Value::Duration(1_000_000_000)));
+    (name, args)
 }
 
 fn lb() -> Step {
@@ -165,6 +175,42 @@ pub fn all() -> Vec<Case> {
             bar: Some(250.0),
             peers: &[],
             limit: "as (c): verdicts of known flows; unknown ones search the trees",
+            scales: false,
+        },
+        Case {
+            name: "i: source -> sink, each packet a new flow",
+            traffic: NEW_FLOWS,
+            functions: vec![],
+            bar: None,
+            peers: &[],
+            limit: "the generator draws a flow",
+            scales: false,
+        },
+        Case {
+            name: "i: NAPT, each packet a new flow",
+            traffic: NEW_FLOWS,
+            functions: vec![short(nat(), "udp_timeout")],
+            bar: Some(450.0),
+            peers: &[],
+            limit: "a dozen cache lines: two entries made and two taken out, two ports, their blocks and hosts",
+            scales: false,
+        },
+        Case {
+            name: "j: LB, each packet a new flow",
+            traffic: NEW_FLOWS,
+            functions: vec![short(lb(), "udp")],
+            bar: Some(350.0),
+            peers: &[],
+            limit: "two entries made and two taken out",
+            scales: false,
+        },
+        Case {
+            name: "k: Monitor, each packet a new flow",
+            traffic: NEW_FLOWS,
+            functions: vec![short(monitor(), "idle_timeout")],
+            bar: Some(250.0),
+            peers: &[],
+            limit: "an entry made, and one taken out",
             scales: false,
         },
     ]

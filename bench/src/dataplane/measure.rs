@@ -15,13 +15,14 @@ use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_state::Share;
 
-use crate::cases::Case;
+use crate::cases::{Case, LIVE, NEW_FLOWS};
 
 /// A sample is the median of so many stretches of this length: what disturbs one of them for a moment (another
 /// program on the core, an interrupt, the caches cold after it) does not get into the figure.
 const STRETCHES: usize = 40;
 const STRETCH: Duration = Duration::from_millis(10);
-/// How long a case runs before its first sample, at least; and each flow has had three packets by then.
+/// How long a case runs before its first sample, at least; and each flow has had three packets by then, or as many come and
+/// gone as live.
 const WARM_UP: Duration = Duration::from_millis(600);
 /// Steps between two looks at the clock.
 const STEPS: usize = 500;
@@ -30,7 +31,8 @@ const STEPS: usize = 500;
 pub struct Prepared {
     pipeline: Pipeline,
     context: Context,
-    flows: u64,
+    /// Packets of the warm-up, at least.
+    warm_up: u64,
     warm: bool,
     _depot: DepotHandle,
 }
@@ -70,7 +72,8 @@ impl Prepared {
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
         let context = Context::new(&depot, 1);
-        Ok(Prepared { pipeline, context, flows: spec.flows, warm: false, _depot: depot })
+        let warm_up = if case.traffic == NEW_FLOWS { 4 * LIVE } else { 3 * spec.flows };
+        Ok(Prepared { pipeline, context, warm_up, warm: false, _depot: depot })
     }
 
     /// Run for a while on a core; returns cycles per packet.
@@ -100,7 +103,7 @@ impl Prepared {
         }
         if !self.warm {
             self.run(WARM_UP);
-            while self.packets() < 3 * self.flows {
+            while self.packets() < self.warm_up {
                 self.run(WARM_UP);
             }
             self.warm = true;
