@@ -3,7 +3,7 @@
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
-use catena_state::{Delayed, Engine, FlowMap, Share};
+use catena_state::{Counters, Delayed, Engine, FlowMap, Share};
 
 use super::{At, Function, Runner, Step};
 use crate::testing::Harness;
@@ -20,8 +20,14 @@ enum Wrong {
     Late,
     /// It changes the packet, and then asks for more.
     Rewrites,
-    /// It counts packets in *prepare*.
+    /// It counts packets in *prepare*, in a field of its own.
     Counts,
+    /// It adds to a counter in *prepare*.
+    Adds,
+    /// It looks at an entry in *prepare*.
+    Looks,
+    /// It sweeps a map in *prepare*.
+    Sweeps,
     /// It uses the ticket of the packet before.
     Keeps,
 }
@@ -29,6 +35,7 @@ enum Wrong {
 /// Counts the packets of each length, and drops every third one that it has counted.
 struct Careless<E: Engine> {
     lengths: E::FlowMap<u64, u64>,
+    hits: E::Counters,
     wrong: Wrong,
     kept: Option<Ticket<E>>,
     prepared: u64,
@@ -42,7 +49,8 @@ type Ticket<E> = <<E as Engine>::FlowMap<u64, u64> as FlowMap<u64, u64>>::Ticket
 impl<E: Engine> Careless<E> {
     fn new(engine: &mut E, wrong: Wrong) -> Self {
         let lengths = engine.flow_map("lengths", 1024).unwrap();
-        Careless { lengths, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
+        let hits = engine.counters("hits", 1);
+        Careless { lengths, hits, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
     fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
@@ -59,14 +67,20 @@ impl<E: Engine> Function<E> for Careless<E> {
     type Plan = (Ticket<E>, u32);
 
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
-        if self.wrong == Wrong::Counts {
-            self.prepared += 1;
+        let ticket = self.lengths.want(at.tx, packet.len() as u64);
+        match self.wrong {
+            Wrong::Counts => self.prepared += 1,
+            Wrong::Adds => self.hits.add(at.tx, 0, 1),
+            Wrong::Looks => _ = self.lengths.get(at.tx, &ticket),
+            Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
+            _ => {}
         }
-        (self.lengths.want(at.tx, packet.len() as u64), 0)
+        (ticket, 0)
     }
 
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
         plan.1 += 1;
+        self.hits.add(at.tx, 0, 1);
         if at.now < self.tidied {
             self.overtaken += 1;
         }
@@ -92,6 +106,7 @@ impl<E: Engine> Function<E> for Careless<E> {
     }
 
     fn tidy(&mut self, _tx: E::Tx, now: u64, _idle: bool) {
+        self.lengths.sweep(1, |_, _| false);
         self.tidied = now;
     }
 
@@ -123,12 +138,15 @@ fn what_a_function_must_not_do_is_found() {
         (Wrong::AtOnce, "lengths: a ticket is used in the step that asked for it"),
         (Wrong::Late, "lengths: a ticket is used after its step"),
         (Wrong::Keeps, "lengths: a ticket is used for another packet"),
+        (Wrong::Adds, "hits: changed in prepare, at "),
+        (Wrong::Looks, "lengths: a ticket is used in prepare, at "),
+        (Wrong::Sweeps, "lengths: changed in prepare, at "),
     ] {
         let said = said(wrong);
         assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
     }
     assert!(said(Wrong::Rewrites).contains("a packet was changed before its verdict"));
-    // What is changed in *prepare* shows in what comes of packets.
+    // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));
 }
