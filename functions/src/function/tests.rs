@@ -6,8 +6,11 @@ use catena_packet::wire::{FlowKey, Seed, parse};
 use catena_state::{Counters, Delayed, Engine, FlowMap, Share};
 
 use super::{At, Function, Runner, Step};
+use crate::config::{ArgError, Args};
+use crate::descriptor::{Affinity, Descriptor, Recipe, Returns};
+use crate::effects::Effects;
 use crate::testing::Harness;
-use crate::testing::agreement::traffic;
+use crate::testing::agreement::{agrees, traffic};
 use crate::testing::engines::on_delayed;
 
 /// What a function does wrong.
@@ -115,6 +118,33 @@ impl<E: Engine> Function<E> for Careless<E> {
     }
 }
 
+/// Makes it.
+struct Make(Wrong);
+
+impl Recipe for Make {
+    type Function<E: Engine> = Careless<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Careless<E>, ArgError> {
+        Ok(Careless::new(engine, self.0))
+    }
+}
+
+const PROBE: Descriptor = Descriptor {
+    name: "Probe",
+    summary: "does something wrong",
+    source: "",
+    params: &[],
+    attributes: &[],
+    state: &[],
+    affinity: Affinity::Single,
+    returns: Returns::none,
+    owner: None,
+    effects: Effects::any,
+    workload: None,
+    build: |_, build| build.deploy(Make(Wrong::Nothing)),
+    spared: None,
+};
+
 /// Play some packets on a delayed engine.
 fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
@@ -126,7 +156,11 @@ fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
 
 /// What a panic said.
 fn said(wrong: Wrong) -> String {
-    let panic = std::panic::catch_unwind(|| (0..20).for_each(|seed| _ = careless(wrong, seed))).unwrap_err();
+    panic_of(|| (0..20).for_each(|seed| _ = careless(wrong, seed)))
+}
+
+fn panic_of(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(run).unwrap_err();
     panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap()
 }
 
@@ -145,10 +179,28 @@ fn what_a_function_must_not_do_is_found() {
         let said = said(wrong);
         assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
     }
-    assert!(said(Wrong::Rewrites).contains("a packet was changed before its verdict"));
+    let expected = "a packet was changed before its verdict, in a step that returned Step::Again";
+    assert!(said(Wrong::Rewrites).contains(expected));
     // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));
+}
+
+/// Two engines that do not agree are told apart.
+#[test]
+fn agreement_says_which_engine_did_what() {
+    let args = Args::default();
+    let wrong = Descriptor { build: |_, build| build.deploy(Make(Wrong::Counts)), ..PROBE };
+    assert!(agrees(&PROBE, &args)["every third"] > 0);
+    let said = panic_of(|| _ = agrees(&wrong, &args));
+    let run = || {
+        let mut harness = Harness::of(&wrong, &args);
+        traffic(0).iter().for_each(|(gate, packets)| _ = harness.send(*gate, packets));
+        format!("{:?}", harness.drops())
+    };
+    let (late, local) = (on_delayed(0, run), run());
+    let expected = format!("drops of Probe with seed 0: late {late}, local {local}; does *prepare* change something");
+    assert!(said.starts_with(&expected), "{said}");
 }
 
 /// Who must wait where nobody more may is dropped and counted; the others come out, at the end of the run at the latest.

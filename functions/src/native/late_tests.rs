@@ -130,7 +130,7 @@ fn violations_are_found() {
     };
     let said = scribbles(1).unwrap_err();
     let said = said.downcast_ref::<String>().unwrap();
-    assert!(said.contains("a packet was changed before its verdict"), "{said}");
+    assert!(said.contains("a packet was changed before its verdict, in a step that returned Step::Again"), "{said}");
 }
 
 #[test]
