@@ -108,7 +108,7 @@ pub trait Function<E: Engine>: Send + 'static {
     /// What *prepare* hands to *finish*: tickets, and what was read from the packet.
     type Plan: Copy + Send;
 
-    /// Read a packet, whose headers are parsed, and ask for state. Changes nothing.
+    /// Read a packet, whose headers are parsed, and ask for state. Changes nothing: of objects it calls `want…` and `warm`.
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan;
 
     /// Bring near what the plan's tickets point at. Only a hint.

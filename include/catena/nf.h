@@ -425,6 +425,7 @@ static inline catena_map catena_new_map(struct catena_context *cx, const char *n
  * well, if it keeps to these rules:
  *
  * - prepare() calls catena_expect for the keys that process() will use with get, put or remove: up to 8 for a packet.
+ *   It changes nothing: catena_add and catena_sweep are a mistake in it.
  *   Catena lets the packet wait until the entries are there. Meanwhile packets of other flows go on, but none of the same
  *   connection, and none that expects the same key.
  * - A key that was not expected (its value may depend on another entry) is CATENA_NOT_YET. The function says catena_again

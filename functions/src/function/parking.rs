@@ -47,6 +47,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         let (now, gate) = (cx.now(), cx.gate());
         batch.filter(|_, packet| {
             let now = time(&packet, now);
+            let bytes = watched::<E>(&packet);
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more.
                 let at = At { tx: engine.begin(packet.meta().clock), now, gate };
@@ -55,7 +56,8 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             let at = At { tx: engine.begin(packet.meta().clock), now, gate };
             let plan = function.prepare(at, &packet);
-            let (flow, bytes) = (flow(&packet), watched::<E>(&packet));
+            must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
+            let flow = flow(&packet);
             let mut parked = Parked { at, packet, plan, flow, bytes };
             let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
             let is_full =
@@ -120,17 +122,11 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             if !engine.is_ready(self.at.tx) {
                 return None;
             }
-            if E::WATCHES {
-                let function = std::any::type_name::<F>();
-                assert!(
-                    self.bytes == watched::<E>(&self.packet),
-                    "{function}: a packet was changed before its verdict"
-                );
-            }
             engine.step(self.at.tx);
             if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
                 return Some(verdict);
             }
+            must_be_unchanged::<E, F>(self.bytes, &self.packet, "in a step that returned Step::Again");
             engine.issue(self.at.tx);
         }
     }
@@ -150,6 +146,11 @@ fn leave(cx: &mut Context, packet: Packet, verdict: Verdict) {
 /// Return what packets of a connection have in common, in both directions; packets without one are of one flow.
 fn flow(packet: &Packet) -> u64 {
     FlowKey::read(packet.data(), &packet.layers()).map_or(0, |key| key.symmetric_hash(&FLOWS))
+}
+
+fn must_be_unchanged<E: Engine, F>(bytes: u64, packet: &Packet, step: &str) {
+    let function = std::any::type_name::<F>();
+    assert!(bytes == watched::<E>(packet), "{function}: a packet was changed before its verdict, {step}");
 }
 
 fn watched<E: Engine>(packet: &Packet) -> u64 {

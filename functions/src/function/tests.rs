@@ -3,11 +3,14 @@
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
-use catena_state::{Delayed, Engine, FlowMap, Share};
+use catena_state::{Counters, Delayed, Engine, FlowMap, Share};
 
 use super::{At, Function, Runner, Step};
+use crate::config::{ArgError, Args};
+use crate::descriptor::{Affinity, Descriptor, Recipe, Returns};
+use crate::effects::Effects;
 use crate::testing::Harness;
-use crate::testing::agreement::traffic;
+use crate::testing::agreement::{agrees, traffic};
 use crate::testing::engines::on_delayed;
 
 /// What a function does wrong.
@@ -20,8 +23,14 @@ enum Wrong {
     Late,
     /// It changes the packet, and then asks for more.
     Rewrites,
-    /// It counts packets in *prepare*.
+    /// It counts packets in *prepare*, in a field of its own.
     Counts,
+    /// It adds to a counter in *prepare*.
+    Adds,
+    /// It looks at an entry in *prepare*.
+    Looks,
+    /// It sweeps a map in *prepare*.
+    Sweeps,
     /// It uses the ticket of the packet before.
     Keeps,
 }
@@ -29,6 +38,7 @@ enum Wrong {
 /// Counts the packets of each length, and drops every third one that it has counted.
 struct Careless<E: Engine> {
     lengths: E::FlowMap<u64, u64>,
+    hits: E::Counters,
     wrong: Wrong,
     kept: Option<Ticket<E>>,
     prepared: u64,
@@ -42,7 +52,8 @@ type Ticket<E> = <<E as Engine>::FlowMap<u64, u64> as FlowMap<u64, u64>>::Ticket
 impl<E: Engine> Careless<E> {
     fn new(engine: &mut E, wrong: Wrong) -> Self {
         let lengths = engine.flow_map("lengths", 1024).unwrap();
-        Careless { lengths, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
+        let hits = engine.counters("hits", 1);
+        Careless { lengths, hits, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
     fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
@@ -59,14 +70,20 @@ impl<E: Engine> Function<E> for Careless<E> {
     type Plan = (Ticket<E>, u32);
 
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
-        if self.wrong == Wrong::Counts {
-            self.prepared += 1;
+        let ticket = self.lengths.want(at.tx, packet.len() as u64);
+        match self.wrong {
+            Wrong::Counts => self.prepared += 1,
+            Wrong::Adds => self.hits.add(at.tx, 0, 1),
+            Wrong::Looks => _ = self.lengths.get(at.tx, &ticket),
+            Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
+            _ => {}
         }
-        (self.lengths.want(at.tx, packet.len() as u64), 0)
+        (ticket, 0)
     }
 
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
         plan.1 += 1;
+        self.hits.add(at.tx, 0, 1);
         if at.now < self.tidied {
             self.overtaken += 1;
         }
@@ -92,6 +109,7 @@ impl<E: Engine> Function<E> for Careless<E> {
     }
 
     fn tidy(&mut self, _tx: E::Tx, now: u64, _idle: bool) {
+        self.lengths.sweep(1, |_, _| false);
         self.tidied = now;
     }
 
@@ -99,6 +117,33 @@ impl<E: Engine> Function<E> for Careless<E> {
         &["every third"]
     }
 }
+
+/// Makes it.
+struct Make(Wrong);
+
+impl Recipe for Make {
+    type Function<E: Engine> = Careless<E>;
+
+    fn make<E: Engine>(self, engine: &mut E) -> Result<Careless<E>, ArgError> {
+        Ok(Careless::new(engine, self.0))
+    }
+}
+
+const PROBE: Descriptor = Descriptor {
+    name: "Probe",
+    summary: "does something wrong",
+    source: "",
+    params: &[],
+    attributes: &[],
+    state: &[],
+    affinity: Affinity::Single,
+    returns: Returns::none,
+    owner: None,
+    effects: Effects::any,
+    workload: None,
+    build: |_, build| build.deploy(Make(Wrong::Nothing)),
+    spared: None,
+};
 
 /// Play some packets on a delayed engine.
 fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
@@ -111,7 +156,11 @@ fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
 
 /// What a panic said.
 fn said(wrong: Wrong) -> String {
-    let panic = std::panic::catch_unwind(|| (0..20).for_each(|seed| _ = careless(wrong, seed))).unwrap_err();
+    panic_of(|| (0..20).for_each(|seed| _ = careless(wrong, seed)))
+}
+
+fn panic_of(run: impl FnOnce() + std::panic::UnwindSafe) -> String {
+    let panic = std::panic::catch_unwind(run).unwrap_err();
     panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap()
 }
 
@@ -123,14 +172,35 @@ fn what_a_function_must_not_do_is_found() {
         (Wrong::AtOnce, "lengths: a ticket is used in the step that asked for it"),
         (Wrong::Late, "lengths: a ticket is used after its step"),
         (Wrong::Keeps, "lengths: a ticket is used for another packet"),
+        (Wrong::Adds, "hits: changed in prepare, at "),
+        (Wrong::Looks, "lengths: a ticket is used in prepare, at "),
+        (Wrong::Sweeps, "lengths: changed in prepare, at "),
     ] {
         let said = said(wrong);
         assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
     }
-    assert!(said(Wrong::Rewrites).contains("a packet was changed before its verdict"));
-    // What is changed in *prepare* shows in what comes of packets.
+    let expected = "a packet was changed before its verdict, in a step that returned Step::Again";
+    assert!(said(Wrong::Rewrites).contains(expected));
+    // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));
+}
+
+/// Two engines that do not agree are told apart.
+#[test]
+fn agreement_says_which_engine_did_what() {
+    let args = Args::default();
+    let wrong = Descriptor { build: |_, build| build.deploy(Make(Wrong::Counts)), ..PROBE };
+    assert!(agrees(&PROBE, &args)["every third"] > 0);
+    let said = panic_of(|| _ = agrees(&wrong, &args));
+    let run = || {
+        let mut harness = Harness::of(&wrong, &args);
+        traffic(0).iter().for_each(|(gate, packets)| _ = harness.send(*gate, packets));
+        format!("{:?}", harness.drops())
+    };
+    let (late, local) = (on_delayed(0, run), run());
+    let expected = format!("drops of Probe with seed 0: late {late}, local {local}; does *prepare* change something");
+    assert!(said.starts_with(&expected), "{said}");
 }
 
 /// Who must wait where nobody more may is dropped and counted; the others come out, at the end of the run at the latest.

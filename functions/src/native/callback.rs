@@ -357,6 +357,12 @@ unsafe extern "C" fn sweep<E: Engine>(
     visitor: abi::Visitor,
     argument: *mut c_void,
 ) -> u64 {
+    // SAFETY: as the module's.
+    if E::WAITS && unsafe { own::<E>(cx) }.state.prepares {
+        // SAFETY: as the module's.
+        unsafe { mistake::<E>(cx, "sweep: in prepare") };
+        return 0;
+    }
     // The map is taken out while the visitor runs: should it use the same map, it finds none.
     // SAFETY: as the module's; the reference ends with the statement.
     let taken = visitor.and_then(|visitor| Some((visitor, unsafe { object::<E>(cx, handle) }?.0.map.take()?)));
@@ -385,10 +391,14 @@ unsafe extern "C" fn entries<E: Engine>(cx: Cx, map: Handle) -> u64 {
 
 unsafe extern "C" fn add<E: Engine>(cx: Cx, counters: Handle, index: u32, n: i64) {
     // SAFETY: as the module's.
-    if !unsafe { own::<E>(cx) }.state.add(counters.id, index, n) {
-        // SAFETY: as the module's.
-        unsafe { mistake::<E>(cx, "add: no such counter") };
-    }
+    let state = unsafe { &mut own::<E>(cx).state };
+    let wrong = match E::WAITS && state.prepares {
+        true => "add: in prepare",
+        false if state.add(counters.id, index, n) => return,
+        false => "add: no such counter",
+    };
+    // SAFETY: as the module's; `state` is not used any more.
+    unsafe { mistake::<E>(cx, wrong) };
 }
 
 unsafe extern "C" fn read<E: Engine>(cx: Cx, counters: Handle, index: u32) -> i64 {

@@ -202,9 +202,13 @@ impl<E: Engine> Instance<E> {
     /// Let the function ask for the state of a packet that comes alone; returns what it asked for.
     pub fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Asked<E> {
         self.describe_one(at, packet, packet.data().as_ptr().cast_mut());
-        self.own().state.take_up(at.tx, Asked::NOTHING);
+        let state = &mut self.own().state;
+        state.take_up(at.tx, Asked::NOTHING);
+        state.prepares = true;
         self.ask(self.latest, at.gate, 1);
-        self.own().state.let_go()
+        let state = &mut self.own().state;
+        state.prepares = false;
+        state.let_go()
     }
 
     /// Let the function go on with a packet that comes alone, with what it has asked for. Where something comes later, it is

@@ -53,6 +53,8 @@ pub struct State<E: Engine> {
     counters: Vec<CounterObject<E>>,
     /// The packet whose operations are done now.
     pub packet: InHand<E>,
+    /// Whether the function is in *prepare* for it, where packets come alone.
+    pub prepares: bool,
     /// The function's own operations, between packets.
     between: E::Tx,
 }
@@ -62,8 +64,9 @@ impl<E: Engine> State<E> {
     /// Those of a patient function are told when an entry comes later.
     pub fn new(engine: &mut E, is_patient: bool) -> State<E> {
         let between = engine.begin(0);
+        engine.step(between);
         let packet = InHand { tx: between, usable: Asked::NOTHING, wanted: Asked::NOTHING, is_patient };
-        State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, between }
+        State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, prepares: false, between }
     }
 
     /// Take a packet in hand, with what it may use.

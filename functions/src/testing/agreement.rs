@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use catena_packet::wire::Seed;
 
-use super::engines::{SEEDS, on_delayed};
-use super::{Harness, SECOND, START, craft};
+use super::engines::{SEEDS, on_delayed, on_local};
+use super::{Harness, SECOND, START, craft, describe};
 use crate::{Args, Descriptor};
 
 /// Packets of a run, in pieces that enter by one gate.
@@ -45,32 +45,63 @@ pub fn traffic(seed: u64) -> Traffic {
     [0, 1, 0, 1].map(&mut piece).into()
 }
 
-/// What came of a run: what left, by piece and packet, drops by reason, gauges.
-type Outcome = (Vec<Vec<(usize, u16, Vec<u8>)>>, BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>);
+/// What left, by number: by which gate, with which bytes.
+type Left = BTreeMap<usize, (u16, Vec<u8>)>;
+
+/// What came of a run.
+struct Outcome {
+    /// By piece.
+    left: Vec<Left>,
+    drops: BTreeMap<&'static str, u64>,
+    gauges: BTreeMap<&'static str, u64>,
+}
 
 fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
     let mut harness = Harness::of(descriptor, args);
-    let left = traffic.iter().map(|(gate, frames)| harness.send(*gate, frames)).collect();
-    let outcome = (left, harness.drops(), harness.gauges());
+    let by_number = |left: Vec<(usize, u16, Vec<u8>)>| left.into_iter().map(|(n, gate, bytes)| (n, (gate, bytes)));
+    let left = traffic.iter().map(|(gate, frames)| by_number(harness.send(*gate, frames)).collect()).collect();
+    let outcome = Outcome { left, drops: harness.drops(), gauges: harness.gauges() };
     harness.end();
     outcome
 }
 
-/// Hold a function to the same outcome on every engine, of other packets for every seed.
+/// Hold a function to the same outcome on every engine, of other packets for every seed. Returns the local engine's drops in
+/// all runs, so that a test can see that its arguments make the function drop something.
 ///
 /// # Panics
 /// Where it differs.
-pub fn agrees(descriptor: &Descriptor, args: &Args) {
+pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u64> {
+    let mut drops = BTreeMap::new();
     for seed in 0..SEEDS {
         let traffic = traffic(seed);
-        let expected = run(descriptor, args, &traffic);
-        let came = on_delayed(seed, || run(descriptor, args, &traffic));
-        assert_eq!(came.1, expected.1, "drops of {} with seed {seed}", descriptor.name);
-        assert_eq!(came.2, expected.2, "gauges of {} with seed {seed}", descriptor.name);
-        for (piece, (came, expected)) in came.0.iter().zip(&expected.0).enumerate() {
-            let differs = came.iter().zip(expected).find(|(came, expected)| came != expected);
-            assert_eq!(differs, None, "{} with seed {seed}, piece {piece}", descriptor.name);
-            assert_eq!(came.len(), expected.len(), "{} with seed {seed}, piece {piece}", descriptor.name);
+        let local = on_local(|| run(descriptor, args, &traffic));
+        let late = on_delayed(seed, || run(descriptor, args, &traffic));
+        if let Some((what, late, local)) = difference(&late, &local) {
+            panic!("{what} of {} with seed {seed}: late {late}, local {local}; {HINT}", descriptor.name);
+        }
+        local.drops.into_iter().for_each(|(reason, count)| *drops.entry(reason).or_default() += count);
+    }
+    drops
+}
+
+/// What most often makes the difference.
+const HINT: &str = "does *prepare* change something, or does it matter which flow comes first?";
+
+/// Say what differs, and what it is on each engine.
+fn difference(late: &Outcome, local: &Outcome) -> Option<(String, String, String)> {
+    for (what, late, local) in [("drops", &late.drops, &local.drops), ("gauges", &late.gauges, &local.gauges)] {
+        if late != local {
+            return Some((what.to_owned(), format!("{late:?}"), format!("{local:?}")));
         }
     }
+    for (piece, (late, local)) in late.left.iter().zip(&local.left).enumerate() {
+        let mut numbers = late.keys().chain(local.keys());
+        let Some(number) = numbers.find(|number| late.get(number) != local.get(number)) else { continue };
+        let [late, local] = [late, local].map(|left| match left.get(number) {
+            Some((gate, bytes)) => format!("by gate {gate} as {} {bytes:02x?}", describe(bytes)),
+            None => "dropped".to_owned(),
+        });
+        return Some((format!("packet {number} in piece {piece}"), late, local));
+    }
+    None
 }

@@ -84,23 +84,39 @@ pub fn on_every_engine(test: impl Fn()) {
 
 /// Run a test on the local engine, and on so many delayed ones.
 pub fn on_engines(seeds: u64, test: impl Fn()) {
-    test();
+    on_local(&test);
     (0..seeds).for_each(|seed| on_delayed(seed, &test));
+}
+
+/// Run a test on the local engine.
+pub fn on_local<R>(test: impl FnOnce() -> R) -> R {
+    on(None, test)
 }
 
 /// Run a test on the delayed engine of a seed.
 pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
-    /// Says which seed it was, where the test fails, and comes back to the local engine.
-    struct Told(u64);
+    on(Some(seed), test)
+}
+
+fn on<R>(delays: Option<u64>, test: impl FnOnce() -> R) -> R {
+    /// Says which engine it was, where the test fails, and comes back to the one before.
+    struct Told {
+        delays: Option<u64>,
+        before: Option<u64>,
+    }
     impl Drop for Told {
         fn drop(&mut self) {
-            DELAYS.set(None);
+            DELAYS.set(self.before);
             if std::thread::panicking() {
-                eprintln!("on the delayed engine of seed {}", self.0);
+                eprintln!("{}", name(self.delays));
             }
         }
     }
-    DELAYS.set(Some(seed));
-    let _told = Told(seed);
+    let _told = Told { delays, before: DELAYS.replace(delays) };
     test()
+}
+
+/// Say which engine a test runs on.
+fn name(delays: Option<u64>) -> String {
+    delays.map_or("on the local engine".to_owned(), |seed| format!("on the delayed engine of seed {seed}"))
 }

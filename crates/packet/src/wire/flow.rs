@@ -248,6 +248,24 @@ impl fmt::Display for FlowKey {
     }
 }
 
+/// Read the source address as a key of two words, the upper half first: an IPv4 address as IPv6 maps it (RFC 4291
+/// §2.5.5.2). `None` if the packet is not IP or `layers` is not this frame's.
+#[inline]
+pub fn source_address(frame: &[u8], layers: &Layers) -> Option<[u64; 2]> {
+    let header = usize::from(layers.l3);
+    match layers.net {
+        Net::Ipv4 => {
+            let address = u32::from_be_bytes(array(frame, header + 12)?);
+            Some([0, 0xffff_0000_0000 | u64::from(address)])
+        }
+        Net::Ipv6 => {
+            let address = u128::from_be_bytes(array(frame, header + 8)?);
+            Some([(address >> 64) as u64, address as u64])
+        }
+        Net::Arp | Net::Other => None,
+    }
+}
+
 /// Read source and destination port where the packet carries them: also of a first fragment that holds its whole
 /// upper-layer header, never of a later one.
 #[inline]

@@ -24,13 +24,18 @@ fn reads_a_v4_key() {
     assert_eq!(FlowKeyV6::read(&UDP, &parse(&UDP).unwrap()), None);
 }
 
-#[test]
-fn reads_a_v6_key() {
+fn udp_v6() -> Vec<u8> {
     let mut frame = vec![0; 14 + 40 + 8];
     frame[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64]);
     frame[22..38].copy_from_slice(&"2001:db8::1".parse::<Ipv6Addr>().unwrap().octets());
     frame[38..54].copy_from_slice(&"2001:db8::2".parse::<Ipv6Addr>().unwrap().octets());
     frame[54..60].copy_from_slice(&[0, 80, 0, 81, 0, 8]);
+    frame
+}
+
+#[test]
+fn reads_a_v6_key() {
+    let frame = udp_v6();
     let layers = parse(&frame).unwrap();
     let key = FlowKey::read(&frame, &layers).unwrap();
     assert_eq!(key.to_string(), "udp [2001:db8::1]:80 > [2001:db8::2]:81");
@@ -38,6 +43,21 @@ fn reads_a_v6_key() {
     let v6 = FlowKeyV6::read(&frame, &layers).unwrap();
     assert_eq!(v6.words(), [0x2001_0db8 << 32, 1, 0x2001_0db8 << 32, 2, 0x11_0051_0050]);
     assert_eq!(FlowKeyV4::read(&frame, &layers), None);
+}
+
+#[test]
+fn reads_a_source_address_of_either_family() {
+    let words = |address: &str| halves(address.parse().unwrap());
+    let (v6, mut tagged) = (udp_v6(), UDP.to_vec());
+    tagged.splice(12..12, [0x81, 0, 0, 7]);
+    for (frame, expected) in [(&UDP.to_vec(), "::ffff:192.0.2.1"), (&tagged, "::ffff:192.0.2.1"), (&v6, "2001:db8::1")]
+    {
+        let layers = parse(frame).unwrap();
+        assert_eq!(source_address(frame, &layers), Some(words(expected)));
+        assert_eq!(source_address(&frame[..25], &layers), None);
+    }
+    let arp = Layers { net: Net::Arp, ..parse(&v6).unwrap() };
+    assert_eq!(source_address(&v6, &arp), None);
 }
 
 #[test]

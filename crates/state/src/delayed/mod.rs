@@ -2,9 +2,9 @@
 //!
 //! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
 //! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
-//! stands for a thing to take, panics with the object and the place; so does a reply that nobody takes. Operations on shared
-//! objects are applied late, each object's in order. Entries are those of [`Local`]: what a function does on both must be the
-//! same.
+//! stands for a thing to take, panics with the object and the place; so does a change in *prepare*, and a reply that nobody
+//! takes. Operations on shared objects are applied late, each object's in order. Entries are those of [`Local`]: what a
+//! function does on both must be the same.
 
 mod objects;
 mod shared;
@@ -102,7 +102,7 @@ impl Engine for Delayed {
     }
 
     fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {
-        DelayedCounters(self.local.counters(name, count))
+        DelayedCounters::new(self.local.counters(name, count), name, &self.watch)
     }
 
     fn pool(&mut self, name: &'static str, things: Vec<u64>) -> DelayedPool {

@@ -69,7 +69,9 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.remove((), &ticket.ticket)
     }
 
-    fn forget(&mut self, _tx: Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+    #[track_caller]
+    fn forget(&mut self, tx: Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+        lock(&self.watch).change(tx, self.name);
         self.map.forget((), key, goes);
     }
 
@@ -77,7 +79,9 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.peek(key)
     }
 
+    #[track_caller]
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
+        lock(&self.watch).change_alone(self.name);
         self.map.sweep(count, goes)
     }
 
@@ -91,7 +95,9 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.marked()
     }
 
-    fn take_marked(&mut self, _tx: Tx) -> Option<(K, V)> {
+    #[track_caller]
+    fn take_marked(&mut self, tx: Tx) -> Option<(K, V)> {
+        lock(&self.watch).change(tx, self.name);
         self.map.take_marked(())
     }
 
@@ -101,17 +107,29 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 }
 
 /// Numbers that many add to: nobody waits.
-pub struct DelayedCounters(pub(super) LocalCounters);
+pub struct DelayedCounters {
+    counters: LocalCounters,
+    name: &'static str,
+    watch: Arc<Mutex<Watch>>,
+}
+
+impl DelayedCounters {
+    pub(super) fn new(counters: LocalCounters, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
+        DelayedCounters { counters, name, watch: Arc::clone(watch) }
+    }
+}
 
 impl Counters for DelayedCounters {
     type Tx = Tx;
 
-    fn add(&mut self, _tx: Tx, index: usize, n: i64) {
-        self.0.add((), index, n);
+    #[track_caller]
+    fn add(&mut self, tx: Tx, index: usize, n: i64) {
+        lock(&self.watch).change(tx, self.name);
+        self.counters.add((), index, n);
     }
 
     fn read(&self, index: usize) -> i64 {
-        self.0.read(index)
+        self.counters.read(index)
     }
 }
 
@@ -143,7 +161,9 @@ impl Pool for DelayedPool {
         self.pool.taken((), ())
     }
 
-    fn give(&mut self, _tx: Tx, thing: u64) {
+    #[track_caller]
+    fn give(&mut self, tx: Tx, thing: u64) {
+        lock(&self.watch).change(tx, self.name);
         self.pool.give((), thing);
     }
 
@@ -184,11 +204,15 @@ impl Ranking for DelayedRanking {
         self.ranking.least((), ())
     }
 
-    fn add(&mut self, _tx: Tx, index: usize, n: i64) {
+    #[track_caller]
+    fn add(&mut self, tx: Tx, index: usize, n: i64) {
+        lock(&self.watch).change(tx, self.name);
         self.ranking.add((), index, n);
     }
 
+    #[track_caller]
     fn set_up(&mut self, index: usize, up: bool) {
+        lock(&self.watch).change_alone(self.name);
         self.ranking.set_up(index, up);
     }
 

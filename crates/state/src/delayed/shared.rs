@@ -176,7 +176,7 @@ mod tests {
             let ticket = list.want(tx, Append(1));
             list.got(tx, ticket);
         });
-        assert!(at_once.starts_with("list: a ticket is used in the step that asked for it, at "), "{at_once}");
+        assert!(at_once.starts_with("list: a ticket is used in prepare, at "), "{at_once}");
         let twice = said(|engine, list| {
             let tx = engine.begin(0);
             let ticket = list.want(tx, Append(1));

@@ -55,6 +55,8 @@ pub(super) struct Watch {
     polls: u64,
     next: u64,
     open: BTreeMap<u64, Operations>,
+    /// The packet that is in *prepare*.
+    in_prepare: Option<Tx>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
 }
@@ -66,7 +68,8 @@ pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 
 impl Watch {
     pub(super) fn new(delays: u64) -> Self {
-        Watch { random: delays, most_delay: MOST_DELAY, polls: 0, next: 1, open: BTreeMap::new(), sent: Vec::new() }
+        let (open, sent) = (BTreeMap::new(), Vec::new());
+        Watch { random: delays, most_delay: MOST_DELAY, polls: 0, next: 1, open, in_prepare: None, sent }
     }
 
     /// Return the next of a series of numbers (splitmix64).
@@ -86,16 +89,24 @@ impl Watch {
     pub(super) fn begin(&mut self) -> Tx {
         let number = self.number();
         self.open.insert(number, Operations::default());
+        self.in_prepare = Some(Tx(number));
         Tx(number)
     }
 
+    /// Note that a packet's *prepare* is over, if it was in it.
+    fn end_prepare(&mut self, tx: Tx) {
+        self.in_prepare.take_if(|packet| *packet == tx);
+    }
+
     pub(super) fn step(&mut self, tx: Tx) {
+        self.end_prepare(tx);
         if let Some(operations) = self.open.get_mut(&tx.0) {
             operations.step += 1;
         }
     }
 
     pub(super) fn end(&mut self, tx: Tx) {
+        self.end_prepare(tx);
         let Some(operations) = self.open.remove(&tx.0) else { return };
         let is_left = |asked: &&Asked| asked.key.is_none() && asked.ready.is_some() && !asked.taken;
         if let Some(asked) = operations.asked.iter().find(is_left) {
@@ -130,6 +141,7 @@ impl Watch {
 
     /// Send off what a packet has asked for.
     pub(super) fn issue(&mut self, tx: Tx) {
+        self.end_prepare(tx);
         let Some(mut operations) = self.open.remove(&tx.0) else { return };
         for asked in &mut operations.asked {
             let Some(apply) = asked.apply.take() else { continue };
@@ -142,9 +154,9 @@ impl Watch {
         self.apply(|sent| sent.due <= polls);
     }
 
-    /// Send off an operation that nobody waits for.
+    /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
     #[track_caller]
-    pub(super) fn send(&mut self, tx: Tx, object: &'static str, apply: impl FnOnce() + Send + 'static) {
+    pub(super) fn change(&self, tx: Tx, object: &'static str) {
         match self.open.get(&tx.0) {
             None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
             Some(operations) if operations.step == 0 => {
@@ -152,6 +164,20 @@ impl Watch {
             }
             Some(_) => {}
         }
+    }
+
+    /// Look whether an object may be changed now by what is no packet's operation.
+    #[track_caller]
+    pub(super) fn change_alone(&self, object: &'static str) {
+        if self.in_prepare.is_some() {
+            panic!("{object}: changed in prepare, at {}", Location::caller());
+        }
+    }
+
+    /// Send off an operation that nobody waits for.
+    #[track_caller]
+    pub(super) fn send(&mut self, tx: Tx, object: &'static str, apply: impl FnOnce() + Send + 'static) {
+        self.change(tx, object);
         let due = self.due(object);
         self.sent.push(Sent { object, due, apply: Box::new(apply) });
     }
@@ -205,7 +231,9 @@ impl Watch {
     #[track_caller]
     pub(super) fn redeem(&mut self, tx: Tx, object: &'static str, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
+        let prepares = self.open.get(&tx.0).is_some_and(|operations| operations.step == 0);
         let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {
+            _ if prepares => Some("a ticket is used in prepare"),
             None => Some("a ticket is used for another packet than the one it was asked for"),
             Some(operations) => match operations.asked.iter_mut().find(|asked| asked.number == promise.number) {
                 _ if promise.step == operations.step => Some("a ticket is used in the step that asked for it"),
