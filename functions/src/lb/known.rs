@@ -11,7 +11,7 @@ use super::balancer::{NO_BACKEND, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
 use super::family::{Class, Family};
 use super::proof::{News, proves};
-use super::side::{Leaving, Map, Side, Stage, Want, other_way, way};
+use super::side::{Leaving, Map, Side, Stage, Want, forget_way_back, other_way, way};
 
 impl<E: Engine, F: Family> Side<E, F> {
     /// A packet of a connection that something happens to.
@@ -28,6 +28,11 @@ impl<E: Engine, F: Family> Side<E, F> {
         if class.is_fragment() {
             own.note(0, at.now, tuple.proto, class, &shared.timeouts);
             return Step::Done(shared.send::<F>(at, packet, own.server, &own.rewrite));
+        }
+        if own.is_over(at.now, tuple.proto, class, &shared.timeouts) {
+            // Nobody has come by to forget it. The other direction may be forgotten already: it does not live again alone.
+            self.forget(shared, at.tx, want);
+            return self.unknown(shared, at, packet, want);
         }
         let moves = self.servers.must_move(own.place);
         if class == Class::FORWARD && (moves || want.special & SYN != 0 && own.state.has(State::CLOSED)) {
@@ -75,6 +80,20 @@ impl<E: Engine, F: Family> Side<E, F> {
         let stage = Stage::Other { bits, proof: news.proof, server: own.server, port, address };
         let to = (own.rewrite.address, own.rewrite.port);
         self.ask(at.tx, want, &other_way(&tuple, class, to), class.other_way(), stage)
+    }
+
+    /// Forget a connection that is over, found by either direction.
+    fn forget(&mut self, shared: &mut Shared<E>, tx: E::Tx, want: &Want<E, F>) {
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let Some(mut own) = self.maps[usize::from(class.is_back())].remove(tx, &want.ticket) else { return };
+        if class.is_back() {
+            return;
+        }
+        shared.connections -= 1;
+        forget_way_back::<E, F>(&mut self.maps[1], tx, &tuple, (own.rewrite.address, own.rewrite.port));
+        if own.abandon() {
+            self.servers.release(tx, own.place);
+        }
     }
 
     /// Let the entry of the other direction know of a packet, and send it on: it leaves the address and port that `was` its

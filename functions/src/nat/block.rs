@@ -1,19 +1,21 @@
 //! A block of ports: which of them are taken, and whose it is.
 
-use super::family::{Host, Words};
+use super::family::Host;
 
 /// Most ports in a block.
 pub const MOST_PORTS: u16 = 1024;
 const WORDS: usize = MOST_PORTS as usize / 64;
-/// No block: the end of a chain.
+/// The end of a chain.
 pub const NONE: u32 = u32::MAX;
 
-/// A block that was lent at some time.
+/// A lent block.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Who has it.
     pub host: Host,
-    /// Its neighbours in the chain of the host's blocks with a free port; of a free block, the next of these.
+    /// Its number.
+    pub number: u32,
+    /// Its neighbours in the chain of the host's blocks with a free port.
     pub before: u32,
     /// The other neighbour.
     pub after: u32,
@@ -25,13 +27,9 @@ pub struct Block {
 }
 
 impl Block {
-    /// One that nobody has: none of its ports can be given back.
-    pub const FREE: Block =
-        Block { host: Words(0, 0), before: NONE, after: NONE, free: 0, cursor: 0, used: [0; WORDS] };
-
     /// Make one of `ports` free ports, at the end of a chain.
-    pub fn new(host: Host, ports: u16) -> Block {
-        Block { host, free: ports, ..Block::FREE }
+    pub fn new(host: Host, number: u32, ports: u16) -> Block {
+        Block { host, number, before: NONE, after: NONE, free: ports, cursor: 0, used: [0; WORDS] }
     }
 
     /// Take the next free port at or after the cursor.

@@ -8,7 +8,7 @@ use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
 use super::mapping::Mapping;
-use super::plan::{InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
+use super::plan::{ExternalTicket, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
 use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
@@ -161,6 +161,23 @@ impl<E: Engine, F: Family> Napt<E, F> {
         self.then(plan, Next::Leased(inside, ticket, which))
     }
 
+    /// From inside, with the places of its mapping.
+    pub(super) fn map(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
+        to: Source<F>,
+    ) -> Step {
+        // Meanwhile the places come near.
+        self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
+        if !self.mappings.add(at.tx, here, there, to, self.now) {
+            return drop(TOO_MANY);
+        }
+        self.out(at, packet, plan, here)
+    }
+
     /// From inside, with a port that was taken, or refused.
     pub(super) fn leased(
         &mut self,
@@ -171,7 +188,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
     ) -> Step {
         match self.mappings.ports.got(at.tx, ticket) {
             Leased::Port(index, port) => {
-                self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(at.tx, inside, to);
                 self.then(plan, Next::Mapped(here, there, to))

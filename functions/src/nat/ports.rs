@@ -55,8 +55,17 @@ struct Tenant {
     index: u32,
     /// How many ports it uses.
     used: u32,
-    /// Its first block with a free port.
+    /// The place of its first block with a free port.
     open: u32,
+}
+
+/// What is known of a block that was ever lent.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    /// It is lent, and stands at this place.
+    Lent(u32),
+    /// It was given back, and before the one with this number.
+    Free(u32),
 }
 
 /// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
@@ -89,8 +98,13 @@ pub struct Ports {
     limits: Limits,
     share: Share,
     hosts: Table<Host, Tenant>,
-    /// By number, those that were ever lent.
+    /// Those that were ever lent, by number.
+    known: Slots<Known>,
+    /// Those that are lent, each at a place: they lie close together, whatever their numbers are.
     blocks: Slots<Block>,
+    /// The first place that is free again, chained through `after`; and how many were ever used.
+    free_place: u32,
+    places: u32,
     /// By the address's index.
     free: Vec<Free>,
     /// Lent blocks of each address: new hosts come where there are fewest.
@@ -113,7 +127,10 @@ impl Ports {
             limits,
             share,
             hosts: Table::new("hosts", seed, most.max(1))?,
-            blocks: Slots::new("blocks", grid.addresses as usize * grid.blocks as usize)?,
+            known: Slots::new("blocks", grid.addresses as usize * grid.blocks as usize)?,
+            blocks: Slots::new("blocks", most)?,
+            free_place: NONE,
+            places: 0,
             free: vec![free; grid.addresses as usize],
             lent: Loads::new(grid.addresses as usize),
             free_blocks: most,
@@ -145,11 +162,10 @@ impl Ports {
         if limits.per_host > 0 && host.used >= limits.per_host {
             return Ok(Leased::Limit);
         }
-        let number = host.open;
-        let block = blocks.get_mut(number as usize).ok_or(Some(host.index))?;
+        let block = blocks.get_mut(host.open as usize).ok_or(Some(host.index))?;
         let port = block.take(grid.block_ports).ok_or(Some(host.index))?;
         host.used += 1;
-        let (index, first) = grid.place(number);
+        let (index, first) = grid.place(block.number);
         if block.free == 0 {
             let after = block.after;
             host.open = after;
@@ -165,20 +181,21 @@ impl Ports {
         // The least lent has a free one if any has, as all have the same number.
         let Some(index) = here.or(self.lent.least().map(|index| index as u32)) else { return false };
         let Some(number) = self.take_block(index) else { return false };
+        let place = self.place(Block::new(key, number, self.grid.block_ports));
         if let Some(host) = self.hosts.get_mut(key) {
-            (host.index, host.open) = (index, number);
-        } else if self.hosts.insert(key, Tenant { index, used: 0, open: number }).is_err() {
-            self.give_block(number);
+            (host.index, host.open) = (index, place);
+        } else if self.hosts.insert(key, Tenant { index, used: 0, open: place }).is_err() {
+            self.give_block(number, place);
             return false;
         }
-        self.blocks.fill(number as usize, Block::new(key, self.grid.block_ports));
         true
     }
 
     fn release(&mut self, index: u32, port: u16) {
         let Some(number) = self.grid.block_of(index, port) else { return };
         let ports = self.grid.block_ports;
-        let Some(block) = self.blocks.get_mut(number as usize) else { return };
+        let Some(Known::Lent(place)) = self.known.get_mut(number as usize).copied() else { return };
+        let Some(block) = self.blocks.get_mut(place as usize) else { return };
         if !block.give(port - self.grid.place(number).1) {
             return;
         }
@@ -190,17 +207,17 @@ impl Ports {
         if free == ports {
             // Empty. One that was full until now, a block of one port, stands in no chain.
             if !was_full {
-                if open == number {
+                if open == place {
                     host.open = after;
                 }
                 self.set_after(before, after);
                 self.set_before(after, before);
             }
-            self.give_block(number);
+            self.give_block(number, place);
         } else if was_full {
-            host.open = number;
+            host.open = place;
             (block.before, block.after) = (NONE, open);
-            self.set_before(open, number);
+            self.set_before(open, place);
         }
         if left == 0 {
             self.hosts.remove(key);
@@ -216,7 +233,8 @@ impl Ports {
             number
         } else {
             let number = free.first;
-            free.first = self.blocks.get_mut(number as usize)?.after;
+            let Some(Known::Free(next)) = self.known.get_mut(number as usize) else { return None };
+            free.first = *next;
             number
         };
         free.count -= 1;
@@ -225,29 +243,45 @@ impl Ports {
         Some(number)
     }
 
-    fn give_block(&mut self, number: u32) {
+    fn give_block(&mut self, number: u32, place: u32) {
         let index = self.grid.place(number).0 as usize;
-        self.blocks.fill(number as usize, Block::FREE);
         let free = &mut self.free[index];
         let (last, is_first) = (std::mem::replace(&mut free.last, number), free.count == free.fresh_left);
         free.count += 1;
         if is_first {
             free.first = number;
         } else {
-            self.set_after(last, number);
+            self.known.fill(last as usize, Known::Free(number));
         }
+        self.known.fill(number as usize, Known::Free(NONE));
+        let next = std::mem::replace(&mut self.free_place, place);
+        self.set_after(place, next);
         self.free_blocks += 1;
         self.lent.add(index, -1);
     }
 
-    fn set_before(&mut self, number: u32, before: u32) {
-        if let Some(block) = self.blocks.get_mut(number as usize) {
+    /// Put a block at a free place; returns that. There are as many as blocks.
+    fn place(&mut self, block: Block) -> u32 {
+        let place = match self.blocks.get_mut(self.free_place as usize) {
+            Some(free) => std::mem::replace(&mut self.free_place, free.after),
+            None => {
+                self.places += 1;
+                self.places - 1
+            }
+        };
+        self.blocks.fill(place as usize, block);
+        self.known.fill(block.number as usize, Known::Lent(place));
+        place
+    }
+
+    fn set_before(&mut self, place: u32, before: u32) {
+        if let Some(block) = self.blocks.get_mut(place as usize) {
             block.before = before;
         }
     }
 
-    fn set_after(&mut self, number: u32, after: u32) {
-        if let Some(block) = self.blocks.get_mut(number as usize) {
+    fn set_after(&mut self, place: u32, after: u32) {
+        if let Some(block) = self.blocks.get_mut(place as usize) {
             block.after = after;
         }
     }

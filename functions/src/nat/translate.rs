@@ -15,7 +15,7 @@ use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Request, What};
-use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, TOO_MANY, UNROUTABLE, UNTRANSLATABLE};
+use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
@@ -213,10 +213,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         match next {
             Next::Leased(inside, ticket, which) => self.leased(at, plan, (inside, ticket), which),
-            Next::Mapped(here, there, to) => match self.mappings.add(at.tx, &here, &there, to, self.now) {
-                true => self.out(at, packet, plan, &here),
-                false => drop(TOO_MANY),
-            },
+            Next::Mapped(here, there, to) => self.map(at, packet, plan, (&here, &there), to),
             Next::Noted(session, contact, change) => self.noted(at, packet, plan, (&session, &contact), change),
             Next::First(datagram, inside, change) => self.first(at, packet, &datagram, (inside, change)),
             Next::Hairpin(ticket, source) => self.inward(at, packet, plan, &ticket, source),

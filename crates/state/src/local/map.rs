@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
+use super::leaving::Leaving;
 use super::line::Line;
 use crate::engine::{FlowMap, Full, Key};
 use crate::memory::{Reserved, Zeroed};
@@ -109,6 +110,7 @@ pub struct LocalMap<K: Key, V> {
     swept: usize,
     /// The entries that may go when room is wanted.
     marked: Line,
+    leaving: Leaving,
 }
 
 /// The promise of an entry.
@@ -150,6 +152,7 @@ impl<K: Key, V> LocalMap<K, V> {
             len: 0,
             swept: 0,
             marked: Line::new(capacity)?,
+            leaving: Leaving::NOBODY,
         })
     }
 
@@ -172,6 +175,12 @@ impl<K: Key, V> LocalMap<K, V> {
     /// Return where the entry of a key stands: bucket, way, entry.
     #[inline(always)]
     fn find(&self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
+        self.search(hash, |entry| self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key))
+    }
+
+    /// Return where the entry stands that is linked under this hash and is the one.
+    #[inline(always)]
+    fn search(&self, hash: u64, is_the_one: impl Fn(u32) -> bool) -> Option<(usize, usize, u32)> {
         let mut at = self.address(hash);
         loop {
             let bucket = &self.buckets[at];
@@ -179,7 +188,7 @@ impl<K: Key, V> LocalMap<K, V> {
             while matches != 0 {
                 let way = matches.trailing_zeros() as usize;
                 let entry = bucket.entries[way];
-                if self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key) {
+                if is_the_one(entry) {
                     return Some((at, way, entry));
                 }
                 matches &= matches - 1;
@@ -263,8 +272,28 @@ impl<K: Key, V> LocalMap<K, V> {
         }
     }
 
+    /// Unlink the entry that has been leaving longest.
+    fn unlink_one(&mut self) -> bool {
+        let Some((hash, entry)) = self.leaving.take() else { return false };
+        if let Some((bucket, way, _)) = self.search(hash, |one| one == entry) {
+            self.unlink(hash, bucket, way);
+        }
+        self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+        true
+    }
+
+    fn unlink(&mut self, hash: u64, bucket: usize, way: usize) {
+        self.buckets[bucket].tags[way] = 0;
+        let address = self.address(hash);
+        if self.buckets[address].next != 0 {
+            self.tighten(address);
+        }
+    }
+
     /// Add a bucket, and move to it what belongs there from the bucket it splits.
     fn split(&mut self) {
+        // Who is leaving is not moved.
+        while self.unlink_one() {}
         let (old, new, bit) = (self.bucket_count - (self.mask + 1), self.bucket_count, self.mask + 1);
         self.bucket_count += 1;
         if self.bucket_count == 2 * bit {
@@ -289,6 +318,9 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 
     fn take_entry(&mut self) -> Result<u32, Full> {
+        if self.free_entry == 0 && self.touched == self.entries.len() {
+            self.unlink_one();
+        }
         if self.free_entry != 0 {
             let entry = self.free_entry - 1;
             self.free_entry = self.entries[entry as usize].next;
@@ -303,20 +335,23 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Take out what [`Self::find`] has found for a key of this hash.
     fn take_out(&mut self, hash: u64, (bucket, way, entry): (usize, usize, u32)) -> Option<V> {
-        self.buckets[bucket].tags[way] = 0;
-        let address = self.address(hash);
-        if self.buckets[address].next != 0 {
-            self.tighten(address);
-        }
+        self.unlink(hash, bucket, way);
         self.give_entry(entry)
     }
 
     fn give_entry(&mut self, entry: u32) -> Option<V> {
+        let value = self.end_entry(entry)?;
+        self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+        Some(value)
+    }
+
+    /// End an entry, which may still be linked.
+    #[inline(always)]
+    fn end_entry(&mut self, entry: u32) -> Option<V> {
         let slot = &mut self.entries[entry as usize];
         if !std::mem::replace(&mut slot.used, false) {
             return None;
         }
-        slot.next = std::mem::replace(&mut self.free_entry, entry + 1);
         self.len -= 1;
         self.marked.leave(entry);
         // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
@@ -408,8 +443,13 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
             self.entries[(self.swept + 8).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
             if goes(key, value) {
-                let key = *key;
-                self.remove((), &LocalTicket { key, place: 0 });
+                let (hash, entry) = (key.hash(&self.seed), self.swept as u32);
+                prefetch(&raw const self.buckets[self.address(hash)]);
+                if self.leaving.is_full() {
+                    self.unlink_one();
+                }
+                self.end_entry(entry);
+                self.leaving.add(hash, entry);
             }
         }
         count

@@ -150,3 +150,21 @@ proptest! {
         prop_assert_eq!((bench.gauge("connections"), bench.loads().iter().sum::<i64>()), (0, 0));
     }
 }
+
+/// A connection that is over is another one when its client comes back, though nobody has forgotten it yet: of its two ways one
+/// may be gone.
+#[test]
+fn what_is_over_does_not_live_again() {
+    let mut bench = bench(MOST);
+    let server = bench.ask(TCP, client(1), SYN).unwrap();
+    assert!(bench.answer(TCP, server, client(1), SYN | ACK));
+    assert!(bench.answer(TCP, server, client(1), ACK));
+    for (waits, opens) in [(7_000, 0), (10_000, 1)] {
+        bench.now += waits * SECOND;
+        let opened = bench.gauge("opened");
+        let server = bench.ask(TCP, client(1), ACK).unwrap();
+        assert_eq!(bench.gauge("opened") - opened, opens, "after {waits} s");
+        assert!(bench.answer(TCP, server, client(1), ACK), "after {waits} s");
+    }
+    assert_eq!(bench.gauge("connections"), 1);
+}
