@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use super::code::{bare, is_test_file, is_word, without_tests};
 use super::files::{File, read, root, with_ending};
 use super::none;
 
@@ -88,4 +89,22 @@ fn every_function_is_whole() {
     let files = with_ending(&["rs"]);
     let findings: Vec<String> = folders().iter().flat_map(|folder| missing(folder, &files)).collect();
     none(&findings, "`catena new NAME` writes a folder that has all of it: compare.");
+}
+
+/// Where a function's state is, is chosen where it is deployed (`Build::deploy`). Native alone has a face for local state:
+/// there C code gets whole batches.
+#[test]
+fn no_function_names_an_engine() {
+    let mut named = Vec::new();
+    for folder in folders().into_iter().filter(|folder| folder != "native") {
+        let own = format!("{LIBRARY}/{folder}/");
+        for file in with_ending(&["rs"]).iter().filter(|file| file.path.starts_with(&own) && !is_test_file(&file.path))
+        {
+            let code = without_tests(&bare(&file.text));
+            let words = code.split(|c| !is_word(c));
+            let engines = words.filter(|word| ["Local", "Delayed"].contains(word));
+            named.extend(engines.map(|engine| format!("{}: names the engine {engine}", file.path)));
+        }
+    }
+    none(&named, "Take the engine that the recipe is given: `fn make<E: Engine>(self, engine: &mut E)`.");
 }
