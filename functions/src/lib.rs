@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod monitor;
 pub mod nat;
 pub mod native;
+pub mod port_scan;
 pub mod registry;
 pub mod rules;
 mod shares;

@@ -12,6 +12,7 @@ pub const FUNCTIONS: &[&Descriptor] = &[
     &crate::monitor::DESCRIPTOR,
     &crate::nat::DESCRIPTOR,
     &crate::native::DESCRIPTOR,
+    &crate::port_scan::DESCRIPTOR,
 ];
 
 /// Return the function called `name`, letter by letter.

@@ -252,14 +252,26 @@ impl fmt::Display for FlowKey {
 /// §2.5.5.2). `None` if the packet is not IP or `layers` is not this frame's.
 #[inline]
 pub fn source_address(frame: &[u8], layers: &Layers) -> Option<[u64; 2]> {
+    address(frame, layers, 12, 8)
+}
+
+/// Read the destination address as [`source_address`] reads the source.
+#[inline]
+pub fn destination_address(frame: &[u8], layers: &Layers) -> Option<[u64; 2]> {
+    address(frame, layers, 16, 24)
+}
+
+/// Read the address at an offset from the start of an IPv4 or an IPv6 header.
+#[inline]
+fn address(frame: &[u8], layers: &Layers, in_v4: usize, in_v6: usize) -> Option<[u64; 2]> {
     let header = usize::from(layers.l3);
     match layers.net {
         Net::Ipv4 => {
-            let address = u32::from_be_bytes(array(frame, header + 12)?);
+            let address = u32::from_be_bytes(array(frame, header + in_v4)?);
             Some([0, 0xffff_0000_0000 | u64::from(address)])
         }
         Net::Ipv6 => {
-            let address = u128::from_be_bytes(array(frame, header + 8)?);
+            let address = u128::from_be_bytes(array(frame, header + in_v6)?);
             Some([(address >> 64) as u64, address as u64])
         }
         Net::Arp | Net::Other => None,

@@ -34,7 +34,7 @@ pub mod udp;
 pub mod vlan;
 pub mod vxlan;
 
-pub use flow::{FlowKey, FlowKeyV4, FlowKeyV6, icmp_identifier, ports, source_address};
+pub use flow::{FlowKey, FlowKeyV4, FlowKeyV6, destination_address, icmp_identifier, ports, source_address};
 pub use hash::Seed;
 pub use layers::{Layers, MAX_VLAN_TAGS, Net, parse, parse_ip};
 pub use malformed::Malformed;

@@ -39,6 +39,11 @@ impl<K: Key, V: Send + 'static> Table<K, V> {
         self.0.remove((), &ticket)
     }
 
+    /// Look at the next `count` places for entries, each once a round; take out those for which `goes` says so.
+    pub fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) {
+        self.0.sweep(count, goes);
+    }
+
     /// Return the number of entries.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,0 +1,208 @@
+//! The function: it watches who is asked for a connection, and what comes of that.
+
+use catena_dataplane::Reason;
+use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
+use catena_packet::wire::number::proto;
+use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
+use catena_packet::wire::{Layers, destination_address, ports, source_address};
+use catena_state::{Counters, Engine, FlowMap, NoMemory, Shared};
+
+use super::Settings;
+use super::hosts::{Ask, Forget, Hosts, Source, Tell};
+use crate::function::{At, Function, Step};
+
+const SCANS: Reason = Reason(0);
+
+/// Places looked at for what is over: for every first connection, after every batch and about every millisecond.
+const SWEEP_NEW: usize = 2;
+const SWEEP: usize = 4;
+const SWEEP_IDLE: usize = 1024;
+
+/// A source and a destination.
+type Pair = [u64; 5];
+
+/// The first connection of a source to a destination.
+#[derive(Clone, Copy, Debug)]
+pub struct Contact {
+    /// When it was asked for; once its outcome is known, when that was. In ns since 1970.
+    since: u64,
+    /// Source and destination port.
+    ports: (u16, u16),
+    /// Whether its outcome is not known yet.
+    is_open: bool,
+}
+
+type Contacts<E> = <E as Engine>::FlowMap<Pair, Contact>;
+type Ticket<E> = <Contacts<E> as FlowMap<Pair, Contact>>::Ticket;
+type Asked<E> = <<E as Engine>::Shared<Hosts> as Shared<Hosts>>::Ticket<Ask>;
+
+/// What a packet is.
+pub enum Plan<E: Engine> {
+    /// One that says nothing.
+    Other,
+    /// A new connection.
+    Attempt(Ticket<E>, Asked<E>),
+    /// An answer to one, and whether it accepts.
+    Answer(Ticket<E>, bool),
+}
+
+impl<E: Engine> Clone for Plan<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E: Engine> Copy for Plan<E> {}
+
+/// The function, on any state engine.
+pub struct PortScan<E: Engine> {
+    hosts: E::Shared<Hosts>,
+    contacts: Contacts<E>,
+    /// One: first connections that found no place.
+    lost: E::Counters,
+    timeout: u64,
+    memory: u64,
+}
+
+impl<E: Engine> PortScan<E> {
+    /// Make the function.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for as many sources or contacts as the settings ask for.
+    pub(super) fn new(engine: &mut E, settings: Settings) -> Result<Self, NoMemory> {
+        let Settings { rules, timeout, memory, max_sources, max_contacts } = settings;
+        let hosts = Hosts::new(engine.seed(), rules, memory, max_sources)?;
+        Ok(PortScan {
+            hosts: engine.shared("sources", hosts),
+            contacts: engine.flow_map("contacts", max_contacts)?,
+            lost: engine.counters("lost contacts", 1),
+            timeout,
+            memory,
+        })
+    }
+
+    /// Look at the next places for connections that nobody has answered, and for outcomes that are too old to be known.
+    fn sweep(&mut self, tx: E::Tx, now: u64, places: usize) {
+        let PortScan { hosts, contacts, timeout, memory, .. } = self;
+        contacts.sweep(places, |pair, contact| {
+            let passed = now.saturating_sub(contact.since);
+            if contact.is_open && passed >= *timeout {
+                hosts.send(tx, Tell { source: source_of(pair), success: false, now });
+                (contact.is_open, contact.since) = (false, now);
+                return false;
+            }
+            !contact.is_open && passed >= *memory
+        });
+    }
+
+    /// Return whether a new connection may go on; it is watched if it is the first to its destination.
+    fn attempt(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet) {
+        let Some(ports) = ports(packet.data(), &packet.layers()) else { return };
+        let fresh = Contact { since: at.now, ports, is_open: true };
+        if let Some(contact) = self.contacts.get(at.tx, ticket) {
+            if !contact.is_open && at.now.saturating_sub(contact.since) >= self.memory {
+                *contact = fresh;
+            }
+            return;
+        }
+        // More than one for each that comes, so that they go faster than they come. With no room it is not watched.
+        self.sweep(at.tx, at.now, SWEEP_NEW);
+        if self.contacts.insert(at.tx, ticket, fresh).is_err() {
+            self.lost.add(at.tx, 0, 1);
+        }
+    }
+
+    fn answer(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet, success: bool) {
+        let Some((from, to)) = ports(packet.data(), &packet.layers()) else { return };
+        let Some(contact) = self.contacts.get(at.tx, ticket) else { return };
+        if contact.is_open && contact.ports == (to, from) {
+            (contact.is_open, contact.since) = (false, at.now);
+            let source = source_of(&Contacts::<E>::key(ticket));
+            self.hosts.send(at.tx, Tell { source, success, now: at.now });
+        }
+    }
+}
+
+fn source_of(pair: &Pair) -> Source {
+    [pair[0], pair[1]]
+}
+
+fn pair(source: Source, destination: Source) -> Pair {
+    [source[0], source[1], destination[0], destination[1], 0]
+}
+
+/// Return the flags of a whole TCP header.
+fn tcp_flags(frame: &[u8], layers: &Layers) -> Option<u8> {
+    let is_whole = layers.proto == proto::TCP && layers.has(Layers::PORTS) && !layers.has(Layers::FRAGMENT);
+    is_whole.then(|| frame.get(usize::from(layers.l4) + 13).copied()).flatten()
+}
+
+impl<E: Engine> Function<E> for PortScan<E> {
+    type Plan = Plan<E>;
+
+    #[inline(always)]
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        let (frame, layers) = (packet.data(), packet.layers());
+        let Some(flags) = tcp_flags(frame, &layers) else { return Plan::Other };
+        let is_attempt = at.gate == 0 && flags & (SYN | ACK) == SYN;
+        let is_answer = at.gate == 1 && (flags & (SYN | ACK) == SYN | ACK || flags & RST != 0);
+        if !is_attempt && !is_answer {
+            return Plan::Other;
+        }
+        let ends = (source_address(frame, &layers), destination_address(frame, &layers));
+        let (Some(from), Some(to)) = ends else { return Plan::Other };
+        if is_answer {
+            return Plan::Answer(self.contacts.want(at.tx, pair(to, from)), flags & RST == 0);
+        }
+        let contact = self.contacts.want(at.tx, pair(from, to));
+        Plan::Attempt(contact, self.hosts.want(at.tx, Ask { source: from, now: at.now }))
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, plan: &mut Plan<E>) {
+        match plan {
+            Plan::Attempt(ticket, _) | Plan::Answer(ticket, _) => self.contacts.warm(ticket),
+            Plan::Other => {}
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+        match plan {
+            Plan::Other => {}
+            Plan::Attempt(ticket, asked) => {
+                if self.hosts.got(at.tx, *asked) {
+                    return Step::Done(Verdict::Drop(SCANS));
+                }
+                self.attempt(at, ticket, packet);
+            }
+            Plan::Answer(ticket, success) => self.answer(at, ticket, packet, *success),
+        }
+        Step::Done(Verdict::Gate(at.gate))
+    }
+
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+        let places = if idle { SWEEP_IDLE } else { SWEEP };
+        if !self.contacts.is_empty() {
+            self.sweep(tx, now, places);
+        }
+        if idle {
+            self.hosts.send(tx, Forget { places, now });
+        }
+    }
+
+    fn reasons(&self) -> &'static [&'static str] {
+        &["source scans ports"]
+    }
+
+    fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        tell("contacts", self.contacts.len() as u64);
+        let lost = self.lost.read(0) as u64;
+        self.hosts.look(|hosts| {
+            tell("sources", hosts.len() as u64);
+            tell("scanners found", hosts.found);
+            tell("unwatched", hosts.unwatched + lost);
+        });
+    }
+}
