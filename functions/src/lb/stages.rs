@@ -1,10 +1,10 @@
 //! What is asked for a packet, step by step.
 
-use catena_state::{Engine, FlowMap, Shared};
+use catena_state::{Engine, FlowMap, Local, Shared};
 
 use super::admission::{Admission, Admit, AdmitFragments};
 use super::connection::Connection;
-use super::family::Family;
+use super::family::{Family, V4, V6};
 use super::side::{Leaving, Map};
 use crate::function::Held;
 
@@ -22,6 +22,9 @@ pub struct Want<E: Engine, F: Family> {
     /// Whose ticket it is: 0 for the way out, 1 for the way back.
     pub(super) way: u8,
 }
+
+const _: () =
+    assert!(size_of::<Want<Local, V4>>() <= 48 && size_of::<Want<Local, V6>>() <= 88, "most packets need no more");
 
 /// What comes next for a packet. All plans of a batch lie side by side, so the fields are flat: no stage makes them larger
 /// than [`Stage::Other`] does.
