@@ -4,17 +4,18 @@ use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Counters, Engine, NoMemory};
+use catena_state::{Counters, Engine, NoMemory, Shared as _};
 
 use crate::function::{At, Function, Step};
 use crate::looks::Looks;
-use crate::shares::Shares;
 
+use super::admission::{Admission, SetUp};
 use super::connection::Timeouts;
 use super::family::{Family, Rewrite, V4, V6};
 use super::room;
 use super::settings::{Backend, Settings};
-use super::side::{Side, Want};
+use super::side::Side;
+use super::stages::Want;
 
 pub(super) const REASONS: &[&str] =
     &["no backend up", "connection table full", "segment of no connection", "fragment without its first"];
@@ -57,10 +58,12 @@ pub(super) struct Shared<E: Engine> {
     pub(super) timeouts: Timeouts,
     pub(super) backends: Vec<Backend>,
     pub(super) most: usize,
+    /// Connections in the table: those that were let in, but for those whose packet still waits for its place there.
     pub(super) connections: usize,
-    /// Datagrams whose later fragments are awaited, and by which clients.
-    pub(super) fragmented: usize,
-    pub(super) shares: Shares,
+    /// Who is let in.
+    pub(super) admission: E::Shared<Admission>,
+    /// Servers that went up or down: said before anybody else is let in.
+    news: Vec<SetUp>,
     pub(super) opened: u64,
     pub(super) moved: u64,
     pub(super) evicted: u64,
@@ -89,6 +92,8 @@ impl<E: Engine> Balancer<E> {
     pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Result<Self, NoMemory> {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
         let (v4, v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
+        let places = [v4.servers.places(), v6.servers.places()];
+        let admission = Admission::new(most, places, engine.seed());
         let shared = Shared {
             bytes: engine.counters("bytes", settings.backends.len()),
             slot,
@@ -96,8 +101,8 @@ impl<E: Engine> Balancer<E> {
             backends: settings.backends,
             most,
             connections: 0,
-            fragmented: 0,
-            shares: Shares::new(engine.seed(), MOST_FRAGMENTED),
+            admission: engine.shared("connections", admission),
+            news: Vec::new(),
             opened: 0,
             moved: 0,
             evicted: 0,
@@ -111,7 +116,8 @@ impl<E: Engine> Balancer<E> {
     /// Returns whether there is a backend of this number.
     pub fn set_backend(&mut self, number: u16, up: bool) -> bool {
         let Some(index) = number.checked_sub(1) else { return false };
-        self.v4.servers.set_up(index, up) || self.v6.servers.set_up(index, up)
+        let news = &mut self.shared.news;
+        self.v4.servers.set_up(index, up, news) || self.v6.servers.set_up(index, up, news)
     }
 
     /// Return the number of the backend at an address and port, from 1.
@@ -122,7 +128,8 @@ impl<E: Engine> Balancer<E> {
 
     /// Go through the backends, those of IPv4 first.
     pub fn backends(&self) -> impl Iterator<Item = BackendInfo> + '_ {
-        self.v4.servers.iter().chain(self.v6.servers.iter()).map(|(index, up, connections)| {
+        let list = |admission: &Admission| [self.v4.servers.list(admission), self.v6.servers.list(admission)].concat();
+        self.shared.admission.look(list).into_iter().map(|(index, up, connections)| {
             let bytes = self.shared.bytes.read(usize::from(index));
             BackendInfo { number: index + 1, up, connections, bytes }
         })
@@ -176,6 +183,7 @@ where
     }
 
     fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+        self.shared.tell_news(tx);
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, tx, now, count);
         self.v6.tidy(&mut self.shared, tx, now, count);
@@ -186,7 +194,7 @@ where
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        tell("connections", self.shared.connections as u64);
+        tell("connections", self.shared.admission.look(Admission::connections) as u64);
         tell("opened", self.shared.opened);
         tell("moved", self.shared.moved);
         tell("evicted", self.shared.evicted);
@@ -199,6 +207,13 @@ where
 }
 
 impl<E: Engine> Shared<E> {
+    /// Tell of servers that went up or down.
+    pub(super) fn tell_news(&mut self, tx: E::Tx) {
+        for news in self.news.drain(..) {
+            self.admission.send(tx, news);
+        }
+    }
+
     /// Rewrite a packet, to or from this server, and send it on.
     #[inline(always)]
     pub(super) fn send<F: Family>(

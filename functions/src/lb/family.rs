@@ -77,6 +77,8 @@ pub trait Family: Send + Sized + 'static {
     type Key: Key;
     /// An address.
     type Address: Copy + Eq + Ord + Debug + Send + 'static;
+    /// Whether it is IPv6.
+    const IS_V6: bool;
 
     /// Return an address of this family.
     fn address(ip: IpAddr) -> Option<Self::Address>;
@@ -126,6 +128,7 @@ pub struct V4;
 impl Family for V4 {
     type Key = [u64; 2];
     type Address = u32;
+    const IS_V6: bool = false;
 
     fn address(ip: IpAddr) -> Option<u32> {
         match ip {
@@ -183,6 +186,7 @@ pub struct V6;
 impl Family for V6 {
     type Key = [u64; 5];
     type Address = [u64; 2];
+    const IS_V6: bool = true;
 
     fn address(ip: IpAddr) -> Option<[u64; 2]> {
         match ip {

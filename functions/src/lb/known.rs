@@ -11,7 +11,8 @@ use super::balancer::{NO_BACKEND, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
 use super::family::{Class, Family};
 use super::proof::{News, proves};
-use super::side::{Leaving, Map, Side, Stage, Want, forget_way_back, other_way, way};
+use super::side::{Leaving, Map, Side, other_way, way};
+use super::stages::{Datagram, Stage, Try, Want};
 
 impl<E: Engine, F: Family> Side<E, F> {
     /// A packet of a connection that something happens to.
@@ -31,7 +32,10 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         if own.is_over(at.now, tuple.proto, class, &shared.timeouts) {
             // Nobody has come by to forget it. The other direction may be forgotten already: it does not live again alone.
-            self.forget(shared, at.tx, want);
+            match class.is_back() {
+                true => _ = self.maps[1].remove(at.tx, &want.ticket),
+                false => self.remove(shared, at.tx, &want.ticket),
+            }
             return self.unknown(shared, at, packet, want);
         }
         let moves = self.servers.must_move(own.place);
@@ -39,23 +43,20 @@ impl<E: Engine, F: Family> Side<E, F> {
             // A false RST and SYN must not take a connection from its server, which knows what to do with a SYN of
             // one that lives (RFC 5961 §4).
             let is_kept = own.state.has(State::CUT) && self.servers.is_up(own.place);
-            if !is_kept {
-                if !moves && self.servers.none_up() {
-                    return Step::Done(Verdict::Drop(NO_BACKEND));
-                }
-                if own.abandon() {
-                    if moves {
-                        shared.moved += 1;
-                    }
-                    self.servers.release(at.tx, own.place);
+            if !is_kept && self.servers.none_up() {
+                if moves && own.abandon() {
+                    shared.moved += 1;
+                    shared.add_active::<F>(at.tx, own.place, -1);
                     self.maps[0].mark(at.tx, &want.ticket, true);
                 }
-                return self.choose(shared, at, want);
+                return Step::Done(Verdict::Drop(NO_BACKEND));
             }
-            if !own.state.has(State::SETTLED) {
-                let place = own.place;
-                self.servers.retain(at.tx, place);
-                return self.open(shared, at, want, usize::from(place));
+            if !is_kept || !own.state.has(State::SETTLED) {
+                shared.moved += u64::from(moves && own.state.has(State::COUNTED));
+                let place = is_kept.then_some(own.place);
+                // Its room is free for the connection that takes its place.
+                self.remove(shared, at.tx, &want.ticket);
+                return self.admit(shared, at, want, place, Try::First);
             }
         }
         if want.special & FIRST_FRAGMENT != 0 {
@@ -65,7 +66,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let news = News::read(own, packet, want.special, tuple.proto, class);
         let touched = own.note(news.here(), at.now, tuple.proto, class, &shared.timeouts);
         if own.released() {
-            self.servers.release(at.tx, own.place);
+            shared.add_active::<F>(at.tx, own.place, -1);
         }
         let own = *own;
         let goes_first = own.state.goes_first();
@@ -77,23 +78,10 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         let (address, port) = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
         let bits = own.state.seen_from_there() | news.there();
-        let stage = Stage::Other { bits, proof: news.proof, server: own.server, port, address };
+        want.stage = Stage::Other { bits, proof: news.proof, server: own.server, port, address };
         let to = (own.rewrite.address, own.rewrite.port);
-        self.ask(at.tx, want, &other_way(&tuple, class, to), class.other_way(), stage)
-    }
-
-    /// Forget a connection that is over, found by either direction.
-    fn forget(&mut self, shared: &mut Shared<E>, tx: E::Tx, want: &Want<E, F>) {
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let Some(mut own) = self.maps[usize::from(class.is_back())].remove(tx, &want.ticket) else { return };
-        if class.is_back() {
-            return;
-        }
-        shared.connections -= 1;
-        forget_way_back::<E, F>(&mut self.maps[1], tx, &tuple, (own.rewrite.address, own.rewrite.port));
-        if own.abandon() {
-            self.servers.release(tx, own.place);
-        }
+        self.ask_for(at.tx, want, &other_way(&tuple, class, to), class.other_way());
+        Step::Again
     }
 
     /// Let the entry of the other direction know of a packet, and send it on: it leaves the address and port that `was` its
@@ -130,9 +118,9 @@ impl<E: Engine, F: Family> Side<E, F> {
             shared.opened += 1;
         }
         if other.released() {
-            self.servers.release(at.tx, other.place);
+            shared.add_active::<F>(at.tx, other.place, -1);
         } else if !class.is_back() && other.revived() {
-            self.servers.retain(at.tx, other.place);
+            shared.add_active::<F>(at.tx, other.place, 1);
         }
         let other = *other;
         let goes_first = other.state.goes_first();
@@ -143,8 +131,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         if want.special & FIRST_FRAGMENT != 0 {
             let tuple = other_way(&there, class, was);
-            let like = (other.place, other.state.is_answered(there.proto));
-            return self.ask_fragments(shared, at, packet, want, &tuple, leaving, like);
+            let is_answered = other.state.is_answered(there.proto);
+            let datagram = Datagram { leaving, place: other.place, is_answered };
+            return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::First);
         }
         leaving.leave::<E, F>(shared, at, packet)
     }

@@ -94,6 +94,7 @@
 //!
 //! NAT, Monitor.
 
+mod admission;
 mod balancer;
 mod connection;
 mod family;
@@ -105,6 +106,7 @@ mod room;
 mod servers;
 mod settings;
 mod side;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod vips;
@@ -144,9 +146,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Declaration {
             name: "connections",
-            summary: "active connections per server",
-            object: Object::Ranking,
-            scope: Scope::Configured,
+            summary: "connections, active ones per server, datagrams in fragments",
+            object: Object::Shared,
+            scope: Scope::Global,
             access: Access::ReadWrite,
         },
         Declaration {

@@ -1,22 +1,23 @@
 //! How a connection opens.
 //!
-//! Its own entry is written in the step that learns its server, the way back in the next one. So between two steps nothing
-//! is held that the table does not hold: whatever becomes of the entry meanwhile, the server's count goes with it.
+//! It is let in first ([`Admission`](super::admission::Admission)), then both its entries are written in one step. A hash
+//! or its past may name its server: then all of that is asked for at once.
 
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
 use catena_packet::wire::icmp_identifier;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, Shared as _};
 
 use crate::function::{At, Step};
 
+use super::admission::{Admit, Admitted, Release, To};
 use super::balancer::{NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
 use super::connection::{Connection, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Tuple};
-use super::servers::Chosen;
-use super::side::{Leaving, Map, Side, Stage, Want, forget_way_back, other_way, rewrite};
+use super::side::{Leaving, Map, Side, other_way, rewrite};
+use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
 impl<E: Engine, F: Family> Side<E, F> {
     /// A packet without an entry: it may open a connection.
@@ -42,157 +43,125 @@ impl<E: Engine, F: Family> Side<E, F> {
         if want.special & (FIN | RST) != 0 {
             return Step::Done(Verdict::Drop(NO_CONNECTION));
         }
-        if !self.servers.none_up() && shared.connections >= shared.most {
-            return Step::Done(Verdict::Drop(TABLE_FULL));
-        }
-        self.choose(shared, at, want)
-    }
-
-    /// Find the server of a new connection.
-    pub(super) fn choose(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &mut Want<E, F>) -> Step {
         if self.servers.none_up() {
             return Step::Done(Verdict::Drop(NO_BACKEND));
         }
-        let key = Map::<E, F>::key(&want.ticket);
-        match self.servers.choose(at.tx, &key) {
-            Chosen::Place(place) => self.open(shared, at, want, place),
-            // Its own entry once more. Where nothing is late the ticket serves again, and is not hashed again.
-            Chosen::Ask(ticket) if E::WAITS => {
-                let (tuple, class) = F::tuple(&key);
-                self.ask(at.tx, want, &tuple, class, Stage::Least(ticket))
-            }
-            Chosen::Ask(ticket) => {
-                want.stage = Stage::Least(ticket);
-                Step::Again
-            }
-            Chosen::None => Step::Done(Verdict::Drop(NO_BACKEND)),
+        // No more are let in than the table may hold. Where it is full already, nobody need be asked.
+        if shared.connections >= shared.most {
+            want.stage = Stage::Full(None);
+            return Step::Done(Verdict::Drop(TABLE_FULL));
+        }
+        self.admit(shared, at, want, None, Try::First)
+    }
+
+    /// Ask for a new connection to be let in, to the server at `place` or one that is chosen; the ticket is that of its own
+    /// entry.
+    pub(super) fn admit(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        want: &mut Want<E, F>,
+        place: Option<u16>,
+        which: Try,
+    ) -> Step {
+        let to = place.map(To::Place).or_else(|| self.servers.choose(&Map::<E, F>::key(&want.ticket)));
+        let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
+        shared.tell_news(at.tx);
+        let asked = shared.admission.want(at.tx, Admit { is_v6: F::IS_V6, to });
+        match to {
+            To::Least => self.then(want, Next::Admitted(asked, which)),
+            To::Place(place) => self.want_both(at, want, place, Some((asked, which))),
         }
     }
 
-    /// Open a connection to the server at `place`, which already counts it; the ticket is that of its own entry. Where the
-    /// table is full nothing has changed, and it may be tried again.
-    pub(super) fn open(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &mut Want<E, F>, place: usize) -> Step {
-        want.stage = Stage::Placed(place as u16);
-        let full = Step::Done(Verdict::Drop(TABLE_FULL));
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let to = self.target(&tuple, place);
-        let mut own = self.entry((tuple.dst, tuple.dport), to, place, State::COUNTED);
-        own.note(want.began(), at.now, tuple.proto, class, &shared.timeouts);
-        let [out, ways_back] = &mut self.maps;
-        match out.get(at.tx, &want.ticket) {
-            Some(old) => {
-                forget_way_back::<E, F>(ways_back, at.tx, &tuple, (old.rewrite.address, old.rewrite.port));
-                if old.abandon() {
-                    self.servers.release(at.tx, old.place);
-                }
-            }
-            // Others may have taken the room since this packet found some.
-            None if shared.connections >= shared.most => return full,
-            None => {}
+    /// Go on with a connection that was let in, or refused.
+    pub(super) fn admitted(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        want: &mut Want<E, F>,
+        asked: Asked<E, Admit>,
+        which: Try,
+    ) -> Step {
+        match shared.admission.got(at.tx, asked) {
+            Admitted::To(place) => self.want_both(at, want, place, None),
+            refused => want.refuse(refused, None, which),
         }
+    }
+
+    /// Ask for both entries of a connection to the server at `place`.
+    fn want_both(
+        &mut self,
+        at: At<E::Tx>,
+        want: &mut Want<E, F>,
+        place: u16,
+        asked: Option<(Asked<E, Admit>, Try)>,
+    ) -> Step {
+        let key = Map::<E, F>::key(&want.ticket);
+        let (tuple, class) = F::tuple(&key);
+        // Where nothing is late the ticket serves again, and is not hashed again.
+        if E::WAITS {
+            want.ticket = self.maps[0].want(at.tx, key);
+        }
+        let there = other_way(&tuple, class, self.target(&tuple, place));
+        let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()));
+        self.then(want, Next::Both(back, place, asked))
+    }
+
+    /// Write both entries of a connection to the server at `place`, which was let in, or is if `asked` says so, and send its
+    /// packet.
+    pub(super) fn open(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        (back, place): (&Ticket<E, F>, u16),
+        asked: Option<(Asked<E, Admit>, Try)>,
+    ) -> Step {
+        if let Some((asked, which)) = asked {
+            let answer = shared.admission.got(at.tx, asked);
+            if answer != Admitted::To(place) {
+                return want.refuse(answer, Some(place), which);
+            }
+        }
+        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let (from, to) = ((tuple.dst, tuple.dport), self.target(&tuple, place));
+        let mut own = self.entry(from, to, place, State::COUNTED);
+        own.note(want.began(), at.now, tuple.proto, class, &shared.timeouts);
+        let mut there = self.entry(to, from, place, 0);
+        there.note(want.began(), at.now, tuple.proto, class.other_way(), &shared.timeouts);
+        let server = own.server;
+        let [out, ways_back] = &mut self.maps;
         let before = out.len();
-        if out.insert(at.tx, &want.ticket, own).is_err() {
-            return full;
+        let is_written = out.insert(at.tx, &want.ticket, own).is_ok();
+        debug_assert!(!is_written || out.len() > before, "nobody overtakes a packet that has asked for the same entry");
+        if !is_written || ways_back.insert(at.tx, back, there).is_err() {
+            out.remove(at.tx, &want.ticket);
+            shared.admission.send(at.tx, Release { is_v6: F::IS_V6, place: Some(place) });
+            return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         out.mark(at.tx, &want.ticket, true);
-        shared.connections += out.len() - before;
-        let stage = Stage::Back { place: place as u16, port: tuple.dport, address: tuple.dst };
-        self.ask(at.tx, want, &other_way(&tuple, class, to), class.other_way(), stage)
-    }
-
-    /// Take back what a packet has that is refused since the table is full.
-    pub(super) fn refuse(&mut self, at: At<E::Tx>, want: &Want<E, F>) {
-        if let Stage::Placed(place) = want.stage {
-            self.servers.release(at.tx, place);
-        }
-    }
-
-    /// Write the way back of a connection to the server at `place`, whose client sent to `was`.
-    pub(super) fn open_back(
-        &mut self,
-        shared: &mut Shared<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: &mut Want<E, F>,
-        place: usize,
-        was: (F::Address, u16),
-    ) -> Step {
-        let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let tuple = other_way(&there, class, was);
-        let mut back = self.entry((there.src, there.sport), was, place, 0);
-        back.note(want.began(), at.now, there.proto, class, &shared.timeouts);
-        if self.maps[1].insert(at.tx, &want.ticket, back).is_err() {
-            return self.ask(at.tx, want, &tuple, class.other_way(), Stage::Undo);
-        }
+        shared.connections += 1;
         shared.opened += 1;
-        if E::WAITS {
-            return self.ask(at.tx, want, &tuple, class.other_way(), Stage::Opened(place as u16));
-        }
-        self.leave_opened(shared, at, packet, want, &tuple, place)
-    }
-
-    /// Both entries were written. If the own one went before the way back was there, the way back goes as well.
-    pub(super) fn opened(
-        &mut self,
-        shared: &mut Shared<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: &mut Want<E, F>,
-        place: usize,
-    ) -> Step {
-        let (tuple, _) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let to = self.target(&tuple, place);
-        let [out, ways_back] = &mut self.maps;
-        if out.get(at.tx, &want.ticket).is_none() {
-            forget_way_back::<E, F>(ways_back, at.tx, &tuple, to);
-        }
-        self.leave_opened(shared, at, packet, want, &tuple, place)
-    }
-
-    fn leave_opened(
-        &mut self,
-        shared: &mut Shared<E>,
-        at: At<E::Tx>,
-        packet: &mut Packet,
-        want: &mut Want<E, F>,
-        tuple: &Tuple<F::Address>,
-        place: usize,
-    ) -> Step {
-        let (from, to) = ((tuple.dst, tuple.dport), self.target(tuple, place));
-        let leaving = Leaving { from, to, server: self.servers.at(place).number };
+        let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {
-            return self.ask_fragments(shared, at, packet, want, tuple, leaving, (place as u16, false));
+            let datagram = Datagram { leaving, place, is_answered: false };
+            return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::First);
         }
         leaving.leave::<E, F>(shared, at, packet)
     }
 
-    /// Take the own entry out again, as its way back found no room.
-    pub(super) fn undo(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, F>) -> Step {
-        if let Some(mut own) = self.maps[0].remove(at.tx, &want.ticket) {
-            shared.connections -= 1;
-            if own.abandon() {
-                self.servers.release(at.tx, own.place);
-            }
-        }
-        Step::Done(Verdict::Drop(TABLE_FULL))
-    }
-
     /// Return where packets of a connection to the server at `place` go.
-    fn target(&self, tuple: &Tuple<F::Address>, place: usize) -> (F::Address, u16) {
+    fn target(&self, tuple: &Tuple<F::Address>, place: u16) -> (F::Address, u16) {
         let server = self.servers.at(place);
         let has_port = matches!(tuple.proto, proto::TCP | proto::UDP);
         (server.address, server.port.filter(|_| has_port).unwrap_or(tuple.dport))
     }
 
-    fn entry(
-        &self,
-        from: (F::Address, u16),
-        to: (F::Address, u16),
-        place: usize,
-        state: u16,
-    ) -> Connection<F::Address> {
+    fn entry(&self, from: (F::Address, u16), to: (F::Address, u16), place: u16, state: u16) -> Connection<F::Address> {
         let (server, rewrite) = (self.servers.at(place).number, rewrite::<F>(from, to));
-        Connection { rewrite, due: 0, proof: 0, place: place as u16, server, state: State::new(state) }
+        Connection { rewrite, due: 0, proof: 0, place, server, state: State::new(state) }
     }
 }
 
@@ -200,5 +169,17 @@ impl<E: Engine, F: Family> Want<E, F> {
     /// Return what the first packet says of its connection, as bits of [`State`].
     fn began(&self) -> u16 {
         if self.special & SYN != 0 { State::BEGAN } else { 0 }
+    }
+
+    /// Refuse a connection that was not let in, to the server at `place` if that is known; if it was asked for once, room may
+    /// be made.
+    fn refuse(&mut self, answer: Admitted, place: Option<u16>, which: Try) -> Step {
+        if answer == Admitted::NoneUp {
+            return Step::Done(Verdict::Drop(NO_BACKEND));
+        }
+        if which == Try::First {
+            self.stage = Stage::Full(place);
+        }
+        Step::Done(Verdict::Drop(TABLE_FULL))
     }
 }

@@ -5,18 +5,19 @@
 //! whose turn it is goes, that of the IP version that has more of them: in a flood each lives until as many new ones
 //! have come as the table has half-open ones. What has no proof is half-open to its end, all in one line with the others:
 //! a line of its own would be short when all others are answered, and a handshake would have no time in it. Each answer
-//! that is noted sends it to the end of the line.
+//! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
-use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, Shared as _};
 
 use crate::function::{At, Step};
 
-use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
+use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
+use super::balancer::Shared;
 use super::connection::{Connection, State};
 use super::family::{Class, Family, Tuple};
-use super::side::{Leaving, Map, Side, Stage, Want, forget_way_back, rewrite};
+use super::side::{Map, Side, forget_way_back, rewrite};
+use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
@@ -28,31 +29,24 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
     packet: &mut Packet,
     want: &mut Want<E, F>,
 ) -> Step {
-    let full = Step::Done(Verdict::Drop(TABLE_FULL));
-    let mut step = side.finish_rare(shared, at, packet, want);
-    if step != full {
-        return step;
+    let step = side.finish_rare(shared, at, packet, want);
+    match want.stage {
+        Stage::Full(place) if make_room(side, other, shared, at) => side.admit(shared, at, want, place, Try::Last),
+        _ => step,
     }
-    if want.seeks_room() && shared.connections >= shared.most && make_room(side, other, shared, at) {
-        step = side.finish_rare(shared, at, packet, want);
-    }
-    if step == full {
-        side.refuse(at, want);
-    }
-    step
 }
 
-/// Forget what is over, or else who goes first. Returns whether there is room now.
+/// Forget what is over, or else who goes first. Returns whether anybody has gone.
 fn make_room<E: Engine, F: Family, G: Family>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
     at: At<E::Tx>,
 ) -> bool {
-    let due = shared.looks.due(at.now);
+    let (due, before) = (shared.looks.due(at.now), shared.connections);
     side.tidy(shared, at.tx, at.now, due);
     other.tidy(shared, at.tx, at.now, due);
-    if shared.connections < shared.most {
+    if shared.connections < before {
         return true;
     }
     if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) }
@@ -68,18 +62,21 @@ impl<E: Engine, F: Family> Side<E, F> {
     fn evict(&mut self, shared: &mut Shared<E>, at: At<E::Tx>) -> bool {
         let [out, ways_back] = &mut self.maps;
         let Some((key, mut gone)) = out.take_marked(at.tx) else { return false };
-        let (tuple, _) = F::tuple(&key);
-        forget_way_back::<E, F>(ways_back, at.tx, &tuple, (gone.rewrite.address, gone.rewrite.port));
-        shared.connections -= 1;
         shared.evicted += 1;
-        if gone.abandon() {
-            self.servers.release(at.tx, gone.place);
-        }
+        leave_table::<E, F>(ways_back, shared, at.tx, &key, &mut gone);
         true
     }
 
-    /// Ask for the entry of the later fragments of the datagram that `packet` begins; where it has no identification, send
-    /// it. Their connection is known by its place, and whether its server has answered.
+    /// Forget the connection of a ticket.
+    pub(super) fn remove(&mut self, shared: &mut Shared<E>, tx: E::Tx, ticket: &Ticket<E, F>) {
+        let [out, ways_back] = &mut self.maps;
+        if let Some(mut gone) = out.remove(tx, ticket) {
+            leave_table::<E, F>(ways_back, shared, tx, &Map::<E, F>::key(ticket), &mut gone);
+        }
+    }
+
+    /// Ask for the entry of the later fragments of the datagram that `packet` begins, and for room for it; where it has no
+    /// identification, send it.
     #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
     pub(super) fn ask_fragments(
         &mut self,
@@ -88,107 +85,104 @@ impl<E: Engine, F: Family> Side<E, F> {
         packet: &mut Packet,
         want: &mut Want<E, F>,
         tuple: &Tuple<F::Address>,
-        leaving: Leaving<F::Address>,
-        (place, is_answered): (u16, bool),
+        datagram: Datagram<F::Address>,
+        which: Try,
     ) -> Step {
         let Some(ident) = F::ident(packet.data(), &packet.layers()) else {
-            return leaving.leave::<E, F>(shared, at, packet);
+            return datagram.leaving.leave::<E, F>(shared, at, packet);
         };
         let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*tuple };
-        let Leaving { from: (_, from), to: (address, port), server } = leaving;
-        let stage = Stage::Fragments { place, server, port, from, address, is_answered };
-        self.ask(at.tx, want, &key, Class::of_gate(at.gate).fragment(), stage)
+        let class = Class::of_gate(at.gate).fragment();
+        self.ask_for(at.tx, want, &key, class);
+        let sender = F::sender(client(&key, class));
+        let room = AdmitFragments { sender, is_answered: datagram.is_answered };
+        let asked = shared.admission.want(at.tx, room);
+        self.then(want, Next::Fragments(asked, which, datagram))
     }
 
     /// Remember where the later fragments go of the datagram that `packet` begins, and send it. With no room they are
     /// dropped, and counted then, as if the first had been lost.
-    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet in the steps before")]
     pub(super) fn await_fragments(
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
         packet: &mut Packet,
         want: &mut Want<E, F>,
-        server: u16,
-        from: u16,
-        to: (F::Address, u16),
-        (place, is_answered): (u16, bool),
+        (asked, which): (Asked<E, AdmitFragments>, Try),
+        datagram: Datagram<F::Address>,
     ) -> Step {
+        let Datagram { leaving, place, .. } = datagram;
+        let has_room = shared.admission.got(at.tx, asked);
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let was = if class.is_back() { tuple.src } else { tuple.dst };
-        let (rewrite, state) = (rewrite::<F>((was, 0), (to.0, 0)), State::new(State::QUIET));
-        let mut entry = Connection { rewrite, due: 0, proof: 0, place, server, state };
+        let (rewrite, state) = (rewrite::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
+        let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };
         entry.note(0, at.now, tuple.proto, class, &shared.timeouts);
-        let way = usize::from(class.is_back());
-        if let Some(known) = self.maps[way].get(at.tx, &want.ticket) {
-            *known = entry;
-        } else {
-            let group = shared.shares.group(F::sender(client(&tuple, class)));
-            let mut has_room = shared.take_fragment(group, is_answered);
-            if !has_room {
-                let due = shared.looks.due(at.now);
-                self.tidy(shared, at.tx, at.now, due);
-                has_room = shared.take_fragment(group, is_answered);
+        let entries = &mut self.maps[usize::from(class.is_back())];
+        let is_new = match entries.get(at.tx, &want.ticket) {
+            Some(known) => {
+                *known = entry;
+                false
             }
-            if has_room && self.maps[way].insert(at.tx, &want.ticket, entry).is_err() {
-                shared.give_fragment(group);
+            None if has_room => entries.insert(at.tx, &want.ticket, entry).is_ok(),
+            None => {
+                let due = if which == Try::First { shared.looks.due(at.now) } else { 0 };
+                if due > 0 {
+                    self.tidy(shared, at.tx, at.now, due);
+                    return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::Last);
+                }
+                false
             }
+        };
+        if has_room && !is_new {
+            shared.admission.send(at.tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
         }
-        Leaving { from: (was, from), to, server }.leave::<E, F>(shared, at, packet)
+        leaving.leave::<E, F>(shared, at, packet)
     }
 
     /// Forget what is over, among the next `count` entries.
     pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
-        let Side { maps: [out, ways_back], servers } = self;
+        let [out, ways_back] = &mut self.maps;
         out.sweep(count, |key, entry| {
-            let over = shared.forgets::<F>(key, entry, now);
-            let (tuple, class) = F::tuple(key);
-            if over && !class.is_fragment() {
-                shared.connections -= 1;
-                forget_way_back::<E, F>(ways_back, tx, &tuple, (entry.rewrite.address, entry.rewrite.port));
-                if entry.abandon() {
-                    servers.release(tx, entry.place);
-                }
+            let over = shared.forgets::<F>(tx, key, entry, now);
+            if over && !F::tuple(key).1.is_fragment() {
+                leave_table::<E, F>(ways_back, shared, tx, key, entry);
             }
             over
         });
-        ways_back.sweep(count, |key, entry| shared.forgets::<F>(key, entry, now));
+        ways_back.sweep(count, |key, entry| shared.forgets::<F>(tx, key, entry, now));
     }
 }
 
-impl<E: Engine, F: Family> Want<E, F> {
-    /// Return whether the packet's connection needs room in the table, and has changed nothing there yet.
-    fn seeks_room(&self) -> bool {
-        matches!(self.stage, Stage::Own | Stage::Placed(_))
-    }
+/// Let a connection leave the table that is no longer in it, or about to go.
+fn leave_table<E: Engine, F: Family>(
+    ways_back: &mut Map<E, F>,
+    shared: &mut Shared<E>,
+    tx: E::Tx,
+    key: &F::Key,
+    gone: &mut Connection<F::Address>,
+) {
+    forget_way_back::<E, F>(ways_back, tx, &F::tuple(key).0, (gone.rewrite.address, gone.rewrite.port));
+    shared.connections -= 1;
+    let place = gone.abandon().then_some(gone.place);
+    shared.admission.send(tx, Release { is_v6: F::IS_V6, place });
 }
 
 impl<E: Engine> Shared<E> {
-    /// Take room for a datagram's fragments; clients whom no server has answered get no more than half of it all.
-    fn take_fragment(&mut self, group: u16, is_answered: bool) -> bool {
-        let most = if is_answered { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
-        let takes = self.fragmented < most && self.shares.take(group);
-        if takes {
-            self.fragmented += 1;
-        }
-        takes
-    }
-
-    fn give_fragment(&mut self, group: u16) {
-        self.fragmented -= 1;
-        self.shares.give(group);
+    /// Count one active connection more at the server at `place`, or one less.
+    pub(super) fn add_active<F: Family>(&mut self, tx: E::Tx, place: u16, n: i8) {
+        self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
     }
 
     /// Return whether an entry is over; then a fragment's gives its room back.
     #[inline]
-    fn forgets<F: Family>(&mut self, key: &F::Key, entry: &Connection<F::Address>, now: u64) -> bool {
+    fn forgets<F: Family>(&mut self, tx: E::Tx, key: &F::Key, entry: &Connection<F::Address>, now: u64) -> bool {
         if now <= entry.due {
             return false;
         }
         let (tuple, class) = F::tuple(key);
         let over = entry.is_over(now, tuple.proto, class, &self.timeouts);
         if over && class.is_fragment() {
-            self.give_fragment(self.shares.group(F::sender(client(&tuple, class))));
+            self.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
         }
         over
     }

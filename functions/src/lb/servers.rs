@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use catena_packet::wire::Seed;
-use catena_state::{Engine, Key, Ranking};
+use catena_state::Key;
 
+use super::admission::{Admission, SetUp, To};
 use super::family::{Family, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
@@ -27,14 +28,13 @@ enum Choice {
     Hash(Box<maglev::Table>, Seed),
 }
 
-/// The servers of one family, the addresses they stand behind, and their active connections.
-pub(super) struct Servers<E: Engine, F: Family> {
+/// The servers of one family, and the addresses they stand behind.
+pub(super) struct Servers<F: Family> {
     vips: Vips<F::Address>,
     servers: Vec<Server<F::Address>>,
-    /// Which server stands at a place of the ranking. A server of weight 3 has three places, each with a third of
+    /// Which server stands at a place among those that [`Admission`] counts for. A server of weight 3 has three places, each with a third of
     /// its connections: the least loaded place belongs to the server with the fewest for its weight.
     places: Vec<u16>,
-    ranking: E::Ranking,
     choice: Choice,
     /// Some server is down, and its connections move away.
     moving: bool,
@@ -43,20 +43,8 @@ pub(super) struct Servers<E: Engine, F: Family> {
     none_up: bool,
 }
 
-/// How the server for a new connection is found.
-pub(super) enum Chosen<Ticket> {
-    /// It is known.
-    Place(usize),
-    /// The ranking is asked.
-    Ask(Ticket),
-    /// None is up.
-    None,
-}
-
-type Ticket<E> = <<E as Engine>::Ranking as Ranking>::Ticket;
-
-impl<E: Engine, F: Family> Servers<E, F> {
-    pub(super) fn new(engine: &mut E, settings: &Settings) -> Self {
+impl<F: Family> Servers<F> {
+    pub(super) fn new(settings: &Settings) -> Self {
         let range = |vip: &Vip| {
             let (first, last) = vip.range();
             Some((F::address(first)?, F::address(last)?, vip.port))
@@ -75,9 +63,8 @@ impl<E: Engine, F: Family> Servers<E, F> {
             }
             Method::Least => (Choice::Least, spread(&servers)),
         };
-        let ranking = engine.ranking("connections", places.len());
         let mut servers =
-            Servers { vips, servers, places, ranking, choice, moving: false, drain: settings.drain, none_up: false };
+            Servers { vips, servers, places, choice, moving: false, drain: settings.drain, none_up: false };
         servers.populate();
         servers
     }
@@ -106,42 +93,26 @@ impl<E: Engine, F: Family> Servers<E, F> {
         self.none_up
     }
 
-    /// Choose the server of a new connection, which then counts as active there.
-    pub(super) fn choose(&mut self, tx: E::Tx, key: &F::Key) -> Chosen<Ticket<E>> {
+    /// Return how many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Return which server a new connection gets; `None` when none is up.
+    pub(super) fn choose(&self, key: &F::Key) -> Option<To> {
         match &self.choice {
-            Choice::Least => Chosen::Ask(self.ranking.want_least(tx)),
-            Choice::Hash(table, seed) => match table.pick(key.hash(seed)) {
-                Some(place) => {
-                    self.ranking.add(tx, place, 1);
-                    Chosen::Place(place)
-                }
-                None => Chosen::None,
-            },
+            Choice::Least => Some(To::Least),
+            Choice::Hash(table, seed) => table.pick(key.hash(seed)).map(|place| To::Place(place as u16)),
         }
     }
 
-    /// Return the place that was asked for.
-    pub(super) fn chosen(&mut self, tx: E::Tx, ticket: Ticket<E>) -> Option<usize> {
-        self.ranking.least(tx, ticket)
-    }
-
-    pub(super) fn at(&self, place: usize) -> &Server<F::Address> {
-        &self.servers[usize::from(self.places[place])]
-    }
-
-    /// Take a connection off the count of its server.
-    pub(super) fn release(&mut self, tx: E::Tx, place: u16) {
-        self.ranking.add(tx, usize::from(place), -1);
-    }
-
-    /// Put a connection on the count of its server again.
-    pub(super) fn retain(&mut self, tx: E::Tx, place: u16) {
-        self.ranking.add(tx, usize::from(place), 1);
+    pub(super) fn at(&self, place: u16) -> &Server<F::Address> {
+        &self.servers[usize::from(self.places[usize::from(place)])]
     }
 
     /// Return whether the server at this place may get new connections.
     pub(super) fn is_up(&self, place: u16) -> bool {
-        self.at(usize::from(place)).up
+        self.at(place).up
     }
 
     /// Return whether connections at this place must look for another server.
@@ -150,27 +121,26 @@ impl<E: Engine, F: Family> Servers<E, F> {
         self.moving && !self.is_up(place)
     }
 
-    /// Say whether a server is up. Returns whether it is of this family.
-    pub(super) fn set_up(&mut self, number: u16, up: bool) -> bool {
+    /// Say whether a server is up; what [`Admission`] must know of it is added to `news`. Returns whether it is of this
+    /// family.
+    pub(super) fn set_up(&mut self, number: u16, up: bool, news: &mut Vec<SetUp>) -> bool {
         let Some(index) = self.servers.iter().position(|s| s.number == number) else { return false };
         self.servers[index].up = up;
-        for (place, server) in self.places.iter().enumerate() {
-            if usize::from(*server) == index {
-                self.ranking.set_up(place, up);
-            }
-        }
+        let places = (0u16..).zip(&self.places).filter(|(_, server)| usize::from(**server) == index);
+        news.extend(places.map(|(place, _)| SetUp { is_v6: F::IS_V6, place, up }));
         self.moving = !self.drain && self.servers.iter().any(|s| !s.up);
         self.none_up = self.servers.iter().all(|s| !s.up);
         self.populate();
         true
     }
 
-    /// Go through the servers: number, whether up, active connections.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, bool, i64)> + '_ {
-        self.servers.iter().enumerate().map(|(index, server)| {
-            let places = self.places.iter().enumerate().filter(move |(_, s)| usize::from(**s) == index);
-            (server.number, server.up, places.map(|(place, _)| self.ranking.load(place)).sum())
-        })
+    /// Return the servers: number, whether up, active connections.
+    pub(super) fn list(&self, admission: &Admission) -> Vec<(u16, bool, i64)> {
+        let mut list: Vec<_> = self.servers.iter().map(|server| (server.number, server.up, 0)).collect();
+        for (place, server) in self.places.iter().enumerate() {
+            list[usize::from(*server)].2 += admission.active(F::IS_V6).load(place);
+        }
+        list
     }
 }
 

@@ -1,79 +1,40 @@
 //! The table and the servers of one IP version, and what a packet does there.
 
-use catena_dataplane::module::Verdict;
+use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_state::{Engine, FlowMap, NoMemory, Ranking};
+use catena_state::{Engine, FlowMap, NoMemory};
 
-use crate::function::{At, Step};
+use crate::function::{At, Holding, Step};
 
-use super::balancer::{MOST_FRAGMENTED, NO_BACKEND, Shared};
+use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Rewrite, Tuple};
 use super::proof::News;
 use super::servers::Servers;
 use super::settings::Settings;
+use super::stages::{Next, Stage, Want};
 
 pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
-type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>>::Ticket;
-type RankTicket<E> = <<E as Engine>::Ranking as Ranking>::Ticket;
 
 /// The table and the servers of one IP version.
 pub(super) struct Side<E: Engine, F: Family> {
     /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
     pub(super) maps: [Map<E, F>; 2],
-    pub(super) servers: Servers<E, F>,
+    pub(super) servers: Servers<F>,
+    /// What comes next for packets whose plans have no room for it.
+    held: Holding<Next<E, F>>,
 }
 
-/// What is asked for a packet: one entry at a time, of a key that the stage says.
-pub struct Want<E: Engine, F: Family> {
-    pub(super) ticket: Ticket<E, F>,
-    pub(super) stage: Stage<RankTicket<E>, F::Address>,
-    /// TCP's [`EVENTS`] and [`FIRST_FRAGMENT`].
-    pub(super) special: u8,
-    /// Whose ticket it is: 0 for the way out, 1 for the way back.
-    way: u8,
-}
-
-/// What the ticket is for. All plans of a batch lie side by side, so the fields are flat: no stage makes them larger than
-/// [`Stage::Other`] does.
-#[derive(Clone, Copy)]
-pub(super) enum Stage<R, A> {
-    /// The packet's own entry.
-    Own,
-    /// It once more; and the least loaded server, for a new connection.
-    Least(R),
-    /// It still, in the same step: the server at this place counts the connection by now.
-    Placed(u16),
-    /// The way back of a connection that is opening, to the server at `place`. The client sent to this address and port.
-    Back { place: u16, port: u16, address: A },
-    /// The own entry once more, when both are written: on an engine that waits it may have gone before the way back came.
-    Opened(u16),
-    /// The own entry once more, which must go.
-    Undo,
-    /// The entry of the other direction, which must know of this packet: what it is told, the packet's server, and its
-    /// address and port on the side that will be rewritten.
-    Other { bits: u16, proof: u32, server: u16, port: u16, address: A },
-    /// The entry for the later fragments of the datagram that this packet begins: the new address, the new port and the one
-    /// before.
-    Fragments { place: u16, server: u16, port: u16, from: u16, address: A, is_answered: bool },
-}
-
-impl<E: Engine, F: Family> Copy for Want<E, F> {}
-impl<E: Engine, F: Family> Clone for Want<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Result<Self, NoMemory> {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
         // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
         let maps = [engine.flow_map("mapping", capacity)?, engine.flow_map("mapping back", capacity)?];
-        Ok(Side { maps, servers: Servers::new(engine, settings) })
+        Ok(Side { maps, servers: Servers::new(settings), held: Holding::of::<E>() })
     }
 
     /// Read a packet's key, and what else its entry must know of it.
@@ -125,8 +86,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         None
     }
 
-    /// Whatever changes the table, and packets that are none of the balancer's. Where the table is full nothing has
-    /// changed, and it may be tried again.
+    /// Whatever changes the table, and packets that are none of the balancer's. Where it leaves [`Stage::Full`] room may be
+    /// made.
     pub(super) fn finish_rare(
         &mut self,
         shared: &mut Shared<E>,
@@ -139,39 +100,32 @@ impl<E: Engine, F: Family> Side<E, F> {
                 self.known(shared, at, packet, want)
             }
             Stage::Own => self.unknown(shared, at, packet, want),
-            Stage::Least(ticket) => match self.servers.chosen(at.tx, ticket) {
-                Some(place) => self.open(shared, at, want, place),
-                None => Step::Done(Verdict::Drop(NO_BACKEND)),
-            },
-            Stage::Placed(place) => self.open(shared, at, want, place.into()),
-            Stage::Back { place, port, address } => {
-                self.open_back(shared, at, packet, want, place.into(), (address, port))
-            }
-            Stage::Opened(place) => self.opened(shared, at, packet, want, place.into()),
-            Stage::Undo => self.undo(shared, at, want),
+            Stage::Full(_) => Step::Done(Verdict::Drop(TABLE_FULL)),
             Stage::Other { bits, proof, server, port, address } => {
                 self.tell_other(shared, at, packet, want, News { bits, proof }, server, (address, port))
             }
-            Stage::Fragments { place, server, port, from, address, is_answered } => {
-                let like = (place, is_answered);
-                self.await_fragments(shared, at, packet, want, server, from, (address, port), like)
-            }
+            Stage::Held(held) => match self.held.take(held) {
+                Some(Next::Admitted(asked, which)) => self.admitted(shared, at, want, asked, which),
+                Some(Next::Both(back, place, asked)) => self.open(shared, at, packet, want, (&back, place), asked),
+                Some(Next::Fragments(asked, which, datagram)) => {
+                    self.await_fragments(shared, at, packet, want, (asked, which), datagram)
+                }
+                None => Step::Done(Verdict::Drop(Reason::NO_PARKING)),
+            },
         }
     }
 
-    /// Ask for another entry, for the next step.
-    pub(super) fn ask(
-        &mut self,
-        tx: E::Tx,
-        want: &mut Want<E, F>,
-        tuple: &Tuple<F::Address>,
-        class: Class,
-        stage: Stage<RankTicket<E>, F::Address>,
-    ) -> Step {
-        let way = usize::from(class.is_back());
-        let ticket = self.maps[way].want(tx, F::key(tuple, class));
-        *want = Want { ticket, stage, special: want.special, way: way as u8 };
+    /// Hold aside what comes next for a packet.
+    pub(super) fn then(&mut self, want: &mut Want<E, F>, next: Next<E, F>) -> Step {
+        let Some(held) = self.held.hold(next) else { return Step::Done(Verdict::Drop(Reason::NO_PARKING)) };
+        want.stage = Stage::Held(held);
         Step::Again
+    }
+
+    /// Ask for another entry, instead of the one before.
+    pub(super) fn ask_for(&mut self, tx: E::Tx, want: &mut Want<E, F>, tuple: &Tuple<F::Address>, class: Class) {
+        let way = usize::from(class.is_back());
+        (want.ticket, want.way) = (self.maps[way].want(tx, F::key(tuple, class)), way as u8);
     }
 }
 

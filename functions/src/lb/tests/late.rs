@@ -1,5 +1,7 @@
 //! State that is late: packets of many connections wait side by side, in any order.
 
+use super::super::admission::Admission;
+use super::super::balancer::Shared;
 use super::super::connection::{Connection, State};
 use super::super::family::{Class, Family, Tuple, V4};
 use super::super::side::{Side, other_way, rewrite};
@@ -9,7 +11,7 @@ use crate::function::Runner;
 use crate::testing::agreement::agrees;
 use crate::testing::{Harness, START, craft};
 use catena_dataplane::Module;
-use catena_state::FlowMap;
+use catena_state::{FlowMap, Shared as _};
 
 /// A hash of the connection names its server, whoever came before; and who has one server has no choice. No two addresses
 /// meet at one server and port here: there the younger connection is meant, and which one that is depends on who comes first.
@@ -86,7 +88,7 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     let loads: i64 = balancer.backends().map(|backend| backend.connections).sum();
     let entries: usize = balancer.v4.maps.iter().map(FlowMap::len).sum::<usize>()
         + balancer.v6.maps.iter().map(FlowMap::len).sum::<usize>();
-    assert_eq!((balancer.shared.connections, balancer.shared.fragmented, loads, entries), (0, 0, 0, 0));
+    assert_eq!((loads, entries), (0, 0));
     harness.end();
 }
 
@@ -128,14 +130,16 @@ fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut Random) ->
 /// Hold what is counted to what is there.
 fn add_up<E: Engine>(balancer: &mut Balancer<E>) {
     let Balancer { v4, v6, shared } = balancer;
-    assert!(shared.connections <= shared.most);
-    let (connections, fragmented) = [entries(v4), entries(v6)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    assert_eq!((shared.connections, shared.fragmented), (connections, fragmented), "connections, fragmented datagrams");
+    let let_in = shared.admission.look(|admission| (admission.connections(), admission.fragmented()));
+    assert!(let_in.0 <= shared.most && let_in.0 == shared.connections);
+    let (connections, fragmented) =
+        [entries(v4, shared), entries(v6, shared)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    assert_eq!(let_in, (connections, fragmented), "connections, fragmented datagrams");
 }
 
 /// Return how many connections and fragmented datagrams one IP version has. Every way back is that of a connection, and
 /// servers count the connections that say so.
-fn entries<E: Engine, F: Family>(side: &mut Side<E, F>) -> (usize, usize) {
+fn entries<E: Engine, F: Family>(side: &mut Side<E, F>, shared: &Shared<E>) -> (usize, usize) {
     let [mut out, mut back] = [Vec::new(), Vec::new()];
     let [ways_out, ways_back] = &mut side.maps;
     for (map, list) in [(ways_out, &mut out), (ways_back, &mut back)] {
@@ -156,7 +160,7 @@ fn entries<E: Engine, F: Family>(side: &mut Side<E, F>) -> (usize, usize) {
         });
         assert!(is_its, "the way back of nobody: {tuple:?} {entry:?}");
     }
-    for (number, _, connections) in side.servers.iter() {
+    for (number, _, connections) in shared.admission.look(|admission| side.servers.list(admission)) {
         let counts = |entry: &Connection<_>| entry.server == number && entry.state.has(State::COUNTED);
         let counted = out.iter().filter(|(_, entry)| counts(entry)).count();
         assert_eq!(connections, counted as i64, "connections of server {}", number + 1);
@@ -203,13 +207,13 @@ fn filled(pool: &mut Pool, words: &str) -> Packet {
 }
 
 #[test]
-fn who_is_refused_after_a_wait_is_off_his_servers_count() {
+fn who_is_refused_after_a_wait_counts_nowhere() {
     let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
     let at = At { tx: on.engine.begin(0), now: START, gate: 0 };
     let mut plan = on.balancer.prepare(at, &packet);
     wait(&mut on.engine, at.tx);
     on.engine.step(at.tx);
-    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and the ranking is asked");
+    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and it asks to be let in");
     // Meanwhile another takes the room, and is established.
     for (gate, words) in [(0, "tcp 7.0.0.1:1 > 192.0.2.10:80 S"), (1, "tcp 10.0.0.1:80 > 7.0.0.1:1 FA")] {
         let mut packet = filled(&mut pool, words);
@@ -235,5 +239,6 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     assert!(tickets.iter().any(|ticket| ways_back.insert(tx, ticket, entry).is_err()), "the map is full");
     assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
-    assert_eq!((on.balancer.shared.connections, on.balancer.v4.maps[0].len()), (0, 0));
+    assert_eq!(on.balancer.v4.maps[0].len(), 0);
+    assert_eq!(on.balancer.shared.admission.look(Admission::connections), 0);
 }

@@ -7,6 +7,7 @@ mod late;
 mod model;
 mod proof;
 mod properties;
+mod together;
 mod unproved;
 
 use std::collections::HashMap;

@@ -1,0 +1,270 @@
+//! Who is let in: one shared object that knows how many connections there are, at which servers, and who has how many
+//! datagrams in fragments. To see room and to take it is one operation.
+
+use catena_packet::wire::Seed;
+use catena_state::Op;
+use catena_state::value::Loads;
+
+use crate::shares::Shares;
+
+use super::balancer::MOST_FRAGMENTED;
+
+/// Let a connection in: it takes room in the table, and counts as active at its server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admit {
+    /// Whether its server is one of IPv6.
+    pub(super) is_v6: bool,
+    /// Which server it gets.
+    pub(super) to: To,
+}
+
+/// Which server a new connection gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// The least loaded one that is up.
+    Least,
+    /// The one at this place, which was chosen outside.
+    Place(u16),
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// It is let in, to the server at this place.
+    To(u16),
+    /// There are as many connections as there may be.
+    Full,
+    /// No server is up.
+    NoneUp,
+}
+
+/// A connection leaves the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Release {
+    pub(super) is_v6: bool,
+    /// Where it counts as active, if it still does.
+    pub(super) place: Option<u16>,
+}
+
+/// A connection that stays in the table ends (-1), or lives again (1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AddActive {
+    pub(super) is_v6: bool,
+    pub(super) place: u16,
+    pub(super) n: i8,
+}
+
+/// The server at this place is up, or down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetUp {
+    pub(super) is_v6: bool,
+    pub(super) place: u16,
+    pub(super) up: bool,
+}
+
+/// Take room for the later fragments of a datagram. Answers whether there was some.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdmitFragments {
+    /// Whose share it is: a [`super::family::Family::sender`].
+    pub(super) sender: [u64; 2],
+    /// Whether a server has answered its client: all others together get no more than half of the room.
+    pub(super) is_answered: bool,
+}
+
+/// Give that room back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReleaseFragments {
+    pub(super) sender: [u64; 2],
+}
+
+/// The value of the object.
+pub(super) struct Admission {
+    most: usize,
+    connections: usize,
+    /// Active connections by place, of IPv4 and of IPv6.
+    active: [Loads; 2],
+    fragmented: usize,
+    shares: Shares,
+}
+
+impl Admission {
+    /// Nobody is in. There may be `most` connections, to servers at so many `places` of IPv4 and of IPv6.
+    pub(super) fn new(most: usize, places: [usize; 2], seed: Seed) -> Self {
+        let shares = Shares::new(seed, MOST_FRAGMENTED);
+        Admission { most, connections: 0, active: places.map(Loads::new), fragmented: 0, shares }
+    }
+
+    /// Return how many connections are in the table or about to be.
+    pub(super) fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Return how many datagrams have room for their fragments.
+    #[cfg(test)]
+    pub(super) fn fragmented(&self) -> usize {
+        self.fragmented
+    }
+
+    /// Return how many connections are active, by place.
+    pub(super) fn active(&self, is_v6: bool) -> &Loads {
+        &self.active[usize::from(is_v6)]
+    }
+
+    fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
+        &mut self.active[usize::from(is_v6)]
+    }
+}
+
+impl Op<Admission> for Admit {
+    type Reply = Admitted;
+
+    #[inline]
+    fn apply(self, admission: &mut Admission) -> Admitted {
+        if admission.connections >= admission.most {
+            return Admitted::Full;
+        }
+        let active = admission.active_mut(self.is_v6);
+        let place = match self.to {
+            To::Place(place) => {
+                active.add(usize::from(place), 1);
+                place
+            }
+            To::Least => match active.take_least() {
+                Some(place) => place as u16,
+                None => return Admitted::NoneUp,
+            },
+        };
+        admission.connections += 1;
+        Admitted::To(place)
+    }
+}
+
+impl Op<Admission> for Release {
+    type Reply = ();
+
+    #[inline]
+    fn apply(self, admission: &mut Admission) {
+        debug_assert!(admission.connections > 0, "only who was let in leaves");
+        admission.connections = admission.connections.saturating_sub(1);
+        if let Some(place) = self.place {
+            admission.active_mut(self.is_v6).add(usize::from(place), -1);
+        }
+    }
+}
+
+impl Op<Admission> for AddActive {
+    type Reply = ();
+
+    #[inline]
+    fn apply(self, admission: &mut Admission) {
+        admission.active_mut(self.is_v6).add(usize::from(self.place), self.n.into());
+    }
+}
+
+impl Op<Admission> for SetUp {
+    type Reply = ();
+
+    fn apply(self, admission: &mut Admission) {
+        admission.active_mut(self.is_v6).set_up(usize::from(self.place), self.up);
+    }
+}
+
+impl Op<Admission> for AdmitFragments {
+    type Reply = bool;
+
+    fn apply(self, admission: &mut Admission) -> bool {
+        let most = if self.is_answered { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
+        let group = admission.shares.group(self.sender);
+        let takes = admission.fragmented < most && admission.shares.take(group);
+        admission.fragmented += usize::from(takes);
+        takes
+    }
+}
+
+impl Op<Admission> for ReleaseFragments {
+    type Reply = ();
+
+    fn apply(self, admission: &mut Admission) {
+        admission.fragmented = admission.fragmented.saturating_sub(1);
+        admission.shares.give(admission.shares.group(self.sender));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MOST: usize = 5;
+
+    proptest! {
+        /// A connection is let in if and only if there is room and a server for it, and then to the least loaded one that is up.
+        #[test]
+        fn connections_are_let_in_by_the_rules(
+            steps in prop::collection::vec((0u8..6, any::<bool>(), 0u16..3, any::<prop::sample::Index>()), 1..200),
+        ) {
+            let mut admission = Admission::new(MOST, [3, 3], Seed::from_number(1));
+            let mut up = [[true; 3]; 2];
+            // Who is in, and whether active.
+            let mut inside: Vec<(bool, u16, bool)> = Vec::new();
+            for (action, is_v6, place, which) in steps {
+                let up = &mut up[usize::from(is_v6)];
+                let active = |inside: &[(bool, u16, bool)], place| {
+                    inside.iter().filter(|of| **of == (is_v6, place, true)).count()
+                };
+                match action {
+                    0..3 => {
+                        let to = if action == 0 { To::Place(place) } else { To::Least };
+                        let least = (0..3).filter(|place| up[usize::from(*place)]).min_by_key(|n| active(&inside, *n));
+                        let expected = match (to, least) {
+                            _ if inside.len() == MOST => Admitted::Full,
+                            (To::Place(place), _) => Admitted::To(place),
+                            (To::Least, Some(least)) => Admitted::To(least),
+                            (To::Least, None) => Admitted::NoneUp,
+                        };
+                        prop_assert_eq!(Admit { is_v6, to }.apply(&mut admission), expected);
+                        if let Admitted::To(place) = expected {
+                            inside.push((is_v6, place, true));
+                        }
+                    }
+                    3 => {
+                        up[usize::from(place)] = !up[usize::from(place)];
+                        SetUp { is_v6, place, up: up[usize::from(place)] }.apply(&mut admission);
+                    }
+                    _ if inside.is_empty() => {}
+                    4 => {
+                        let which = which.index(inside.len());
+                        let (is_v6, place, active) = &mut inside[which];
+                        *active = !*active;
+                        AddActive { is_v6: *is_v6, place: *place, n: if *active { 1 } else { -1 } }.apply(&mut admission);
+                    }
+                    _ => {
+                        let (is_v6, place, active) = inside.swap_remove(which.index(inside.len()));
+                        Release { is_v6, place: active.then_some(place) }.apply(&mut admission);
+                    }
+                }
+                prop_assert_eq!(admission.connections(), inside.len());
+                for place in 0..3 {
+                    prop_assert_eq!(admission.active(is_v6).load(usize::from(place)), active(&inside, place) as i64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unanswered_clients_share_half_of_the_room_for_fragments() {
+        let mut admission = Admission::new(MOST, [1, 0], Seed::from_number(1));
+        let mut admit =
+            |client: u64, is_answered| AdmitFragments { sender: [client, 4], is_answered }.apply(&mut admission);
+        let mut senders = (0..4000).filter(|client| admit(*client, false)).collect::<Vec<_>>();
+        assert_eq!(senders.len(), MOST_FRAGMENTED / 2);
+        assert!(admit(5000, true) && !admit(5001, false));
+        senders.push(5000);
+        for client in senders {
+            ReleaseFragments { sender: [client, 4] }.apply(&mut admission);
+        }
+        assert_eq!(admission.fragmented(), 0);
+        let mut admit = |is_answered| AdmitFragments { sender: [1, 4], is_answered }.apply(&mut admission);
+        assert_eq!((0..4000).filter(|_| admit(true)).count(), 128, "the share of one client");
+    }
+}

@@ -1,0 +1,92 @@
+//! What is asked for a packet, step by step.
+
+use catena_state::{Engine, FlowMap, Shared};
+
+use super::admission::{Admission, Admit, AdmitFragments};
+use super::connection::Connection;
+use super::family::Family;
+use super::side::{Leaving, Map};
+use crate::function::Held;
+
+/// The promise of an entry.
+pub(super) type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>>::Ticket;
+/// The promise of an answer to an operation on [`Admission`].
+pub(super) type Asked<E, O> = <<E as Engine>::Shared<Admission> as Shared<Admission>>::Ticket<O>;
+
+/// What is asked for a packet: an entry, and what the stage says.
+pub struct Want<E: Engine, F: Family> {
+    pub(super) ticket: Ticket<E, F>,
+    pub(super) stage: Stage<F::Address>,
+    /// TCP's [`super::connection::EVENTS`] and [`super::connection::FIRST_FRAGMENT`].
+    pub(super) special: u8,
+    /// Whose ticket it is: 0 for the way out, 1 for the way back.
+    pub(super) way: u8,
+}
+
+/// What comes next for a packet. All plans of a batch lie side by side, so the fields are flat: no stage makes them larger
+/// than [`Stage::Other`] does.
+#[derive(Clone, Copy)]
+pub(super) enum Stage<A> {
+    /// The packet's own entry.
+    Own,
+    /// The entry of the other direction, which must know of this packet: what it is told, the packet's server, and its
+    /// address and port on the side that will be rewritten.
+    Other { bits: u16, proof: u32, server: u16, port: u16, address: A },
+    /// What is held aside for it.
+    Held(Held),
+    /// There is no room for its connection, which goes to the server at this place, if that is known: room may be made, and
+    /// it may be asked for once more.
+    Full(Option<u16>),
+}
+
+/// What comes next for a packet, where it is too much for a plan.
+pub(super) enum Next<E: Engine, F: Family> {
+    /// Whether a new connection is let in.
+    Admitted(Asked<E, Admit>, Try),
+    /// Both entries of a new connection: its own is the packet's ticket, its way back the one here. And whether it is let in
+    /// at this place, if it is not yet.
+    Both(Ticket<E, F>, u16, Option<(Asked<E, Admit>, Try)>),
+    /// The entry for the later fragments of the datagram that this packet begins, and whether there is room for it.
+    Fragments(Asked<E, AdmitFragments>, Try, Datagram<F::Address>),
+}
+
+/// How often room was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Try {
+    /// Once: where there is none, some is made, and it is asked for again.
+    First,
+    /// Twice.
+    Last,
+}
+
+/// A datagram in fragments.
+#[derive(Clone, Copy)]
+pub(super) struct Datagram<A> {
+    /// How its first fragment leaves, and the others.
+    pub(super) leaving: Leaving<A>,
+    /// Where its server stands.
+    pub(super) place: u16,
+    /// Whether that has answered the client.
+    pub(super) is_answered: bool,
+}
+
+impl<E: Engine, F: Family> Copy for Want<E, F> {}
+impl<E: Engine, F: Family> Clone for Want<E, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_state::Local;
+
+    use super::super::family::{V4, V6};
+    use super::*;
+
+    /// Plans of a whole batch are made side by side: what only some packets need is held aside.
+    #[test]
+    fn most_packets_need_no_more() {
+        assert!(size_of::<Want<Local, V4>>() <= 48 && size_of::<Want<Local, V6>>() <= 88);
+    }
+}
