@@ -83,11 +83,11 @@ fn fields(scope: Scope) -> Option<Fields> {
 ///
 /// Entries of a map lie with the instance that their packets meet if the map's key has all fields of the affinity:
 /// then packets of one entry are of one group. Other objects are shared out whatever their scope, as every instance
-/// is built with its share of the work: a pool's things are divided, counters of all instances are added up, and an
-/// instance ranks the load that it has itself given out.
+/// is built with its share of the work: what a shared object has to give is divided, and counters of all instances are
+/// added up.
 fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
     let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
-        (Object::Shared | Object::Pool | Object::Counters | Object::Ranking, _) => true,
+        (Object::Shared | Object::Counters, _) => true,
         (Object::FlowMap, None) => false,
         (Object::FlowMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
     };
@@ -148,6 +148,6 @@ mod tests {
         assert_eq!(memory(&map(Scope::Destination), by_source), Memory::Shared);
         assert_eq!(memory(&map(Scope::Global), by_source), Memory::Shared);
         assert_eq!(memory(&map(Scope::Source), catalogue::Affinity::Any), Memory::Shared);
-        assert_eq!(memory(&[object(Object::Pool, Scope::Global)], by_source), Memory::PerGroup);
+        assert_eq!(memory(&[object(Object::Shared, Scope::Global)], by_source), Memory::PerGroup);
     }
 }

@@ -69,10 +69,6 @@ pub enum Object {
     Shared,
     /// [`crate::Counters`].
     Counters,
-    /// [`crate::Pool`].
-    Pool,
-    /// [`crate::Ranking`].
-    Ranking,
 }
 
 /// One state object of a function.

@@ -98,10 +98,6 @@ pub trait Engine: Send + 'static {
     type Shared<V: Send + 'static>: Shared<V, Tx = Self::Tx>;
     /// Numbers that many add to.
     type Counters: Counters<Tx = Self::Tx>;
-    /// Things to take and give back.
-    type Pool: Pool<Tx = Self::Tx>;
-    /// Things with a load, of which the least loaded is wanted.
-    type Ranking: Ranking<Tx = Self::Tx>;
 
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
@@ -144,12 +140,6 @@ pub trait Engine: Send + 'static {
 
     /// Make `count` counters, all zero.
     fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;
-
-    /// Make a pool of the given things.
-    fn pool(&mut self, name: &'static str, things: Vec<u64>) -> Self::Pool;
-
-    /// Make a ranking of `count` things, all with load 0.
-    fn ranking(&mut self, name: &'static str, count: usize) -> Self::Ranking;
 
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;
@@ -229,53 +219,4 @@ pub trait Counters: Send {
 
     /// Return what is known of a counter, for tables and exports (never for a packet's fate).
     fn read(&self, index: usize) -> i64;
-}
-
-/// Things to take and give back: free ports, addresses (CHC's *push/pop a value to/from list*).
-pub trait Pool: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
-    /// The promise of a thing.
-    type Ticket: Copy + Send;
-
-    /// Ask for any thing.
-    fn want_take(&mut self, tx: Self::Tx) -> Self::Ticket;
-
-    /// Return the thing, or `None` when there was none left.
-    fn taken(&mut self, tx: Self::Tx, ticket: Self::Ticket) -> Option<u64>;
-
-    /// Give a thing back; nobody waits for it.
-    fn give(&mut self, tx: Self::Tx, thing: u64);
-
-    /// Return how many things are left.
-    fn len(&self) -> usize;
-
-    /// Return whether nothing is left.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Things with a load each, of which the least loaded is wanted (the load balancer's *active connections per
-/// server*, Table 3.12: an operation that reads, compares and updates at once).
-pub trait Ranking: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
-    /// The promise of a thing.
-    type Ticket: Copy + Send;
-
-    /// Ask for the least loaded thing that is up, adding one to its load.
-    fn want_least(&mut self, tx: Self::Tx) -> Self::Ticket;
-
-    /// Return the thing, or `None` when none is up.
-    fn least(&mut self, tx: Self::Tx, ticket: Self::Ticket) -> Option<usize>;
-
-    /// Add to a thing's load; nobody waits for it.
-    fn add(&mut self, tx: Self::Tx, index: usize, n: i64);
-
-    /// Say whether a thing is up.
-    fn set_up(&mut self, index: usize, up: bool);
-
-    /// Return what is known of a thing's load.
-    fn load(&self, index: usize) -> i64;
 }

@@ -17,6 +17,6 @@ pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;
-pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Pool, Ranking, Share};
+pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Share};
 pub use local::Local;
 pub use shared::{Op, Shared};

@@ -176,7 +176,9 @@ impl Op<Admission> for AdmitFragments {
         let most = if self.is_answered { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
         let group = admission.shares.group(self.sender);
         let takes = admission.fragmented < most && admission.shares.take(group);
-        admission.fragmented += usize::from(takes);
+        if takes {
+            admission.fragmented += 1;
+        }
         takes
     }
 }

@@ -52,8 +52,10 @@ impl<E: Engine, F: Family> Side<E, F> {
                 return Step::Done(Verdict::Drop(NO_BACKEND));
             }
             if !is_kept || !own.state.has(State::SETTLED) {
-                shared.moved += u64::from(moves && own.state.has(State::COUNTED));
                 let place = is_kept.then_some(own.place);
+                if moves && own.state.has(State::COUNTED) {
+                    shared.moved += 1;
+                }
                 // Its room is free for the connection that takes its place.
                 self.remove(shared, at.tx, &want.ticket);
                 return self.admit(shared, at, want, place, Try::First);

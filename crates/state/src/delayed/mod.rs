@@ -2,7 +2,7 @@
 //!
 //! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
 //! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
-//! stands for a thing to take, panics with the object and the place; so does a change in *prepare*, and a reply that nobody
+//! stands for a reply, panics with the object and the place; so does a change in *prepare*, and a reply that nobody
 //! takes. Operations on shared objects are applied late, each object's in order. Entries are those of [`Local`]: what a
 //! function does on both must be the same.
 
@@ -10,7 +10,7 @@ mod objects;
 mod shared;
 mod watch;
 
-pub use objects::{DelayedCounters, DelayedMap, DelayedPool, DelayedRanking, DelayedTicket};
+pub use objects::{DelayedCounters, DelayedMap, DelayedTicket};
 pub use shared::{Asked, DelayedShared};
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,8 +58,6 @@ impl Engine for Delayed {
     type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
     type Shared<V: Send + 'static> = DelayedShared<V>;
     type Counters = DelayedCounters;
-    type Pool = DelayedPool;
-    type Ranking = DelayedRanking;
 
     fn begin(&mut self, _clock: u64) -> Tx {
         self.watch().begin()
@@ -103,14 +101,6 @@ impl Engine for Delayed {
 
     fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {
         DelayedCounters::new(self.local.counters(name, count), name, &self.watch)
-    }
-
-    fn pool(&mut self, name: &'static str, things: Vec<u64>) -> DelayedPool {
-        DelayedPool::new(self.local.pool(name, things), name, &self.watch)
-    }
-
-    fn ranking(&mut self, name: &'static str, count: usize) -> DelayedRanking {
-        DelayedRanking::new(self.local.ranking(name, count), name, &self.watch)
     }
 
     fn share(&self) -> Share {

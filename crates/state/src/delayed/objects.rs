@@ -6,8 +6,8 @@ use catena_packet::wire::Seed;
 
 use super::Tx;
 use super::watch::{Promise, Watch, lock};
-use crate::engine::{Counters, FlowMap, Full, Key, Pool, Ranking};
-use crate::local::{LocalCounters, LocalMap, LocalPool, LocalRanking, LocalTicket};
+use crate::engine::{Counters, FlowMap, Full, Key};
+use crate::local::{LocalCounters, LocalMap, LocalTicket};
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
 const KEYS: Seed = Seed::from_number(0);
@@ -130,93 +130,5 @@ impl Counters for DelayedCounters {
 
     fn read(&self, index: usize) -> i64 {
         self.counters.read(index)
-    }
-}
-
-/// Things to take and give back.
-pub struct DelayedPool {
-    pool: LocalPool,
-    name: &'static str,
-    watch: Arc<Mutex<Watch>>,
-}
-
-impl DelayedPool {
-    pub(super) fn new(pool: LocalPool, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedPool { pool, name, watch: Arc::clone(watch) }
-    }
-}
-
-impl Pool for DelayedPool {
-    type Tx = Tx;
-    type Ticket = Promised;
-
-    #[track_caller]
-    fn want_take(&mut self, tx: Tx) -> Promised {
-        Promised(lock(&self.watch).ask(tx, self.name, Some(0)))
-    }
-
-    #[track_caller]
-    fn taken(&mut self, tx: Tx, ticket: Promised) -> Option<u64> {
-        lock(&self.watch).redeem(tx, self.name, ticket.0, true);
-        self.pool.taken((), ())
-    }
-
-    #[track_caller]
-    fn give(&mut self, tx: Tx, thing: u64) {
-        lock(&self.watch).change(tx, self.name);
-        self.pool.give((), thing);
-    }
-
-    fn len(&self) -> usize {
-        self.pool.len()
-    }
-}
-
-/// The promise of a thing.
-#[derive(Clone, Copy, Debug)]
-pub struct Promised(Promise);
-
-/// Things with a load.
-pub struct DelayedRanking {
-    ranking: LocalRanking,
-    name: &'static str,
-    watch: Arc<Mutex<Watch>>,
-}
-
-impl DelayedRanking {
-    pub(super) fn new(ranking: LocalRanking, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedRanking { ranking, name, watch: Arc::clone(watch) }
-    }
-}
-
-impl Ranking for DelayedRanking {
-    type Tx = Tx;
-    type Ticket = Promised;
-
-    #[track_caller]
-    fn want_least(&mut self, tx: Tx) -> Promised {
-        Promised(lock(&self.watch).ask(tx, self.name, Some(0)))
-    }
-
-    #[track_caller]
-    fn least(&mut self, tx: Tx, ticket: Promised) -> Option<usize> {
-        lock(&self.watch).redeem(tx, self.name, ticket.0, true);
-        self.ranking.least((), ())
-    }
-
-    #[track_caller]
-    fn add(&mut self, tx: Tx, index: usize, n: i64) {
-        lock(&self.watch).change(tx, self.name);
-        self.ranking.add((), index, n);
-    }
-
-    #[track_caller]
-    fn set_up(&mut self, index: usize, up: bool) {
-        lock(&self.watch).change_alone(self.name);
-        self.ranking.set_up(index, up);
-    }
-
-    fn load(&self, index: usize) -> i64 {
-        self.ranking.load(index)
     }
 }

@@ -1,14 +1,14 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
+mod counters;
 mod leaving;
 mod line;
 mod map;
 mod shared;
-mod small;
 
+pub use counters::LocalCounters;
 pub use map::{LocalMap, LocalTicket};
 pub use shared::LocalShared;
-pub use small::{LocalCounters, LocalPool, LocalRanking};
 
 use crate::engine::{Engine, Key, NoMemory, Share};
 use catena_packet::wire::Seed;
@@ -35,8 +35,6 @@ impl Engine for Local {
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
     type Shared<V: Send + 'static> = LocalShared<V>;
     type Counters = LocalCounters;
-    type Pool = LocalPool;
-    type Ranking = LocalRanking;
 
     #[inline(always)]
     fn begin(&mut self, _clock: u64) {}
@@ -55,14 +53,6 @@ impl Engine for Local {
 
     fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {
         LocalCounters::new(count)
-    }
-
-    fn pool(&mut self, _name: &'static str, things: Vec<u64>) -> LocalPool {
-        LocalPool::new(things)
-    }
-
-    fn ranking(&mut self, _name: &'static str, count: usize) -> LocalRanking {
-        LocalRanking::new(count)
     }
 
     fn share(&self) -> Share {

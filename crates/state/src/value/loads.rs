@@ -86,18 +86,18 @@ mod tests {
     proptest! {
         #[test]
         fn the_least_loaded_that_is_up_is_taken(steps in prop::collection::vec((0usize..7, -3i64..4, any::<bool>()), 1..300)) {
-            let mut ranking = Loads::new(7);
+            let mut tested = Loads::new(7);
             let (mut loads, mut ups) = ([0i64; 7], [true; 7]);
             for (thing, n, up) in steps {
-                ranking.add(thing, n);
+                tested.add(thing, n);
                 loads[thing] += n;
-                ranking.set_up(thing, up);
+                tested.set_up(thing, up);
                 ups[thing] = up;
                 let expected = (0..7).filter(|&i| ups[i]).min_by_key(|&i| (loads[i], i));
-                prop_assert_eq!(ranking.take_least(), expected);
+                prop_assert_eq!(tested.take_least(), expected);
                 if let Some(i) = expected {
                     loads[i] += 1;
-                    prop_assert_eq!(ranking.load(i), loads[i]);
+                    prop_assert_eq!(tested.load(i), loads[i]);
                 }
             }
         }
