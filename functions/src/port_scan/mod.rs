@@ -30,10 +30,10 @@
 //!
 //! # Under attack
 //!
-//! Sources can be forged. A forged source gets an entry when its connection has failed, so that a flood of them fills the tables:
-//! what is known stays, new sources are not watched while the tables are full (`unwatched` counts their connections), and all pass
-//! that would have passed. A victim whose address is forged can be taken for a scanner, and loses its new connections through this
-//! function for a while: put PortScan where sources are checked (a BCP 38 filter, as ACL can be one).
+//! Sources can be forged, and a flood of them fills the tables. Then what is known stays, new sources are not watched
+//! (`unwatched` counts what was not noted of them), and no packet is dropped for it. A victim whose address is forged can be taken
+//! for a scanner, and its new connections are dropped here for as long as `memory` says. So put PortScan where sources are checked,
+//! for example behind an ACL that permits only the addresses of each customer (BCP 38).
 //!
 //! # Example
 //!
@@ -109,7 +109,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,
-    effects: |_| Effects { reads: Fields::NETWORK | Fields::FIVE_TUPLE, writes: Fields::NONE, ..Effects::ANY },
+    // It looks at TCP's flags, too.
+    effects: |_| Effects {
+        reads: Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS,
+        writes: Fields::NONE,
+        ..Effects::ANY
+    },
     workload: Some(&workload::WORKLOAD),
     build,
     spared: None,
