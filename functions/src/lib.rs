@@ -13,7 +13,6 @@ pub mod function;
 pub mod ipv4fwd;
 pub mod lb;
 pub mod limiter;
-mod looks;
 pub mod manifest;
 pub mod monitor;
 pub mod nat;

@@ -13,6 +13,7 @@
 
 pub mod agreement;
 pub mod engines;
+pub mod looks;
 pub mod notation;
 
 use std::collections::BTreeMap;

@@ -88,8 +88,8 @@ fn fields(scope: Scope) -> Option<Fields> {
 fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
     let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
         (Object::Shared | Object::Counters, _) => true,
-        (Object::FlowMap, None) => false,
-        (Object::FlowMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
+        (Object::FlowMap | Object::SharedMap, None) => false,
+        (Object::FlowMap | Object::SharedMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
     };
     match state {
         [] => Memory::None,

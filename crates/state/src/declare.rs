@@ -67,6 +67,8 @@ pub enum Object {
     FlowMap,
     /// [`crate::Shared`].
     Shared,
+    /// [`crate::SharedMap`].
+    SharedMap,
     /// [`crate::Counters`].
     Counters,
 }

@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use catena_packet::wire::Seed;
 
 use crate::shared::Shared;
+use crate::shared_map::{Entry, SharedMap};
 
 /// A key of a [`FlowMap`]: plain bytes that hash and compare fast.
 pub trait Key: Copy + Eq + Debug + Send + 'static {
@@ -96,6 +97,8 @@ pub trait Engine: Send + 'static {
     type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
     /// What is reached by operations alone.
     type Shared<V: Send + 'static>: Shared<V, Tx = Self::Tx>;
+    /// The same, by key.
+    type SharedMap<K: Key, V: Entry>: SharedMap<K, V, Tx = Self::Tx>;
     /// Numbers that many add to.
     type Counters: Counters<Tx = Self::Tx>;
 
@@ -137,6 +140,17 @@ pub trait Engine: Send + 'static {
 
     /// Make a shared object of its first value.
     fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> Self::Shared<V>;
+
+    /// Make an empty map of shared entries, up to `capacity`, with what all of them have in common.
+    ///
+    /// # Errors
+    /// [`NoMemory`] where so many find no room.
+    fn shared_map<K: Key, V: Entry>(
+        &mut self,
+        name: &'static str,
+        capacity: usize,
+        rules: V::Rules,
+    ) -> Result<Self::SharedMap<K, V>, NoMemory>;
 
     /// Make `count` counters, all zero.
     fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;

@@ -11,8 +11,10 @@ pub mod declare;
 pub mod delayed;
 pub mod engine;
 pub mod local;
+pub mod looks;
 mod memory;
 pub mod shared;
+pub mod shared_map;
 pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
@@ -20,3 +22,4 @@ pub use delayed::Delayed;
 pub use engine::{Counters, Engine, FlowMap, Full, Key, NoMemory, Share};
 pub use local::Local;
 pub use shared::{Op, Shared};
+pub use shared_map::{Entry, EntryOp, SharedMap, Slot};

@@ -4,10 +4,10 @@ use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
+use catena_state::looks::Looks;
 use catena_state::{Counters, Engine, NoMemory, Shared as _};
 
 use crate::function::{At, Function, Step};
-use crate::looks::Looks;
 
 use super::admission::{Admission, SetUp};
 use super::connection::Timeouts;

@@ -3,14 +3,14 @@
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap, Full};
+use catena_state::{Engine, SharedMap};
 
 use super::key::{Key, Per};
 use super::promise::Promise;
+use super::take::{Take, Taken};
 use super::{Bucket, Rate};
 use crate::config::{ArgError, Args};
 use crate::function::{At, Function, Step};
-use crate::looks::Looks;
 
 const OVER: Reason = Reason(0);
 const LONGER: Reason = Reason(1);
@@ -38,15 +38,13 @@ pub struct Limiter<E: Engine> {
 
 /// Buckets by one kind of key.
 struct Buckets<E: Engine, K: catena_state::Key> {
-    map: E::FlowMap<K, Bucket>,
-    most: usize,
+    map: E::SharedMap<K, Bucket>,
     rate: Rate,
-    looks: Looks,
 }
 
-type Ticket<E, K> = <<E as Engine>::FlowMap<K, Bucket> as FlowMap<K, Bucket>>::Ticket;
+type Ticket<E, K> = <<E as Engine>::SharedMap<K, Bucket> as SharedMap<K, Bucket>>::Ticket<Take>;
 
-/// The packet's bucket to be.
+/// What comes of taking a packet's cost from its bucket.
 pub enum Plan<E: Engine> {
     /// Of an IPv4 packet, of the class, or of frames of no known source.
     Narrow(Ticket<E, [u64; 2]>),
@@ -82,54 +80,29 @@ impl<E: Engine> Limiter<E> {
             per,
             in_bytes: promise.in_bytes,
             marks: taken.iter().any(|value| value == "exceed"),
-            narrow: Buckets::new(engine.flow_map("buckets4", keys4).map_err(no_memory)?, keys4, rate4),
-            wide: Buckets::new(engine.flow_map("buckets6", keys6).map_err(no_memory)?, keys6, rate6),
+            narrow: Buckets { map: engine.shared_map("buckets4", keys4, rate4).map_err(no_memory)?, rate: rate4 },
+            wide: Buckets { map: engine.shared_map("buckets6", keys6, rate6).map_err(no_memory)?, rate: rate6 },
         })
     }
 }
 
 impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
-    fn new(map: E::FlowMap<K, Bucket>, most: usize, rate: Rate) -> Self {
-        Buckets { map, most, rate, looks: Looks::new(most) }
-    }
-
-    /// Take `cost` from the ticket's bucket, a full one if there is none yet.
+    /// Return whether a packet of this cost may pass.
     #[inline(always)]
-    fn take(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
-        let over = if self.rate.holds(cost) { OVER } else { LONGER };
-        if let Some(bucket) = self.map.get(at.tx, ticket) {
-            return if bucket.take(&self.rate, at.now, cost) { Ok(()) } else { Err(over) };
+    fn taken(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
+        match self.map.got(at.tx, ticket) {
+            Taken::Passes => Ok(()),
+            Taken::Over if self.rate.holds(cost) => Err(OVER),
+            Taken::Over => Err(LONGER),
+            Taken::NoRoom => Err(NO_ROOM),
         }
-        self.take_first(at, ticket, cost, over)
     }
+}
 
-    #[inline(never)]
-    fn take_first(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32, over: Reason) -> Result<(), Reason> {
-        let mut bucket = Bucket::default();
-        // What passes nothing leaves nothing behind.
-        if !bucket.take(&self.rate, at.now, cost) {
-            return Err(over);
-        }
-        if self.map.len() >= self.most && !self.makes_room(at.now) {
-            return Err(NO_ROOM);
-        }
-        self.map.insert(at.tx, ticket, bucket).map_or_else(|Full| Err(NO_ROOM), |_| Ok(()))
-    }
-
-    /// Look at as many places as the time since this was last asked is worth. Returns whether there is room.
-    fn makes_room(&mut self, now: u64) -> bool {
-        let due = self.looks.due(now);
-        self.forget(due, now);
-        due > 0 && self.map.len() < self.most
-    }
-
-    /// Look at some places and take out the buckets that a new one stands for.
+impl<E: Engine> Limiter<E> {
     #[inline(always)]
-    fn forget(&mut self, places: usize, now: u64) {
-        if !self.map.is_empty() {
-            let rate = &self.rate;
-            self.map.sweep(places, |_, bucket| bucket.is_as_new(rate, now));
-        }
+    fn cost(&self, packet: &Packet) -> u32 {
+        if self.in_bytes { packet.len() as u32 } else { 1 }
     }
 }
 
@@ -138,9 +111,10 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
     #[inline(always)]
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+        let take = Take { now: at.now, cost: self.cost(packet) };
         match self.per.key(packet, at.gate) {
-            Key::Narrow(key) => Plan::Narrow(self.narrow.map.want(at.tx, key)),
-            Key::Wide(key) => Plan::Wide(self.wide.map.want(at.tx, key)),
+            Key::Narrow(key) => Plan::Narrow(self.narrow.map.want(at.tx, key, take)),
+            Key::Wide(key) => Plan::Wide(self.wide.map.want(at.tx, key, take)),
             Key::Free => Plan::Free,
         }
     }
@@ -156,10 +130,10 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
     #[inline(always)]
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
-        let cost = if self.in_bytes { packet.len() as u32 } else { 1 };
+        let cost = self.cost(packet);
         let taken = match plan {
-            Plan::Narrow(ticket) => self.narrow.take(at, ticket, cost),
-            Plan::Wide(ticket) => self.wide.take(at, ticket, cost),
+            Plan::Narrow(ticket) => self.narrow.taken(at, ticket, cost),
+            Plan::Wide(ticket) => self.wide.taken(at, ticket, cost),
             Plan::Free => Ok(()),
         };
         Step::Done(match taken {
@@ -169,10 +143,10 @@ impl<E: Engine> Function<E> for Limiter<E> {
         })
     }
 
-    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
         let places = if idle { SWEEP_TICK } else { SWEEP };
-        self.narrow.forget(places, now);
-        self.wide.forget(places, now);
+        self.narrow.map.tidy(tx, places, now);
+        self.wide.map.tidy(tx, places, now);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

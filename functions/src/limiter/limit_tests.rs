@@ -12,7 +12,6 @@ use super::*;
 use crate::Build;
 use crate::config::Value;
 use crate::limiter::DESCRIPTOR;
-use crate::looks;
 use crate::testing::engines::{Late, tests};
 use crate::testing::{Fate, Harness, SECOND, START, build, craft, golden};
 
@@ -331,7 +330,7 @@ fn no_room_for_another_key_costs_the_others_nothing() {
     let keys: Vec<_> = (0..1000).map(|number| (now, key(number))).collect();
     (0..10).for_each(|_| assert_eq!(harness.send(0, &keys).len(), 1000));
     let before = harness.drops();
-    looks::assert_few(|gap| {
+    crate::testing::looks::assert_few(|gap| {
         (now, number) = (now + gap, number + 1);
         let fate = harness.send_one(0, now, &key(1000 + number));
         assert_eq!(fate, Fate::Dropped("no room for another key"));

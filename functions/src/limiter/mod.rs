@@ -78,6 +78,7 @@ mod engine_tests;
 mod key;
 mod limit;
 mod promise;
+mod take;
 mod workload;
 
 pub use bucket::{Bucket, Rate};
@@ -127,14 +128,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         Declaration {
             name: "buckets4",
             summary: "what passed lately, of each IPv4 key and of the class",
-            object: Object::FlowMap,
+            object: Object::SharedMap,
             scope: Scope::Source,
             access: Access::ReadWrite,
         },
         Declaration {
             name: "buckets6",
             summary: "what passed lately, of each IPv6 key",
-            object: Object::FlowMap,
+            object: Object::SharedMap,
             scope: Scope::Source,
             access: Access::ReadWrite,
         },

@@ -4,11 +4,11 @@
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::{Layers, checksum};
+use catena_state::looks::Looks;
 use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
-use crate::looks::Looks;
 use crate::shares::Shares;
 
 /// Most datagrams remembered.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::Value;
-use crate::looks;
 use crate::testing::engines::Late;
 use crate::testing::{Fate, Harness, START, craft};
 
@@ -23,7 +22,7 @@ fn assert_refused(args: &Args, reason: &'static str, refused: impl Fn(u32) -> Ve
         number += 1;
     }
     let mappings = harness.gauges()["mappings"];
-    looks::assert_few(|gap| {
+    crate::testing::looks::assert_few(|gap| {
         (now, number) = (now + gap, number % 60_000 + 1);
         assert_eq!(harness.send_one(0, now, &refused(number + 60_000)), Fate::Dropped(reason));
     });

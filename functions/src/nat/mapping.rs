@@ -2,6 +2,7 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
+use catena_state::looks::Looks;
 use catena_state::{Engine, FlowMap, NoMemory, Shared};
 
 use super::family::{Family, Host};
@@ -9,7 +10,6 @@ use super::plan::{ExternalTicket, InsideTicket};
 use super::ports::{Limits, Ports, Release};
 use super::rewrite::Change;
 use super::space::Space;
-use crate::looks::Looks;
 
 /// What a mapping's timeout depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

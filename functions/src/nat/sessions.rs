@@ -3,12 +3,12 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
+use catena_state::looks::Looks;
 use catena_state::{Engine, FlowMap, NoMemory};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
 use super::tags::Vlan;
-use crate::looks::Looks;
 use crate::shares::Shares;
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).

@@ -1,8 +1,6 @@
-//! How likely each source is a scanner: a shared object, as any packet of a source may tell of it, and each new connection asks.
+//! How likely each source is a scanner: shared entries, as any packet of a source may tell of it, and each new connection asks.
 
-use catena_packet::wire::Seed;
-use catena_state::value::Table;
-use catena_state::{NoMemory, Op};
+use catena_state::{Entry, EntryOp, Slot};
 
 /// A source's address, IPv4 as IPv6 maps it.
 pub type Source = [u64; 2];
@@ -21,138 +19,101 @@ pub struct Rules {
     scanner: i32,
     /// From here on down it is benign.
     benign: i32,
+    /// How long a source is known after its last outcome, in ns.
+    memory: u64,
 }
 
 impl Rules {
     /// Make the test that finds so many scanners with so many false alarms, where so many first connections of benign
-    /// sources and of scanners succeed: θ0, θ1, β and α of the paper (§4, equations 4 to 6), each between 0 and 1.
-    pub fn new(benign: f64, scanner: f64, detection: f64, false_alarms: f64) -> Rules {
+    /// sources and of scanners succeed: θ0, θ1, β and α of the paper (§4, equations 4 to 6), each between 0 and 1. A source is known
+    /// for `memory` ns after its last outcome.
+    pub fn new([benign, scanner]: [f64; 2], [detection, false_alarms]: [f64; 2], memory: u64) -> Rules {
         let logarithm = |ratio: f64| (ratio.ln() * UNIT).round() as i32;
         Rules {
             failure: logarithm((1.0 - scanner) / (1.0 - benign)).max(1),
             success: logarithm(scanner / benign).min(-1),
             scanner: logarithm(detection / false_alarms),
             benign: logarithm((1.0 - detection) / (1.0 - false_alarms)),
+            memory,
         }
     }
 }
 
 /// What is known of a source.
 #[derive(Clone, Copy, Debug)]
-struct Walk {
+pub struct Walk {
     /// The logarithm of its likelihood ratio.
     at: i32,
     /// When its last outcome was told, in ns since 1970.
     last: u64,
 }
 
-/// All sources.
-pub struct Hosts {
-    walks: Table<Source, Walk>,
-    rules: Rules,
-    /// How long a source is known after its last outcome, in ns.
-    memory: u64,
-    /// Scanners found.
-    pub found: u64,
-    /// Outcomes of sources that found no place.
-    pub unwatched: u64,
-}
+impl Entry for Walk {
+    type Rules = Rules;
 
-impl Hosts {
-    /// Know none, of up to `most`.
-    ///
-    /// # Errors
-    /// [`NoMemory`] for so many.
-    pub fn new(seed: Seed, rules: Rules, memory: u64, most: usize) -> Result<Self, NoMemory> {
-        Ok(Hosts { walks: Table::new("sources", seed, most)?, rules, memory, found: 0, unwatched: 0 })
-    }
-
-    /// Return how many are known.
-    pub fn len(&self) -> usize {
-        self.walks.len()
+    #[inline]
+    fn is_over(&self, rules: &Rules, now: u64) -> bool {
+        now.saturating_sub(self.last) >= rules.memory
     }
 }
 
-/// Ask whether a source is a scanner.
+/// Events: a scanner was found; an outcome was told of a source that found no place.
+pub const FOUND: usize = 0;
+pub const UNWATCHED: usize = 1;
+
+/// Ask whether a source is a scanner, at a time in ns since 1970.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
-    /// The source.
-    pub source: Source,
-    /// The time, in ns since 1970.
-    pub now: u64,
-}
+pub struct Ask(pub u64);
 
-impl Op<Hosts> for Ask {
+impl EntryOp<Walk> for Ask {
     type Reply = bool;
 
     #[inline]
-    fn apply(self, hosts: &mut Hosts) -> bool {
-        let (threshold, memory) = (hosts.rules.scanner, hosts.memory);
-        let walk = hosts.walks.get_mut(self.source);
-        walk.is_some_and(|walk| walk.at >= threshold && self.now.saturating_sub(walk.last) < memory)
+    fn apply(self, slot: &mut impl Slot<Walk>) -> bool {
+        let rules = *slot.rules();
+        slot.get().is_some_and(|walk| walk.at >= rules.scanner && !walk.is_over(&rules, self.0))
     }
 }
 
 /// Tell the outcome of a source's first connection to a destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Tell {
-    /// The source.
-    pub source: Source,
     /// Whether it has succeeded.
     pub success: bool,
     /// The time, in ns since 1970.
     pub now: u64,
 }
 
-impl Op<Hosts> for Tell {
+impl EntryOp<Walk> for Tell {
     type Reply = ();
 
-    fn apply(self, hosts: &mut Hosts) {
-        let rules = hosts.rules;
-        let fresh = Walk { at: 0, last: self.now };
-        let walk = match hosts.walks.get_mut(self.source) {
-            Some(walk) if self.now.saturating_sub(walk.last) >= hosts.memory => {
-                *walk = fresh;
-                walk
-            }
-            Some(walk) => walk,
-            None => match hosts.walks.insert(self.source, fresh) {
-                Ok(walk) => walk,
-                Err(_) => {
-                    hosts.unwatched += 1;
-                    return;
-                }
-            },
+    fn apply(self, slot: &mut impl Slot<Walk>) {
+        let Tell { success, now } = self;
+        let rules = *slot.rules();
+        let mut walk = match slot.get() {
+            Some(walk) if !walk.is_over(&rules, now) => *walk,
+            _ => Walk { at: 0, last: now },
         };
-        walk.last = walk.last.max(self.now);
+        walk.last = walk.last.max(now);
         // The test is over for a scanner; a benign source begins another.
-        if walk.at >= rules.scanner {
-            return;
+        let is_known = walk.at >= rules.scanner;
+        if !is_known {
+            walk.at += if success { rules.success } else { rules.failure };
         }
-        walk.at += if self.success { rules.success } else { rules.failure };
         if walk.at <= rules.benign {
             walk.at = 0;
         }
-        if walk.at >= rules.scanner {
-            hosts.found += 1;
+        let is_noted = match slot.get() {
+            Some(known) => {
+                *known = walk;
+                true
+            }
+            None => slot.insert(now, walk).is_ok(),
+        };
+        if !is_noted {
+            slot.tally(UNWATCHED);
+        } else if !is_known && walk.at >= rules.scanner {
+            slot.tally(FOUND);
         }
-    }
-}
-
-/// Look at the next places for sources that nothing was heard of for long, and forget them.
-#[derive(Clone, Copy, Debug)]
-pub struct Forget {
-    /// How many places.
-    pub places: usize,
-    /// The time, in ns since 1970.
-    pub now: u64,
-}
-
-impl Op<Hosts> for Forget {
-    type Reply = ();
-
-    fn apply(self, hosts: &mut Hosts) {
-        let memory = hosts.memory;
-        hosts.walks.sweep(self.places, |_, walk| self.now.saturating_sub(walk.last) >= memory);
     }
 }

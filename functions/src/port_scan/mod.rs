@@ -87,7 +87,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         Declaration {
             name: "sources",
             summary: "the likelihood of being a scanner",
-            object: Object::Shared,
+            object: Object::SharedMap,
             scope: Scope::Source,
             access: Access::ReadWrite,
         },
@@ -158,10 +158,11 @@ impl Settings {
             0 => Err(ArgError::new(name, "expected more than 0")),
             ns => Ok(ns),
         };
+        let memory = time("memory", 600 * SECOND)?;
         Ok(Settings {
-            rules: Rules::new(benign, scanner, detection, false_alarms),
+            rules: Rules::new([benign, scanner], [detection, false_alarms], memory),
             timeout: time("timeout", 3 * SECOND)?,
-            memory: time("memory", 600 * SECOND)?,
+            memory,
             max_sources: args.integer("max_sources", 1_000_000, 1..=MOST)? as usize,
             max_contacts: args.integer("max_contacts", 1_000_000, 1..=MOST)? as usize,
         })

@@ -6,10 +6,10 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
-use catena_state::{Counters, Engine, FlowMap, NoMemory, Shared};
+use catena_state::{Counters, Engine, FlowMap, NoMemory, SharedMap};
 
 use super::Settings;
-use super::hosts::{Ask, Forget, Hosts, Source, Tell};
+use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
 use crate::function::{At, Function, Step};
 
 const SCANS: Reason = Reason(0);
@@ -35,7 +35,8 @@ pub struct Contact {
 
 type Contacts<E> = <E as Engine>::FlowMap<Pair, Contact>;
 type Ticket<E> = <Contacts<E> as FlowMap<Pair, Contact>>::Ticket;
-type Asked<E> = <<E as Engine>::Shared<Hosts> as Shared<Hosts>>::Ticket<Ask>;
+type Sources<E> = <E as Engine>::SharedMap<Source, Walk>;
+type Asked<E> = <Sources<E> as SharedMap<Source, Walk>>::Ticket<Ask>;
 
 /// What a packet is.
 pub enum Plan<E: Engine> {
@@ -57,7 +58,7 @@ impl<E: Engine> Copy for Plan<E> {}
 
 /// The function, on any state engine.
 pub struct PortScan<E: Engine> {
-    hosts: E::Shared<Hosts>,
+    sources: Sources<E>,
     contacts: Contacts<E>,
     /// One: first connections that found no place.
     lost: E::Counters,
@@ -72,9 +73,8 @@ impl<E: Engine> PortScan<E> {
     /// [`NoMemory`] for as many sources or contacts as the settings ask for.
     pub(super) fn new(engine: &mut E, settings: Settings) -> Result<Self, NoMemory> {
         let Settings { rules, timeout, memory, max_sources, max_contacts } = settings;
-        let hosts = Hosts::new(engine.seed(), rules, memory, max_sources)?;
         Ok(PortScan {
-            hosts: engine.shared("sources", hosts),
+            sources: engine.shared_map("sources", max_sources, rules)?,
             contacts: engine.flow_map("contacts", max_contacts)?,
             lost: engine.counters("lost contacts", 1),
             timeout,
@@ -84,11 +84,11 @@ impl<E: Engine> PortScan<E> {
 
     /// Look at the next places for connections that nobody has answered, and for outcomes that are too old to be known.
     fn sweep(&mut self, tx: E::Tx, now: u64, places: usize) {
-        let PortScan { hosts, contacts, timeout, memory, .. } = self;
+        let PortScan { sources, contacts, timeout, memory, .. } = self;
         contacts.sweep(places, |pair, contact| {
             let passed = now.saturating_sub(contact.since);
             if contact.is_open && passed >= *timeout {
-                hosts.send(tx, Tell { source: source_of(pair), success: false, now });
+                sources.send(tx, source_of(pair), Tell { success: false, now });
                 (contact.is_open, contact.since) = (false, now);
                 return false;
             }
@@ -119,7 +119,7 @@ impl<E: Engine> PortScan<E> {
         if contact.is_open && contact.ports == (to, from) {
             (contact.is_open, contact.since) = (false, at.now);
             let source = source_of(&Contacts::<E>::key(ticket));
-            self.hosts.send(at.tx, Tell { source, success, now: at.now });
+            self.sources.send(at.tx, source, Tell { success, now: at.now });
         }
     }
 }
@@ -156,13 +156,17 @@ impl<E: Engine> Function<E> for PortScan<E> {
             return Plan::Answer(self.contacts.want(at.tx, pair(to, from)), flags & RST == 0);
         }
         let contact = self.contacts.want(at.tx, pair(from, to));
-        Plan::Attempt(contact, self.hosts.want(at.tx, Ask { source: from, now: at.now }))
+        Plan::Attempt(contact, self.sources.want(at.tx, from, Ask(at.now)))
     }
 
     #[inline(always)]
     fn warm(&mut self, plan: &mut Plan<E>) {
         match plan {
-            Plan::Attempt(ticket, _) | Plan::Answer(ticket, _) => self.contacts.warm(ticket),
+            Plan::Attempt(ticket, asked) => {
+                self.contacts.warm(ticket);
+                self.sources.warm(asked);
+            }
+            Plan::Answer(ticket, _) => self.contacts.warm(ticket),
             Plan::Other => {}
         }
     }
@@ -172,7 +176,7 @@ impl<E: Engine> Function<E> for PortScan<E> {
         match plan {
             Plan::Other => {}
             Plan::Attempt(ticket, asked) => {
-                if self.hosts.got(at.tx, *asked) {
+                if self.sources.got(at.tx, asked) {
                     return Step::Done(Verdict::Drop(SCANS));
                 }
                 self.attempt(at, ticket, packet);
@@ -188,7 +192,7 @@ impl<E: Engine> Function<E> for PortScan<E> {
             self.sweep(tx, now, places);
         }
         if idle {
-            self.hosts.send(tx, Forget { places, now });
+            self.sources.tidy(tx, places, now);
         }
     }
 
@@ -199,10 +203,8 @@ impl<E: Engine> Function<E> for PortScan<E> {
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("contacts", self.contacts.len() as u64);
         let lost = self.lost.read(0) as u64;
-        self.hosts.look(|hosts| {
-            tell("sources", hosts.len() as u64);
-            tell("scanners found", hosts.found);
-            tell("unwatched", hosts.unwatched + lost);
-        });
+        tell("sources", self.sources.len() as u64);
+        tell("scanners found", self.sources.tally(FOUND));
+        tell("unwatched", self.sources.tally(UNWATCHED) + lost);
     }
 }

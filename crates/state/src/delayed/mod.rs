@@ -11,7 +11,7 @@ mod shared;
 mod watch;
 
 pub use objects::{DelayedCounters, DelayedMap, DelayedTicket};
-pub use shared::{Asked, DelayedShared};
+pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,6 +19,7 @@ use catena_packet::wire::Seed;
 
 use crate::engine::{Engine, Key, NoMemory, Share};
 use crate::local::Local;
+use crate::shared_map::Entry;
 use watch::{Watch, lock};
 
 /// The operations of one packet.
@@ -57,6 +58,7 @@ impl Engine for Delayed {
     type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
     type Shared<V: Send + 'static> = DelayedShared<V>;
+    type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
     type Counters = DelayedCounters;
 
     fn begin(&mut self, _clock: u64) -> Tx {
@@ -97,6 +99,15 @@ impl Engine for Delayed {
 
     fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> DelayedShared<V> {
         DelayedShared::new(value, name, &self.watch)
+    }
+
+    fn shared_map<K: Key, V: Entry>(
+        &mut self,
+        name: &'static str,
+        capacity: usize,
+        rules: V::Rules,
+    ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
+        Ok(DelayedSharedMap::new(self.local.shared_map(name, capacity, rules)?, name, &self.watch))
     }
 
     fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {

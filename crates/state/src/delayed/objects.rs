@@ -10,7 +10,7 @@ use crate::engine::{Counters, FlowMap, Full, Key};
 use crate::local::{LocalCounters, LocalMap, LocalTicket};
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
-const KEYS: Seed = Seed::from_number(0);
+pub(super) const KEYS: Seed = Seed::from_number(0);
 
 /// A map of per-flow entries.
 pub struct DelayedMap<K: Key, V> {
@@ -43,7 +43,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn want(&mut self, tx: Tx, key: K) -> DelayedTicket<K> {
-        let promise = lock(&self.watch).ask(tx, self.name, Some(key.hash(&KEYS)));
+        let promise = lock(&self.watch).ask(tx, self.name, key.hash(&KEYS));
         DelayedTicket { ticket: self.map.want((), key), promise }
     }
 

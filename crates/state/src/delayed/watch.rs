@@ -17,11 +17,13 @@ pub(super) struct Promise {
     number: u64,
 }
 
-/// One operation that was asked for.
+/// What was asked for once.
 struct Asked {
     object: &'static str,
-    /// Hash of the key of an entry; nothing of an operation, which follows nobody: who holds the object orders them.
+    /// Hash of the key, if it has one.
     key: Option<u64>,
+    /// Whether it is an operation, and not an entry. It follows nobody: who holds the object orders them.
+    is_operation: bool,
     number: u64,
     /// The poll after which the result is there; of an operation, once it was sent off.
     ready: Option<u64>,
@@ -35,6 +37,8 @@ type Apply = Box<dyn FnOnce() + Send>;
 /// An operation on its way.
 struct Sent {
     object: &'static str,
+    /// Hash of the key of the entry that it is about; nothing where it may be about all of the object.
+    key: Option<u64>,
     /// The poll after which it is applied.
     due: u64,
     apply: Apply,
@@ -108,7 +112,7 @@ impl Watch {
     pub(super) fn end(&mut self, tx: Tx) {
         self.end_prepare(tx);
         let Some(operations) = self.open.remove(&tx.0) else { return };
-        let is_left = |asked: &&Asked| asked.key.is_none() && asked.ready.is_some() && !asked.taken;
+        let is_left = |asked: &&Asked| asked.is_operation && asked.ready.is_some() && !asked.taken;
         if let Some(asked) = operations.asked.iter().find(is_left) {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
         }
@@ -133,9 +137,11 @@ impl Watch {
         if self.random().is_multiple_of(2) { 0 } else { self.random() % (self.most_delay + 1) }
     }
 
-    /// Return the poll after which an operation that is sent off now is applied: not before those that were sent off earlier.
-    fn due(&mut self, object: &'static str) -> u64 {
-        let earlier = self.sent.iter().filter(|sent| sent.object == object).map(|sent| sent.due).max();
+    /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
+    /// earlier.
+    fn due(&mut self, object: &'static str, key: Option<u64>) -> u64 {
+        let is_same = |sent: &&Sent| sent.object == object && (key.is_none() || sent.key.is_none() || sent.key == key);
+        let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
     }
 
@@ -145,8 +151,8 @@ impl Watch {
         let Some(mut operations) = self.open.remove(&tx.0) else { return };
         for asked in &mut operations.asked {
             let Some(apply) = asked.apply.take() else { continue };
-            let due = self.due(asked.object);
-            self.sent.push(Sent { object: asked.object, due, apply });
+            let due = self.due(asked.object, asked.key);
+            self.sent.push(Sent { object: asked.object, key: asked.key, due, apply });
             asked.ready = Some(due);
         }
         self.open.insert(tx.0, operations);
@@ -176,10 +182,16 @@ impl Watch {
 
     /// Send off an operation that nobody waits for.
     #[track_caller]
-    pub(super) fn send(&mut self, tx: Tx, object: &'static str, apply: impl FnOnce() + Send + 'static) {
+    pub(super) fn send(
+        &mut self,
+        tx: Tx,
+        object: &'static str,
+        key: Option<u64>,
+        apply: impl FnOnce() + Send + 'static,
+    ) {
         self.change(tx, object);
-        let due = self.due(object);
-        self.sent.push(Sent { object, due, apply: Box::new(apply) });
+        let due = self.due(object, key);
+        self.sent.push(Sent { object, key, due, apply: Box::new(apply) });
     }
 
     /// Note an operation that a packet asks for, and what it is.
@@ -188,9 +200,10 @@ impl Watch {
         &mut self,
         tx: Tx,
         object: &'static str,
+        key: Option<u64>,
         apply: impl FnOnce(u64) + Send + 'static,
     ) -> Promise {
-        let promise = self.ask(tx, object, None);
+        let promise = self.ask_any(tx, object, key, true);
         let number = promise.number;
         let asked = self.open.get_mut(&tx.0).and_then(|operations| operations.asked.last_mut());
         if let Some(asked) = asked {
@@ -207,22 +220,32 @@ impl Watch {
 
     pub(super) fn follows(&self, tx: Tx, earlier: Tx) -> bool {
         let (Some(later), Some(earlier)) = (self.open.get(&tx.0), self.open.get(&earlier.0)) else { return false };
-        let entries = later.asked.iter().filter(|asked| asked.key.is_some());
-        entries
-            .into_iter()
-            .any(|later| earlier.asked.iter().any(|earlier| (later.object, later.key) == (earlier.object, earlier.key)))
+        let entries = |of: &'_ Operations| {
+            of.asked
+                .iter()
+                .filter(|asked| !asked.is_operation)
+                .map(|asked| (asked.object, asked.key))
+                .collect::<Vec<_>>()
+        };
+        let earlier = entries(earlier);
+        entries(later).iter().any(|entry| earlier.contains(entry))
     }
 
-    /// Note what a packet asks for.
+    /// Note an entry that a packet asks for.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: Tx, object: &'static str, key: Option<u64>) -> Promise {
+    pub(super) fn ask(&mut self, tx: Tx, object: &'static str, key: u64) -> Promise {
+        self.ask_any(tx, object, Some(key), false)
+    }
+
+    #[track_caller]
+    fn ask_any(&mut self, tx: Tx, object: &'static str, key: Option<u64>, is_operation: bool) -> Promise {
         let number = self.number();
-        let ready = key.map(|_| self.polls + self.delay());
+        let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
         let Some(operations) = self.open.get_mut(&tx.0) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
-        operations.asked.push(Asked { object, key, number, ready, taken: false, apply: None });
+        operations.asked.push(Asked { object, key, is_operation, number, ready, taken: false, apply: None });
         Promise { tx, step, number }
     }
 

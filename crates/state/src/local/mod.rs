@@ -5,12 +5,15 @@ mod leaving;
 mod line;
 mod map;
 mod shared;
+mod shared_map;
 
 pub use counters::LocalCounters;
 pub use map::{LocalMap, LocalTicket};
 pub use shared::LocalShared;
+pub use shared_map::{LocalAsked, LocalSharedMap};
 
 use crate::engine::{Engine, Key, NoMemory, Share};
+use crate::shared_map::Entry;
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.
@@ -34,6 +37,7 @@ impl Engine for Local {
     type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
     type Shared<V: Send + 'static> = LocalShared<V>;
+    type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
     type Counters = LocalCounters;
 
     #[inline(always)]
@@ -49,6 +53,16 @@ impl Engine for Local {
 
     fn shared<V: Send + 'static>(&mut self, _name: &'static str, value: V) -> LocalShared<V> {
         LocalShared::new(value)
+    }
+
+    fn shared_map<K: Key, V: Entry>(
+        &mut self,
+        object: &'static str,
+        entries: usize,
+        rules: V::Rules,
+    ) -> Result<LocalSharedMap<K, V>, NoMemory> {
+        let map = self.flow_map(object, entries)?;
+        Ok(LocalSharedMap::new(map, entries, rules))
     }
 
     fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {

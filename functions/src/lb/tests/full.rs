@@ -2,7 +2,6 @@
 
 use super::hostile::{Random, TCP, bench, client, vip};
 use super::*;
-use crate::looks;
 
 const CONNECTIONS: u16 = 1000;
 
@@ -56,7 +55,7 @@ fn servers_that_are_down_keep_their_connections_and_get_no_others() {
 fn a_refusal_looks_at_few_entries() {
     on_engines(FEW, || {
         let (mut bench, mut random) = (filled(bench(CONNECTIONS.into())), Random(5));
-        looks::assert_few(|gap| {
+        crate::testing::looks::assert_few(|gap| {
             bench.now += gap;
             assert_eq!(bench.ask(TCP, random.stranger(), SYN), Err("connection table full"));
         });

@@ -1,0 +1,117 @@
+//! Shared entries of one worker: its own.
+
+use super::{LocalMap, LocalTicket};
+use crate::engine::{FlowMap, Full, Key};
+use crate::looks::Looks;
+use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
+
+/// A map of shared entries in the worker's own memory.
+pub struct LocalSharedMap<K: Key, V: Entry> {
+    map: LocalMap<K, V>,
+    own: Own<V>,
+}
+
+/// What stands beside the entries.
+struct Own<V: Entry> {
+    rules: V::Rules,
+    most: usize,
+    looks: Looks,
+    tallies: [u64; TALLIES],
+}
+
+/// The promise of a reply: the operation, applied when it is taken. Then all packets before are done.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalAsked<K, O> {
+    place: LocalTicket<K>,
+    op: O,
+}
+
+struct LocalSlot<'a, K: Key, V: Entry> {
+    map: &'a mut LocalMap<K, V>,
+    own: &'a mut Own<V>,
+    place: LocalTicket<K>,
+}
+
+impl<K: Key, V: Entry> LocalSharedMap<K, V> {
+    /// Make a map of the entries of `map`, which has room for `most`.
+    pub(super) fn new(map: LocalMap<K, V>, most: usize, rules: V::Rules) -> Self {
+        LocalSharedMap { map, own: Own { rules, most, looks: Looks::new(most), tallies: [0; TALLIES] } }
+    }
+
+    #[inline(always)]
+    fn apply<O: EntryOp<V>>(&mut self, place: LocalTicket<K>, op: O) -> O::Reply {
+        op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place })
+    }
+}
+
+impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
+    #[inline(always)]
+    fn rules(&self) -> &V::Rules {
+        &self.own.rules
+    }
+
+    #[inline(always)]
+    fn get(&mut self) -> Option<&mut V> {
+        self.map.get((), &self.place)
+    }
+
+    #[inline]
+    fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full> {
+        if self.map.len() >= self.own.most {
+            let Own { rules, looks, .. } = &mut *self.own;
+            let due = looks.due(now);
+            self.map.sweep(due, |_, entry| entry.is_over(rules, now));
+        }
+        self.map.insert((), &self.place, value)
+    }
+
+    fn remove(&mut self) -> Option<V> {
+        self.map.remove((), &self.place)
+    }
+
+    fn tally(&mut self, event: usize) {
+        self.own.tallies[event] += 1;
+    }
+}
+
+impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
+    type Tx = ();
+    type Ticket<O: EntryOp<V>> = LocalAsked<K, O>;
+
+    #[inline(always)]
+    fn want<O: EntryOp<V>>(&mut self, _tx: (), key: K, op: O) -> LocalAsked<K, O> {
+        LocalAsked { place: self.map.want((), key), op }
+    }
+
+    #[inline(always)]
+    fn warm<O: EntryOp<V>>(&mut self, ticket: &mut LocalAsked<K, O>) {
+        self.map.warm(&mut ticket.place);
+    }
+
+    #[inline(always)]
+    fn got<O: EntryOp<V>>(&mut self, _tx: (), ticket: &LocalAsked<K, O>) -> O::Reply {
+        self.apply(ticket.place, ticket.op)
+    }
+
+    #[inline(always)]
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: (), key: K, op: O) {
+        let place = self.map.want((), key);
+        self.apply(place, op);
+    }
+
+    #[inline(always)]
+    fn tidy(&mut self, _tx: (), places: usize, now: u64) {
+        if !self.map.is_empty() {
+            let rules = &self.own.rules;
+            self.map.sweep(places, |_, entry| entry.is_over(rules, now));
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    fn tally(&self, event: usize) -> u64 {
+        self.own.tallies[event]
+    }
+}

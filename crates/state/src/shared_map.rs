@@ -1,0 +1,85 @@
+//! Shared objects with an entry for each key: what many flows, and several instances, have in common, and have by source, by
+//! destination or the like.
+//!
+//! Operations of one instance on one key are applied in the order in which they were asked for. Those on different keys
+//! may be applied in any order, by different holders: a map may be cut in parts by its keys.
+
+use crate::engine::{Full, Key};
+
+/// An entry of a [`SharedMap`].
+pub trait Entry: Copy + Send + 'static {
+    /// What all entries have in common: rates, times, bounds. It is given with the map, and never changes.
+    type Rules: Copy + Send + 'static;
+
+    /// Return whether the entry is over at a time, in ns since 1970. Whoever holds it may forget it then: no operation of that
+    /// time or later may tell it from none.
+    fn is_over(&self, rules: &Self::Rules, now: u64) -> bool;
+}
+
+/// An operation on the entry of a key, which may be none. It is pure, as an [`Op`](crate::Op) is.
+pub trait EntryOp<V: Entry>: Copy + Send + 'static {
+    /// What it answers; an operation that answers nothing is waited for by nobody.
+    type Reply: Copy + Send + 'static;
+
+    /// Apply it.
+    fn apply(self, slot: &mut impl Slot<V>) -> Self::Reply;
+}
+
+/// How many events a map counts.
+pub const TALLIES: usize = 4;
+
+/// The place of a key.
+pub trait Slot<V: Entry> {
+    /// Return what all entries have in common.
+    fn rules(&self) -> &V::Rules;
+
+    /// Return the entry.
+    fn get(&mut self) -> Option<&mut V>;
+
+    /// Put an entry where there is none. In a full map entries that are over at `now` are looked for before.
+    ///
+    /// # Errors
+    /// [`Full`] when the map holds as many entries as it may.
+    fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full>;
+
+    /// Take the entry out.
+    fn remove(&mut self) -> Option<V>;
+
+    /// Count an event: one of [`TALLIES`].
+    fn tally(&mut self, event: usize);
+}
+
+/// A shared object with an entry for each key.
+pub trait SharedMap<K: Key, V: Entry>: Send {
+    /// The operations of one packet.
+    type Tx: Copy + Send;
+    /// The promise of a reply.
+    type Ticket<O: EntryOp<V>>: Copy + Send;
+
+    /// Ask for an operation. It is applied before the packet's next step, if the packet gets so far; the reply is taken
+    /// in that step.
+    fn want<O: EntryOp<V>>(&mut self, tx: Self::Tx, key: K, op: O) -> Self::Ticket<O>;
+
+    /// Bring near what an operation needs, a while after [`Self::want`] and before its reply is taken. Only a hint.
+    fn warm<O: EntryOp<V>>(&mut self, _ticket: &mut Self::Ticket<O>) {}
+
+    /// Take the reply.
+    fn got<O: EntryOp<V>>(&mut self, tx: Self::Tx, ticket: &Self::Ticket<O>) -> O::Reply;
+
+    /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: Self::Tx, key: K, op: O);
+
+    /// Look at the next `places` for entries, each once a round, and forget those that are over.
+    fn tidy(&mut self, tx: Self::Tx, places: usize, now: u64);
+
+    /// Return the number of entries, as far as it is known: for tables and exports, never for a packet's fate.
+    fn len(&self) -> usize;
+
+    /// Return whether no entry is known.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Return how often an event was counted, as far as it is known.
+    fn tally(&self, event: usize) -> u64;
+}
