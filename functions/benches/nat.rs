@@ -15,7 +15,7 @@ use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
-use catena_state::{Engine, FlowMap, Local, Share};
+use catena_state::{Access, Declaration, Engine, FlowMap, Local, Scope, Share};
 
 const SIZE: usize = 64;
 /// Batches in a round.
@@ -139,6 +139,8 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
     let mut build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
     (nat::DESCRIPTOR.build)(&args, &mut build).expect("the arguments are good")
 }
+
+const MAPPINGS: Declaration = Declaration::flow_map("mappings", "as NAT's", Scope::SourceEndpoint, Access::ReadWrite);
 
 /// What a mapping is, written by hand.
 #[derive(Clone, Copy, Default)]
@@ -277,7 +279,7 @@ fn main() {
 
         let mut twin = Twin::new();
         let mut map = Local::new(Seed::from_number(1), Share::WHOLE)
-            .flow_map::<u64, Mapping>("mappings", 1 << 21)
+            .flow_map::<u64, Mapping>(&MAPPINGS, 1 << 21)
             .expect("there is memory");
         measure(&format!("{flows} flows: twin, same map"), source, cx, packets, |cx, batch| {
             cx.parse(batch);

@@ -105,6 +105,7 @@ impl Build<'_> {
         if let Some(delays) = crate::testing::engines::delays() {
             let mut engine = catena_state::Delayed::new(self.seed, self.share, delays);
             let function = recipe.make(&mut engine)?;
+            crate::testing::engines::note(engine.objects());
             return Ok(Box::new(Runner::new(engine, function)));
         }
         let mut engine = Local::new(self.seed, self.share);

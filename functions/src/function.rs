@@ -47,60 +47,71 @@ pub enum Step {
 ///
 /// # Example
 ///
-/// Passes the first `most` packets of each length, and drops the others: an entry for each length, asked for in *prepare*,
+/// Passes the first `most` packets of each source endpoint, and drops the others: an entry for each, asked for in *prepare*,
 /// used in *finish*.
 ///
 /// ```
 /// use catena_dataplane::module::{Reason, Verdict};
 /// use catena_functions::function::{At, Function, Runner, Step};
 /// use catena_packet::Packet;
-/// use catena_packet::wire::Seed;
-/// use catena_state::{Engine, FlowMap, Local, NoMemory, Share};
+/// use catena_packet::wire::{Seed, ports, source_address};
+/// use catena_state::{Access, Declaration, Engine, FlowMap, Local, NoMemory, Scope, Share};
 ///
-/// type Lengths<E> = <E as Engine>::FlowMap<u64, u64>;
+/// const SENDERS: Declaration =
+///     Declaration::flow_map("senders", "packets of each", Scope::SourceEndpoint, Access::ReadWrite);
 ///
-/// struct Fewer<E: Engine> {
-///     lengths: Lengths<E>,
+/// /// Address, port and protocol.
+/// type Sender = [u64; 5];
+/// type Senders<E> = <E as Engine>::FlowMap<Sender, u64>;
+///
+/// struct First<E: Engine> {
+///     senders: Senders<E>,
 ///     most: u64,
 /// }
 ///
-/// impl<E: Engine> Fewer<E> {
+/// impl<E: Engine> First<E> {
 ///     fn new(engine: &mut E, most: u64) -> Result<Self, NoMemory> {
-///         Ok(Fewer { lengths: engine.flow_map("lengths", 1 << 16)?, most })
+///         Ok(First { senders: engine.flow_map(&SENDERS, 1 << 16)?, most })
 ///     }
 /// }
 ///
-/// impl<E: Engine> Function<E> for Fewer<E> {
-///     /// The ticket of the length's entry.
-///     type Plan = <Lengths<E> as FlowMap<u64, u64>>::Ticket;
+/// impl<E: Engine> Function<E> for First<E> {
+///     /// The ticket of the sender's entry; none of what has no ports.
+///     type Plan = Option<<Senders<E> as FlowMap<Sender, u64>>::Ticket>;
 ///
 ///     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
-///         self.lengths.want(at.tx, packet.len() as u64)
+///         let (frame, layers) = (packet.data(), packet.layers());
+///         let [high, low] = source_address(frame, &layers)?;
+///         let (port, _) = ports(frame, &layers)?;
+///         Some(self.senders.want(at.tx, [high, low, port.into(), layers.proto.into(), 0]))
 ///     }
 ///
 ///     fn warm(&mut self, plan: &mut Self::Plan) {
-///         self.lengths.warm(plan);
+///         if let Some(ticket) = plan {
+///             self.senders.warm(ticket);
+///         }
 ///     }
 ///
 ///     fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
-///         let seen = match self.lengths.get(at.tx, plan) {
+///         let Some(ticket) = plan else { return Step::Done(Verdict::Gate(at.gate)) };
+///         let seen = match self.senders.get(at.tx, ticket) {
 ///             Some(seen) => {
 ///                 *seen += 1;
 ///                 *seen
 ///             }
-///             // With a full map, lengths without an entry pass.
-///             None => self.lengths.insert(at.tx, plan, 1).map_or(0, |seen| *seen),
+///             // With a full map, those without an entry pass.
+///             None => self.senders.insert(at.tx, ticket, 1).map_or(0, |seen| *seen),
 ///         };
 ///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
 ///     }
 ///
 ///     fn reasons(&self) -> &'static [&'static str] {
-///         &["too many of its length"]
+///         &["too many of its sender"]
 ///     }
 /// }
 ///
 /// let mut engine = Local::new(Seed::from_number(1), Share::WHOLE);
-/// let function = Fewer::new(&mut engine, 100)?;
+/// let function = First::new(&mut engine, 100)?;
 /// let module = Runner::new(engine, function);
 /// # Ok::<(), NoMemory>(())
 /// ```

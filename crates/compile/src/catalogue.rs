@@ -83,11 +83,11 @@ fn fields(scope: Scope) -> Option<Fields> {
 ///
 /// Entries of a map lie with the instance that their packets meet if the map's key has all fields of the affinity:
 /// then packets of one entry are of one group. Other objects are shared out whatever their scope, as every instance
-/// is built with its share of the work: what a shared object has to give is divided, and counters of all instances are
+/// is built with its share of the work: what a shared object has to give is divided, and counts of all instances are
 /// added up.
 fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
     let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
-        (Object::Shared | Object::Counters, _) => true,
+        (Object::Shared, _) => true,
         (Object::FlowMap | Object::SharedMap, None) => false,
         (Object::FlowMap | Object::SharedMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
     };
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn memory_follows_from_the_keys() {
-        let object = |object, scope| Declaration { name: "x", summary: "x", object, scope, access: Access::ReadWrite };
+        let object =
+            |object, scope| Declaration { name: "x", summary: "x", object, scope, access: Access::ReadWrite, part: 0 };
         let by_source = catalogue::Affinity::Fields(Fields::SOURCE);
         let by_connection = catalogue::Affinity::Fields(Fields::FIVE_TUPLE);
         let map = |scope| [object(Object::FlowMap, scope)];

@@ -20,7 +20,7 @@ pub enum Scope {
 impl Scope {
     /// Return whether an entry belongs to a single flow, so that one instance can own it (CHC's *per-flow*);
     /// else it is *cross-flow*.
-    pub fn is_per_flow(self) -> bool {
+    pub const fn is_per_flow(self) -> bool {
         matches!(self, Scope::Connection | Scope::SourceEndpoint)
     }
 
@@ -69,11 +69,9 @@ pub enum Object {
     Shared,
     /// [`crate::SharedMap`].
     SharedMap,
-    /// [`crate::Counters`].
-    Counters,
 }
 
-/// One state object of a function.
+/// One state object of a function. With the function's instance it is what the object is known by, wherever it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// Name, unique within the function.
@@ -86,4 +84,48 @@ pub struct Declaration {
     pub scope: Scope,
     /// Its access pattern.
     pub access: Access,
+    /// Which of several that are alike, such as one for each IP family; 0 of the first or only one.
+    pub part: u8,
+}
+
+impl Declaration {
+    /// Declare entries that one instance owns each: it must be a flow's own.
+    ///
+    /// # Panics
+    /// For a scope that many flows have in common, where it is a constant at compile time.
+    pub const fn flow_map(name: &'static str, summary: &'static str, scope: Scope, access: Access) -> Self {
+        assert!(scope.is_per_flow(), "what many flows have in common is a shared map");
+        Declaration { name, summary, object: Object::FlowMap, scope, access, part: 0 }
+    }
+
+    /// Declare a shared object.
+    pub const fn shared(name: &'static str, summary: &'static str, scope: Scope, access: Access) -> Self {
+        Declaration { name, summary, object: Object::Shared, scope, access, part: 0 }
+    }
+
+    /// Declare shared entries.
+    pub const fn shared_map(name: &'static str, summary: &'static str, scope: Scope, access: Access) -> Self {
+        Declaration { name, summary, object: Object::SharedMap, scope, access, part: 0 }
+    }
+
+    /// Return the declaration of one of several that are alike.
+    #[must_use]
+    pub const fn part(self, part: u8) -> Self {
+        Declaration { part, ..self }
+    }
+
+    /// Return the declaration with another scope, as arguments may ask for.
+    #[must_use]
+    pub const fn scoped(self, scope: Scope) -> Self {
+        Declaration { scope, ..self }
+    }
+}
+
+impl std::fmt::Display for Declaration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.part {
+            0 => f.write_str(self.name),
+            part => write!(f, "{} ({part})", self.name),
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::fmt::Debug;
 
 use catena_packet::wire::Seed;
 
+use crate::declare::Declaration;
 use crate::shared::Shared;
 use crate::shared_map::{Entry, SharedMap};
 
@@ -99,8 +100,6 @@ pub trait Engine: Send + 'static {
     type Shared<V: Send + 'static>: Shared<V, Tx = Self::Tx>;
     /// The same, by key.
     type SharedMap<K: Key, V: Entry>: SharedMap<K, V, Tx = Self::Tx>;
-    /// Numbers that many add to.
-    type Counters: Counters<Tx = Self::Tx>;
 
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
@@ -134,12 +133,12 @@ pub trait Engine: Send + 'static {
     /// [`NoMemory`] where so many find no room.
     fn flow_map<K: Key, V: Send + 'static>(
         &mut self,
-        name: &'static str,
+        object: &Declaration,
         capacity: usize,
     ) -> Result<Self::FlowMap<K, V>, NoMemory>;
 
     /// Make a shared object of its first value.
-    fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> Self::Shared<V>;
+    fn shared<V: Send + 'static>(&mut self, object: &Declaration, value: V) -> Self::Shared<V>;
 
     /// Make an empty map of shared entries, up to `capacity`, with what all of them have in common.
     ///
@@ -147,13 +146,10 @@ pub trait Engine: Send + 'static {
     /// [`NoMemory`] where so many find no room.
     fn shared_map<K: Key, V: Entry>(
         &mut self,
-        name: &'static str,
+        object: &Declaration,
         capacity: usize,
         rules: V::Rules,
     ) -> Result<Self::SharedMap<K, V>, NoMemory>;
-
-    /// Make `count` counters, all zero.
-    fn counters(&mut self, name: &'static str, count: usize) -> Self::Counters;
 
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;
@@ -221,16 +217,4 @@ pub trait FlowMap<K: Key, V>: Send {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
-
-/// Numbers that many instances add to (CHC's *increment/decrement a value*, Table 3.6).
-pub trait Counters: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
-
-    /// Add to a counter; nobody waits for it.
-    fn add(&mut self, tx: Self::Tx, index: usize, n: i64);
-
-    /// Return what is known of a counter, for tables and exports (never for a packet's fate).
-    fn read(&self, index: usize) -> i64;
 }

@@ -3,7 +3,8 @@
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
-use catena_state::{Counters, Delayed, Engine, FlowMap, Share};
+use catena_state::value::{Add, Counts};
+use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Scope, Share, Shared};
 
 use super::{At, Function, Runner, Step};
 use crate::config::{ArgError, Args};
@@ -35,10 +36,14 @@ enum Wrong {
     Keeps,
 }
 
+const LENGTHS: Declaration =
+    Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite);
+const HITS: Declaration = Declaration::shared("hits", "steps", Scope::Global, Access::WriteMostly);
+
 /// Counts the packets of each length, and drops every third one that it has counted.
 struct Careless<E: Engine> {
     lengths: E::FlowMap<u64, u64>,
-    hits: E::Counters,
+    hits: E::Shared<Counts>,
     wrong: Wrong,
     kept: Option<Ticket<E>>,
     prepared: u64,
@@ -51,8 +56,8 @@ type Ticket<E> = <<E as Engine>::FlowMap<u64, u64> as FlowMap<u64, u64>>::Ticket
 
 impl<E: Engine> Careless<E> {
     fn new(engine: &mut E, wrong: Wrong) -> Self {
-        let lengths = engine.flow_map("lengths", 1024).unwrap();
-        let hits = engine.counters("hits", 1);
+        let lengths = engine.flow_map(&LENGTHS, 1024).unwrap();
+        let hits = engine.shared(&HITS, Counts::new(1));
         Careless { lengths, hits, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
@@ -73,7 +78,7 @@ impl<E: Engine> Function<E> for Careless<E> {
         let ticket = self.lengths.want(at.tx, packet.len() as u64);
         match self.wrong {
             Wrong::Counts => self.prepared += 1,
-            Wrong::Adds => self.hits.add(at.tx, 0, 1),
+            Wrong::Adds => self.hits.send(at.tx, Add::to(0, 1)),
             Wrong::Looks => _ = self.lengths.get(at.tx, &ticket),
             Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
             _ => {}
@@ -83,7 +88,7 @@ impl<E: Engine> Function<E> for Careless<E> {
 
     fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
         plan.1 += 1;
-        self.hits.add(at.tx, 0, 1);
+        self.hits.send(at.tx, Add::to(0, 1));
         if at.now < self.tidied {
             self.overtaken += 1;
         }
@@ -135,7 +140,7 @@ const PROBE: Descriptor = Descriptor {
     source: "",
     params: &[],
     attributes: &[],
-    state: &[],
+    state: &[LENGTHS, HITS],
     affinity: Affinity::Single,
     returns: Returns::none,
     owner: None,

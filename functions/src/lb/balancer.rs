@@ -5,7 +5,8 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::looks::Looks;
-use catena_state::{Counters, Engine, NoMemory, Shared as _};
+use catena_state::value::{Add, Counts};
+use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _};
 
 use crate::function::{At, Function, Step};
 
@@ -16,6 +17,15 @@ use super::room;
 use super::settings::{Backend, Settings};
 use super::side::Side;
 use super::stages::Want;
+
+pub(super) const CONNECTIONS: Declaration = Declaration::shared(
+    "connections",
+    "connections, active ones per server, datagrams in fragments",
+    Scope::Global,
+    Access::ReadWrite,
+);
+pub(super) const BYTES: Declaration =
+    Declaration::shared("bytes", "bytes per server", Scope::Configured, Access::WriteMostly);
 
 pub(super) const REASONS: &[&str] =
     &["no backend up", "connection table full", "segment of no connection", "fragment without its first"];
@@ -53,7 +63,7 @@ pub struct Balancer<E: Engine> {
 
 /// What both IP versions share.
 pub(super) struct Shared<E: Engine> {
-    pub(super) bytes: E::Counters,
+    pub(super) bytes: E::Shared<Counts>,
     pub(super) slot: Slot,
     pub(super) timeouts: Timeouts,
     pub(super) backends: Vec<Backend>,
@@ -95,13 +105,13 @@ impl<E: Engine> Balancer<E> {
         let places = [v4.servers.places(), v6.servers.places()];
         let admission = Admission::new(most, places, engine.seed());
         let shared = Shared {
-            bytes: engine.counters("bytes", settings.backends.len()),
+            bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
             most,
             connections: 0,
-            admission: engine.shared("connections", admission),
+            admission: engine.shared(&CONNECTIONS, admission),
             news: Vec::new(),
             opened: 0,
             moved: 0,
@@ -130,7 +140,7 @@ impl<E: Engine> Balancer<E> {
     pub fn backends(&self) -> impl Iterator<Item = BackendInfo> + '_ {
         let list = |admission: &Admission| [self.v4.servers.list(admission), self.v6.servers.list(admission)].concat();
         self.shared.admission.look(list).into_iter().map(|(index, up, connections)| {
-            let bytes = self.shared.bytes.read(usize::from(index));
+            let bytes = self.shared.bytes.look(|bytes| bytes.get(usize::from(index)));
             BackendInfo { number: index + 1, up, connections, bytes }
         })
     }
@@ -224,7 +234,7 @@ impl<E: Engine> Shared<E> {
         rewrite: &Rewrite<F::Address>,
     ) -> Verdict {
         let layers = packet.layers();
-        self.bytes.add(at.tx, usize::from(server), packet.len() as i64);
+        self.bytes.send(at.tx, Add::to(usize::from(server), packet.len() as i64));
         self.slot.set(packet, server + 1);
         rewrite.apply::<F>(packet.data_mut(), &layers, at.gate == 1);
         Verdict::Gate(at.gate)

@@ -79,6 +79,8 @@ pub trait Family: Send + Sized + 'static {
     type Address: Copy + Eq + Ord + Debug + Send + 'static;
     /// Whether it is IPv6.
     const IS_V6: bool;
+    /// Which of the two families' objects are its own.
+    const PART: u8 = Self::IS_V6 as u8;
 
     /// Return an address of this family.
     fn address(ip: IpAddr) -> Option<Self::Address>;

@@ -116,7 +116,7 @@ pub use balancer::{BackendInfo, Balancer};
 
 use catena_dataplane::Module;
 use catena_dataplane::attribute::Slot;
-use catena_state::{Access, Declaration, Engine, Object, Scope};
+use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args};
 use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
@@ -136,29 +136,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Metadata,
         doc: "the number of the packet's server, from 1; 0 for none",
     }],
-    state: &[
-        Declaration {
-            name: "mapping",
-            summary: "connection to server mapping",
-            object: Object::FlowMap,
-            scope: Scope::Connection,
-            access: Access::ReadMostly,
-        },
-        Declaration {
-            name: "connections",
-            summary: "connections, active ones per server, datagrams in fragments",
-            object: Object::Shared,
-            scope: Scope::Global,
-            access: Access::ReadWrite,
-        },
-        Declaration {
-            name: "bytes",
-            summary: "bytes per server",
-            object: Object::Counters,
-            scope: Scope::Configured,
-            access: Access::WriteMostly,
-        },
-    ],
+    state: &[side::OUT, side::BACK, balancer::CONNECTIONS, balancer::BYTES],
     affinity: Affinity::Scope(Scope::Connection),
     returns,
     // The client's address tells: it is the inside one, both ways.

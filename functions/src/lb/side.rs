@@ -5,7 +5,7 @@ use catena_packet::Packet;
 use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_state::{Engine, FlowMap, NoMemory};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
 
 use crate::function::{At, Holding, Step};
 
@@ -16,6 +16,11 @@ use super::proof::News;
 use super::servers::Servers;
 use super::settings::Settings;
 use super::stages::{Next, Stage, Want};
+
+pub(super) const OUT: Declaration =
+    Declaration::flow_map("mapping", "connection to server mapping", Scope::Connection, Access::ReadWrite);
+pub(super) const BACK: Declaration =
+    Declaration::flow_map("mapping back", "the same by its way back", Scope::Connection, Access::ReadWrite);
 
 pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
 
@@ -33,7 +38,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
         // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
-        let maps = [engine.flow_map("mapping", capacity)?, engine.flow_map("mapping back", capacity)?];
+        let maps = [engine.flow_map(&OUT.part(F::PART), capacity)?, engine.flow_map(&BACK.part(F::PART), capacity)?];
         Ok(Side { maps, servers: Servers::new(settings), held: Holding::of::<E>() })
     }
 

@@ -2,6 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKeyV4, FlowKeyV6, Net};
+use catena_state::Scope;
 
 use crate::config::{ArgError, Args};
 
@@ -67,6 +68,16 @@ impl Per {
             Per::End { destination, mask4, mask6 } => {
                 [!destination && mask4 == u32::MAX, !destination && mask6 == [u64::MAX; 2]]
             }
+        }
+    }
+
+    /// The header fields that tell keys apart; a part of an address as a whole one.
+    pub(super) fn scope(self) -> Scope {
+        match self {
+            Per::Class => Scope::Configured,
+            Per::Flow => Scope::Connection,
+            Per::End { destination: true, .. } => Scope::Destination,
+            Per::End { .. } => Scope::Source,
         }
     }
 

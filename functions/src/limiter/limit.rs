@@ -3,7 +3,7 @@
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
-use catena_state::{Engine, SharedMap};
+use catena_state::{Access, Declaration, Engine, Scope, SharedMap};
 
 use super::key::{Key, Per};
 use super::promise::Promise;
@@ -15,6 +15,10 @@ use crate::function::{At, Function, Step};
 const OVER: Reason = Reason(0);
 const LONGER: Reason = Reason(1);
 const NO_ROOM: Reason = Reason(2);
+
+/// By what the rate is promised to.
+pub(super) const BUCKETS: Declaration =
+    Declaration::shared_map("buckets", "what passed lately, of each key", Scope::Source, Access::ReadWrite);
 
 /// The output gate of packets over the rate, on the way out; on the way back it is the next one.
 const EXCEED: u16 = 2;
@@ -75,13 +79,14 @@ impl<E: Engine> Limiter<E> {
         let max_keys = args.integer("max_keys", 1 << 20, 1..=MOST_KEYS)? as usize;
         // The class has two keys, one each way.
         let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (max_keys, max_keys) };
+        let buckets = BUCKETS.scoped(per.scope());
         let no_memory = |error| ArgError::no_memory("max_keys", error);
         Ok(Limiter {
             per,
             in_bytes: promise.in_bytes,
             marks: taken.iter().any(|value| value == "exceed"),
-            narrow: Buckets { map: engine.shared_map("buckets4", keys4, rate4).map_err(no_memory)?, rate: rate4 },
-            wide: Buckets { map: engine.shared_map("buckets6", keys6, rate6).map_err(no_memory)?, rate: rate6 },
+            narrow: Buckets { map: engine.shared_map(&buckets, keys4, rate4).map_err(no_memory)?, rate: rate4 },
+            wide: Buckets { map: engine.shared_map(&buckets.part(1), keys6, rate6).map_err(no_memory)?, rate: rate6 },
         })
     }
 }

@@ -84,7 +84,7 @@ mod workload;
 pub use bucket::{Bucket, Rate};
 pub use limit::Limiter;
 
-use catena_state::{Access, Declaration, Engine, Object, Scope};
+use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
@@ -124,22 +124,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Port,
         doc: "whether the packet keeps to the rate",
     }],
-    state: &[
-        Declaration {
-            name: "buckets4",
-            summary: "what passed lately, of each IPv4 key and of the class",
-            object: Object::SharedMap,
-            scope: Scope::Source,
-            access: Access::ReadWrite,
-        },
-        Declaration {
-            name: "buckets6",
-            summary: "what passed lately, of each IPv6 key",
-            object: Object::SharedMap,
-            scope: Scope::Source,
-            access: Access::ReadWrite,
-        },
-    ],
+    state: &[limit::BUCKETS],
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,

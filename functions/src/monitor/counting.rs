@@ -6,13 +6,21 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Engine, FlowMap, NoMemory};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
 
 use crate::function::{At, Function, Step};
 
 use super::export::{Outlet, Record};
 use super::flow::{Due, End, Flow, Limits, Seen};
 use super::key::TwoWayKey;
+
+/// By connection.
+pub(super) const FLOWS: Declaration = Declaration::flow_map(
+    "flows",
+    "packets, bytes, times and TCP state of a flow",
+    Scope::Connection,
+    Access::ReadWrite,
+);
 
 /// Flows looked at after a batch, and about every millisecond, for each IP version.
 const SWEEP: usize = 3;
@@ -89,8 +97,8 @@ impl<E: Engine> Monitor<E> {
     pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Result<Self, NoMemory> {
         let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
         Ok(Monitor {
-            v4: Table { map: engine.flow_map("flows", most)? },
-            v6: Table { map: engine.flow_map("flows6", most)? },
+            v4: Table { map: engine.flow_map(&FLOWS, most)? },
+            v6: Table { map: engine.flow_map(&FLOWS.part(1), most)? },
             shared: Shared {
                 limits,
                 outlet,

@@ -88,7 +88,7 @@ pub use counting::Monitor;
 use std::os::unix::fs::FileTypeExt;
 
 use catena_dataplane::Module;
-use catena_state::{Access, Declaration, Engine, Object, Scope, Share};
+use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
@@ -134,13 +134,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     source: include_str!("mod.rs"),
     params: PARAMS,
     attributes: &[],
-    state: &[Declaration {
-        name: "flows",
-        summary: "packets, bytes, times and TCP state of a flow",
-        object: Object::FlowMap,
-        scope: Scope::Connection,
-        access: Access::ReadWrite,
-    }],
+    state: &[counting::FLOWS],
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,

@@ -42,6 +42,8 @@ pub type Host = Words;
 pub trait Family: Send + Sync + 'static {
     /// The network layer.
     const NET: Net;
+    /// Which of the two families' objects are its own.
+    const PART: u8 = matches!(Self::NET, Net::Ipv6) as u8;
     /// Its ICMP.
     const ICMP: u8;
     /// Whether ICMP's checksum covers the addresses.

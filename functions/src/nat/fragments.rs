@@ -5,11 +5,15 @@
 
 use catena_packet::wire::{Layers, checksum};
 use catena_state::looks::Looks;
-use catena_state::{Engine, FlowMap, NoMemory};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
 use crate::shares::Shares;
+
+/// By addresses and identification.
+pub const FRAGMENTS: Declaration =
+    Declaration::flow_map("fragments", "what became of a first one", Scope::Connection, Access::ReadMostly);
 
 /// Most datagrams remembered.
 const MOST: usize = 8192;
@@ -52,7 +56,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     /// [`NoMemory`] for what may be remembered.
     pub fn new(engine: &mut E) -> Result<Self, NoMemory> {
         Ok(Fragments {
-            parts: engine.flow_map("fragments", MOST)?,
+            parts: engine.flow_map(&FRAGMENTS.part(F::PART), MOST)?,
             shares: Shares::new(engine.seed(), MOST),
             looks: Looks::new(MOST),
         })

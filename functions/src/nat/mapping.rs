@@ -3,13 +3,20 @@
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::looks::Looks;
-use catena_state::{Engine, FlowMap, NoMemory, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared};
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, InsideTicket};
-use super::ports::{Limits, Ports, Release};
+use super::ports::{Limits, PORTS, Ports, Release};
 use super::rewrite::Change;
 use super::space::Space;
+
+/// By inside endpoint.
+pub const MAPPINGS: Declaration =
+    Declaration::flow_map("mappings", "external endpoints", Scope::SourceEndpoint, Access::ReadWrite);
+/// By external endpoint.
+pub const EXTERNAL: Declaration =
+    Declaration::flow_map("external endpoints", "whose they are", Scope::SourceEndpoint, Access::ReadMostly);
 
 /// What a mapping's timeout depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,9 +163,9 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         let limits = Limits { per_host, roams: F::IS_HOST_SUBNET };
         let ports = Ports::new(space.grid, limits, engine.share(), engine.seed())?;
         Ok(Mappings {
-            inside: engine.flow_map("mappings", max)?,
-            external: engine.flow_map("external endpoints", max)?,
-            ports: engine.shared("ports", ports),
+            inside: engine.flow_map(&MAPPINGS.part(F::PART), max)?,
+            external: engine.flow_map(&EXTERNAL.part(F::PART), max)?,
+            ports: engine.shared(&PORTS.part(F::PART), ports),
             space,
             timeouts,
             max,

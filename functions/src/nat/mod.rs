@@ -133,8 +133,7 @@ pub use both::Both;
 pub use translate::Napt;
 
 use catena_dataplane::Module;
-use catena_state::declare::Object;
-use catena_state::{Access, Declaration, Engine, Scope};
+use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
@@ -147,10 +146,6 @@ use v6::V6;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
     Param { name, kind, default: Some(default), doc }
-}
-
-const fn state(name: &'static str, summary: &'static str, object: Object, scope: Scope, access: Access) -> Declaration {
-    Declaration { name, summary, object, scope, access }
 }
 
 /// NAT for the registry.
@@ -183,12 +178,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     attributes: &[],
     // Khalid's dissertation, Table 3.12, and what blocks, hairpins and fragments add to it.
     state: &[
-        state("ports", "who has which ports", Object::Shared, Scope::Global, Access::ReadWrite),
-        state("mappings", "external endpoints", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
-        state("external endpoints", "whose they are", Object::FlowMap, Scope::SourceEndpoint, Access::ReadMostly),
-        state("sessions", "who was sent to", Object::FlowMap, Scope::Connection, Access::ReadMostly),
-        state("fragments", "what became of a first one", Object::FlowMap, Scope::Connection, Access::ReadMostly),
-        state("packets", "packets, TCP packets", Object::Counters, Scope::Global, Access::WriteMostly),
+        ports::PORTS,
+        mapping::MAPPINGS,
+        mapping::EXTERNAL,
+        sessions::SESSIONS,
+        fragments::FRAGMENTS,
+        translate::PACKETS,
     ],
     affinity: Affinity::Scope(Scope::Source),
     returns: owner::returns,

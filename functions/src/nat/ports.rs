@@ -7,11 +7,14 @@
 
 use catena_packet::wire::Seed;
 use catena_state::value::{Loads, Slots, Table};
-use catena_state::{NoMemory, Op, Share};
+use catena_state::{Access, Declaration, NoMemory, Op, Scope, Share};
 
 use super::block::{Block, NONE};
 use super::family::Host;
 use super::space::Grid;
+
+/// The object.
+pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports", Scope::Global, Access::ReadWrite);
 
 /// Take a port for a host.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,16 @@
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
 use catena_state::looks::Looks;
-use catena_state::{Engine, FlowMap, NoMemory};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
 use super::tags::Vlan;
 use crate::shares::Shares;
+
+/// By inside and remote endpoint.
+pub const SESSIONS: Declaration =
+    Declaration::flow_map("sessions", "who was sent to", Scope::Connection, Access::ReadWrite);
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         };
         Ok(Sessions {
             filtering,
-            sent: engine.flow_map("sessions", most)?,
+            sent: engine.flow_map(&SESSIONS.part(F::PART), most)?,
             shares: Shares::new(engine.seed(), most),
             timeouts,
             looks: Looks::new(most),

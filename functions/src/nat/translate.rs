@@ -6,7 +6,8 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
-use catena_state::{Counters, Engine, FlowMap, NoMemory, Shared};
+use catena_state::value::{Add, Counts};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -26,9 +27,11 @@ use crate::function::{At, Function, Holding, Step};
 pub(super) const OUT: Verdict = Verdict::Gate(0);
 pub(super) const BACK: Verdict = Verdict::Gate(1);
 
-/// Indices of the counters.
-const PACKETS: usize = 0;
-const TCP_PACKETS: usize = 1;
+/// Packets, and TCP packets.
+pub const PACKETS: Declaration =
+    Declaration::shared("packets", "packets, TCP packets", Scope::Global, Access::WriteMostly);
+const ALL: usize = 0;
+const OF_TCP: usize = 1;
 
 /// Mappings looked at for expiry when a new one is made: more than one, so that they go faster than they come.
 pub(super) const SWEEP_NEW: usize = 4;
@@ -44,7 +47,7 @@ pub struct Napt<E: Engine, F: Family> {
     pub(super) sessions: Sessions<E, F>,
     pub(super) fragments: Fragments<E, F>,
     pub(super) identifications: Identifications,
-    counters: E::Counters,
+    packets: E::Shared<Counts>,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
     /// The latest time of any packet: a packet that comes late is taken to come now.
@@ -70,7 +73,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
             identifications: Identifications::new(engine.seed(), engine.share()),
-            counters: engine.counters("packets", 2),
+            packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
             now: 0,
             held: Holding::of::<E>(),
@@ -236,8 +239,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
 
     #[inline(always)]
     pub(super) fn count(&mut self, tx: E::Tx, layers: &Layers) {
-        self.counters.add(tx, PACKETS, 1);
-        self.counters.add(tx, TCP_PACKETS, i64::from(layers.proto == proto::TCP));
+        self.packets.send(tx, Add::to(ALL, 1));
+        self.packets.send(tx, Add::to(OF_TCP, i64::from(layers.proto == proto::TCP)));
     }
 }
 
@@ -319,7 +322,9 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             tell("hosts", ports.hosts() as u64);
             tell("free blocks", ports.free_blocks() as u64);
         });
-        tell("packets", self.counters.read(PACKETS) as u64);
-        tell("TCP packets", self.counters.read(TCP_PACKETS) as u64);
+        self.packets.look(|packets| {
+            tell("packets", packets.get(ALL) as u64);
+            tell("TCP packets", packets.get(OF_TCP) as u64);
+        });
     }
 }

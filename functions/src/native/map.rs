@@ -1,6 +1,6 @@
 //! Maps of a C function: keys and values of sizes known only when it is loaded, on the engine's typed maps.
 
-use catena_state::{Engine, FlowMap, Full, Key, NoMemory};
+use catena_state::{Declaration, Engine, FlowMap, Full, Key, NoMemory};
 
 use super::asked::{InHand, Ticket};
 
@@ -190,8 +190,8 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
 /// What a map is made of.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// The name.
-    pub name: &'static str,
+    /// What it is declared as.
+    pub object: Declaration,
     /// Tells it from the function's other maps.
     pub number: u32,
     /// Bytes of a key, at most 40.
@@ -226,6 +226,6 @@ fn of_key<E: Engine, K: Bytes>(engine: &mut E, shape: Shape) -> Result<Box<dyn M
 }
 
 fn of<E: Engine, K: Bytes, const V: usize>(engine: &mut E, shape: Shape) -> Result<Box<dyn Map<E>>, NoMemory> {
-    let Shape { name, number, key_size, value_size, capacity } = shape;
-    Ok(Box::new(Words::<E, K, V> { map: engine.flow_map(name, capacity)?, number, key_size, value_size }))
+    let Shape { object, number, key_size, value_size, capacity } = shape;
+    Ok(Box::new(Words::<E, K, V> { map: engine.flow_map(&object, capacity)?, number, key_size, value_size }))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use catena_state::{Access, Counters, Declaration, Engine, Object, Scope};
+use catena_state::value::{Add, Counts};
+use catena_state::{Access, Declaration, Engine, Object, Scope, Shared};
 
 use super::asked::{Asked, InHand};
 use super::map::{self, Map, Shape};
@@ -39,7 +40,7 @@ pub struct MapObject<E: Engine> {
 /// Declared counters.
 struct CounterObject<E: Engine> {
     name: &'static str,
-    counters: E::Counters,
+    counters: E::Shared<Counts>,
     count: usize,
     /// What a table calls them: each, or none.
     shown: Vec<&'static str>,
@@ -93,7 +94,7 @@ impl<E: Engine> State<E> {
         &self.declarations
     }
 
-    fn declare(&mut self, name: &str, object: Object, scope: u32, access: u32) -> Result<&'static str, String> {
+    fn declare(&mut self, name: &str, object: Object, scope: u32, access: u32) -> Result<Declaration, String> {
         const SCOPES: [Scope; 6] = [
             Scope::Connection,
             Scope::SourceEndpoint,
@@ -115,9 +116,10 @@ impl<E: Engine> State<E> {
         if self.declarations.len() == OBJECTS {
             return refuse(&format!("there can be at most {OBJECTS}"));
         }
-        let name = lasting(name);
-        self.declarations.push(Declaration { name, summary: "declared by a C function", object, scope, access });
-        Ok(name)
+        let (name, summary) = (lasting(name), "declared by a C function");
+        let declaration = Declaration { name, summary, object, scope, access, part: 0 };
+        self.declarations.push(declaration);
+        Ok(declaration)
     }
 
     /// Declare a map; returns its handle.
@@ -143,9 +145,10 @@ impl<E: Engine> State<E> {
         // An entry takes its key, its value and some bookkeeping, in whole cache lines, and half a line of index.
         let bytes = entries * (u64::from(key_size + 2 * value_size + 8).next_multiple_of(64) + 32);
         within("a size in memory", bytes, MAP)?;
-        let name = self.declare(name, Object::FlowMap, scope, access)?;
+        let object = self.declare(name, Object::FlowMap, scope, access)?;
+        let name = object.name;
         let (key_size, value_size, capacity) = (key_size as usize, value_size as usize, entries as usize);
-        let shape = Shape { name, number: self.maps.len() as u32, key_size, value_size, capacity };
+        let shape = Shape { object, number: self.maps.len() as u32, key_size, value_size, capacity };
         let map = map::make(engine, shape).map_err(|error| error.to_string())?;
         self.maps.push(MapObject { key_size, value_size, map: Some(map), name });
         Ok(self.maps.len() as u32)
@@ -165,14 +168,15 @@ impl<E: Engine> State<E> {
         if !(1..=COUNTERS).contains(&count) {
             return Err(format!("state object `{name}`: expected a number of counters from 1 to {COUNTERS}"));
         }
-        let name = self.declare(name, Object::Counters, scope, access)?;
+        let object = self.declare(name, Object::Shared, scope, access)?;
+        let name = object.name;
         let count = count as usize;
         let shown = match count {
             1 => vec![name],
             2..=SHOWN => (0..count).map(|i| lasting(&format!("{name}[{i}]"))).collect(),
             _ => Vec::new(),
         };
-        self.counters.push(CounterObject { name, counters: engine.counters(name, count), count, shown });
+        self.counters.push(CounterObject { name, counters: engine.shared(&object, Counts::new(count)), count, shown });
         Ok(self.counters.len() as u32)
     }
 
@@ -181,14 +185,14 @@ impl<E: Engine> State<E> {
     pub fn add(&mut self, handle: u32, index: u32, n: i64) -> bool {
         let object = self.counters.get_mut((handle as usize).wrapping_sub(1));
         let Some(object) = object.filter(|object| (index as usize) < object.count) else { return false };
-        object.counters.add(self.packet.tx, index as usize, n);
+        object.counters.send(self.packet.tx, Add { index, n });
         true
     }
 
     /// Return a counter.
     pub fn read(&self, handle: u32, index: u32) -> Option<i64> {
         let object = self.counters.get((handle as usize).wrapping_sub(1))?;
-        ((index as usize) < object.count).then(|| object.counters.read(index as usize))
+        ((index as usize) < object.count).then(|| object.counters.look(|counts| counts.get(index as usize)))
     }
 
     /// Check that what stands in the objects of an earlier build can go on standing in these.
@@ -234,7 +238,7 @@ impl<E: Engine> State<E> {
         }
         for object in &self.counters {
             for (i, name) in object.shown.iter().enumerate() {
-                tell(name, u64::try_from(object.counters.read(i)).unwrap_or(0));
+                tell(name, u64::try_from(object.counters.look(|counts| counts.get(i))).unwrap_or(0));
             }
         }
     }

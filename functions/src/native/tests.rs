@@ -313,7 +313,7 @@ fn state_is_kept_bounded_and_swept() {
     assert_eq!((bench.gauge("seen"), bench.gauge("mistakes")), (Some(2), Some(3)));
     assert_eq!(bench.mark(b'c', 2), 1);
     let declared: Vec<_> = bench.declared().iter().map(|d| (d.name, d.object, d.scope)).collect();
-    assert_eq!(declared, [("seen", Object::FlowMap, Scope::Source), ("packets", Object::Counters, Scope::Global)]);
+    assert_eq!(declared, [("seen", Object::FlowMap, Scope::Source), ("packets", Object::Shared, Scope::Global)]);
     assert!(bench.end().is_empty());
 }
 

@@ -50,7 +50,7 @@ mod watch;
 mod workload;
 
 use catena_dataplane::Module;
-use catena_state::{Access, Declaration, Engine, Object, Scope};
+use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
@@ -83,29 +83,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     attributes: &[],
     // Khalid's dissertation, Table 3.12.
-    state: &[
-        Declaration {
-            name: "sources",
-            summary: "the likelihood of being a scanner",
-            object: Object::SharedMap,
-            scope: Scope::Source,
-            access: Access::ReadWrite,
-        },
-        Declaration {
-            name: "contacts",
-            summary: "first connections and when they began",
-            object: Object::FlowMap,
-            scope: Scope::Connection,
-            access: Access::ReadWrite,
-        },
-        Declaration {
-            name: "lost contacts",
-            summary: "first connections that found no place",
-            object: Object::Counters,
-            scope: Scope::Global,
-            access: Access::WriteMostly,
-        },
-    ],
+    state: &[watch::SOURCES, watch::CONTACTS, watch::LOST],
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,

@@ -6,11 +6,19 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
-use catena_state::{Counters, Engine, FlowMap, NoMemory, SharedMap};
+use catena_state::value::{Add, Counts};
+use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared, SharedMap};
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
 use crate::function::{At, Function, Step};
+
+pub(super) const SOURCES: Declaration =
+    Declaration::shared_map("sources", "the likelihood of being a scanner", Scope::Source, Access::ReadWrite);
+pub(super) const CONTACTS: Declaration =
+    Declaration::flow_map("contacts", "first connections and when they began", Scope::Connection, Access::ReadWrite);
+pub(super) const LOST: Declaration =
+    Declaration::shared("lost contacts", "first connections that found no place", Scope::Global, Access::WriteMostly);
 
 const SCANS: Reason = Reason(0);
 
@@ -61,7 +69,7 @@ pub struct PortScan<E: Engine> {
     sources: Sources<E>,
     contacts: Contacts<E>,
     /// One: first connections that found no place.
-    lost: E::Counters,
+    lost: E::Shared<Counts>,
     timeout: u64,
     memory: u64,
 }
@@ -74,9 +82,9 @@ impl<E: Engine> PortScan<E> {
     pub(super) fn new(engine: &mut E, settings: Settings) -> Result<Self, NoMemory> {
         let Settings { rules, timeout, memory, max_sources, max_contacts } = settings;
         Ok(PortScan {
-            sources: engine.shared_map("sources", max_sources, rules)?,
-            contacts: engine.flow_map("contacts", max_contacts)?,
-            lost: engine.counters("lost contacts", 1),
+            sources: engine.shared_map(&SOURCES, max_sources, rules)?,
+            contacts: engine.flow_map(&CONTACTS, max_contacts)?,
+            lost: engine.shared(&LOST, Counts::new(1)),
             timeout,
             memory,
         })
@@ -109,7 +117,7 @@ impl<E: Engine> PortScan<E> {
         // More than one for each that comes, so that they go faster than they come. With no room it is not watched.
         self.sweep(at.tx, at.now, SWEEP_NEW);
         if self.contacts.insert(at.tx, ticket, fresh).is_err() {
-            self.lost.add(at.tx, 0, 1);
+            self.lost.send(at.tx, Add::to(0, 1));
         }
     }
 
@@ -202,7 +210,7 @@ impl<E: Engine> Function<E> for PortScan<E> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("contacts", self.contacts.len() as u64);
-        let lost = self.lost.read(0) as u64;
+        let lost = self.lost.look(|lost| lost.get(0)) as u64;
         tell("sources", self.sources.len() as u64);
         tell("scanners found", self.sources.tally(FOUND));
         tell("unwatched", self.sources.tally(UNWATCHED) + lost);

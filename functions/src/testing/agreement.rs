@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use catena_packet::wire::Seed;
+use catena_state::Declaration;
 
-use super::engines::{SEEDS, on_delayed, on_local};
+use super::engines::{SEEDS, made, on_delayed, on_local};
 use super::{Harness, SECOND, START, craft, describe};
+use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
 
 /// Packets of a run, in pieces that enter by one gate.
@@ -65,6 +67,24 @@ fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
     outcome
 }
 
+/// Hold a function to the objects that it declares: it makes each of them, and no others.
+fn makes_what_it_declares(descriptor: &Descriptor) {
+    let made = made();
+    // Of a function in C they are declared where it is loaded.
+    if matches!(descriptor.affinity, Affinity::Manifest { .. }) {
+        return;
+    }
+    for object in &made {
+        // Which part it is, and by what it is keyed, may depend on arguments.
+        let is_it = |known: &&Declaration| known.part(object.part).scoped(object.scope) == *object;
+        assert!(descriptor.state.iter().any(|known| is_it(&known)), "{}: {object} is not declared", descriptor.name);
+    }
+    for object in descriptor.state {
+        let is_made = made.iter().any(|known| known.name == object.name);
+        assert!(is_made, "{}: {object} is declared, but never made", descriptor.name);
+    }
+}
+
 /// Hold a function to the same outcome on every engine, of other packets for every seed. Returns the local engine's drops in
 /// all runs, so that a test can see that its arguments make the function drop something.
 ///
@@ -76,6 +96,7 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let traffic = traffic(seed);
         let local = on_local(|| run(descriptor, args, &traffic));
         let late = on_delayed(seed, || run(descriptor, args, &traffic));
+        makes_what_it_declares(descriptor);
         if let Some((what, late, local)) = difference(&late, &local) {
             panic!("{what} of {} with seed {seed}: late {late}, local {local}; {HINT}", descriptor.name);
         }

@@ -1,9 +1,12 @@
 //! The engines that functions are tested on.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+
+use catena_state::Declaration;
 
 thread_local! {
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
+    static MADE: RefCell<Vec<Declaration>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Delayed engines that a test runs on: all of them where the code is as fast as users have it.
@@ -75,6 +78,16 @@ fn told(name: &str, test: fn()) {
 /// Return the seed of the delayed engine that functions are built on now; nothing on the local one.
 pub fn delays() -> Option<u64> {
     DELAYS.get()
+}
+
+/// Note the objects that a function has made on a delayed engine.
+pub fn note(made: Vec<Declaration>) {
+    MADE.set(made);
+}
+
+/// Return those that the last one made.
+pub fn made() -> Vec<Declaration> {
+    MADE.take()
 }
 
 /// Run a test on the local engine, and on delayed ones of as many seeds.

@@ -10,13 +10,14 @@ mod objects;
 mod shared;
 mod watch;
 
-pub use objects::{DelayedCounters, DelayedMap, DelayedTicket};
+pub use objects::{DelayedMap, DelayedTicket};
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use catena_packet::wire::Seed;
 
+use crate::declare::{Declaration, Object};
 use crate::engine::{Engine, Key, NoMemory, Share};
 use crate::local::Local;
 use crate::shared_map::Entry;
@@ -45,6 +46,11 @@ impl Delayed {
         self
     }
 
+    /// Return the objects that were made.
+    pub fn objects(&self) -> Vec<Declaration> {
+        self.watch().objects.clone()
+    }
+
     fn watch(&self) -> MutexGuard<'_, Watch> {
         lock(&self.watch)
     }
@@ -59,7 +65,6 @@ impl Engine for Delayed {
     type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
     type Shared<V: Send + 'static> = DelayedShared<V>;
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
-    type Counters = DelayedCounters;
 
     fn begin(&mut self, _clock: u64) -> Tx {
         self.watch().begin()
@@ -91,27 +96,26 @@ impl Engine for Delayed {
 
     fn flow_map<K: Key, V: Send + 'static>(
         &mut self,
-        name: &'static str,
+        object: &Declaration,
         capacity: usize,
     ) -> Result<DelayedMap<K, V>, NoMemory> {
-        Ok(DelayedMap::new(self.local.flow_map(name, capacity)?, name, &self.watch))
+        self.watch().make(object, Object::FlowMap);
+        Ok(DelayedMap::new(self.local.flow_map(object, capacity)?, *object, &self.watch))
     }
 
-    fn shared<V: Send + 'static>(&mut self, name: &'static str, value: V) -> DelayedShared<V> {
-        DelayedShared::new(value, name, &self.watch)
+    fn shared<V: Send + 'static>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
+        self.watch().make(object, Object::Shared);
+        DelayedShared::new(value, *object, &self.watch)
     }
 
     fn shared_map<K: Key, V: Entry>(
         &mut self,
-        name: &'static str,
+        object: &Declaration,
         capacity: usize,
         rules: V::Rules,
     ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
-        Ok(DelayedSharedMap::new(self.local.shared_map(name, capacity, rules)?, name, &self.watch))
-    }
-
-    fn counters(&mut self, name: &'static str, count: usize) -> DelayedCounters {
-        DelayedCounters::new(self.local.counters(name, count), name, &self.watch)
+        self.watch().make(object, Object::SharedMap);
+        Ok(DelayedSharedMap::new(self.local.shared_map(object, capacity, rules)?, *object, &self.watch))
     }
 
     fn share(&self) -> Share {

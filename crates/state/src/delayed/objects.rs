@@ -6,8 +6,9 @@ use catena_packet::wire::Seed;
 
 use super::Tx;
 use super::watch::{Promise, Watch, lock};
-use crate::engine::{Counters, FlowMap, Full, Key};
-use crate::local::{LocalCounters, LocalMap, LocalTicket};
+use crate::declare::Declaration;
+use crate::engine::{FlowMap, Full, Key};
+use crate::local::{LocalMap, LocalTicket};
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
 pub(super) const KEYS: Seed = Seed::from_number(0);
@@ -15,7 +16,7 @@ pub(super) const KEYS: Seed = Seed::from_number(0);
 /// A map of per-flow entries.
 pub struct DelayedMap<K: Key, V> {
     map: LocalMap<K, V>,
-    name: &'static str,
+    object: Declaration,
     watch: Arc<Mutex<Watch>>,
 }
 
@@ -27,13 +28,13 @@ pub struct DelayedTicket<K> {
 }
 
 impl<K: Key, V> DelayedMap<K, V> {
-    pub(super) fn new(map: LocalMap<K, V>, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedMap { map, name, watch: Arc::clone(watch) }
+    pub(super) fn new(map: LocalMap<K, V>, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+        DelayedMap { map, object, watch: Arc::clone(watch) }
     }
 
     #[track_caller]
     fn redeem(&self, tx: Tx, ticket: &DelayedTicket<K>) {
-        lock(&self.watch).redeem(tx, self.name, ticket.promise, false);
+        lock(&self.watch).redeem(tx, self.object, ticket.promise, false);
     }
 }
 
@@ -43,7 +44,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn want(&mut self, tx: Tx, key: K) -> DelayedTicket<K> {
-        let promise = lock(&self.watch).ask(tx, self.name, key.hash(&KEYS));
+        let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS));
         DelayedTicket { ticket: self.map.want((), key), promise }
     }
 
@@ -71,7 +72,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn forget(&mut self, tx: Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        lock(&self.watch).change(tx, self.name);
+        lock(&self.watch).change(tx, self.object);
         self.map.forget((), key, goes);
     }
 
@@ -81,7 +82,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
-        lock(&self.watch).change_alone(self.name);
+        lock(&self.watch).change_alone(self.object);
         self.map.sweep(count, goes)
     }
 
@@ -97,38 +98,11 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn take_marked(&mut self, tx: Tx) -> Option<(K, V)> {
-        lock(&self.watch).change(tx, self.name);
+        lock(&self.watch).change(tx, self.object);
         self.map.take_marked(())
     }
 
     fn len(&self) -> usize {
         self.map.len()
-    }
-}
-
-/// Numbers that many add to: nobody waits.
-pub struct DelayedCounters {
-    counters: LocalCounters,
-    name: &'static str,
-    watch: Arc<Mutex<Watch>>,
-}
-
-impl DelayedCounters {
-    pub(super) fn new(counters: LocalCounters, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedCounters { counters, name, watch: Arc::clone(watch) }
-    }
-}
-
-impl Counters for DelayedCounters {
-    type Tx = Tx;
-
-    #[track_caller]
-    fn add(&mut self, tx: Tx, index: usize, n: i64) {
-        lock(&self.watch).change(tx, self.name);
-        self.counters.add((), index, n);
-    }
-
-    fn read(&self, index: usize) -> i64 {
-        self.counters.read(index)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Tx;
 use super::objects::KEYS;
 use super::watch::{Promise, Watch, lock};
+use crate::declare::Declaration;
 use crate::engine::Key;
 use crate::local::LocalSharedMap;
 use crate::shared::{Op, Shared};
@@ -29,14 +30,14 @@ impl<V> Holder<V> {
 /// The way to an object that somebody else holds.
 struct Remote<V> {
     holder: Arc<Mutex<Holder<V>>>,
-    name: &'static str,
+    object: Declaration,
     watch: Arc<Mutex<Watch>>,
 }
 
 impl<V: Send + 'static> Remote<V> {
-    fn new(value: V, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
+    fn new(value: V, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
         let holder = Arc::new(Mutex::new(Holder { value, replies: BTreeMap::new() }));
-        Remote { holder, name, watch: Arc::clone(watch) }
+        Remote { holder, object, watch: Arc::clone(watch) }
     }
 
     #[track_caller]
@@ -47,7 +48,7 @@ impl<V: Send + 'static> Remote<V> {
         apply: impl FnOnce(&mut V) -> R + Send + 'static,
     ) -> Promise {
         let holder = Arc::clone(&self.holder);
-        lock(&self.watch).ask_for(tx, self.name, key, move |number| {
+        lock(&self.watch).ask_for(tx, self.object, key, move |number| {
             let mut holder = Holder::lock(&holder);
             let reply = apply(&mut holder.value);
             holder.replies.insert(number, Box::new(reply));
@@ -56,20 +57,20 @@ impl<V: Send + 'static> Remote<V> {
 
     #[track_caller]
     fn take<R: 'static>(&self, tx: Tx, promise: Promise) -> R {
-        let number = lock(&self.watch).redeem(tx, self.name, promise, true);
+        let number = lock(&self.watch).redeem(tx, self.object, promise, true);
         let reply = Holder::lock(&self.holder).replies.remove(&number);
         let reply = reply.and_then(|reply| reply.downcast().ok());
-        *reply.unwrap_or_else(|| unreachable!("{}: an operation that is ready has been applied", self.name))
+        *reply.unwrap_or_else(|| unreachable!("{}: an operation that is ready has been applied", self.object))
     }
 
     #[track_caller]
     fn send(&self, tx: Tx, key: Option<u64>, apply: impl FnOnce(&mut V) + Send + 'static) {
         let holder = Arc::clone(&self.holder);
-        lock(&self.watch).send(tx, self.name, key, move || apply(&mut Holder::lock(&holder).value));
+        lock(&self.watch).send(tx, self.object, key, move || apply(&mut Holder::lock(&holder).value));
     }
 
     fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        lock(&self.watch).settle(self.name);
+        lock(&self.watch).settle(self.object);
         look(&Holder::lock(&self.holder).value)
     }
 }
@@ -92,8 +93,8 @@ impl<O> Copy for Asked<O> {}
 pub struct DelayedShared<V>(Remote<V>);
 
 impl<V: Send + 'static> DelayedShared<V> {
-    pub(super) fn new(value: V, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedShared(Remote::new(value, name, watch))
+    pub(super) fn new(value: V, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+        DelayedShared(Remote::new(value, object, watch))
     }
 }
 
@@ -125,8 +126,8 @@ impl<V: Send + 'static> Shared<V> for DelayedShared<V> {
 pub struct DelayedSharedMap<K: Key, V: Entry>(Remote<LocalSharedMap<K, V>>);
 
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
-    pub(super) fn new(map: LocalSharedMap<K, V>, name: &'static str, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedSharedMap(Remote::new(map, name, watch))
+    pub(super) fn new(map: LocalSharedMap<K, V>, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+        DelayedSharedMap(Remote::new(map, object, watch))
     }
 }
 

@@ -4,11 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::Delayed;
 use super::*;
+use crate::declare::{Access, Scope};
 use crate::engine::{Engine, Share};
 use crate::local::{Local, LocalSharedMap};
 use crate::shared_map::Slot;
 use catena_packet::wire::Seed;
 use proptest::prelude::*;
+
+const LIST: Declaration = Declaration::shared("list", "numbers", Scope::Global, Access::ReadWrite);
+const TOLD: Declaration = Declaration::shared_map("told", "numbers", Scope::Source, Access::ReadWrite);
 
 /// Append a number; answers how many there are then.
 #[derive(Clone, Copy)]
@@ -37,7 +41,7 @@ impl Op<Vec<u32>> for Note {
 
 fn late(seed: u64) -> (Delayed, DelayedShared<Vec<u32>>) {
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
-    let list = engine.shared("list", Vec::new());
+    let list = engine.shared(&LIST, Vec::new());
     (engine, list)
 }
 
@@ -172,9 +176,9 @@ proptest! {
     ) {
         let mut model: std::collections::HashMap<u64, Told> = std::collections::HashMap::new();
         let mut local = Local::new(Seed::from_number(1), Share::WHOLE);
-        let mut near: LocalSharedMap<u64, Told> = local.shared_map("told", 5, 50).unwrap();
+        let mut near: LocalSharedMap<u64, Told> = local.shared_map(&TOLD, 5, 50).unwrap();
         let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
-        let mut far: DelayedSharedMap<u64, Told> = engine.shared_map("told", 5, 50).unwrap();
+        let mut far: DelayedSharedMap<u64, Told> = engine.shared_map(&TOLD, 5, 50).unwrap();
         let mut waiting = Vec::new();
         let mut now = 0;
         for (number, (key, passed, tidies)) in steps.into_iter().enumerate() {
@@ -214,7 +218,7 @@ proptest! {
 fn operations_on_different_keys_overtake_each_other() {
     let overtakes = (0..100).any(|seed| {
         let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
-        let mut map: DelayedSharedMap<u64, Told> = engine.shared_map("told", 5, 50).unwrap();
+        let mut map: DelayedSharedMap<u64, Told> = engine.shared_map(&TOLD, 5, 50).unwrap();
         let asked = [1, 2].map(|key| {
             let tx = engine.begin(0);
             let ticket = map.want(tx, key, TellOf(1, 1));
@@ -237,7 +241,7 @@ fn operations_on_different_keys_overtake_each_other() {
 #[test]
 fn a_full_map_makes_room_of_what_is_over() {
     let mut local = Local::new(Seed::from_number(1), Share::WHOLE);
-    let mut map: LocalSharedMap<u64, Told> = local.shared_map("told", 2, 1_000_000).unwrap();
+    let mut map: LocalSharedMap<u64, Told> = local.shared_map(&TOLD, 2, 1_000_000).unwrap();
     let mut tell = |key, now| {
         let ticket = map.want((), key, TellOf(1, now));
         let told = map.got((), &ticket);

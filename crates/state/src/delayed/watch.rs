@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Tx;
+use crate::declare::{Access, Declaration, Object};
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
@@ -19,7 +20,7 @@ pub(super) struct Promise {
 
 /// What was asked for once.
 struct Asked {
-    object: &'static str,
+    object: Declaration,
     /// Hash of the key, if it has one.
     key: Option<u64>,
     /// Whether it is an operation, and not an entry. It follows nobody: who holds the object orders them.
@@ -36,7 +37,7 @@ type Apply = Box<dyn FnOnce() + Send>;
 
 /// An operation on its way.
 struct Sent {
-    object: &'static str,
+    object: Declaration,
     /// Hash of the key of the entry that it is about; nothing where it may be about all of the object.
     key: Option<u64>,
     /// The poll after which it is applied.
@@ -58,6 +59,8 @@ pub(super) struct Watch {
     pub(super) most_delay: u64,
     polls: u64,
     next: u64,
+    /// The objects that were made.
+    pub(super) objects: Vec<Declaration>,
     open: BTreeMap<u64, Operations>,
     /// The packet that is in *prepare*.
     in_prepare: Option<Tx>,
@@ -73,7 +76,16 @@ pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 impl Watch {
     pub(super) fn new(delays: u64) -> Self {
         let (open, sent) = (BTreeMap::new(), Vec::new());
-        Watch { random: delays, most_delay: MOST_DELAY, polls: 0, next: 1, open, in_prepare: None, sent }
+        Watch {
+            random: delays,
+            most_delay: MOST_DELAY,
+            polls: 0,
+            next: 1,
+            objects: Vec::new(),
+            open,
+            in_prepare: None,
+            sent,
+        }
     }
 
     /// Return the next of a series of numbers (splitmix64).
@@ -83,6 +95,16 @@ impl Watch {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// Note an object that is made.
+    #[track_caller]
+    pub(super) fn make(&mut self, object: &Declaration, kind: Object) {
+        let called = Location::caller();
+        assert_eq!(object.object, kind, "{object}: made as another kind of object than it is declared as, at {called}");
+        let is_known = self.objects.iter().any(|known| (known.name, known.part) == (object.name, object.part));
+        assert!(!is_known, "{object}: made twice, at {called}");
+        self.objects.push(*object);
     }
 
     fn number(&mut self) -> u64 {
@@ -125,7 +147,7 @@ impl Watch {
     }
 
     /// Apply all operations on an object that are on their way.
-    pub(super) fn settle(&mut self, object: &'static str) {
+    pub(super) fn settle(&mut self, object: Declaration) {
         self.apply(|sent| sent.object == object);
     }
 
@@ -139,7 +161,7 @@ impl Watch {
 
     /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
     /// earlier.
-    fn due(&mut self, object: &'static str, key: Option<u64>) -> u64 {
+    fn due(&mut self, object: Declaration, key: Option<u64>) -> u64 {
         let is_same = |sent: &&Sent| sent.object == object && (key.is_none() || sent.key.is_none() || sent.key == key);
         let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
@@ -162,7 +184,7 @@ impl Watch {
 
     /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
     #[track_caller]
-    pub(super) fn change(&self, tx: Tx, object: &'static str) {
+    pub(super) fn change(&self, tx: Tx, object: Declaration) {
         match self.open.get(&tx.0) {
             None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
             Some(operations) if operations.step == 0 => {
@@ -174,7 +196,7 @@ impl Watch {
 
     /// Look whether an object may be changed now by what is no packet's operation.
     #[track_caller]
-    pub(super) fn change_alone(&self, object: &'static str) {
+    pub(super) fn change_alone(&self, object: Declaration) {
         if self.in_prepare.is_some() {
             panic!("{object}: changed in prepare, at {}", Location::caller());
         }
@@ -185,7 +207,7 @@ impl Watch {
     pub(super) fn send(
         &mut self,
         tx: Tx,
-        object: &'static str,
+        object: Declaration,
         key: Option<u64>,
         apply: impl FnOnce() + Send + 'static,
     ) {
@@ -199,10 +221,13 @@ impl Watch {
     pub(super) fn ask_for(
         &mut self,
         tx: Tx,
-        object: &'static str,
+        object: Declaration,
         key: Option<u64>,
         apply: impl FnOnce(u64) + Send + 'static,
     ) -> Promise {
+        if object.access == Access::WriteMostly {
+            panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
+        }
         let promise = self.ask_any(tx, object, key, true);
         let number = promise.number;
         let asked = self.open.get_mut(&tx.0).and_then(|operations| operations.asked.last_mut());
@@ -233,12 +258,12 @@ impl Watch {
 
     /// Note an entry that a packet asks for.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: Tx, object: &'static str, key: u64) -> Promise {
+    pub(super) fn ask(&mut self, tx: Tx, object: Declaration, key: u64) -> Promise {
         self.ask_any(tx, object, Some(key), false)
     }
 
     #[track_caller]
-    fn ask_any(&mut self, tx: Tx, object: &'static str, key: Option<u64>, is_operation: bool) -> Promise {
+    fn ask_any(&mut self, tx: Tx, object: Declaration, key: Option<u64>, is_operation: bool) -> Promise {
         let number = self.number();
         let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
         let Some(operations) = self.open.get_mut(&tx.0) else {
@@ -252,7 +277,7 @@ impl Watch {
     /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number
     /// of what was asked for.
     #[track_caller]
-    pub(super) fn redeem(&mut self, tx: Tx, object: &'static str, promise: Promise, takes: bool) -> u64 {
+    pub(super) fn redeem(&mut self, tx: Tx, object: Declaration, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
         let prepares = self.open.get(&tx.0).is_some_and(|operations| operations.step == 0);
         let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {

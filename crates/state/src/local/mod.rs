@@ -1,17 +1,16 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
-mod counters;
 mod leaving;
 mod line;
 mod map;
 mod shared;
 mod shared_map;
 
-pub use counters::LocalCounters;
 pub use map::{LocalMap, LocalTicket};
 pub use shared::LocalShared;
 pub use shared_map::{LocalAsked, LocalSharedMap};
 
+use crate::declare::Declaration;
 use crate::engine::{Engine, Key, NoMemory, Share};
 use crate::shared_map::Entry;
 use catena_packet::wire::Seed;
@@ -38,35 +37,30 @@ impl Engine for Local {
     type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
     type Shared<V: Send + 'static> = LocalShared<V>;
     type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
-    type Counters = LocalCounters;
 
     #[inline(always)]
     fn begin(&mut self, _clock: u64) {}
 
     fn flow_map<K: Key, V: Send + 'static>(
         &mut self,
-        object: &'static str,
+        object: &Declaration,
         entries: usize,
     ) -> Result<LocalMap<K, V>, NoMemory> {
-        LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object, entries })
+        LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object: object.name, entries })
     }
 
-    fn shared<V: Send + 'static>(&mut self, _name: &'static str, value: V) -> LocalShared<V> {
+    fn shared<V: Send + 'static>(&mut self, _object: &Declaration, value: V) -> LocalShared<V> {
         LocalShared::new(value)
     }
 
     fn shared_map<K: Key, V: Entry>(
         &mut self,
-        object: &'static str,
+        object: &Declaration,
         entries: usize,
         rules: V::Rules,
     ) -> Result<LocalSharedMap<K, V>, NoMemory> {
         let map = self.flow_map(object, entries)?;
         Ok(LocalSharedMap::new(map, entries, rules))
-    }
-
-    fn counters(&mut self, _name: &'static str, count: usize) -> LocalCounters {
-        LocalCounters::new(count)
     }
 
     fn share(&self) -> Share {

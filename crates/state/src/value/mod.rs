@@ -1,9 +1,11 @@
 //! What values of shared objects are made of: reserved at once, bounded, and changed by operations without an allocation.
 
+mod counts;
 mod loads;
 mod slots;
 mod table;
 
+pub use counts::{Add, Counts};
 pub use loads::Loads;
 pub use slots::Slots;
 pub use table::Table;
