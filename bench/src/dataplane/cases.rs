@@ -28,6 +28,7 @@ pub struct Case {
 const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 const FLOWS_10K_V6: &str = "flows=10k,size=64,proto=udp:1+tcp:1,ipv6=100%,dport=1-60000";
 const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
+const FLOWS_10M: &str = "flows=10M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 /// Each packet a flow of its own, a million a second of the packets' time: with timeouts of a second, a million are alive.
 pub const NEW_FLOWS: &str = "flows=1k,dist=fixed(1),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
 /// So many of them are alive.
@@ -58,18 +59,24 @@ fn nat_of_both() -> Step {
     nat_with(vec![Value::Prefix([198, 18, 0, 0].into(), 20), Value::Prefix(inside6.into(), 112)])
 }
 
-fn nat_with(pool: Vec<Value>) -> Step {
+pub fn nat_with(pool: Vec<Value>) -> Step {
     let pool = Value::List(pool);
     ("NAT", args(vec![("pool", pool), ("max_mappings", Value::Integer(1 << 21)), ("filtering", word("independent"))]))
 }
 
-/// A function whose flows of UDP live for a second.
-fn short((name, mut args): Step, timeout: &str) -> Step {
-    args.push((timeout.to_owned(), Value::Duration(1_000_000_000)));
+/// A function with an argument more, or another value of one.
+pub fn with((name, mut args): Step, argument: &str, value: Value) -> Step {
+    args.retain(|(name, _)| name != argument);
+    args.push((argument.to_owned(), value));
     (name, args)
 }
 
-fn lb() -> Step {
+/// A function whose flows of UDP live for a second.
+fn short(step: Step, timeout: &str) -> Step {
+    with(step, timeout, Value::Duration(1_000_000_000))
+}
+
+pub fn lb() -> Step {
     let backends = (1..=16u8).map(|i| Value::Address([10, 1, 0, i].into())).collect();
     // The service is one of the servers that traffic goes to; other packets pass the balancer by a look-up of
     // their address only, so the service is all of them here: see `vips`.
@@ -88,7 +95,7 @@ fn vips() -> Value {
     Value::Prefix([203, 0, 0, 0].into(), 16)
 }
 
-fn monitor() -> Step {
+pub fn monitor() -> Step {
     ("Monitor", args(vec![("max_flows", Value::Integer(1 << 21))]))
 }
 
@@ -213,10 +220,19 @@ pub fn all() -> Vec<Case> {
             limit: "an entry made, and one taken out",
             scales: false,
         },
+        Case {
+            name: "l: NAPT, 10M flows",
+            traffic: FLOWS_10M,
+            functions: vec![with(nat(), "max_mappings", Value::Integer(1 << 24))],
+            bar: None,
+            peers: &[],
+            limit: "as (g)",
+            scales: false,
+        },
     ]
 }
 
-fn lb6() -> Step {
+pub fn lb6() -> Step {
     let backends = (1..=16u16).map(|i| Value::Address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, i].into())).collect();
     let vips = Value::Prefix([0x2001, 0xdb8, 2, 0, 0, 0, 0, 0].into(), 64);
     (

@@ -1,4 +1,5 @@
-//! Measures the dataplane: cycles per packet of one pinned worker, packets from memory, no network card.
+//! Measures the dataplane: cycles per packet of one pinned worker, packets from memory, no network card; and the memory
+//! that a flow takes of each function that remembers flows.
 //!
 //!     bench-dataplane [--core N] [--samples N] [--only LETTERS] [--output FILE]
 //!
@@ -8,6 +9,7 @@
 mod cases;
 mod core_probe;
 mod measure;
+mod memory;
 mod rules;
 mod second;
 mod testpmd;
@@ -24,6 +26,13 @@ struct Options {
     samples: usize,
     only: String,
     output: PathBuf,
+}
+
+impl Options {
+    /// Whether a case is to be measured.
+    fn asks_for(&self, case: &str) -> bool {
+        self.only.is_empty() || case.starts_with(|letter| self.only.contains(letter))
+    }
 }
 
 fn main() -> ExitCode {
@@ -63,10 +72,7 @@ fn run(options: &Options) -> Result<(), String> {
     let hertz = clock::hertz() as f64;
     // Asked before this thread is pinned to one core.
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let chosen: Vec<cases::Case> = cases::all()
-        .into_iter()
-        .filter(|case| options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c)))
-        .collect();
+    let chosen: Vec<cases::Case> = cases::all().into_iter().filter(|case| options.asks_for(case.name)).collect();
     let mut records = Vec::new();
     let before = testpmd::cycles(options.core);
     let mut prepared = Vec::new();
@@ -111,10 +117,15 @@ fn run(options: &Options) -> Result<(), String> {
             ..r.clone()
         })
         .collect();
+    // The memory of other cases would be given back while that of flows is measured.
     drop(prepared);
+    for flows in memory::all().iter().filter(|flows| options.asks_for(flows.name)) {
+        eprintln!("measuring {}", flows.name);
+        records.push(memory::measure(flows)?);
+    }
     let mut scaling = Vec::new();
     for case in cases::all().iter().filter(|case| case.scales) {
-        if cores >= 2 && (options.only.is_empty() || case.name.starts_with(|c| options.only.contains(c))) {
+        if cores >= 2 && options.asks_for(case.name) {
             eprintln!("two workers: {}", case.name);
             scaling.extend(second::second_worker(case, options.samples)?);
         }
@@ -138,7 +149,7 @@ fn run(options: &Options) -> Result<(), String> {
     if let [.., last] = &yardstick[..] {
         let mean = yardstick.iter().map(|r| r.value).sum::<f64>() / yardstick.len() as f64;
         println!("\nrelative to testpmd ({mean:.1} cycles/packet in this run, last {:.1}):", last.value);
-        for record in records.iter().filter(|r| !r.case.starts_with("testpmd")) {
+        for record in records.iter().filter(|r| r.unit == "cycles/packet" && !r.case.starts_with("testpmd")) {
             println!("  {:<44} {:.2}", record.case, record.value / mean);
         }
     } else {

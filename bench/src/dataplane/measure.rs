@@ -15,7 +15,7 @@ use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_state::Share;
 
-use crate::cases::{Case, LIVE, NEW_FLOWS};
+use crate::cases::{Case, LIVE, NEW_FLOWS, Step};
 
 /// A sample is the median of so many stretches of this length: what disturbs one of them for a moment (another
 /// program on the core, an interrupt, the caches cold after it) does not get into the figure.
@@ -51,12 +51,24 @@ impl Prepared {
     /// # Errors
     /// As [`Prepared::new`].
     pub fn share(case: &Case, share: Share) -> Result<Self, String> {
+        let mut prepared = Self::of(case.traffic, &case.functions, share)?;
+        if case.traffic == NEW_FLOWS {
+            prepared.warm_up = 4 * LIVE;
+        }
+        Ok(prepared)
+    }
+
+    /// Build a pipeline of this traffic through these functions.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn of(traffic: &str, functions: &[Step], share: Share) -> Result<Self, String> {
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
         let mut pipeline = Pipeline::new(Time::Packets);
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
         let mut chain = Vec::new();
-        for (name, args) in &case.functions {
+        for (name, args) in functions {
             let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
             let mut build = Build { seed, share, attributes: &mut attributes, taken: &[] };
             let args = Args::new(args.iter().cloned());
@@ -67,13 +79,12 @@ impl Prepared {
         for pair in chain.windows(2) {
             pipeline.graph.connect(pair[0], 0, pair[1]);
         }
-        let mut spec: Spec = case.traffic.parse().map_err(|error| format!("{error}"))?;
+        let mut spec: Spec = traffic.parse().map_err(|error| format!("{error}"))?;
         spec.seed += share.index as u64;
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
         let context = Context::new(&depot, 1);
-        let warm_up = if case.traffic == NEW_FLOWS { 4 * LIVE } else { 3 * spec.flows };
-        Ok(Prepared { pipeline, context, warm_up, warm: false, _depot: depot })
+        Ok(Prepared { pipeline, context, warm_up: 3 * spec.flows, warm: false, _depot: depot })
     }
 
     /// Run for a while on a core; returns cycles per packet.
@@ -122,11 +133,28 @@ impl Prepared {
     pub fn run(&mut self, time: Duration) {
         let start = Instant::now();
         while start.elapsed() < time {
-            for _ in 0..STEPS {
-                self.pipeline.step(&mut self.context);
-            }
-            self.pipeline.graph.tick(&mut self.context);
+            self.steps();
         }
+    }
+
+    /// Run some batches, and let the functions tidy up.
+    pub fn steps(&mut self) {
+        for _ in 0..STEPS {
+            self.pipeline.step(&mut self.context);
+        }
+        self.tick();
+    }
+
+    /// Let the functions tidy up, as they do every now and then.
+    pub fn tick(&mut self) {
+        self.pipeline.graph.tick(&mut self.context);
+    }
+
+    /// Return a gauge of the functions, if one of them has it.
+    pub fn gauge(&self, name: &str) -> Option<u64> {
+        let mut found = None;
+        self.pipeline.graph.gauges(&mut |_, gauge| found = if gauge.name == name { Some(gauge.value) } else { found });
+        found
     }
 
     /// A dropped packet costs less than one that passes; rules that deny are the exception, they are the case.
@@ -142,7 +170,8 @@ impl Prepared {
         })
     }
 
-    fn packets(&self) -> u64 {
+    /// Return how many packets have come.
+    pub fn packets(&self) -> u64 {
         self.pipeline.tasks().map(|(_, task)| task.counters().input.packets.get()).sum()
     }
 }
