@@ -23,6 +23,8 @@ const FIRST_BUCKETS: usize = 16;
 /// The table splits a bucket when there are more entries than this per bucket: few enough that one in
 /// a hundred buckets overflows.
 const LOAD: usize = 5;
+/// A sweep asks for an entry when it is so many places before it.
+const AHEAD: usize = 24;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
@@ -161,9 +163,10 @@ impl<K: Key, V> LocalMap<K, V> {
         self.entries.len()
     }
 
-    /// Work the hash of a ticket's key out again.
+    /// Return the hash of a ticket's key. Hashes that could be the number of an entry are worked out again.
+    #[inline(always)]
     fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
-        ticket.key.hash(&self.seed)
+        if ticket.place > u64::from(NONE) { ticket.place } else { ticket.key.hash(&self.seed) }
     }
 
     #[inline(always)]
@@ -324,6 +327,10 @@ impl<K: Key, V> LocalMap<K, V> {
         if self.free_entry != 0 {
             let entry = self.free_entry - 1;
             self.free_entry = self.entries[entry as usize].next;
+            // Who takes the next one finds it near.
+            if let Some(next) = self.entries.get((self.free_entry as usize).wrapping_sub(1)) {
+                next.prefetch();
+            }
             return Ok(entry);
         }
         if self.touched == self.entries.len() {
@@ -440,7 +447,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         let count = count.min(self.touched);
         for _ in 0..count {
             self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
-            self.entries[(self.swept + 8).min(self.touched - 1)].prefetch();
+            self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
             if goes(key, value) {
                 let (hash, entry) = (key.hash(&self.seed), self.swept as u32);
