@@ -13,6 +13,9 @@ const LAZILY: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
 /// They must be.
 pub(crate) unsafe trait Zeroed {}
 
+// SAFETY: zero is a number.
+unsafe impl Zeroed for u32 {}
+
 /// A fixed number of `T`s, all zero at first; pages are taken from the system as they are touched.
 pub(crate) struct Reserved<T: Zeroed> {
     start: NonNull<T>,

@@ -144,6 +144,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         out.mark(at.tx, &want.ticket, true);
         shared.connections += 1;
         shared.opened += 1;
+        self.new += 1;
         let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {
             let datagram = Datagram { leaving, place, is_answered: false };

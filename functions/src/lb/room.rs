@@ -16,8 +16,13 @@ use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
 use super::balancer::Shared;
 use super::connection::{Connection, State};
 use super::family::{Class, Family, Tuple};
-use super::side::{Map, Side, forget_way_back, rewrite};
+use super::side::{Map, Side, other_way, rewrite};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
+
+/// Entries of the way out that are looked at for each new connection: more than one, so that they go faster than they come.
+const SWEEP_NEW: usize = 2;
+/// Most connections that leave the table together.
+pub(super) const MOST_GOING: usize = 64;
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
@@ -63,7 +68,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let [out, ways_back] = &mut self.maps;
         let Some((key, mut gone)) = out.take_marked(at.tx) else { return false };
         shared.evicted += 1;
-        leave_table::<E, F>(ways_back, shared, at.tx, &key, &mut gone);
+        leave_table::<E, F>(ways_back, shared, at.tx, Going::of::<F>(&key, &mut gone));
         true
     }
 
@@ -71,7 +76,8 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn remove(&mut self, shared: &mut Shared<E>, tx: E::Tx, ticket: &Ticket<E, F>) {
         let [out, ways_back] = &mut self.maps;
         if let Some(mut gone) = out.remove(tx, ticket) {
-            leave_table::<E, F>(ways_back, shared, tx, &Map::<E, F>::key(ticket), &mut gone);
+            let going = Going::of::<F>(&Map::<E, F>::key(ticket), &mut gone);
+            leave_table::<E, F>(ways_back, shared, tx, going);
         }
     }
 
@@ -139,31 +145,63 @@ impl<E: Engine, F: Family> Side<E, F> {
         leaving.leave::<E, F>(shared, at, packet)
     }
 
-    /// Forget what is over, among the next `count` entries.
+    /// Forget what is over: of the way out among the next entries, `count` and some for each new connection, of the way back
+    /// among the next `count`.
     pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
-        let [out, ways_back] = &mut self.maps;
-        out.sweep(count, |key, entry| {
-            let over = shared.forgets::<F>(tx, key, entry, now);
-            if over && !F::tuple(key).1.is_fragment() {
-                leave_table::<E, F>(ways_back, shared, tx, key, entry);
+        let mut left = count + SWEEP_NEW * std::mem::take(&mut self.new);
+        let Side { maps: [out, ways_back], going, .. } = self;
+        while left > 0 {
+            let some = left.min(MOST_GOING);
+            left -= some;
+            out.sweep(some, |key, entry| {
+                let over = shared.forgets::<F>(tx, key, entry, now);
+                if over && !F::tuple(key).1.is_fragment() {
+                    going.push(Going::of::<F>(key, entry));
+                }
+                over
+            });
+            // Their ways back are anywhere: the buckets of all are asked for, then the entries, and looked at when they have come.
+            let mut near: [Option<Ticket<E, F>>; MOST_GOING] = [None; MOST_GOING];
+            for (ticket, one) in near.iter_mut().zip(&*going) {
+                *ticket = Some(ways_back.want(tx, one.way_back));
             }
-            over
-        });
+            near.iter_mut().flatten().for_each(|ticket| ways_back.warm(ticket));
+            going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
+        }
         ways_back.sweep(count, |key, entry| shared.forgets::<F>(tx, key, entry, now));
     }
 }
 
-/// Let a connection leave the table that is no longer in it, or about to go.
+/// A connection that leaves the table: its own entry is no longer there, or about to go.
+pub(super) struct Going<K, A> {
+    /// The key of its way back.
+    way_back: K,
+    /// Where its client sends to.
+    service: (A, u16),
+    /// Where it counts as active, if it still does.
+    place: Option<u16>,
+}
+
+impl<K, A: Copy + Eq> Going<K, A> {
+    /// Take a connection with this key off its server's count.
+    fn of<F: Family<Key = K, Address = A>>(key: &K, gone: &mut Connection<A>) -> Self {
+        let tuple = F::tuple(key).0;
+        let server = (gone.rewrite.address, gone.rewrite.port);
+        let way_back = F::key(&other_way(&tuple, Class::FORWARD, server), Class::BACK);
+        Going { way_back, service: (tuple.dst, tuple.dport), place: gone.abandon().then_some(gone.place) }
+    }
+}
+
+/// Take out the way back of a connection that goes, unless it is that of a younger connection by now, and give its room
+/// back.
 fn leave_table<E: Engine, F: Family>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
     tx: E::Tx,
-    key: &F::Key,
-    gone: &mut Connection<F::Address>,
+    Going { way_back, service, place }: Going<F::Key, F::Address>,
 ) {
-    forget_way_back::<E, F>(ways_back, tx, &F::tuple(key).0, (gone.rewrite.address, gone.rewrite.port));
+    ways_back.forget(tx, way_back, |back| (back.rewrite.address, back.rewrite.port) == service);
     shared.connections -= 1;
-    let place = gone.abandon().then_some(gone.place);
     shared.admission.send(tx, Release { is_v6: F::IS_V6, place });
 }
 

@@ -13,6 +13,7 @@ use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Rewrite, Tuple};
 use super::proof::News;
+use super::room::{Going, MOST_GOING};
 use super::servers::Servers;
 use super::settings::Settings;
 use super::stages::{Next, Stage, Want};
@@ -29,6 +30,10 @@ pub(super) struct Side<E: Engine, F: Family> {
     /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
     pub(super) maps: [Map<E, F>; 2],
     pub(super) servers: Servers<F>,
+    /// Connections that were opened since it was last tidied up.
+    pub(super) new: usize,
+    /// Connections that leave the table; empty but for that moment.
+    pub(super) going: Vec<Going<F::Key, F::Address>>,
     /// What comes next for packets whose plans have no room for it.
     held: Holding<Next<E, F>>,
 }
@@ -39,7 +44,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
         let maps = [engine.flow_map(&OUT.part(F::PART), capacity)?, engine.flow_map(&BACK.part(F::PART), capacity)?];
-        Ok(Side { maps, servers: Servers::new(settings), held: Holding::of::<E>() })
+        let (servers, going) = (Servers::new(settings), Vec::with_capacity(MOST_GOING));
+        Ok(Side { maps, servers, new: 0, going, held: Holding::of::<E>() })
     }
 
     /// Read a packet's key, and what else its entry must know of it.
@@ -159,18 +165,6 @@ impl<A> Leaving<A> {
 #[inline(always)]
 pub(super) fn way(gate: u16) -> usize {
     usize::from(gate == 1)
-}
-
-/// Take out the way back of a connection that goes, to this server's address and port, unless it is that of a younger
-/// connection by now.
-pub(super) fn forget_way_back<E: Engine, F: Family>(
-    ways_back: &mut Map<E, F>,
-    tx: E::Tx,
-    tuple: &Tuple<F::Address>,
-    server: (F::Address, u16),
-) {
-    let key = F::key(&other_way(tuple, Class::FORWARD, server), Class::BACK);
-    ways_back.forget(tx, key, |back| (back.rewrite.address, back.rewrite.port) == (tuple.dst, tuple.dport));
 }
 
 pub(super) fn rewrite<F: Family>(from: (F::Address, u16), to: (F::Address, u16)) -> Rewrite<F::Address> {

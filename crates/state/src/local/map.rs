@@ -12,54 +12,27 @@ use std::mem::MaybeUninit;
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
+use super::bucket::{Bucket, WAYS};
 use super::leaving::Leaving;
 use super::line::Line;
 use crate::engine::{FlowMap, Full, Key};
 use crate::memory::{Reserved, Zeroed};
 
-const WAYS: usize = 12;
 /// Buckets before the first split; a power of two.
 const FIRST_BUCKETS: usize = 16;
 /// The table splits a bucket when there are more entries than this per bucket: few enough that one in
 /// a hundred buckets overflows.
 const LOAD: usize = 5;
+/// A sweep asks for an entry when it is so many places before it.
+const AHEAD: usize = 24;
+/// An unused entry is asked for when it is the one after so many others.
+const SOON: usize = 8;
 /// No entry.
 const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Bucket {
-    /// Eight bits of the hash, 0 where there is no entry.
-    tags: [u8; WAYS],
-    /// The overflow bucket that continues this one, plus one; 0 when none does.
-    next: u32,
-    entries: [u32; WAYS],
-}
-
-// SAFETY: zero is an empty bucket.
-unsafe impl Zeroed for Bucket {}
-
-impl Bucket {
-    /// Return a bit for every way whose tag is `tag`.
-    #[inline(always)]
-    fn matches(&self, tag: u8) -> u32 {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are `tags` and `next`.
-        unsafe {
-            use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
-            let line = _mm_load_si128(std::ptr::from_ref(self).cast());
-            _mm_movemask_epi8(_mm_cmpeq_epi8(line, _mm_set1_epi8(tag as i8))) as u32 & ((1 << WAYS) - 1)
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        self.tags.iter().rev().fold(0, |bits, t| bits << 1 | u32::from(*t == tag))
-    }
-}
 
 #[repr(C, align(64))]
 struct Entry<K, V> {
     used: bool,
-    /// The next unused entry, plus one, where this one is unused.
-    next: u32,
     pair: MaybeUninit<(K, V)>,
 }
 
@@ -103,8 +76,10 @@ pub struct LocalMap<K: Key, V> {
     /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
     free_overflow: u32,
     overflows: usize,
-    /// The first unused entry, plus one, chained through `next`; and how many were ever used.
-    free_entry: u32,
+    /// The entries that were given back, the last one first to be used again: it may still be near. And how many were ever
+    /// used.
+    free: Reserved<u32>,
+    free_count: usize,
     touched: usize,
     len: usize,
     swept: usize,
@@ -147,7 +122,8 @@ impl<K: Key, V> LocalMap<K, V> {
             most_buckets,
             free_overflow: 0,
             overflows: 0,
-            free_entry: 0,
+            free: Reserved::new(capacity)?,
+            free_count: 0,
             touched: 0,
             len: 0,
             swept: 0,
@@ -161,9 +137,10 @@ impl<K: Key, V> LocalMap<K, V> {
         self.entries.len()
     }
 
-    /// Work the hash of a ticket's key out again.
+    /// Return the hash of a ticket's key. Hashes that could be the number of an entry are worked out again.
+    #[inline(always)]
     fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
-        ticket.key.hash(&self.seed)
+        if ticket.place > u64::from(NONE) { ticket.place } else { ticket.key.hash(&self.seed) }
     }
 
     #[inline(always)]
@@ -278,7 +255,7 @@ impl<K: Key, V> LocalMap<K, V> {
         if let Some((bucket, way, _)) = self.search(hash, |one| one == entry) {
             self.unlink(hash, bucket, way);
         }
-        self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+        self.give_back(entry);
         true
     }
 
@@ -318,19 +295,29 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 
     fn take_entry(&mut self) -> Result<u32, Full> {
-        if self.free_entry == 0 && self.touched == self.entries.len() {
+        if self.free_count == 0 && self.touched == self.entries.len() {
             self.unlink_one();
         }
-        if self.free_entry != 0 {
-            let entry = self.free_entry - 1;
-            self.free_entry = self.entries[entry as usize].next;
-            return Ok(entry);
+        if self.free_count > 0 {
+            self.free_count -= 1;
+            // Who comes a little later finds it near.
+            if let Some(soon) = self.free_count.checked_sub(SOON) {
+                self.entries[self.free[soon] as usize].prefetch();
+            }
+            return Ok(self.free[self.free_count]);
         }
         if self.touched == self.entries.len() {
             return Err(Full);
         }
         self.touched += 1;
         Ok((self.touched - 1) as u32)
+    }
+
+    /// Give back an entry that is neither used nor linked.
+    #[inline(always)]
+    fn give_back(&mut self, entry: u32) {
+        self.free[self.free_count] = entry;
+        self.free_count += 1;
     }
 
     /// Take out what [`Self::find`] has found for a key of this hash.
@@ -341,7 +328,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     fn give_entry(&mut self, entry: u32) -> Option<V> {
         let value = self.end_entry(entry)?;
-        self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+        self.give_back(entry);
         Some(value)
     }
 
@@ -408,7 +395,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         }
         let entry = self.take_entry()?;
         if self.link(self.address(hash), tag(hash), entry).is_err() {
-            self.entries[entry as usize].next = std::mem::replace(&mut self.free_entry, entry + 1);
+            self.give_back(entry);
             return Err(Full);
         }
         self.len += 1;
@@ -440,7 +427,7 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         let count = count.min(self.touched);
         for _ in 0..count {
             self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
-            self.entries[(self.swept + 8).min(self.touched - 1)].prefetch();
+            self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
             if goes(key, value) {
                 let (hash, entry) = (key.hash(&self.seed), self.swept as u32);

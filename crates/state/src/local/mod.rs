@@ -1,5 +1,6 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
+mod bucket;
 mod leaving;
 mod line;
 mod map;

@@ -3,78 +3,96 @@
 /// Things with a load each: a binary heap that knows where everything stands in it.
 #[derive(Debug)]
 pub struct Loads {
-    loads: Vec<i64>,
-    up: Vec<bool>,
-    /// Things, heap-ordered: those that are up before those that are not, then by load, then by index.
-    heap: Vec<u32>,
+    /// The ranks of all things, heap-ordered: those that are up before those that are not, then by load, then by index.
+    heap: Vec<Rank>,
     /// Where each thing stands in `heap`.
     place: Vec<u32>,
+}
+
+/// A thing's index, above it its load, above that whether it is down: the lesser one is wanted. One number, as that is
+/// compared fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(i128);
+
+impl Rank {
+    const DOWN: i128 = 1 << 100;
+    const ONE: i128 = 1 << 32;
+
+    fn thing(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn is_up(self) -> bool {
+        self.0 < Self::DOWN / 2
+    }
+
+    fn load(self) -> i64 {
+        (self.0 >> 32) as i64
+    }
 }
 
 impl Loads {
     /// Make `count` things, all with load 0 and up.
     pub fn new(count: usize) -> Self {
-        let all: Vec<u32> = (0..count as u32).collect();
-        Loads { loads: vec![0; count], up: vec![true; count], heap: all.clone(), place: all }
+        Loads { heap: (0..count as i128).map(Rank).collect(), place: (0..count as u32).collect() }
     }
 
-    fn rank(&self, place: usize) -> (bool, i64, u32) {
-        let thing = self.heap[place];
-        (!self.up[thing as usize], self.loads[thing as usize], thing)
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.place[self.heap[a] as usize] = a as u32;
-        self.place[self.heap[b] as usize] = b as u32;
-    }
-
-    fn settle(&mut self, thing: usize) {
-        let mut at = self.place[thing] as usize;
-        while at > 0 && self.rank(at) < self.rank((at - 1) / 2) {
-            self.swap(at, (at - 1) / 2);
+    /// Give the thing at a place in the heap another rank, and put it where that belongs.
+    fn settle(&mut self, mut at: usize, rank: Rank) {
+        let Loads { heap, place } = self;
+        while at > 0 && rank < heap[(at - 1) / 2] {
+            heap[at] = heap[(at - 1) / 2];
+            place[heap[at].thing()] = at as u32;
             at = (at - 1) / 2;
         }
         loop {
-            let children = 2 * at + 1..(2 * at + 3).min(self.heap.len());
-            let Some(least) = children.min_by_key(|&child| self.rank(child)) else { return };
-            if self.rank(least) >= self.rank(at) {
-                return;
+            let Some(mut least) = heap.get(2 * at + 1).copied() else { break };
+            let mut child = 2 * at + 1;
+            if let Some(other) = heap.get(child + 1).filter(|other| **other < least) {
+                (least, child) = (*other, child + 1);
             }
-            self.swap(at, least);
-            at = least;
+            if rank <= least {
+                break;
+            }
+            heap[at] = least;
+            place[least.thing()] = at as u32;
+            at = child;
         }
+        heap[at] = rank;
+        place[rank.thing()] = at as u32;
     }
 
     /// Return the least loaded thing that is up, the first of several; `None` when none is up.
     pub fn least(&self) -> Option<usize> {
-        self.heap.first().map(|thing| *thing as usize).filter(|thing| self.up[*thing])
+        self.heap.first().filter(|rank| rank.is_up()).map(|rank| rank.thing())
     }
 
     /// Return the least loaded thing that is up, the first of several, with one more added to its load; `None` when none is
     /// up.
     pub fn take_least(&mut self) -> Option<usize> {
         let thing = self.least()?;
-        self.loads[thing] += 1;
-        self.settle(thing);
+        self.add(thing, 1);
         Some(thing)
     }
 
     /// Add to a thing's load.
     pub fn add(&mut self, index: usize, n: i64) {
-        self.loads[index] += n;
-        self.settle(index);
+        let at = self.place[index] as usize;
+        self.settle(at, Rank(self.heap[at].0 + i128::from(n) * Rank::ONE));
     }
 
     /// Say whether a thing is up.
     pub fn set_up(&mut self, index: usize, up: bool) {
-        self.up[index] = up;
-        self.settle(index);
+        let at = self.place[index] as usize;
+        let rank = self.heap[at];
+        if rank.is_up() != up {
+            self.settle(at, Rank(if up { rank.0 - Rank::DOWN } else { rank.0 + Rank::DOWN }));
+        }
     }
 
     /// Return a thing's load.
     pub fn load(&self, index: usize) -> i64 {
-        self.loads[index]
+        self.heap[self.place[index] as usize].load()
     }
 }
 
