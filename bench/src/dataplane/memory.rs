@@ -51,7 +51,6 @@ pub struct Flows {
 /// Return all of them.
 pub fn all() -> Vec<Flows> {
     let row = |name, traffic, function, gauge, limit| Flows { name, traffic, function, gauge, limit };
-
     let pool4 = || vec![Value::Prefix([198, 18, 0, 0].into(), 20)];
     let pool6 = || vec![Value::Prefix(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 0).into(), 112)];
     let nat = |pool| with(nat_with(pool), "max_mappings", ROOM);
