@@ -15,7 +15,7 @@ use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
-use catena_state::{Access, Declaration, Engine, FlowMap, Local, Scope, Share};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Scope, Share};
 
 const SIZE: usize = 64;
 /// Batches in a round.
@@ -285,9 +285,9 @@ fn main() {
             cx.parse(batch);
             let (now, gate) = (cx.now(), cx.gate());
             assert!(gate == 0 && !twin.filter, "from inside, and every mapping open to all");
-            let mut tickets = [map.want((), 0); BATCH];
+            let mut tickets = [map.want((), 0, Intent::Change); BATCH];
             for (packet, ticket) in batch.iter().zip(&mut tickets) {
-                *ticket = map.want((), read_key(packet));
+                *ticket = map.want((), read_key(packet), Intent::Change);
             }
             tickets.iter_mut().for_each(|ticket| map.warm(ticket));
             cx.decide(batch, |i, packet| {

@@ -55,7 +55,7 @@ pub enum Step {
 /// use catena_functions::function::{At, Function, Runner, Step};
 /// use catena_packet::Packet;
 /// use catena_packet::wire::{Seed, ports, source_address};
-/// use catena_state::{Access, Declaration, Engine, FlowMap, Local, NoMemory, Scope, Share};
+/// use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, NoMemory, Scope, Share};
 ///
 /// const SENDERS: Declaration =
 ///     Declaration::flow_map("senders", "packets of each", Scope::SourceEndpoint, Access::ReadWrite);
@@ -83,7 +83,7 @@ pub enum Step {
 ///         let (frame, layers) = (packet.data(), packet.layers());
 ///         let [high, low] = source_address(frame, &layers)?;
 ///         let (port, _) = ports(frame, &layers)?;
-///         Some(self.senders.want(at.tx, [high, low, port.into(), layers.proto.into(), 0]))
+///         Some(self.senders.want(at.tx, [high, low, port.into(), layers.proto.into(), 0], Intent::Create))
 ///     }
 ///
 ///     fn warm(&mut self, plan: &mut Self::Plan) {
@@ -94,14 +94,12 @@ pub enum Step {
 ///
 ///     fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
 ///         let Some(ticket) = plan else { return Step::Done(Verdict::Gate(at.gate)) };
-///         let seen = match self.senders.get(at.tx, ticket) {
-///             Some(seen) => {
-///                 *seen += 1;
-///                 *seen
-///             }
-///             // With a full map, those without an entry pass.
-///             None => self.senders.insert(at.tx, ticket, 1).map_or(0, |seen| *seen),
-///         };
+///         let seen = self.senders.get(at.tx, ticket).map(|mut seen| {
+///             *seen += 1;
+///             *seen
+///         });
+///         // With a full map, those without an entry pass.
+///         let seen = seen.unwrap_or_else(|| self.senders.insert(at.tx, ticket, 1).map_or(0, |seen| *seen));
 ///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
 ///     }
 ///

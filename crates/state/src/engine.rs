@@ -7,6 +7,7 @@
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
 use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
 
 use catena_packet::wire::Seed;
 
@@ -39,6 +40,17 @@ impl Key for [u64; 5] {
     fn hash(&self, seed: &Seed) -> u64 {
         seed.hash5(*self)
     }
+}
+
+/// What a packet will do with an entry at most. An engine fetches, locks or copies it accordingly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Intent {
+    /// Read it, if it is there.
+    Read,
+    /// Change it or take it out, if it is there.
+    Change,
+    /// Put it in, too, if it is not there.
+    Create,
 }
 
 /// The table holds as many entries as it may.
@@ -165,9 +177,13 @@ pub trait FlowMap<K: Key, V>: Send {
     type Tx: Copy + Send;
     /// The promise of an entry.
     type Ticket: Copy + Send;
+    /// An entry in hand, to be read or changed in place. The engine knows which of them it was, and so what to write back.
+    type Entry<'a>: DerefMut<Target = V>
+    where
+        Self: 'a;
 
-    /// Ask for the entry of `key`.
-    fn want(&mut self, tx: Self::Tx, key: K) -> Self::Ticket;
+    /// Ask for the entry of `key`, to do so much with it at most.
+    fn want(&mut self, tx: Self::Tx, key: K, intent: Intent) -> Self::Ticket;
 
     /// Bring near what the ticket points at, a while after [`Self::want`] and before its use. Only a hint.
     fn warm(&mut self, _ticket: &mut Self::Ticket) {}
@@ -175,14 +191,17 @@ pub trait FlowMap<K: Key, V>: Send {
     /// Return the key that a ticket was asked with.
     fn key(ticket: &Self::Ticket) -> K;
 
-    /// Return the entry, as it stands after all packets before this one.
-    fn get(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<&mut V>;
+    /// Return the entry to be read, as it stands after all packets before this one.
+    fn read(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<&V>;
+
+    /// Return the entry to be changed, or read, as it stands after all packets before this one.
+    fn get(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<Self::Entry<'_>>;
 
     /// Put an entry where [`Self::get`] found none.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.
-    fn insert(&mut self, tx: Self::Tx, ticket: &Self::Ticket, value: V) -> Result<&mut V, Full>;
+    fn insert(&mut self, tx: Self::Tx, ticket: &Self::Ticket, value: V) -> Result<Self::Entry<'_>, Full>;
 
     /// Take the entry out.
     fn remove(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<V>;
@@ -217,4 +236,10 @@ pub trait FlowMap<K: Key, V>: Send {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Return what an entry holds, and let go of the entry.
+#[inline(always)]
+pub fn taken<V: Copy>(entry: impl Deref<Target = V>) -> V {
+    *entry
 }

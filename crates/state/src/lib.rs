@@ -19,7 +19,7 @@ pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;
-pub use engine::{Engine, FlowMap, Full, Key, NoMemory, Share};
+pub use engine::{Engine, FlowMap, Full, Intent, Key, NoMemory, Share, taken};
 pub use local::Local;
 pub use shared::{Op, Shared};
 pub use shared_map::{Entry, EntryOp, SharedMap, Slot};

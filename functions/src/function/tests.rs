@@ -4,7 +4,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Scope, Share, Shared};
+use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Scope, Share, Shared};
 
 use super::{At, Function, Runner, Step};
 use crate::config::{ArgError, Args};
@@ -62,7 +62,7 @@ impl<E: Engine> Careless<E> {
     }
 
     fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
-        if let Some(count) = self.lengths.get(at.tx, ticket) {
+        if let Some(mut count) = self.lengths.get(at.tx, ticket) {
             *count += 1;
             return *count;
         }
@@ -75,7 +75,7 @@ impl<E: Engine> Function<E> for Careless<E> {
     type Plan = (Ticket<E>, u32);
 
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
-        let ticket = self.lengths.want(at.tx, packet.len() as u64);
+        let ticket = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
         match self.wrong {
             Wrong::Counts => self.prepared += 1,
             Wrong::Adds => self.hits.send(at.tx, Add::to(0, 1)),
@@ -94,13 +94,13 @@ impl<E: Engine> Function<E> for Careless<E> {
         }
         match (self.wrong, plan.1) {
             (Wrong::AtOnce, 1) => {
-                let ticket = self.lengths.want(at.tx, packet.len() as u64);
+                let ticket = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
                 self.count(at, &ticket);
             }
             (Wrong::Late, 1) => return Step::Again,
             (Wrong::Rewrites, 1) => {
                 packet.data_mut()[0] ^= 1;
-                plan.0 = self.lengths.want(at.tx, packet.len() as u64);
+                plan.0 = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
                 return Step::Again;
             }
             _ => {}

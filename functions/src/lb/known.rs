@@ -3,7 +3,7 @@
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
 use catena_packet::wire::tcp::flag::SYN;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, taken};
 
 use crate::function::{At, Step};
 
@@ -25,13 +25,14 @@ impl<E: Engine, F: Family> Side<E, F> {
     ) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
+        let Some(mut own) = self.maps[way(at.gate)].get(at.tx, &want.ticket) else { return pass };
         if class.is_fragment() {
             own.note(0, at.now, tuple.proto, class, &shared.timeouts);
             return Step::Done(shared.send::<F>(at, packet, own.server, &own.rewrite));
         }
         if own.is_over(at.now, tuple.proto, class, &shared.timeouts) {
             // Nobody has come by to forget it. The other direction may be forgotten already: it does not live again alone.
+            drop(own);
             match class.is_back() {
                 true => _ = self.maps[1].remove(at.tx, &want.ticket),
                 false => self.remove(shared, at.tx, &want.ticket),
@@ -44,7 +45,9 @@ impl<E: Engine, F: Family> Side<E, F> {
             // one that lives (RFC 5961 §4).
             let is_kept = own.state.has(State::CUT) && self.servers.is_up(own.place);
             if !is_kept && self.servers.none_up() {
-                if moves && own.abandon() {
+                let is_abandoned = moves && own.abandon();
+                let own = taken(own);
+                if is_abandoned {
                     shared.moved += 1;
                     shared.add_active::<F>(at.tx, own.place, -1);
                     self.maps[0].mark(at.tx, &want.ticket, true);
@@ -56,6 +59,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                 if moves && own.state.has(State::COUNTED) {
                     shared.moved += 1;
                 }
+                drop(own);
                 // Its room is free for the connection that takes its place.
                 self.remove(shared, at.tx, &want.ticket);
                 return self.admit(shared, at, want, place, Try::First);
@@ -65,12 +69,12 @@ impl<E: Engine, F: Family> Side<E, F> {
             own.due = 0;
         }
         let before = own.state;
-        let news = News::read(own, packet, want.special, tuple.proto, class);
+        let news = News::read(&own, packet, want.special, tuple.proto, class);
         let touched = own.note(news.here(), at.now, tuple.proto, class, &shared.timeouts);
         if own.released() {
             shared.add_active::<F>(at.tx, own.place, -1);
         }
-        let own = *own;
+        let own = taken(own);
         let goes_first = own.state.goes_first();
         if !class.is_back() && before.goes_first() != goes_first {
             self.maps[0].mark(at.tx, &want.ticket, goes_first);
@@ -102,7 +106,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let to = if class.is_back() { (there.src, there.sport) } else { (there.dst, there.dport) };
         let leaving = Leaving { from: was, to, server };
-        let Some(other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else {
+        let Some(mut other) = self.maps[1 - way(at.gate)].get(at.tx, &want.ticket) else {
             return leaving.leave::<E, F>(shared, at, packet);
         };
         // Another connection of the same client may have taken its place.
@@ -124,7 +128,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         } else if !class.is_back() && other.revived() {
             shared.add_active::<F>(at.tx, other.place, 1);
         }
-        let other = *other;
+        let other = taken(other);
         let goes_first = other.state.goes_first();
         if !class.is_back() && (goes_first != before || !proves(there.proto)) {
             // The server's answer to what has no proof: to the end of the line.

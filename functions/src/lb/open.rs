@@ -8,7 +8,7 @@ use catena_packet::Packet;
 use catena_packet::wire::icmp_identifier;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
-use catena_state::{Engine, FlowMap, Shared as _};
+use catena_state::{Engine, FlowMap, Intent, Shared as _};
 
 use crate::function::{At, Step};
 
@@ -101,10 +101,10 @@ impl<E: Engine, F: Family> Side<E, F> {
         let (tuple, class) = F::tuple(&key);
         // Where nothing is late the ticket serves again, and is not hashed again.
         if E::WAITS {
-            want.ticket = self.maps[0].want(at.tx, key);
+            want.ticket = self.maps[0].want(at.tx, key, Intent::Create);
         }
         let there = other_way(&tuple, class, self.target(&tuple, place));
-        let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()));
+        let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()), Intent::Create);
         self.then(want, Next::Both(back, place, asked))
     }
 

@@ -8,7 +8,7 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap, Shared as _};
+use catena_state::{Engine, FlowMap, Intent, Shared as _};
 
 use crate::function::{At, Step};
 
@@ -124,21 +124,15 @@ impl<E: Engine, F: Family> Side<E, F> {
         let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };
         entry.note(0, at.now, tuple.proto, class, &shared.timeouts);
         let entries = &mut self.maps[usize::from(class.is_back())];
-        let is_new = match entries.get(at.tx, &want.ticket) {
-            Some(known) => {
-                *known = entry;
-                false
+        let is_known = entries.get(at.tx, &want.ticket).map(|mut known| *known = entry).is_some();
+        let is_new = !is_known && has_room && entries.insert(at.tx, &want.ticket, entry).is_ok();
+        if !is_known && !has_room && which == Try::First {
+            let due = shared.looks.due(at.now);
+            if due > 0 {
+                self.tidy(shared, at.tx, at.now, due);
+                return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::Last);
             }
-            None if has_room => entries.insert(at.tx, &want.ticket, entry).is_ok(),
-            None => {
-                let due = if which == Try::First { shared.looks.due(at.now) } else { 0 };
-                if due > 0 {
-                    self.tidy(shared, at.tx, at.now, due);
-                    return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::Last);
-                }
-                false
-            }
-        };
+        }
         if has_room && !is_new {
             shared.admission.send(at.tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
         }
@@ -163,7 +157,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             // Their ways back are anywhere: the buckets of all are asked for, then the entries, and looked at when they have come.
             let mut near: [Option<Ticket<E, F>>; MOST_GOING] = [None; MOST_GOING];
             for (ticket, one) in near.iter_mut().zip(&*going) {
-                *ticket = Some(ways_back.want(tx, one.way_back));
+                *ticket = Some(ways_back.want(tx, one.way_back, Intent::Change));
             }
             near.iter_mut().flatten().for_each(|ticket| ways_back.warm(ticket));
             going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));

@@ -5,7 +5,7 @@ use catena_packet::Packet;
 use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
 
 use crate::function::{At, Holding, Step};
 
@@ -67,7 +67,12 @@ impl<E: Engine, F: Family> Side<E, F> {
     /// Ask for the entry of a key.
     #[inline(always)]
     pub(super) fn want(&mut self, tx: E::Tx, gate: u16, (key, special): (F::Key, u8)) -> Want<E, F> {
-        Want { ticket: self.maps[way(gate)].want(tx, key), stage: Stage::Own, special, way: way(gate) as u8 }
+        Want {
+            ticket: self.maps[way(gate)].want(tx, key, Intent::Change),
+            stage: Stage::Own,
+            special,
+            way: way(gate) as u8,
+        }
     }
 
     /// Bring the entry near.
@@ -87,7 +92,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     ) -> Option<Verdict> {
         if let Stage::Own = want.stage
             && want.special == 0
-            && let Some(own) = self.maps[way(at.gate)].get(at.tx, &want.ticket)
+            && let Some(own) = self.maps[way(at.gate)].read(at.tx, &want.ticket)
             && own.state.has(State::QUIET)
             && at.now <= own.due
             && !self.servers.must_move(own.place)
@@ -107,7 +112,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         want: &mut Want<E, F>,
     ) -> Step {
         match want.stage {
-            Stage::Own if self.maps[way(at.gate)].get(at.tx, &want.ticket).is_some() => {
+            Stage::Own if self.maps[way(at.gate)].read(at.tx, &want.ticket).is_some() => {
                 self.known(shared, at, packet, want)
             }
             Stage::Own => self.unknown(shared, at, packet, want),
@@ -136,7 +141,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     /// Ask for another entry, instead of the one before.
     pub(super) fn ask_for(&mut self, tx: E::Tx, want: &mut Want<E, F>, tuple: &Tuple<F::Address>, class: Class) {
         let way = usize::from(class.is_back());
-        (want.ticket, want.way) = (self.maps[way].want(tx, F::key(tuple, class)), way as u8);
+        (want.ticket, want.way) = (self.maps[way].want(tx, F::key(tuple, class), Intent::Create), way as u8);
     }
 }
 

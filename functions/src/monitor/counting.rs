@@ -6,7 +6,7 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
 
 use crate::function::{At, Function, Step};
 
@@ -137,10 +137,12 @@ impl<E: Engine> Function<E> for Monitor<E> {
     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
         let (frame, layers) = (packet.data(), packet.layers());
         match layers.net {
-            Net::Ipv4 => TwoWayKey::read(frame, &layers)
-                .map_or(Plan::Pass, |(key, seen)| Plan::V4(Want { ticket: self.v4.map.want(at.tx, key), seen })),
-            Net::Ipv6 => TwoWayKey::read(frame, &layers)
-                .map_or(Plan::Pass, |(key, seen)| Plan::V6(Want { ticket: self.v6.map.want(at.tx, key), seen })),
+            Net::Ipv4 => TwoWayKey::read(frame, &layers).map_or(Plan::Pass, |(key, seen)| {
+                Plan::V4(Want { ticket: self.v4.map.want(at.tx, key, Intent::Create), seen })
+            }),
+            Net::Ipv6 => TwoWayKey::read(frame, &layers).map_or(Plan::Pass, |(key, seen)| {
+                Plan::V6(Want { ticket: self.v6.map.want(at.tx, key, Intent::Create), seen })
+            }),
             Net::Arp | Net::Other => Plan::Pass,
         }
     }
@@ -231,18 +233,18 @@ impl Shared {
 impl<E: Engine, K: TwoWayKey> Table<E, K> {
     #[inline(always)]
     fn count(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
-        match self.map.get(at.tx, &want.ticket) {
-            Some(flow) if flow.is_steady(want.seen, at.now, &shared.limits) => flow.add(want.seen, at.now),
-            Some(_) => self.count_rare(shared, at, want),
-            None => self.begin(shared, at, want),
+        let Some(mut flow) = self.map.get(at.tx, &want.ticket) else { return self.begin(shared, at, want) };
+        if flow.is_steady(want.seen, at.now, &shared.limits) {
+            flow.add(want.seen, at.now);
+        } else {
+            Self::count_rare(&mut flow, shared, at, want);
         }
     }
 
     /// Handshakes, ends.
     #[inline(never)]
-    fn count_rare(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count_rare(flow: &mut Flow, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
         let key = Map::<E, K>::key(&want.ticket);
-        let Some(flow) = self.map.get(at.tx, &want.ticket) else { return };
         match flow.due(want.seen, at.now, &shared.limits) {
             Due::Nothing => {}
             // Without room for the record now, the flow goes on; a later packet or round finds it due again.

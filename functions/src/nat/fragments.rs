@@ -5,7 +5,7 @@
 
 use catena_packet::wire::{Layers, checksum};
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
@@ -72,13 +72,13 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Ask for a datagram's fate.
-    pub fn want(&mut self, tx: E::Tx, key: F::Pair) -> Ticket<E, F> {
-        self.parts.want(tx, key)
+    pub fn want(&mut self, tx: E::Tx, key: F::Pair, intent: Intent) -> Ticket<E, F> {
+        self.parts.want(tx, key, intent)
     }
 
     /// Return the fate of a datagram, if its first fragment came within the last seconds.
     pub fn get(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
-        self.parts.get(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
+        self.parts.read(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
     /// Remember that an address of a datagram's first fragment became another, and its identification `ident` if it got

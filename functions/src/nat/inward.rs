@@ -3,7 +3,7 @@
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::ports;
-use catena_state::{Engine, FlowMap};
+use catena_state::{Engine, FlowMap, Intent, taken};
 
 use super::family::Family;
 use super::fragments::{self, Fragments};
@@ -43,7 +43,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         source: Source<F>,
     ) -> Step {
         let now = self.now;
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
         }
@@ -64,13 +64,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind != Kind::Error && layers.proto == proto::TCP {
             mapping.state = mapping.state.back(flags);
         }
-        let change = mapping.change().back(address, port);
+        let outward = taken(mapping).change();
+        let change = outward.back(address, port);
         if plan.kind == Kind::FirstFragment
             && !plan.hairpin
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let (ticket, change) = (self.fragments.want(at.tx, key), mapping.change());
-            return self.then(plan, Next::First(ticket, inside, change));
+            let ticket = self.fragments.want(at.tx, key, Intent::Create);
+            return self.then(plan, Next::First(ticket, inside, outward));
         }
         if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
             return drop(UNTRANSLATABLE);
@@ -101,13 +102,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
         ticket: &ExternalTicket<E, F>,
         source: Source<F>,
     ) -> Step {
-        let Some(&mut inside) = self.mappings.external.get(at.tx, ticket) else { return drop(NO_MAPPING) };
-        let ticket = self.mappings.inside.want(at.tx, inside);
+        let Some(inside) = self.mappings.external.read(at.tx, ticket).copied() else {
+            return drop(NO_MAPPING);
+        };
+        let ticket = self.mappings.inside.want(at.tx, inside, Intent::Change);
         if !self.sessions.filter() {
             return self.then(plan, Next::Back(ticket, source));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
-        let session = self.sessions.want(at.tx, inside, remote);
+        let session = self.sessions.want(at.tx, inside, remote, Intent::Change);
         self.then(plan, Next::Filtered(ticket, session, source))
     }
 

@@ -3,7 +3,7 @@
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, InsideTicket};
@@ -182,7 +182,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         (address, port): (F::Address, u16),
     ) -> (InsideTicket<E, F>, ExternalTicket<E, F>) {
         let external = F::endpoint(address, port, F::parts(inside).2);
-        (self.inside.want(tx, inside), self.external.want(tx, external))
+        (self.inside.want(tx, inside, Intent::Create), self.external.want(tx, external, Intent::Create))
     }
 
     /// Make the mapping whose places were asked for. Returns whether there was room; if not, the port is free again.

@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports};
-use catena_state::{Engine, FlowMap, Shared};
+use catena_state::{Engine, FlowMap, Intent, Shared, taken};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -27,24 +27,26 @@ impl<E: Engine, F: Family> Napt<E, F> {
     ) -> Step {
         let now = self.now;
         let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
+            std::mem::drop(mapping);
             self.mappings.remove(at.tx, ticket);
             return self.unmapped(at, plan, inside);
         }
-        let (change, identity) = (mapping.change(), mapping.identity());
         let layers = packet.layers();
         let flags = tcp_flags(packet.data(), &layers);
         if plan.kind != Kind::Error {
             mapping.last = now;
             mapping.state = mapping.state.out(flags);
         }
+        let mapping = taken(mapping);
+        let (change, identity) = (mapping.change(), mapping.identity());
         if plan.kind == Kind::Error || !self.sessions.filter() {
             return self.mapped(at, packet, plan, (inside, change));
         }
         let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
         let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
-        let session = self.sessions.want(at.tx, inside, (dst, port));
+        let session = self.sessions.want(at.tx, inside, (dst, port), Intent::Create);
         self.then(plan, Next::Noted(session, Contact { inside, mapping: identity, flags }, change))
     }
 
@@ -77,7 +79,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return match self.external_of(packet, plan.kind, change.port) {
                 Some(external) => {
                     self.count(at.tx, &layers);
-                    let ticket = self.mappings.external.want(at.tx, external);
+                    let ticket = self.mappings.external.want(at.tx, external, Intent::Read);
                     self.then(plan, Next::Hairpin(ticket, (change.address, change.port)))
                 }
                 None => drop(UNTRANSLATABLE),
@@ -86,7 +88,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind == Kind::FirstFragment
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let ticket = self.fragments.want(at.tx, key);
+            let ticket = self.fragments.want(at.tx, key, Intent::Create);
             return self.then(plan, Next::First(ticket, inside, change));
         }
         if self.rewrite_out(packet, plan.kind, &change).is_none() {

@@ -4,7 +4,7 @@
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
@@ -93,12 +93,18 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Ask for the session between an inside and a remote endpoint.
-    pub fn want(&mut self, tx: E::Tx, inside: F::Endpoint, (remote, remote_port): (F::Address, u16)) -> Ticket<E, F> {
+    pub fn want(
+        &mut self,
+        tx: E::Tx,
+        inside: F::Endpoint,
+        (remote, remote_port): (F::Address, u16),
+        intent: Intent,
+    ) -> Ticket<E, F> {
         let (address, port, number) = F::parts(inside);
         let remote_port = if self.filtering == Filtering::AddressPort { remote_port } else { 0 };
         let vlan = u64::from(F::vlan(inside));
         let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32 | vlan << 40;
-        self.sent.want(tx, F::pair(address, remote, tail))
+        self.sent.want(tx, F::pair(address, remote, tail), intent)
     }
 
     /// Return the inside endpoint of a session.
@@ -120,7 +126,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     ) -> bool {
         let &Contact { inside, mapping, flags } = contact;
         let first = State::first(F::parts(inside).2);
-        if let Some(session) = self.sent.get(tx, ticket) {
+        if let Some(mut session) = self.sent.get(tx, ticket) {
             if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
                 (session.mapping, session.state) = (mapping, first);
             }
@@ -148,7 +154,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
     pub fn may(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
-        let Some(session) = self.sent.get(tx, ticket) else { return false };
+        let Some(mut session) = self.sent.get(tx, ticket) else { return false };
         if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
         }

@@ -7,7 +7,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -163,7 +163,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     #[inline(always)]
     fn plain(&mut self, at: At<E::Tx>, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
         let now = self.now;
-        let Some(mapping) = self.mappings.inside.get(at.tx, ticket) else { return false };
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return false };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return false;
         }
@@ -175,6 +175,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
             mapping.state = mapping.state.out(flags);
         }
+        std::mem::drop(mapping);
         self.count(at.tx, &layers);
         true
     }
@@ -195,7 +196,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
                 match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
                     Some(key) => {
-                        let ticket = self.fragments.want(at.tx, key);
+                        let ticket = self.fragments.want(at.tx, key, Intent::Read);
                         self.then(plan, Next::Part(ticket, side))
                     }
                     None => drop(LOST_FIRST),
@@ -270,9 +271,9 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
         let Request { what, endpoint, kind, is_plain, hairpin } = request;
         let special = !is_plain | hairpin | self.sessions.filter();
         let phase = match what {
-            What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint)),
-            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint)),
-            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint)),
+            What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint, Intent::Change)),
+            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint, Intent::Change)),
+            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint, Intent::Read)),
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(at.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),

@@ -1,6 +1,6 @@
 //! Maps of a C function: keys and values of sizes known only when it is loaded, on the engine's typed maps.
 
-use catena_state::{Declaration, Engine, FlowMap, Full, Key, NoMemory};
+use catena_state::{Declaration, Engine, FlowMap, Full, Intent, Key, NoMemory};
 
 use super::asked::{InHand, Ticket};
 
@@ -126,7 +126,7 @@ impl<E: Engine, K: Bytes, const V: usize> Words<E, K, V> {
     #[inline(always)]
     fn ticket(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<E::Ticket<K>> {
         let key = K::from_bytes(key);
-        if E::WAITS { self.waited_for(packet, key) } else { Some(self.map.want(packet.tx, key)) }
+        if E::WAITS { self.waited_for(packet, key) } else { Some(self.map.want(packet.tx, key, Intent::Create)) }
     }
 
     fn waited_for(&self, packet: &InHand<E>, key: K) -> Option<E::Ticket<K>> {
@@ -141,7 +141,7 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
         if E::WAITS && packet.wanted.of(self.number).any(of_key) {
             return true;
         }
-        let mut ticket = self.map.want(packet.tx, key);
+        let mut ticket = self.map.want(packet.tx, key, Intent::Create);
         self.map.warm(&mut ticket);
         !E::WAITS || packet.wanted.keep(self.number, K::keep(ticket))
     }
@@ -160,13 +160,13 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
 
     fn get(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<&[u8]> {
         let ticket = self.ticket(packet, key)?;
-        self.map.get(packet.tx, &ticket).map(|value| &value.as_flattened()[..self.value_size])
+        self.map.read(packet.tx, &ticket).map(|value| &value.as_flattened()[..self.value_size])
     }
 
     fn put(&mut self, packet: &InHand<E>, key: &[u8], value: &[u8]) -> Result<(), Full> {
         let ticket = self.ticket(packet, key).ok_or(Full)?;
         let value = words::<V>(value);
-        if let Some(old) = self.map.get(packet.tx, &ticket) {
+        if let Some(mut old) = self.map.get(packet.tx, &ticket) {
             *old = value;
             return Ok(());
         }

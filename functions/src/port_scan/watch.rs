@@ -7,7 +7,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Engine, FlowMap, NoMemory, Scope, Shared, SharedMap};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, SharedMap};
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
@@ -108,7 +108,7 @@ impl<E: Engine> PortScan<E> {
     fn attempt(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet) {
         let Some(ports) = ports(packet.data(), &packet.layers()) else { return };
         let fresh = Contact { since: at.now, ports, is_open: true };
-        if let Some(contact) = self.contacts.get(at.tx, ticket) {
+        if let Some(mut contact) = self.contacts.get(at.tx, ticket) {
             if !contact.is_open && at.now.saturating_sub(contact.since) >= self.memory {
                 *contact = fresh;
             }
@@ -123,7 +123,7 @@ impl<E: Engine> PortScan<E> {
 
     fn answer(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet, success: bool) {
         let Some((from, to)) = ports(packet.data(), &packet.layers()) else { return };
-        let Some(contact) = self.contacts.get(at.tx, ticket) else { return };
+        let Some(mut contact) = self.contacts.get(at.tx, ticket) else { return };
         if contact.is_open && contact.ports == (to, from) {
             (contact.is_open, contact.since) = (false, at.now);
             let source = source_of(&Contacts::<E>::key(ticket));
@@ -161,9 +161,9 @@ impl<E: Engine> Function<E> for PortScan<E> {
         let ends = (source_address(frame, &layers), destination_address(frame, &layers));
         let (Some(from), Some(to)) = ends else { return Plan::Other };
         if is_answer {
-            return Plan::Answer(self.contacts.want(at.tx, pair(to, from)), flags & RST == 0);
+            return Plan::Answer(self.contacts.want(at.tx, pair(to, from), Intent::Change), flags & RST == 0);
         }
-        let contact = self.contacts.want(at.tx, pair(from, to));
+        let contact = self.contacts.want(at.tx, pair(from, to), Intent::Create);
         Plan::Attempt(contact, self.sources.want(at.tx, from, Ask(at.now)))
     }
 

@@ -10,7 +10,7 @@ mod objects;
 mod shared;
 mod watch;
 
-pub use objects::{DelayedMap, DelayedTicket};
+pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -94,6 +94,7 @@ impl Engine for Delayed {
         self.watch().follows(tx, earlier)
     }
 
+    #[track_caller]
     fn flow_map<K: Key, V: Send + 'static>(
         &mut self,
         object: &Declaration,
@@ -103,11 +104,13 @@ impl Engine for Delayed {
         Ok(DelayedMap::new(self.local.flow_map(object, capacity)?, *object, &self.watch))
     }
 
+    #[track_caller]
     fn shared<V: Send + 'static>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
         self.watch().make(object, Object::Shared);
         DelayedShared::new(value, *object, &self.watch)
     }
 
+    #[track_caller]
     fn shared_map<K: Key, V: Entry>(
         &mut self,
         object: &Declaration,

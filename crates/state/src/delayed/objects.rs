@@ -1,13 +1,15 @@
 //! The objects: local ones, watched.
 
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 use catena_packet::wire::Seed;
 
 use super::Tx;
 use super::watch::{Promise, Watch, lock};
-use crate::declare::Declaration;
-use crate::engine::{FlowMap, Full, Key};
+use crate::declare::{Access, Declaration};
+use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::local::{LocalMap, LocalTicket};
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
@@ -25,6 +27,33 @@ pub struct DelayedMap<K: Key, V> {
 pub struct DelayedTicket<K> {
     ticket: LocalTicket<K>,
     promise: Promise,
+    intent: Intent,
+}
+
+/// An entry in hand: what is done with it is looked at.
+pub struct DelayedEntry<'a, V> {
+    value: &'a mut V,
+    object: Declaration,
+}
+
+impl<V> Deref for DelayedEntry<'_, V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        self.value
+    }
+}
+
+impl<V> DerefMut for DelayedEntry<'_, V> {
+    #[track_caller]
+    fn deref_mut(&mut self) -> &mut V {
+        let (object, at) = (self.object, Location::caller());
+        assert!(
+            object.access != Access::ReadMostly,
+            "{object}: changed in place, and declared as read mostly, at {at}"
+        );
+        self.value
+    }
 }
 
 impl<K: Key, V> DelayedMap<K, V> {
@@ -32,20 +61,27 @@ impl<K: Key, V> DelayedMap<K, V> {
         DelayedMap { map, object, watch: Arc::clone(watch) }
     }
 
+    /// Look whether a ticket may be used, for this.
     #[track_caller]
-    fn redeem(&self, tx: Tx, ticket: &DelayedTicket<K>) {
+    fn redeem(&self, tx: Tx, ticket: &DelayedTicket<K>, intent: Intent) {
         lock(&self.watch).redeem(tx, self.object, ticket.promise, false);
+        let (object, asked, at) = (self.object, ticket.intent, Location::caller());
+        assert!(asked >= intent, "{object}: used to {intent:?}, and asked for to {asked:?}, at {at}");
     }
 }
 
 impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
     type Tx = Tx;
     type Ticket = DelayedTicket<K>;
+    type Entry<'a>
+        = DelayedEntry<'a, V>
+    where
+        Self: 'a;
 
     #[track_caller]
-    fn want(&mut self, tx: Tx, key: K) -> DelayedTicket<K> {
+    fn want(&mut self, tx: Tx, key: K, intent: Intent) -> DelayedTicket<K> {
         let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS));
-        DelayedTicket { ticket: self.map.want((), key), promise }
+        DelayedTicket { ticket: self.map.want((), key, intent), promise, intent }
     }
 
     fn key(ticket: &DelayedTicket<K>) -> K {
@@ -53,20 +89,28 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn get(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<&mut V> {
-        self.redeem(tx, ticket);
-        self.map.get((), &ticket.ticket)
+    fn read(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<&V> {
+        self.redeem(tx, ticket, Intent::Read);
+        self.map.read((), &ticket.ticket)
     }
 
     #[track_caller]
-    fn insert(&mut self, tx: Tx, ticket: &DelayedTicket<K>, value: V) -> Result<&mut V, Full> {
-        self.redeem(tx, ticket);
-        self.map.insert((), &ticket.ticket, value)
+    fn get(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<DelayedEntry<'_, V>> {
+        self.redeem(tx, ticket, Intent::Change);
+        let object = self.object;
+        self.map.get((), &ticket.ticket).map(|value| DelayedEntry { value, object })
+    }
+
+    #[track_caller]
+    fn insert(&mut self, tx: Tx, ticket: &DelayedTicket<K>, value: V) -> Result<DelayedEntry<'_, V>, Full> {
+        self.redeem(tx, ticket, Intent::Create);
+        let object = self.object;
+        self.map.insert((), &ticket.ticket, value).map(|value| DelayedEntry { value, object })
     }
 
     #[track_caller]
     fn remove(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<V> {
-        self.redeem(tx, ticket);
+        self.redeem(tx, ticket, Intent::Change);
         self.map.remove((), &ticket.ticket)
     }
 
@@ -88,7 +132,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn mark(&mut self, tx: Tx, ticket: &DelayedTicket<K>, marked: bool) {
-        self.redeem(tx, ticket);
+        self.redeem(tx, ticket, Intent::Change);
         self.map.mark((), &ticket.ticket, marked);
     }
 
@@ -106,3 +150,7 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.len()
     }
 }
+
+#[cfg(test)]
+#[path = "objects_tests.rs"]
+mod tests;

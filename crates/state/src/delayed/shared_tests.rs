@@ -123,6 +123,13 @@ fn what_a_function_must_not_do_is_found() {
         list.send(tx, Note(1));
     });
     assert!(early.starts_with("list: changed in prepare, at "), "{early}");
+    let waited_for = said(|engine, _| {
+        let log = Declaration { name: "log", access: Access::WriteMostly, ..LIST };
+        let mut log = engine.shared(&log, Vec::new());
+        let tx = engine.begin(0);
+        log.want(tx, Append(1));
+    });
+    assert!(waited_for.starts_with("log: waited for, and declared as one that is written mostly, at "), "{waited_for}");
 }
 
 /// The numbers told of a key, the last first; over once the last is old.

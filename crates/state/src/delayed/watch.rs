@@ -101,7 +101,7 @@ impl Watch {
     #[track_caller]
     pub(super) fn make(&mut self, object: &Declaration, kind: Object) {
         let called = Location::caller();
-        assert_eq!(object.object, kind, "{object}: made as another kind of object than it is declared as, at {called}");
+        assert!(object.object == kind, "{object}: made as another kind of object than it is declared as, at {called}");
         let is_known = self.objects.iter().any(|known| (known.name, known.part) == (object.name, object.part));
         assert!(!is_known, "{object}: made twice, at {called}");
         self.objects.push(*object);

@@ -15,7 +15,7 @@ use catena_packet::wire::Seed;
 use super::bucket::{Bucket, WAYS};
 use super::leaving::Leaving;
 use super::line::Line;
-use crate::engine::{FlowMap, Full, Key};
+use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::memory::{Reserved, Zeroed};
 
 /// Buckets before the first split; a power of two.
@@ -349,9 +349,13 @@ impl<K: Key, V> LocalMap<K, V> {
 impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     type Tx = ();
     type Ticket = LocalTicket<K>;
+    type Entry<'a>
+        = &'a mut V
+    where
+        Self: 'a;
 
     #[inline(always)]
-    fn want(&mut self, _tx: (), key: K) -> LocalTicket<K> {
+    fn want(&mut self, _tx: (), key: K, _intent: Intent) -> LocalTicket<K> {
         let hash = key.hash(&self.seed);
         prefetch(&raw const self.buckets[self.address(hash)]);
         LocalTicket { key, place: hash }
@@ -372,6 +376,11 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn key(ticket: &LocalTicket<K>) -> K {
         ticket.key
+    }
+
+    #[inline(always)]
+    fn read(&mut self, tx: (), ticket: &LocalTicket<K>) -> Option<&V> {
+        self.get(tx, ticket).map(|value| &*value)
     }
 
     #[inline(always)]

@@ -15,13 +15,13 @@ fn map<V: Send>(capacity: usize) -> LocalMap<u64, V> {
 fn a_million_entries_come_back() {
     let mut map = map(1_000_000);
     for key in 0..1_000_000u64 {
-        let ticket = map.want((), key * 3);
+        let ticket = map.want((), key * 3, Intent::Create);
         map.insert((), &ticket, key).unwrap();
     }
-    let ticket = map.want((), 1);
+    let ticket = map.want((), 1, Intent::Create);
     assert_eq!(map.insert((), &ticket, 1), Err(Full));
     for key in 0..1_000_000u64 {
-        let mut ticket = map.want((), key * 3);
+        let mut ticket = map.want((), key * 3, Intent::Create);
         if key % 2 == 0 {
             map.warm(&mut ticket);
         }
@@ -30,7 +30,7 @@ fn a_million_entries_come_back() {
     let overflowing = map.buckets[..map.bucket_count].iter().filter(|b| b.next != 0).count();
     assert!(overflowing * 50 < map.bucket_count, "{overflowing} of {} buckets overflow", map.bucket_count);
     for key in 0..1_000_000u64 {
-        let ticket = map.want((), key * 3);
+        let ticket = map.want((), key * 3, Intent::Create);
         assert_eq!(map.remove((), &ticket), Some(key));
     }
     assert!(map.is_empty());
@@ -40,7 +40,7 @@ fn a_million_entries_come_back() {
 fn a_sweep_round_sees_each_entry_once() {
     let mut map = map(1000);
     for key in 0..777u64 {
-        let ticket = map.want((), key);
+        let ticket = map.want((), key, Intent::Create);
         map.insert((), &ticket, 0).unwrap();
     }
     for _ in 0..111 {
@@ -50,7 +50,7 @@ fn a_sweep_round_sees_each_entry_once() {
         });
     }
     for key in 0..777u64 {
-        let ticket = map.want((), key);
+        let ticket = map.want((), key, Intent::Create);
         assert_eq!(map.get((), &ticket).copied(), Some(1));
     }
     assert_eq!(map.sweep(usize::MAX, |key, _| key % 2 == 0), 777);
@@ -66,7 +66,7 @@ fn values_are_dropped() {
     let count = Rc::new(());
     let mut map = map(100);
     for key in 0..50u64 {
-        let ticket = map.want((), key);
+        let ticket = map.want((), key, Intent::Create);
         assert!(map.insert((), &ticket, Held(count.clone())).is_ok());
     }
     map.sweep(100, |key, _| *key < 10);
@@ -89,7 +89,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
     let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity).unwrap();
     let mut theirs: HashMap<u64, u64> = HashMap::new();
     for (i, &(key, what)) in (0u64..).zip(steps) {
-        let mut ticket = ours.want((), make(key));
+        let mut ticket = ours.want((), make(key), Intent::Create);
         if what % 2 == 0 {
             ours.warm(&mut ticket);
         }
@@ -118,7 +118,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
         assert_eq!(ours.len(), theirs.len());
     }
     for (key, value) in theirs {
-        let ticket = ours.want((), make(key));
+        let ticket = ours.want((), make(key), Intent::Create);
         assert_eq!(ours.get((), &ticket).copied(), Some(value));
     }
 }
@@ -140,7 +140,7 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
     let mut map = map(100);
     let mut line = Vec::new();
     let insert = |map: &mut LocalMap<u64, u64>, line: &mut Vec<u64>, key: u64| {
-        let ticket = map.want((), key);
+        let ticket = map.want((), key, Intent::Create);
         map.insert((), &ticket, key).unwrap();
         map.mark((), &ticket, !key.is_multiple_of(3));
         line.extend((!key.is_multiple_of(3)).then_some(key));
@@ -149,7 +149,7 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
     // Where an entry stands in memory says nothing: these get each other's places.
     for keys in [[50, 7, 1], [22, 1, 98]] {
         for key in keys {
-            let ticket = map.want((), key);
+            let ticket = map.want((), key, Intent::Create);
             map.remove((), &ticket);
             line.retain(|one| *one != key);
         }
@@ -165,11 +165,11 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
     }
     assert_eq!((map.marked(), map.take_marked(())), (0, None));
     assert_eq!(map.len(), 100, "who was never marked is there");
-    let ticket = map.want((), 0);
+    let ticket = map.want((), 0, Intent::Create);
     map.remove((), &ticket);
     // What goes by itself is no longer marked, nor is what comes in its place.
     insert(&mut map, &mut line, 1001);
-    let ticket = map.want((), 1001);
+    let ticket = map.want((), 1001, Intent::Create);
     map.remove((), &ticket);
     insert(&mut map, &mut line, 3000);
     assert_eq!((map.marked(), map.take_marked(())), (0, None));

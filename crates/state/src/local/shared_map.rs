@@ -1,7 +1,7 @@
 //! Shared entries of one worker: its own.
 
 use super::{LocalMap, LocalTicket};
-use crate::engine::{FlowMap, Full, Key};
+use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::looks::Looks;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 
@@ -80,7 +80,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
 
     #[inline(always)]
     fn want<O: EntryOp<V>>(&mut self, _tx: (), key: K, op: O) -> LocalAsked<K, O> {
-        LocalAsked { place: self.map.want((), key), op }
+        LocalAsked { place: self.map.want((), key, Intent::Create), op }
     }
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
 
     #[inline(always)]
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: (), key: K, op: O) {
-        let place = self.map.want((), key);
+        let place = self.map.want((), key, Intent::Create);
         self.apply(place, op);
     }
 

@@ -45,8 +45,7 @@ impl Loads {
             place[heap[at].thing()] = at as u32;
             at = (at - 1) / 2;
         }
-        loop {
-            let Some(mut least) = heap.get(2 * at + 1).copied() else { break };
+        while let Some(mut least) = heap.get(2 * at + 1).copied() {
             let mut child = 2 * at + 1;
             if let Some(other) = heap.get(child + 1).filter(|other| **other < least) {
                 (least, child) = (*other, child + 1);

@@ -2,7 +2,7 @@
 
 use catena_packet::wire::Seed;
 
-use crate::engine::{FlowMap, Full, Key, NoMemory};
+use crate::engine::{FlowMap, Full, Intent, Key, NoMemory};
 use crate::local::LocalMap;
 
 /// A hash table with room for so many entries, reserved at once and used as they come.
@@ -20,7 +20,7 @@ impl<K: Key, V: Send + 'static> Table<K, V> {
     /// Return the value of a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        let ticket = self.0.want((), key);
+        let ticket = self.0.want((), key, Intent::Create);
         self.0.get((), &ticket)
     }
 
@@ -29,13 +29,13 @@ impl<K: Key, V: Send + 'static> Table<K, V> {
     /// # Errors
     /// [`Full`] when the table holds as many entries as it may.
     pub fn insert(&mut self, key: K, value: V) -> Result<&mut V, Full> {
-        let ticket = self.0.want((), key);
+        let ticket = self.0.want((), key, Intent::Create);
         self.0.insert((), &ticket, value)
     }
 
     /// Take a value out.
     pub fn remove(&mut self, key: K) -> Option<V> {
-        let ticket = self.0.want((), key);
+        let ticket = self.0.want((), key, Intent::Create);
         self.0.remove((), &ticket)
     }
 

@@ -231,7 +231,7 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
     let tx = on.engine.begin(0);
     let ways_back = &mut on.balancer.v4.maps[1];
-    let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0])).collect();
+    let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0], catena_state::Intent::Create)).collect();
     wait(&mut on.engine, tx);
     on.engine.step(tx);
     let rewrite = rewrite::<V4>((0, 0), (0, 0));
