@@ -154,13 +154,9 @@ impl<E: Engine, F: Family> Side<E, F> {
                 }
                 over
             });
-            // Their ways back are anywhere: the buckets of all are asked for, then the entries, and looked at when they have come.
-            let mut near: [Option<Ticket<E, F>>; MOST_GOING] = [None; MOST_GOING];
-            for (ticket, one) in near.iter_mut().zip(&*going) {
-                *ticket = Some(ways_back.want(tx, one.way_back, Intent::Change));
+            if !going.is_empty() {
+                leave_together::<E, F>(ways_back, shared, tx, going);
             }
-            near.iter_mut().flatten().for_each(|ticket| ways_back.warm(ticket));
-            going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
         }
         ways_back.sweep(count, |key, entry| shared.forgets::<F>(tx, key, entry, now));
     }
@@ -184,6 +180,23 @@ impl<K, A: Copy + Eq> Going<K, A> {
         let way_back = F::key(&other_way(&tuple, Class::FORWARD, server), Class::BACK);
         Going { way_back, service: (tuple.dst, tuple.dport), place: gone.abandon().then_some(gone.place) }
     }
+}
+
+/// Let connections leave whose ways back are anywhere: the buckets of all are asked for, then the entries, and looked at when
+/// they have come.
+#[inline(never)]
+fn leave_together<E: Engine, F: Family>(
+    ways_back: &mut Map<E, F>,
+    shared: &mut Shared<E>,
+    tx: E::Tx,
+    going: &mut Vec<Going<F::Key, F::Address>>,
+) {
+    let mut near: [Option<Ticket<E, F>>; MOST_GOING] = [None; MOST_GOING];
+    for (ticket, one) in near.iter_mut().zip(&*going) {
+        *ticket = Some(ways_back.want(tx, one.way_back, Intent::Change));
+    }
+    near.iter_mut().flatten().for_each(|ticket| ways_back.warm(ticket));
+    going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
 }
 
 /// Take out the way back of a connection that goes, unless it is that of a younger connection by now, and give its room
