@@ -188,6 +188,9 @@ pub trait FlowMap<K: Key, V>: Send {
     /// Bring near what the ticket points at, a while after [`Self::want`] and before its use. Only a hint.
     fn warm(&mut self, _ticket: &mut Self::Ticket) {}
 
+    /// Bring near the entries of some keys, for what needs no ticket. Only a hint, and only where entries are near at all.
+    fn bring(&mut self, _keys: impl Iterator<Item = K>) {}
+
     /// Return the key that a ticket was asked with.
     fn key(ticket: &Self::Ticket) -> K;
 

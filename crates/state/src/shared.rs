@@ -32,6 +32,9 @@ pub trait Shared<V>: Send {
     /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
     fn send<O: Op<V, Reply = ()>>(&mut self, tx: Self::Tx, op: O);
 
+    /// Let what operations will look at be brought near, where the object is near at all. Only a hint.
+    fn bring(&self, _bring: impl FnOnce(&V)) {}
+
     /// Look at what is known of the object, for tables and exports; never for a packet's fate.
     fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R;
 }

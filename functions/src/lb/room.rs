@@ -8,7 +8,7 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap, Intent, Shared as _};
+use catena_state::{Engine, FlowMap, Shared as _};
 
 use crate::function::{At, Step};
 
@@ -182,8 +182,7 @@ impl<K, A: Copy + Eq> Going<K, A> {
     }
 }
 
-/// Let connections leave whose ways back are anywhere: the buckets of all are asked for, then the entries, and looked at when
-/// they have come.
+/// Let connections leave whose ways back are anywhere: they are brought near together, and looked at then.
 #[inline(never)]
 fn leave_together<E: Engine, F: Family>(
     ways_back: &mut Map<E, F>,
@@ -191,11 +190,7 @@ fn leave_together<E: Engine, F: Family>(
     tx: E::Tx,
     going: &mut Vec<Going<F::Key, F::Address>>,
 ) {
-    let mut near: [Option<Ticket<E, F>>; MOST_GOING] = [None; MOST_GOING];
-    for (ticket, one) in near.iter_mut().zip(&*going) {
-        *ticket = Some(ways_back.want(tx, one.way_back, Intent::Change));
-    }
-    near.iter_mut().flatten().for_each(|ticket| ways_back.warm(ticket));
+    ways_back.bring(going.iter().map(|one| one.way_back));
     going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
 }
 

@@ -8,11 +8,14 @@ const WORDS: usize = MOST_PORTS as usize / 64;
 /// The end of a chain.
 pub const NONE: u32 = u32::MAX;
 
-/// A lent block.
+/// A lent block. Where blocks are short, all that is used of one is in the first of its three cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Block {
     /// Who has it.
     pub host: Host,
+    /// Where that stands.
+    pub host_at: u32,
     /// Its number.
     pub number: u32,
     /// Its neighbours in the chain of the host's blocks with a free port.
@@ -24,16 +27,21 @@ pub struct Block {
     /// Where the search for a free port goes on: a port rests while others are taken in turn.
     cursor: u16,
     used: [u64; WORDS],
+    rest: [u64; 2],
 }
+
+// With the eight bytes before each.
+const _: () = assert!(size_of::<Block>() == 3 * 64 - 8);
 
 impl Block {
     /// Make one of `ports` free ports, at the end of a chain.
     pub fn new(host: Host, number: u32, ports: u16) -> Block {
-        Block { host, number, before: NONE, after: NONE, free: ports, cursor: 0, used: [0; WORDS] }
+        let (before, after, used) = (NONE, NONE, [0; WORDS]);
+        Block { host, host_at: NONE, number, before, after, free: ports, cursor: 0, used, rest: [0; 2] }
     }
 
-    /// Take the next free port at or after the cursor.
-    pub fn take(&mut self, ports: u16) -> Option<u16> {
+    /// Return the next free port at or after the cursor.
+    pub fn next(&self, ports: u16) -> Option<u16> {
         let mut port = self.cursor;
         for _ in 0..2 * (ports / 64) + 3 {
             let word = !self.used[usize::from(port / 64)] >> (port % 64);
@@ -43,13 +51,19 @@ impl Block {
             } else if word == 0 {
                 port = next;
             } else {
-                self.used[usize::from(next / 64)] |= 1 << (next % 64);
-                self.free -= 1;
-                self.cursor = if next + 1 == ports { 0 } else { next + 1 };
                 return Some(next);
             }
         }
         None
+    }
+
+    /// Take the next free port at or after the cursor.
+    pub fn take(&mut self, ports: u16) -> Option<u16> {
+        let next = self.next(ports)?;
+        self.used[usize::from(next / 64)] |= 1 << (next % 64);
+        self.free -= 1;
+        self.cursor = if next + 1 == ports { 0 } else { next + 1 };
+        Some(next)
     }
 
     /// Give a port back; returns whether it was taken.

@@ -146,7 +146,22 @@ pub struct Mappings<E: Engine, F: Family> {
     max: usize,
     looks: Looks,
     births: u8,
+    /// Mappings that were made since it was last swept for them.
+    pub new: usize,
+    /// Mappings that are over; empty but for the moment when they go.
+    going: Vec<Going<F::Endpoint>>,
 }
+
+/// What a mapping that is over leaves behind.
+struct Going<K> {
+    external: K,
+    inside: K,
+    /// The port, and the index of its address.
+    port: Option<(u32, u16)>,
+}
+
+/// Most mappings that go together.
+const MOST_GOING: usize = 64;
 
 impl<E: Engine, F: Family> Mappings<E, F> {
     /// Make none, of up to `max`, each with a port of `space`; `max_per_host` ports a host, 0 for any number.
@@ -171,6 +186,8 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             max,
             looks: Looks::new(max),
             births: 0,
+            new: 0,
+            going: Vec::with_capacity(MOST_GOING),
         })
     }
 
@@ -198,6 +215,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
         self.births = self.births.wrapping_add(1);
+        self.new += 1;
         let (state, birth) = (State::first(number), self.births);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
         if self.inside.insert(tx, here, mapping).is_ok() {
@@ -248,20 +266,32 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         self.sweep_by(tx, now, count, |_| timeouts);
     }
 
-    #[inline(always)]
     fn sweep_by(&mut self, tx: E::Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
-        let Mappings { inside, external, ports, space, .. } = self;
-        inside.sweep(count, |key, mapping| {
-            let is_over = timeouts(key).over(mapping.state, mapping.last, now);
-            if is_over {
-                let Change { address, port, .. } = mapping.change();
-                external.forget(tx, F::endpoint(address, port, F::parts(*key).2), |inside| inside == key);
-                if let Some(index) = space.index(address) {
+        let Mappings { inside, external, ports, space, going, .. } = self;
+        let mut left = count;
+        while left > 0 {
+            let some = left.min(MOST_GOING);
+            left -= some;
+            inside.sweep(some, |key, mapping| {
+                let is_over = timeouts(key).over(mapping.state, mapping.last, now);
+                if is_over {
+                    let Change { address, port, .. } = mapping.change();
+                    let external = F::endpoint(address, port, F::parts(*key).2);
+                    going.push(Going { external, inside: *key, port: space.index(address).map(|index| (index, port)) });
+                }
+                is_over
+            });
+            // What they leave behind is anywhere: it is asked for for all, one part after the other, and looked at when it has
+            // come.
+            external.bring(going.iter().map(|one| one.external));
+            ports.bring(|ports| ports.bring_leased(going.iter().filter_map(|one| one.port)));
+            for Going { external: key, inside, port } in going.drain(..) {
+                external.forget(tx, key, |of| *of == inside);
+                if let Some((index, port)) = port {
                     ports.send(tx, Release(index, port));
                 }
             }
-            is_over
-        });
+        }
     }
 
     /// Take back a mapping that is over.

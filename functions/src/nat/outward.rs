@@ -13,7 +13,7 @@ use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
-use super::translate::{Napt, OUT, SWEEP_NEW, drop, tcp_flags};
+use super::translate::{Napt, OUT, drop, tcp_flags};
 use crate::function::{At, Step};
 
 impl<E: Engine, F: Family> Napt<E, F> {
@@ -172,8 +172,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         to: Source<F>,
     ) -> Step {
-        // Meanwhile the places come near.
-        self.mappings.sweep(at.tx, self.now, SWEEP_NEW);
         if !self.mappings.add(at.tx, here, there, to, self.now) {
             return drop(TOO_MANY);
         }

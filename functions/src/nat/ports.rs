@@ -150,6 +150,19 @@ impl Ports {
         self.free_blocks
     }
 
+    /// Bring near what giving back these ports will look at: each part tells where the next one is.
+    pub fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)> + Clone) {
+        let numbers = leased.filter_map(|(index, port)| self.grid.block_of(index, port));
+        numbers.clone().for_each(|number| self.known.bring(number as usize));
+        let places = numbers.filter_map(|number| match self.known.look(number as usize) {
+            Some(Known::Lent(place)) => Some(*place as usize),
+            _ => None,
+        });
+        places.clone().for_each(|place| self.blocks.bring(place));
+        let blocks = places.filter_map(|place| self.blocks.look(place));
+        blocks.for_each(|block| self.hosts.bring_place(block.host_at));
+    }
+
     fn lease(&mut self, key: Host) -> Leased {
         match self.take(key) {
             Ok(leased) => leased,
@@ -191,6 +204,9 @@ impl Ports {
             self.give_block(number, place);
             return false;
         }
+        if let (Some(block), Some(at)) = (self.blocks.get_mut(place as usize), self.hosts.place(key)) {
+            block.host_at = at;
+        }
         true
     }
 
@@ -202,8 +218,8 @@ impl Ports {
         if !block.give(port - self.grid.place(number).1) {
             return;
         }
-        let Block { host: key, free, before, after, .. } = *block;
-        let Some(host) = self.hosts.get_mut(key) else { return };
+        let Block { host: key, host_at, free, before, after, .. } = *block;
+        let Some(host) = self.hosts.get_at(host_at, key) else { return };
         host.used -= 1;
         let (left, open) = (host.used, host.open);
         let was_full = free == 1;

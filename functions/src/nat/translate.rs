@@ -34,7 +34,7 @@ const ALL: usize = 0;
 const OF_TCP: usize = 1;
 
 /// Mappings looked at for expiry when a new one is made: more than one, so that they go faster than they come.
-pub(super) const SWEEP_NEW: usize = 4;
+const SWEEP_NEW: usize = 4;
 /// The same about every millisecond: a million mappings a second.
 const SWEEP_IDLE: usize = 1024;
 
@@ -304,10 +304,14 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     }
 
     fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+        let now = self.now.max(now);
+        let new = std::mem::take(&mut self.mappings.new);
+        if new > 0 {
+            self.mappings.sweep(tx, now, SWEEP_NEW * new);
+        }
         if !idle {
             return;
         }
-        let now = self.now.max(now);
         self.mappings.sweep(tx, now, SWEEP_IDLE);
         self.sessions.sweep(now, SWEEP_IDLE);
         self.fragments.sweep(SWEEP_IDLE / 4, now);

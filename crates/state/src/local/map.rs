@@ -7,16 +7,16 @@
 //! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
 
 use std::io;
-use std::mem::MaybeUninit;
 
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
 use super::bucket::{Bucket, WAYS};
+use super::entry::Entry;
 use super::leaving::Leaving;
 use super::line::Line;
 use crate::engine::{FlowMap, Full, Intent, Key};
-use crate::memory::{Reserved, Zeroed};
+use crate::memory::Reserved;
 
 /// Buckets before the first split; a power of two.
 const FIRST_BUCKETS: usize = 16;
@@ -27,48 +27,17 @@ const LOAD: usize = 5;
 const AHEAD: usize = 24;
 /// An unused entry is asked for when it is the one after so many others.
 const SOON: usize = 8;
+/// Most entries that are brought near together.
+const MOST_BROUGHT: usize = 64;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-#[repr(C, align(64))]
-struct Entry<K, V> {
-    used: bool,
-    pair: MaybeUninit<(K, V)>,
-}
-
-// SAFETY: zero is an unused entry.
-unsafe impl<K, V> Zeroed for Entry<K, V> {}
-
-impl<K, V> Entry<K, V> {
-    /// Ask for both of its cache lines: the times by which a sweep decides often stand in the second.
-    #[inline(always)]
-    fn prefetch(&self) {
-        let start = std::ptr::from_ref(self);
-        prefetch(start);
-        if size_of::<Self>() > 64 {
-            prefetch(start.cast::<u8>().wrapping_add(64));
-        }
-    }
-
-    #[inline(always)]
-    fn pair(&self) -> Option<&(K, V)> {
-        // SAFETY: a used entry's pair was written.
-        self.used.then(|| unsafe { self.pair.assume_init_ref() })
-    }
-
-    #[inline(always)]
-    fn pair_mut(&mut self) -> Option<&mut (K, V)> {
-        // SAFETY: a used entry's pair was written.
-        self.used.then(|| unsafe { self.pair.assume_init_mut() })
-    }
-}
-
 /// A flow map in the worker's own memory.
 pub struct LocalMap<K: Key, V> {
-    seed: Seed,
+    pub(super) seed: Seed,
     /// The buckets by address, then those for overflow.
-    buckets: Reserved<Bucket>,
-    entries: Reserved<Entry<K, V>>,
+    pub(super) buckets: Reserved<Bucket>,
+    pub(super) entries: Reserved<Entry<K, V>>,
     /// Buckets in use, and the mask of the address bits that all of them have.
     bucket_count: usize,
     mask: usize,
@@ -91,14 +60,14 @@ pub struct LocalMap<K: Key, V> {
 /// The promise of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalTicket<K> {
-    key: K,
+    pub(super) key: K,
     /// The key's hash; once warmed, where the entry stood then. One word for both, as plans of a whole batch lie side by
     /// side: nobody confuses them, since whatever entry this is, its key is compared.
-    place: u64,
+    pub(super) place: u64,
 }
 
 #[inline(always)]
-fn tag(hash: u64) -> u8 {
+pub(super) fn tag(hash: u64) -> u8 {
     ((hash >> 56) as u8).max(1)
 }
 
@@ -144,14 +113,14 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 
     #[inline(always)]
-    fn address(&self, hash: u64) -> usize {
+    pub(super) fn address(&self, hash: u64) -> usize {
         let wide = hash as usize & (2 * self.mask + 1);
         if wide < self.bucket_count { wide } else { hash as usize & self.mask }
     }
 
     /// Return where the entry of a key stands: bucket, way, entry.
     #[inline(always)]
-    fn find(&self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
+    pub(super) fn find(&self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
         self.search(hash, |entry| self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key))
     }
 
@@ -356,20 +325,27 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
 
     #[inline(always)]
     fn want(&mut self, _tx: (), key: K, _intent: Intent) -> LocalTicket<K> {
-        let hash = key.hash(&self.seed);
-        prefetch(&raw const self.buckets[self.address(hash)]);
-        LocalTicket { key, place: hash }
+        LocalTicket { key, place: self.bring_bucket(key) }
     }
 
     #[inline(always)]
     fn warm(&mut self, ticket: &mut LocalTicket<K>) {
-        let hash = ticket.place;
-        let bucket = &self.buckets[self.address(hash)];
-        let matches = bucket.matches(tag(hash));
-        if matches != 0 {
-            let entry = bucket.entries[matches.trailing_zeros() as usize];
+        if let Some(entry) = self.guess(ticket.place) {
             self.entries[entry as usize].prefetch();
             ticket.place = entry.into();
+        }
+    }
+
+    fn bring(&mut self, keys: impl Iterator<Item = K>) {
+        let mut hashes = [0; MOST_BROUGHT];
+        let mut count = 0;
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.bring_bucket(key);
+            count += 1;
+        }
+        // By now their buckets have come.
+        for entry in hashes[..count].iter().filter_map(|hash| self.guess(*hash)) {
+            self.bring_place(entry);
         }
     }
 

@@ -1,9 +1,11 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
 mod bucket;
+mod entry;
 mod leaving;
 mod line;
 mod map;
+mod near;
 mod shared;
 mod shared_map;
 

@@ -33,6 +33,11 @@ impl<V: Send> Shared<V> for LocalShared<V> {
     }
 
     #[inline(always)]
+    fn bring(&self, bring: impl FnOnce(&V)) {
+        bring(&self.0);
+    }
+
+    #[inline(always)]
     fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
         look(&self.0)
     }

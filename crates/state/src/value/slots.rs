@@ -2,6 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use catena_packet::buffer::prefetch;
+
 use crate::engine::NoMemory;
 use crate::memory::{Reserved, Zeroed};
 
@@ -10,6 +12,8 @@ pub struct Slots<V: Copy> {
     slots: Reserved<Slot<V>>,
 }
 
+/// What is said of a place stands before its value, in the same cache line.
+#[repr(C)]
 struct Slot<V> {
     is_filled: bool,
     /// Initialised where it is filled.
@@ -35,6 +39,22 @@ impl<V: Copy> Slots<V> {
         let slot = self.slots.get_mut(at).filter(|slot| slot.is_filled)?;
         // SAFETY: it is filled.
         Some(unsafe { slot.value.assume_init_mut() })
+    }
+
+    /// Look at the value at a place, if it was filled.
+    #[inline]
+    pub fn look(&self, at: usize) -> Option<&V> {
+        let slot = self.slots.get(at).filter(|slot| slot.is_filled)?;
+        // SAFETY: it is filled.
+        Some(unsafe { slot.value.assume_init_ref() })
+    }
+
+    /// Bring a place near: its first cache line.
+    #[inline]
+    pub fn bring(&self, at: usize) {
+        if let Some(slot) = self.slots.get(at) {
+            prefetch(slot);
+        }
     }
 
     /// Fill a place. Nothing happens beyond the last.

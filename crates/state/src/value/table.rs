@@ -3,7 +3,7 @@
 use catena_packet::wire::Seed;
 
 use crate::engine::{FlowMap, Full, Intent, Key, NoMemory};
-use crate::local::LocalMap;
+use crate::local::{LocalMap, LocalTicket};
 
 /// A hash table with room for so many entries, reserved at once and used as they come.
 pub struct Table<K: Key, V>(LocalMap<K, V>);
@@ -22,6 +22,44 @@ impl<K: Key, V: Send + 'static> Table<K, V> {
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let ticket = self.0.want((), key, Intent::Create);
         self.0.get((), &ticket)
+    }
+
+    /// Return the value of a key that stood at this place.
+    #[inline]
+    pub fn get_at(&mut self, place: u32, key: K) -> Option<&mut V> {
+        self.0.get((), &LocalTicket::guessed(key, place))
+    }
+
+    /// Return where the value of a key stands, as long as it is there.
+    #[inline]
+    pub fn place(&self, key: K) -> Option<u32> {
+        self.0.place(key)
+    }
+
+    /// Bring near what leads to a key. Returns what [`Self::guess`] is asked with when it has come.
+    #[inline]
+    pub fn bring(&self, key: K) -> u64 {
+        self.0.bring_bucket(key)
+    }
+
+    /// Return where the value of a key, known by what [`Self::bring`] returned, may stand, and bring that near.
+    #[inline]
+    pub fn guess(&self, hash: u64) -> Option<u32> {
+        let place = self.0.guess(hash)?;
+        self.bring_place(place);
+        Some(place)
+    }
+
+    /// Bring a place near.
+    #[inline]
+    pub fn bring_place(&self, place: u32) {
+        self.0.bring_place(place);
+    }
+
+    /// Look at the value at a place, whatever its key is.
+    #[inline]
+    pub fn look(&self, place: u32) -> Option<&V> {
+        self.0.look(place)
     }
 
     /// Put a value in where there is none.

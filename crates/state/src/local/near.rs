@@ -1,0 +1,47 @@
+//! What brings entries near before they are looked at, and places that stay known while an entry is there.
+
+use catena_packet::buffer::prefetch;
+
+use super::map::{LocalMap, LocalTicket, tag};
+use crate::engine::Key;
+
+impl<K: Key, V> LocalMap<K, V> {
+    #[inline(always)]
+    pub(crate) fn bring_bucket(&self, key: K) -> u64 {
+        let hash = key.hash(&self.seed);
+        prefetch(&raw const self.buckets[self.address(hash)]);
+        hash
+    }
+
+    /// Return the first entry in the bucket of a hash that may be meant.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let bucket = &self.buckets[self.address(hash)];
+        let matches = bucket.matches(tag(hash));
+        (matches != 0).then(|| bucket.entries[matches.trailing_zeros() as usize])
+    }
+
+    #[inline(always)]
+    pub(crate) fn bring_place(&self, place: u32) {
+        if let Some(entry) = self.entries.get(place as usize) {
+            entry.prefetch();
+        }
+    }
+
+    pub(crate) fn place(&self, key: K) -> Option<u32> {
+        self.find(&key, key.hash(&self.seed)).map(|found| found.2)
+    }
+
+    #[inline(always)]
+    pub(crate) fn look(&self, place: u32) -> Option<&V> {
+        self.entries.get(place as usize)?.pair().map(|pair| &pair.1)
+    }
+}
+
+impl<K> LocalTicket<K> {
+    /// Make a ticket for an entry that stood at this place.
+    #[inline(always)]
+    pub(crate) fn guessed(key: K, place: u32) -> Self {
+        LocalTicket { key, place: place.into() }
+    }
+}
