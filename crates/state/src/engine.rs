@@ -188,6 +188,16 @@ pub trait FlowMap<K: Key, V>: Send {
     /// Bring near what the ticket points at, a while after [`Self::want`] and before its use. Only a hint.
     fn warm(&mut self, _ticket: &mut Self::Ticket) {}
 
+    /// Ask once more for what an earlier ticket of the same packet was for.
+    fn want_again(&mut self, tx: Self::Tx, ticket: &Self::Ticket, intent: Intent) -> Self::Ticket {
+        self.want(tx, Self::key(ticket), intent)
+    }
+
+    /// Return whether a ticket that was just warmed found no entry near by. Only a hint.
+    fn seems_new(_ticket: &Self::Ticket) -> bool {
+        false
+    }
+
     /// Bring near the entries of some keys, for what needs no ticket. Only a hint, and only where entries are near at all.
     fn bring(&mut self, _keys: impl Iterator<Item = K>) {}
 

@@ -99,10 +99,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     ) -> Step {
         let key = Map::<E, F>::key(&want.ticket);
         let (tuple, class) = F::tuple(&key);
-        // Where nothing is late the ticket serves again, and is not hashed again.
-        if E::WAITS {
-            want.ticket = self.maps[0].want(at.tx, key, Intent::Create);
-        }
+        want.ticket = self.maps[0].want_again(at.tx, &want.ticket, Intent::Create);
         let there = other_way(&tuple, class, self.target(&tuple, place));
         let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()), Intent::Create);
         self.then(want, Next::Both(back, place, asked))

@@ -8,8 +8,7 @@ use catena_state::{Engine, FlowMap, Intent, taken};
 use super::family::Family;
 use super::fragments::{self, Fragments};
 use super::icmp;
-use super::mapping::Mapping;
-use super::plan::{ExternalTicket, InsideTicket, Kind, Next, Plan, Source};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
@@ -47,7 +46,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
         }
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let inside = Inside::<E, F>::key(ticket);
         let (address, port, _) = F::parts(inside);
         let layers = packet.layers();
         // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
@@ -71,7 +70,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
             let ticket = self.fragments.want(at.tx, key, Intent::Create);
-            return self.then(plan, Next::First(ticket, inside, outward));
+            return self.then(at, packet, plan, Next::First(ticket, inside, outward));
         }
         if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
             return drop(UNTRANSLATABLE);
@@ -97,7 +96,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     pub(super) fn inward(
         &mut self,
         at: At<E::Tx>,
-        packet: &Packet,
+        packet: &mut Packet,
         plan: &mut Plan<E, F>,
         ticket: &ExternalTicket<E, F>,
         source: Source<F>,
@@ -107,11 +106,11 @@ impl<E: Engine, F: Family> Napt<E, F> {
         };
         let ticket = self.mappings.inside.want(at.tx, inside, Intent::Change);
         if !self.sessions.filter() {
-            return self.then(plan, Next::Back(ticket, source));
+            return self.then(at, packet, plan, Next::Back(ticket, source));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
         let session = self.sessions.want(at.tx, inside, remote, Intent::Change);
-        self.then(plan, Next::Filtered(ticket, session, source))
+        self.then(at, packet, plan, Next::Filtered(ticket, session, source))
     }
 
     /// A first fragment, in either direction, whose mapping was just used.

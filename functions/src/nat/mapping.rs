@@ -6,7 +6,7 @@ use catena_state::looks::Looks;
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
 
 use super::family::{Family, Host};
-use super::plan::{ExternalTicket, InsideTicket};
+use super::plan::{ExternalTicket, Inside, InsideTicket};
 use super::ports::{Limits, PORTS, Ports, Release};
 use super::rewrite::Change;
 use super::space::Space;
@@ -195,11 +195,11 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     pub fn want_both(
         &mut self,
         tx: E::Tx,
-        inside: F::Endpoint,
+        inside: &InsideTicket<E, F>,
         (address, port): (F::Address, u16),
     ) -> (InsideTicket<E, F>, ExternalTicket<E, F>) {
-        let external = F::endpoint(address, port, F::parts(inside).2);
-        (self.inside.want(tx, inside, Intent::Create), self.external.want(tx, external, Intent::Create))
+        let external = F::endpoint(address, port, F::parts(Inside::<E, F>::key(inside)).2);
+        (self.inside.want_again(tx, inside, Intent::Create), self.external.want(tx, external, Intent::Create))
     }
 
     /// Make the mapping whose places were asked for. Returns whether there was room; if not, the port is free again.
@@ -211,7 +211,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         to: (F::Address, u16),
         now: u64,
     ) -> bool {
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(here);
+        let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
         self.births = self.births.wrapping_add(1);
@@ -296,7 +296,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     /// Take back a mapping that is over.
     pub fn remove(&mut self, tx: E::Tx, ticket: &InsideTicket<E, F>) {
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
+        let inside = Inside::<E, F>::key(ticket);
         if let Some(mapping) = self.inside.remove(tx, ticket) {
             let Change { address, port, .. } = mapping.change();
             self.external.forget(tx, F::endpoint(address, port, F::parts(inside).2), |of| *of == inside);

@@ -108,6 +108,7 @@
 
 mod block;
 mod both;
+mod coming;
 pub mod family;
 mod fragments;
 mod icmp;

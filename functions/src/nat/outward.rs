@@ -7,8 +7,7 @@ use catena_state::{Engine, FlowMap, Intent, Shared, taken};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
-use super::mapping::Mapping;
-use super::plan::{ExternalTicket, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
 use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
@@ -26,12 +25,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
         ticket: &InsideTicket<E, F>,
     ) -> Step {
         let now = self.now;
-        let inside = <E::FlowMap<_, Mapping<F::Address>>>::key(ticket);
-        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, plan, inside) };
+        let inside = Inside::<E, F>::key(ticket);
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else {
+            return self.unmapped(at, packet, plan, ticket);
+        };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             std::mem::drop(mapping);
             self.mappings.remove(at.tx, ticket);
-            return self.unmapped(at, plan, inside);
+            return self.unmapped(at, packet, plan, ticket);
         }
         let layers = packet.layers();
         let flags = tcp_flags(packet.data(), &layers);
@@ -47,7 +48,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
         let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
         let session = self.sessions.want(at.tx, inside, (dst, port), Intent::Create);
-        self.then(plan, Next::Noted(session, Contact { inside, mapping: identity, flags }, change))
+        self.then(at, packet, plan, Next::Noted(session, Contact { inside, mapping: identity, flags }, change))
     }
 
     /// From inside, with a session asked for where it is noted who was spoken to.
@@ -80,7 +81,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 Some(external) => {
                     self.count(at.tx, &layers);
                     let ticket = self.mappings.external.want(at.tx, external, Intent::Read);
-                    self.then(plan, Next::Hairpin(ticket, (change.address, change.port)))
+                    self.then(at, packet, plan, Next::Hairpin(ticket, (change.address, change.port)))
                 }
                 None => drop(UNTRANSLATABLE),
             };
@@ -89,7 +90,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
             let ticket = self.fragments.want(at.tx, key, Intent::Create);
-            return self.then(plan, Next::First(ticket, inside, change));
+            return self.then(at, packet, plan, Next::First(ticket, inside, change));
         }
         if self.rewrite_out(packet, plan.kind, &change).is_none() {
             return drop(UNTRANSLATABLE);
@@ -145,7 +146,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// From inside, and nothing is mapped: ask for a port. Whether there is room for a mapping is looked at before: a refusal
     /// costs little more than a look-up.
     #[inline(never)]
-    pub(super) fn unmapped(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint) -> Step {
+    fn unmapped(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        inside: &InsideTicket<E, F>,
+    ) -> Step {
+        self.coming.bring(&mut self.mappings);
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
@@ -155,12 +163,19 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 return drop(TOO_MANY);
             }
         }
-        self.lease(at, plan, inside, Try::First)
+        self.lease(at, packet, plan, inside, Try::First)
     }
 
-    fn lease(&mut self, at: At<E::Tx>, plan: &mut Plan<E, F>, inside: F::Endpoint, which: Try) -> Step {
-        let ticket = self.mappings.ports.want(at.tx, Lease(F::host_of(inside)));
-        self.then(plan, Next::Leased(inside, ticket, which))
+    fn lease(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        inside: &InsideTicket<E, F>,
+        which: Try,
+    ) -> Step {
+        let ticket = self.mappings.ports.want(at.tx, Lease(F::host_of(Inside::<E, F>::key(inside))));
+        self.then(at, packet, plan, Next::Leased(*inside, ticket, which))
     }
 
     /// From inside, with the places of its mapping.
@@ -182,22 +197,23 @@ impl<E: Engine, F: Family> Napt<E, F> {
     pub(super) fn leased(
         &mut self,
         at: At<E::Tx>,
+        packet: &mut Packet,
         plan: &mut Plan<E, F>,
-        (inside, ticket): (F::Endpoint, LeaseTicket<E>),
+        (inside, ticket): (&InsideTicket<E, F>, LeaseTicket<E>),
         which: Try,
     ) -> Step {
         match self.mappings.ports.got(at.tx, ticket) {
             Leased::Port(index, port) => {
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(at.tx, inside, to);
-                self.then(plan, Next::Mapped(here, there, to))
+                self.then(at, packet, plan, Next::Mapped(here, there, to))
             }
             refused => {
                 let is_limit = refused == Leased::Limit;
                 // What is over gives its port back before another is refused.
-                let whose = is_limit.then(|| F::host_of(inside));
+                let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
                 if which == Try::First && self.mappings.catch_up(at.tx, self.now, whose) {
-                    return self.lease(at, plan, inside, Try::Last);
+                    return self.lease(at, packet, plan, inside, Try::Last);
                 }
                 drop(if is_limit { HOST_LIMIT } else { NO_PORT })
             }

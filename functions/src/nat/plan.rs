@@ -11,12 +11,11 @@ use super::sessions::Contact;
 use super::{fragments, sessions};
 use crate::function::{Held, Step};
 
+/// The mappings by inside endpoint.
+pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>>;
 /// The promise of a mapping.
 pub type InsideTicket<E, F> =
-    <<E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>> as FlowMap<
-        <F as Family>::Endpoint,
-        Mapping<<F as Family>::Address>,
-    >>::Ticket;
+    <Inside<E, F> as FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>>>::Ticket;
 /// The promise of an inside endpoint.
 pub type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
     <F as Family>::Endpoint,
@@ -55,7 +54,7 @@ pub enum Phase<E: Engine, F: Family> {
 /// moved.
 pub enum Next<E: Engine, F: Family> {
     /// From inside, an endpoint without a mapping: a port for it.
-    Leased(F::Endpoint, LeaseTicket<E>, Try),
+    Leased(InsideTicket<E, F>, LeaseTicket<E>, Try),
     /// The same, with a port of an external address: the places of its mapping.
     Mapped(InsideTicket<E, F>, ExternalTicket<E, F>, Source<F>),
     /// From inside: the session of a packet whose mapping was found.

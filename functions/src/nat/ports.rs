@@ -5,6 +5,7 @@
 //! blocks with a free port are chained; all work is constant, however many blocks a host has. A /64 may hold more
 //! machines than one external address has ports for: when its address has no block left, it goes on with another.
 
+use catena_packet::BATCH;
 use catena_packet::wire::Seed;
 use catena_state::value::{Loads, Slots, Table};
 use catena_state::{Access, Declaration, NoMemory, Op, Scope, Share};
@@ -148,6 +149,30 @@ impl Ports {
     /// Return how many blocks are free.
     pub fn free_blocks(&self) -> usize {
         self.free_blocks
+    }
+
+    /// Bring near what leads to a host.
+    pub fn bring_host(&self, host: Host) {
+        self.hosts.bring(host);
+    }
+
+    /// Bring near what leasing a port to each of these hosts will look at, and tell which port that seems to be, and the index
+    /// of its address. What leads to the hosts has come.
+    pub fn bring_next(&self, hosts: impl Iterator<Item = Host>, next: &mut [Option<(u32, u16)>; BATCH]) {
+        let mut places = [None; BATCH];
+        for (place, host) in places.iter_mut().zip(hosts) {
+            *place = self.hosts.guess(host);
+        }
+        for place in &mut places {
+            *place = place.and_then(|host| self.hosts.look(host)).map(|tenant| tenant.open);
+            place.iter().for_each(|open| self.blocks.bring(*open as usize));
+        }
+        for (next, place) in next.iter_mut().zip(places) {
+            *next = place.and_then(|open| self.blocks.look(open as usize)).and_then(|block| {
+                let (index, first) = self.grid.place(block.number);
+                Some((index, first + block.next(self.grid.block_ports)?))
+            });
+        }
     }
 
     /// Bring near what giving back these ports will look at: each part tells where the next one is.

@@ -9,13 +9,14 @@ use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::value::{Add, Counts};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
 
+use super::coming::Coming;
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
-use super::plan::{InsideTicket, Kind, Next, Phase, Plan, Request, What};
+use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
@@ -52,6 +53,8 @@ pub struct Napt<E: Engine, F: Family> {
     bounds: (F::Address, F::Address),
     /// The latest time of any packet: a packet that comes late is taken to come now.
     pub(super) now: u64,
+    /// What is about to be mapped, as far as it is foreseen.
+    pub(super) coming: Coming<F>,
     /// What comes next for packets whose plans have no room for it.
     held: Holding<Next<E, F>>,
 }
@@ -76,6 +79,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
             now: 0,
+            coming: Coming::nothing(),
             held: Holding::of::<E>(),
         })
     }
@@ -197,7 +201,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
                     Some(key) => {
                         let ticket = self.fragments.want(at.tx, key, Intent::Read);
-                        self.then(plan, Next::Part(ticket, side))
+                        self.then(at, packet, plan, Next::Part(ticket, side))
                     }
                     None => drop(LOST_FIRST),
                 }
@@ -205,8 +209,11 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
     }
 
-    /// Hold aside what comes next for a packet.
-    pub(super) fn then(&mut self, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+    /// Hold aside what comes next for a packet, while what it has asked for comes; or go on, where nothing is late.
+    pub(super) fn then(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+        if !E::WAITS {
+            return self.go_on(at, packet, plan, next);
+        }
         match self.held.hold(next) {
             Some(held) => plan.then(Phase::Held(held)),
             None => drop(Reason::NO_PARKING),
@@ -216,7 +223,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// Go on with what was held aside.
     fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         match next {
-            Next::Leased(inside, ticket, which) => self.leased(at, plan, (inside, ticket), which),
+            Next::Leased(inside, ticket, which) => self.leased(at, packet, plan, (&inside, ticket), which),
             Next::Mapped(here, there, to) => self.map(at, packet, plan, (&here, &there), to),
             Next::Noted(session, contact, change) => self.noted(at, packet, plan, (&session, &contact), change),
             Next::First(datagram, inside, change) => self.first(at, packet, &datagram, (inside, change)),
@@ -286,7 +293,12 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     #[inline(always)]
     fn warm(&mut self, plan: &mut Plan<E, F>) {
         match &mut plan.phase {
-            Phase::Plain(ticket) | Phase::Out(ticket) => self.mappings.inside.warm(ticket),
+            Phase::Plain(ticket) | Phase::Out(ticket) => {
+                self.mappings.inside.warm(ticket);
+                if Inside::<E, F>::seems_new(ticket) {
+                    self.coming.add(Inside::<E, F>::key(ticket), &self.mappings);
+                }
+            }
             Phase::In(ticket) => self.mappings.external.warm(ticket),
             _ => {}
         }

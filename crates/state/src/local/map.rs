@@ -336,6 +336,17 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
         }
     }
 
+    /// The ticket serves again, and is not hashed again.
+    #[inline(always)]
+    fn want_again(&mut self, _tx: (), ticket: &LocalTicket<K>, _intent: Intent) -> LocalTicket<K> {
+        *ticket
+    }
+
+    #[inline(always)]
+    fn seems_new(ticket: &LocalTicket<K>) -> bool {
+        ticket.place > u64::from(NONE)
+    }
+
     fn bring(&mut self, keys: impl Iterator<Item = K>) {
         let mut hashes = [0; MOST_BROUGHT];
         let mut count = 0;

@@ -36,16 +36,16 @@ impl<K: Key, V: Send + 'static> Table<K, V> {
         self.0.place(key)
     }
 
-    /// Bring near what leads to a key. Returns what [`Self::guess`] is asked with when it has come.
+    /// Bring near what leads to a key.
     #[inline]
-    pub fn bring(&self, key: K) -> u64 {
-        self.0.bring_bucket(key)
+    pub fn bring(&self, key: K) {
+        self.0.bring_bucket(key);
     }
 
-    /// Return where the value of a key, known by what [`Self::bring`] returned, may stand, and bring that near.
+    /// Return where the value of a key may stand, and bring that near. What leads to it has come.
     #[inline]
-    pub fn guess(&self, hash: u64) -> Option<u32> {
-        let place = self.0.guess(hash)?;
+    pub fn guess(&self, key: K) -> Option<u32> {
+        let place = self.0.guess(self.0.bring_bucket(key))?;
         self.bring_place(place);
         Some(place)
     }

@@ -1,0 +1,47 @@
+//! What a batch is about to map: whatever that will look at is brought near, for all of its packets together.
+//!
+//! A new mapping looks at its host, then at the host's block, then where the external endpoint of the block's next free port
+//! belongs: each tells where the next is. Foreseen is only what comes near; what is true is found out later.
+
+use catena_packet::BATCH;
+use catena_state::{Engine, FlowMap, Shared};
+
+use super::family::Family;
+use super::mapping::Mappings;
+
+/// Inside endpoints that seem to have no mapping.
+pub(super) struct Coming<F: Family>(Vec<F::Endpoint>);
+
+impl<F: Family> Coming<F> {
+    pub(super) fn nothing() -> Self {
+        Coming(Vec::with_capacity(BATCH))
+    }
+
+    /// Add one.
+    pub(super) fn add<E: Engine>(&mut self, inside: F::Endpoint, mappings: &Mappings<E, F>) {
+        if self.0.len() < BATCH {
+            self.0.push(inside);
+            mappings.ports.bring(|ports| ports.bring_host(F::host_of(inside)));
+        }
+    }
+
+    /// Bring near what mapping them will look at, and forget them.
+    #[inline]
+    pub(super) fn bring<E: Engine>(&mut self, mappings: &mut Mappings<E, F>) {
+        if !self.0.is_empty() {
+            self.bring_all(mappings);
+        }
+    }
+
+    #[inline(never)]
+    fn bring_all<E: Engine>(&mut self, mappings: &mut Mappings<E, F>) {
+        let Mappings { ports, space, external, .. } = mappings;
+        let mut next = [None; BATCH];
+        ports.bring(|ports| ports.bring_next(self.0.iter().map(|inside| F::host_of(*inside)), &mut next));
+        let comes = |(inside, next): (F::Endpoint, Option<(u32, u16)>)| {
+            let (index, port) = next?;
+            Some(F::endpoint(space.address(index), port, F::parts(inside).2))
+        };
+        external.bring(self.0.drain(..).zip(next).filter_map(comes));
+    }
+}
