@@ -6,6 +6,8 @@
 //! On an engine that makes packets wait, those that wait are parked (`parking.rs`).
 
 mod holding;
+#[cfg(test)]
+mod order_tests;
 mod parking;
 #[cfg(test)]
 mod tests;

@@ -116,7 +116,8 @@ pub trait Engine: Send + 'static {
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
 
-    /// Send off the operations that a packet has asked for: it will be brought to its end. One that is given up before, by
+    /// Send off the operations that a packet has asked for: it will be brought to its end, and all packets that it follows have
+    /// been. One that is given up before, by
     /// [`Self::end`], has done nothing.
     fn issue(&mut self, _tx: Self::Tx) {}
 
@@ -129,12 +130,13 @@ pub trait Engine: Send + 'static {
     /// Take in what has become of operations.
     fn poll(&mut self) {}
 
-    /// Return whether all that a packet has asked for is there. What was not sent off is not.
+    /// Return whether all that a packet has asked for is there. An operation that was not sent off is not.
     fn is_ready(&mut self, _tx: Self::Tx) -> bool {
         true
     }
 
-    /// Return whether a packet has asked for an entry that an `earlier` one, which waits, has asked for as well.
+    /// Return whether a packet has asked for an entry that an `earlier` one, which waits, has asked for as well. So it has if it
+    /// has asked for an operation, and that of the earlier one on the same object and key was not sent off yet.
     fn follows(&self, _tx: Self::Tx, _earlier: Self::Tx) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! Shared objects: what packets of many flows, and several instances, have in common. They are reached by operations alone.
 //!
 //! An operation is plain data. Whoever holds the object applies it, here or elsewhere, now or later, but those of one
-//! instance in the order in which they were asked for (CHC's offloaded operations: Khalid's dissertation, §3.3 and
+//! flow in the order of its packets (CHC's offloaded operations: Khalid's dissertation, §3.3 and
 //! Table 3.6). Nothing ever points into the object.
 
 /// An operation on a shared object.

@@ -1,8 +1,8 @@
 //! Shared objects with an entry for each key: what many flows, and several instances, have in common, and have by source, by
 //! destination or the like.
 //!
-//! Operations of one instance on one key are applied in the order in which they were asked for. Those on different keys
-//! may be applied in any order, by different holders: a map may be cut in parts by its keys.
+//! Operations of one flow on one key are applied in the order of its packets. Those on different keys may be applied in any
+//! order, by different holders: a map may be cut in parts by its keys.
 
 use crate::engine::{Full, Key};
 

@@ -33,6 +33,9 @@ struct Parked<E: Engine, F: Function<E>> {
     packet: Packet,
     plan: F::Plan,
     flow: u64,
+    /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
+    /// first.
+    is_issued: bool,
     /// Hash of the packet's bytes, where functions are watched.
     bytes: u64,
 }
@@ -58,7 +61,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let plan = function.prepare(at, &packet);
             must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
             let flow = flow(&packet);
-            let mut parked = Parked { at, packet, plan, flow, bytes };
+            let mut parked = Parked { at, packet, plan, flow, is_issued: false, bytes };
             let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
             let is_full =
                 self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(at.tx));
@@ -67,7 +70,6 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 cx.drop(parked.packet, Reason::NO_PARKING);
                 return None;
             }
-            engine.issue(at.tx);
             let verdict = if waits { None } else { parked.advance(engine, function) };
             match verdict {
                 Some(verdict) => {
@@ -118,6 +120,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Go on as far as results are there; returns the verdict, if it comes to one.
     fn advance(&mut self, engine: &mut E, function: &mut F) -> Option<Verdict> {
+        if !std::mem::replace(&mut self.is_issued, true) {
+            engine.issue(self.at.tx);
+        }
         loop {
             if !engine.is_ready(self.at.tx) {
                 return None;

@@ -34,10 +34,12 @@ pub fn traffic(seed: u64) -> Traffic {
             // What comes back does so from where it was sent to, and from a balancer's servers.
             let theirs = if gate == 1 && theirs.ends_with(":80") { "10.9.0.1:80".to_owned() } else { theirs };
             let (from, to) = if gate == 0 { (&ours, &theirs) } else { (&theirs, &ours) };
-            let line = match draw(5) {
+            let line = match draw(7) {
                 0 => format!("tcp {from} > {to} S"),
                 1 => format!("tcp {from} > {to} A len {}", draw(50)),
                 2 => format!("tcp {from} > {to} FA"),
+                3 => format!("tcp {from} > {to} SA"),
+                4 => format!("tcp {from} > {to} R"),
                 _ => format!("udp {from} > {to} len {}", draw(50)),
             };
             (time, craft(&line))

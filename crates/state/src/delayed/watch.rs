@@ -23,7 +23,7 @@ struct Asked {
     object: Declaration,
     /// Hash of the key, if it has one.
     key: Option<u64>,
-    /// Whether it is an operation, and not an entry. It follows nobody: who holds the object orders them.
+    /// Whether it is an operation, and not an entry. Once sent off, who holds the object orders it.
     is_operation: bool,
     number: u64,
     /// The poll after which the result is there; of an operation, once it was sent off.
@@ -31,6 +31,22 @@ struct Asked {
     taken: bool,
     /// What happens then.
     apply: Option<Apply>,
+}
+
+impl Asked {
+    /// Return whether one must wait for the other: for the same entry, or to be sent off after an operation on the same.
+    fn follows(&self, earlier: &Asked) -> bool {
+        let is_same = self.object == earlier.object && self.is_operation == earlier.is_operation;
+        match self.is_operation {
+            false => is_same && self.key == earlier.key,
+            true => is_same && earlier.apply.is_some() && may_meet(self.key, earlier.key),
+        }
+    }
+}
+
+/// Return whether operations on these keys of an object may be about the same; one without a key is about all of it.
+fn may_meet(a: Option<u64>, b: Option<u64>) -> bool {
+    a.is_none() || b.is_none() || a == b
 }
 
 type Apply = Box<dyn FnOnce() + Send>;
@@ -162,7 +178,7 @@ impl Watch {
     /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
     /// earlier.
     fn due(&mut self, object: Declaration, key: Option<u64>) -> u64 {
-        let is_same = |sent: &&Sent| sent.object == object && (key.is_none() || sent.key.is_none() || sent.key == key);
+        let is_same = |sent: &&Sent| sent.object == object && may_meet(sent.key, key);
         let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
     }
@@ -245,15 +261,7 @@ impl Watch {
 
     pub(super) fn follows(&self, tx: Tx, earlier: Tx) -> bool {
         let (Some(later), Some(earlier)) = (self.open.get(&tx.0), self.open.get(&earlier.0)) else { return false };
-        let entries = |of: &'_ Operations| {
-            of.asked
-                .iter()
-                .filter(|asked| !asked.is_operation)
-                .map(|asked| (asked.object, asked.key))
-                .collect::<Vec<_>>()
-        };
-        let earlier = entries(earlier);
-        entries(later).iter().any(|entry| earlier.contains(entry))
+        later.asked.iter().any(|later| earlier.asked.iter().any(|earlier| later.follows(earlier)))
     }
 
     /// Note an entry that a packet asks for.
