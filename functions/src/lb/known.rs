@@ -62,7 +62,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                 drop(own);
                 // Its room is free for the connection that takes its place.
                 self.remove(shared, at.tx, &want.ticket);
-                return self.admit(shared, at, want, place, Try::First);
+                return self.admit(shared, at, packet, want, place, Try::First);
             }
         }
         if want.special & FIRST_FRAGMENT != 0 {

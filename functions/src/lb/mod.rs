@@ -87,8 +87,9 @@
 //!
 //! # State
 //!
-//! As in Khalid's dissertation, Table 3.12. Connection to server mapping: per flow, write rarely, read mostly. Active
-//! connections per server: cross-flow, write/read often. Bytes per server: cross-flow, write mostly, read rarely.
+//! Khalid's dissertation, Table 3.12. Connection to server mapping: per flow, write/read often (the table has "write rarely",
+//! and does not count that packets renew a connection). Active connections per server: cross-flow, write/read often. Bytes per
+//! server: cross-flow, write mostly, read rarely.
 //!
 //! # See also
 //!

@@ -19,13 +19,16 @@ use super::family::{Class, Family, Tuple};
 use super::side::{Leaving, Map, Side, other_way, rewrite};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
+/// That a connection is let in, asked for the first time or the last.
+type Admission<E> = (Asked<E, Admit>, Try);
+
 impl<E: Engine, F: Family> Side<E, F> {
     /// A packet without an entry: it may open a connection.
     pub(super) fn unknown(
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
-        packet: &Packet,
+        packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Step {
         let pass = Step::Done(Verdict::Gate(at.gate));
@@ -51,7 +54,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             want.stage = Stage::Full(None);
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
-        self.admit(shared, at, want, None, Try::First)
+        self.admit(shared, at, packet, want, None, Try::First)
     }
 
     /// Ask for a new connection to be let in, to the server at `place` or one that is chosen; the ticket is that of its own
@@ -60,6 +63,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
+        packet: &mut Packet,
         want: &mut Want<E, F>,
         place: Option<u16>,
         which: Try,
@@ -69,8 +73,8 @@ impl<E: Engine, F: Family> Side<E, F> {
         shared.tell_news(at.tx);
         let asked = shared.admission.want(at.tx, Admit { is_v6: F::IS_V6, to });
         match to {
-            To::Least => self.then(want, Next::Admitted(asked, which)),
-            To::Place(place) => self.want_both(at, want, place, Some((asked, which))),
+            To::Least => self.then(shared, at, packet, want, Next::Admitted(asked, which)),
+            To::Place(place) => self.want_both(shared, at, packet, want, (place, Some((asked, which)))),
         }
     }
 
@@ -79,12 +83,13 @@ impl<E: Engine, F: Family> Side<E, F> {
         &mut self,
         shared: &mut Shared<E>,
         at: At<E::Tx>,
+        packet: &mut Packet,
         want: &mut Want<E, F>,
         asked: Asked<E, Admit>,
         which: Try,
     ) -> Step {
         match shared.admission.got(at.tx, asked) {
-            Admitted::To(place) => self.want_both(at, want, place, None),
+            Admitted::To(place) => self.want_both(shared, at, packet, want, (place, None)),
             refused => want.refuse(refused, None, which),
         }
     }
@@ -92,17 +97,18 @@ impl<E: Engine, F: Family> Side<E, F> {
     /// Ask for both entries of a connection to the server at `place`.
     fn want_both(
         &mut self,
+        shared: &mut Shared<E>,
         at: At<E::Tx>,
+        packet: &mut Packet,
         want: &mut Want<E, F>,
-        place: u16,
-        asked: Option<(Asked<E, Admit>, Try)>,
+        (place, asked): (u16, Option<Admission<E>>),
     ) -> Step {
         let key = Map::<E, F>::key(&want.ticket);
         let (tuple, class) = F::tuple(&key);
         want.ticket = self.maps[0].want_again(at.tx, &want.ticket, Intent::Create);
         let there = other_way(&tuple, class, self.target(&tuple, place));
         let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()), Intent::Create);
-        self.then(want, Next::Both(back, place, asked))
+        self.then(shared, at, packet, want, Next::Both(back, place, asked))
     }
 
     /// Write both entries of a connection to the server at `place`, which was let in, or is if `asked` says so, and send its

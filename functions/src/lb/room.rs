@@ -36,7 +36,9 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
 ) -> Step {
     let step = side.finish_rare(shared, at, packet, want);
     match want.stage {
-        Stage::Full(place) if make_room(side, other, shared, at) => side.admit(shared, at, want, place, Try::Last),
+        Stage::Full(place) if make_room(side, other, shared, at) => {
+            side.admit(shared, at, packet, want, place, Try::Last)
+        }
         _ => step,
     }
 }
@@ -103,7 +105,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let sender = F::sender(client(&key, class));
         let room = AdmitFragments { sender, is_answered: datagram.is_answered };
         let asked = shared.admission.want(at.tx, room);
-        self.then(want, Next::Fragments(asked, which, datagram))
+        self.then(shared, at, packet, want, Next::Fragments(asked, which, datagram))
     }
 
     /// Remember where the later fragments go of the datagram that `packet` begins, and send it. With no room they are

@@ -121,18 +121,42 @@ impl<E: Engine, F: Family> Side<E, F> {
                 self.tell_other(shared, at, packet, want, News { bits, proof }, server, (address, port))
             }
             Stage::Held(held) => match self.held.take(held) {
-                Some(Next::Admitted(asked, which)) => self.admitted(shared, at, want, asked, which),
-                Some(Next::Both(back, place, asked)) => self.open(shared, at, packet, want, (&back, place), asked),
-                Some(Next::Fragments(asked, which, datagram)) => {
-                    self.await_fragments(shared, at, packet, want, (asked, which), datagram)
-                }
+                Some(next) => self.go_on(shared, at, packet, want, next),
                 None => Step::Done(Verdict::Drop(Reason::NO_PARKING)),
             },
         }
     }
 
-    /// Hold aside what comes next for a packet.
-    pub(super) fn then(&mut self, want: &mut Want<E, F>, next: Next<E, F>) -> Step {
+    /// Go on with what comes next for a packet.
+    fn go_on(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        next: Next<E, F>,
+    ) -> Step {
+        match next {
+            Next::Admitted(asked, which) => self.admitted(shared, at, packet, want, asked, which),
+            Next::Both(back, place, asked) => self.open(shared, at, packet, want, (&back, place), asked),
+            Next::Fragments(asked, which, datagram) => {
+                self.await_fragments(shared, at, packet, want, (asked, which), datagram)
+            }
+        }
+    }
+
+    /// Hold aside what comes next for a packet, while what it has asked for comes; or go on, where nothing is late.
+    pub(super) fn then(
+        &mut self,
+        shared: &mut Shared<E>,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        want: &mut Want<E, F>,
+        next: Next<E, F>,
+    ) -> Step {
+        if !E::WAITS {
+            return self.go_on(shared, at, packet, want, next);
+        }
         let Some(held) = self.held.hold(next) else { return Step::Done(Verdict::Drop(Reason::NO_PARKING)) };
         want.stage = Stage::Held(held);
         Step::Again
