@@ -144,6 +144,10 @@ impl<E: Engine, F: Family> Side<E, F> {
     /// Forget what is over: of the way out among the next entries, `count` and some for each new connection, of the way back
     /// among the next `count`.
     pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
+        // One IP version often has no traffic.
+        if self.maps.iter().all(FlowMap::is_empty) {
+            return;
+        }
         let mut left = count + SWEEP_NEW * std::mem::take(&mut self.new);
         let Side { maps: [out, ways_back], going, .. } = self;
         while left > 0 {
