@@ -16,8 +16,8 @@
 //! - `idle_timeout` (60s): a flow without a packet for this long has ended.
 //! - `active_timeout` (1800s): a flow that lasts longer gives a record and counts on from 0 (its TCP flags
 //!   and state stay).
-//! - `max_flows` (1000000): most flows at a time of each IP version. A flow takes a cache line and a half (IPv6: two
-//!   and a half), and only once it is there. When all places are taken, a flow that was not used of late makes room.
+//! - `max_flows` (1000000): most flows at a time of each IP version. A flow takes some 80 bytes (IPv6: 140),
+//!   and only once it is there. When all places are taken, a flow that was not used of late makes room.
 //!
 //! # Records
 //!

@@ -153,7 +153,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
         plan: &mut Plan<E, F>,
         inside: &InsideTicket<E, F>,
     ) -> Step {
-        self.coming.bring(&mut self.mappings);
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
@@ -163,6 +162,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 return drop(TOO_MANY);
             }
         }
+        self.coming.bring(&mut self.mappings);
         self.lease(at, packet, plan, inside, Try::First)
     }
 
