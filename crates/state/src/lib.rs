@@ -7,12 +7,16 @@
 //! all of it compiles to what one would write by hand; engines that keep state elsewhere fetch results
 //! between the two steps.
 
+// What `derive(Plain)` writes names this crate, here too.
+extern crate self as catena_state;
+
 pub mod declare;
 pub mod delayed;
 pub mod engine;
 pub mod local;
 pub mod looks;
 mod memory;
+pub mod plain;
 pub mod shared;
 pub mod shared_map;
 pub mod value;
@@ -21,5 +25,6 @@ pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;
 pub use engine::{Engine, FlowMap, Full, Intent, Key, NoMemory, Share, taken};
 pub use local::Local;
+pub use plain::Plain;
 pub use shared::{Op, Shared};
 pub use shared_map::{Entry, EntryOp, SharedMap, Slot};
