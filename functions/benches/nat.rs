@@ -15,7 +15,7 @@ use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Scope, Share};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Plain, Scope, Share};
 
 const SIZE: usize = 64;
 /// Batches in a round.
@@ -143,7 +143,7 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
 const MAPPINGS: Declaration = Declaration::flow_map("mappings", "as NAT's", Scope::SourceEndpoint, Access::ReadWrite);
 
 /// What a mapping is, written by hand.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Plain)]
 struct Mapping {
     last: u64,
     address: u32,

@@ -12,11 +12,12 @@ use std::ops::{Deref, DerefMut};
 use catena_packet::wire::Seed;
 
 use crate::declare::Declaration;
-use crate::shared::Shared;
+use crate::plain::Plain;
+use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
 
 /// A key of a [`FlowMap`]: plain bytes that hash and compare fast.
-pub trait Key: Copy + Eq + Debug + Send + 'static {
+pub trait Key: Plain + Eq + Debug {
     /// Hash under a secret seed, so that nobody can make keys that collide.
     fn hash(&self, seed: &Seed) -> u64;
 }
@@ -107,9 +108,9 @@ pub trait Engine: Send + 'static {
     /// The promise of an entry, whatever the entry is.
     type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.
-    type FlowMap<K: Key, V: Send + 'static>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
+    type FlowMap<K: Key, V: Plain>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
     /// What is reached by operations alone.
-    type Shared<V: Send + 'static>: Shared<V, Tx = Self::Tx>;
+    type Shared<V: Held>: Shared<V, Tx = Self::Tx>;
     /// The same, by key.
     type SharedMap<K: Key, V: Entry>: SharedMap<K, V, Tx = Self::Tx>;
 
@@ -145,14 +146,14 @@ pub trait Engine: Send + 'static {
     ///
     /// # Errors
     /// [`NoMemory`] where so many find no room.
-    fn flow_map<K: Key, V: Send + 'static>(
+    fn flow_map<K: Key, V: Plain>(
         &mut self,
         object: &Declaration,
         capacity: usize,
     ) -> Result<Self::FlowMap<K, V>, NoMemory>;
 
     /// Make a shared object of its first value.
-    fn shared<V: Send + 'static>(&mut self, object: &Declaration, value: V) -> Self::Shared<V>;
+    fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> Self::Shared<V>;
 
     /// Make an empty map of shared entries, up to `capacity`, with what all of them have in common.
     ///
@@ -174,7 +175,7 @@ pub trait Engine: Send + 'static {
 
 /// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change
 /// it in place.
-pub trait FlowMap<K: Key, V>: Send {
+pub trait FlowMap<K: Key, V: Plain>: Send {
     /// The operations of one packet.
     type Tx: Copy + Send;
     /// The promise of an entry.

@@ -26,5 +26,5 @@ pub use delayed::Delayed;
 pub use engine::{Engine, FlowMap, Full, Intent, Key, NoMemory, Share, taken};
 pub use local::Local;
 pub use plain::Plain;
-pub use shared::{Op, Shared};
-pub use shared_map::{Entry, EntryOp, SharedMap, Slot};
+pub use shared::{Held, Look, Numbered, Op, Shared};
+pub use shared_map::{Entry, EntryHeld, EntryOp, SharedMap, Slot};

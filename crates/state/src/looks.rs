@@ -32,7 +32,7 @@ impl Looks {
         }
         let count = owed.min(Self::MOST);
         self.until = now - (owed - count) * Self::EACH;
-        LOOKED.set(LOOKED.get() + count);
+        let_look(count);
         count as usize
     }
 }
@@ -41,9 +41,14 @@ thread_local! {
     static LOOKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Return how many entries this thread has looked at before something was refused, of all tables.
+/// Return how many entries this thread has looked at, or let others look at, before something was refused, of all tables.
 pub fn looked() -> u64 {
     LOOKED.get()
+}
+
+/// Count what another thread has looked at for this one.
+pub(crate) fn let_look(count: u64) {
+    LOOKED.set(LOOKED.get() + count);
 }
 
 #[cfg(test)]

@@ -2,17 +2,104 @@
 //!
 //! An operation is plain data. Whoever holds the object applies it, here or elsewhere, now or later, but those of one
 //! flow in the order of its packets (CHC's offloaded operations: Khalid's dissertation, §3.3 and
-//! Table 3.6). Nothing ever points into the object.
+//! Table 3.6). Nothing ever points into the object. Which operations there are on a kind of object, and by which number each is
+//! known to a holder elsewhere, is listed once, by [`operations!`](crate::operations).
+
+use crate::plain::Plain;
+
+/// What operations are applied to, when they come as bytes. [`operations!`](crate::operations) writes it.
+pub trait Held: Send + 'static {
+    /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
+    /// done, where it is none.
+    fn operate(&mut self, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>;
+}
+
+/// What has a number among the operations on a `V`. [`operations!`](crate::operations) gives it.
+pub trait Numbered<V> {
+    /// The number.
+    const ID: u16;
+}
 
 /// An operation on a shared object.
 ///
 /// It is pure: what it does follows from the object and from itself. Time and randomness are members of it.
-pub trait Op<V>: Copy + Send + 'static {
+pub trait Op<V>: Numbered<V> + Plain {
     /// What it answers; an operation that answers nothing is waited for by nobody.
-    type Reply: Copy + Send + 'static;
+    type Reply: Plain;
 
     /// Apply it.
     fn apply(self, value: &mut V) -> Self::Reply;
+}
+
+/// A question about a shared object, which changes nothing.
+pub trait Look<V>: Numbered<V> + Plain {
+    /// The answer.
+    type Reply: Plain;
+
+    /// Look.
+    fn look(self, value: &V) -> Self::Reply;
+}
+
+/// List the operations on a kind of shared object, and the questions about it, each with a number that it keeps.
+///
+/// ```
+/// use catena_state::{Look, Op, Plain, operations};
+///
+/// struct Sum(u64);
+///
+/// /// Add a number; answers the sum.
+/// #[derive(Clone, Copy, Plain)]
+/// struct Add(u32);
+///
+/// /// What is the sum?
+/// #[derive(Clone, Copy, Plain)]
+/// struct Get;
+///
+/// operations!(Sum { 0 => Add } looks { 1 => Get });
+///
+/// impl Op<Sum> for Add {
+///     type Reply = u64;
+///
+///     fn apply(self, sum: &mut Sum) -> u64 {
+///         sum.0 += u64::from(self.0);
+///         sum.0
+///     }
+/// }
+///
+/// impl Look<Sum> for Get {
+///     type Reply = u64;
+///
+///     fn look(self, sum: &Sum) -> u64 {
+///         sum.0
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! operations {
+    ($value:ty { $($id:literal => $op:ty),* $(,)? } $(looks { $($look_id:literal => $look:ty),* $(,)? })?) => {
+        impl $crate::Held for $value {
+            fn operate(&mut self, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
+                match id {
+                    $($id => {
+                        let op: $op = $crate::plain::value(op)?;
+                        $crate::Plain::write(&$crate::Op::apply(op, self), reply);
+                    })*
+                    $($($look_id => {
+                        let look: $look = $crate::plain::value(op)?;
+                        $crate::Plain::write(&$crate::Look::look(look, self), reply);
+                    })*)?
+                    _ => return None,
+                }
+                Some(())
+            }
+        }
+        $(impl $crate::Numbered<$value> for $op {
+            const ID: u16 = $id;
+        })*
+        $($(impl $crate::Numbered<$value> for $look {
+            const ID: u16 = $look_id;
+        })*)?
+    };
 }
 
 /// A shared object.
@@ -27,7 +114,7 @@ pub trait Shared<V>: Send {
     fn want<O: Op<V>>(&mut self, tx: Self::Tx, op: O) -> Self::Ticket<O>;
 
     /// Take the reply.
-    fn got<O: Op<V>>(&mut self, tx: Self::Tx, ticket: Self::Ticket<O>) -> O::Reply;
+    fn got<O: Op<V>>(&mut self, tx: Self::Tx, ticket: &Self::Ticket<O>) -> O::Reply;
 
     /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
     fn send<O: Op<V, Reply = ()>>(&mut self, tx: Self::Tx, op: O);
@@ -36,5 +123,5 @@ pub trait Shared<V>: Send {
     fn bring(&self, _bring: impl FnOnce(&V)) {}
 
     /// Look at what is known of the object, for tables and exports; never for a packet's fate.
-    fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R;
+    fn look<L: Look<V>>(&self, look: L) -> L::Reply;
 }

@@ -5,9 +5,11 @@
 //! order, by different holders: a map may be cut in parts by its keys.
 
 use crate::engine::{Full, Key};
+use crate::plain::Plain;
+use crate::shared::Numbered;
 
 /// An entry of a [`SharedMap`].
-pub trait Entry: Copy + Send + 'static {
+pub trait Entry: EntryHeld {
     /// What all entries have in common: rates, times, bounds. It is given with the map, and never changes.
     type Rules: Copy + Send + 'static;
 
@@ -16,13 +18,49 @@ pub trait Entry: Copy + Send + 'static {
     fn is_over(&self, rules: &Self::Rules, now: u64) -> bool;
 }
 
+/// What operations are applied to by key, when they come as bytes. [`entry_operations!`](crate::entry_operations) writes it.
+pub trait EntryHeld: Plain {
+    /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
+    /// done, where it is none.
+    fn operate(slot: &mut impl Slot<Self>, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>
+    where
+        Self: Entry;
+}
+
 /// An operation on the entry of a key, which may be none. It is pure, as an [`Op`](crate::Op) is.
-pub trait EntryOp<V: Entry>: Copy + Send + 'static {
+pub trait EntryOp<V: Entry>: Numbered<V> + Plain {
     /// What it answers; an operation that answers nothing is waited for by nobody.
-    type Reply: Copy + Send + 'static;
+    type Reply: Plain;
 
     /// Apply it.
     fn apply(self, slot: &mut impl Slot<V>) -> Self::Reply;
+}
+
+/// List the operations on a kind of entry, each with a number that it keeps, as [`operations!`](crate::operations) does.
+#[macro_export]
+macro_rules! entry_operations {
+    ($value:ty { $($id:literal => $op:ty),* $(,)? }) => {
+        impl $crate::EntryHeld for $value {
+            fn operate(
+                slot: &mut impl $crate::Slot<Self>,
+                id: u16,
+                op: &[u8],
+                reply: &mut Vec<u8>,
+            ) -> Option<()> {
+                match id {
+                    $($id => {
+                        let op: $op = $crate::plain::value(op)?;
+                        $crate::Plain::write(&$crate::EntryOp::apply(op, slot), reply);
+                    })*
+                    _ => return None,
+                }
+                Some(())
+            }
+        }
+        $(impl $crate::Numbered<$value> for $op {
+            const ID: u16 = $id;
+        })*
+    };
 }
 
 /// How many events a map counts.

@@ -2,15 +2,15 @@
 //! datagrams in fragments. To see room and to take it is one operation.
 
 use catena_packet::wire::Seed;
-use catena_state::Op;
 use catena_state::value::Loads;
+use catena_state::{Look, Op, Plain, operations};
 
 use crate::shares::Shares;
 
 use super::balancer::MOST_FRAGMENTED;
 
 /// Let a connection in: it takes room in the table, and counts as active at its server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Admit {
     /// Whether its server is one of IPv6.
     pub(super) is_v6: bool,
@@ -19,7 +19,7 @@ pub(super) struct Admit {
 }
 
 /// Which server a new connection gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub(super) enum To {
     /// The least loaded one that is up.
     Least,
@@ -28,7 +28,7 @@ pub(super) enum To {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub(super) enum Admitted {
     /// It is let in, to the server at this place.
     To(u16),
@@ -39,7 +39,7 @@ pub(super) enum Admitted {
 }
 
 /// A connection leaves the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Release {
     pub(super) is_v6: bool,
     /// Where it counts as active, if it still does.
@@ -47,7 +47,7 @@ pub(super) struct Release {
 }
 
 /// A connection that stays in the table ends (-1), or lives again (1).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct AddActive {
     pub(super) is_v6: bool,
     pub(super) place: u16,
@@ -55,7 +55,7 @@ pub(super) struct AddActive {
 }
 
 /// The server at this place is up, or down.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct SetUp {
     pub(super) is_v6: bool,
     pub(super) place: u16,
@@ -63,7 +63,7 @@ pub(super) struct SetUp {
 }
 
 /// Take room for the later fragments of a datagram. Answers whether there was some.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct AdmitFragments {
     /// Whose share it is: a [`super::family::Family::sender`].
     pub(super) sender: [u64; 2],
@@ -72,10 +72,33 @@ pub(super) struct AdmitFragments {
 }
 
 /// Give that room back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct ReleaseFragments {
     pub(super) sender: [u64; 2],
 }
+
+/// How many connections are in the table or about to be, and how many datagrams have room for their fragments?
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct Inside;
+
+/// How many connections are active at the server at this place?
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct Active {
+    pub(super) is_v6: bool,
+    pub(super) place: u16,
+}
+
+operations!(Admission {
+    0 => Admit,
+    1 => Release,
+    2 => AddActive,
+    3 => SetUp,
+    4 => AdmitFragments,
+    5 => ReleaseFragments,
+} looks {
+    6 => Inside,
+    7 => Active,
+});
 
 /// The value of the object.
 pub(super) struct Admission {
@@ -92,22 +115,6 @@ impl Admission {
     pub(super) fn new(most: usize, places: [usize; 2], seed: Seed) -> Self {
         let shares = Shares::new(seed, MOST_FRAGMENTED);
         Admission { most, connections: 0, active: places.map(Loads::new), fragmented: 0, shares }
-    }
-
-    /// Return how many connections are in the table or about to be.
-    pub(super) fn connections(&self) -> usize {
-        self.connections
-    }
-
-    /// Return how many datagrams have room for their fragments.
-    #[cfg(test)]
-    pub(super) fn fragmented(&self) -> usize {
-        self.fragmented
-    }
-
-    /// Return how many connections are active, by place.
-    pub(super) fn active(&self, is_v6: bool) -> &Loads {
-        &self.active[usize::from(is_v6)]
     }
 
     fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
@@ -192,6 +199,22 @@ impl Op<Admission> for ReleaseFragments {
     }
 }
 
+impl Look<Admission> for Inside {
+    type Reply = (u64, u64);
+
+    fn look(self, admission: &Admission) -> (u64, u64) {
+        (admission.connections as u64, admission.fragmented as u64)
+    }
+}
+
+impl Look<Admission> for Active {
+    type Reply = i64;
+
+    fn look(self, admission: &Admission) -> i64 {
+        admission.active[usize::from(self.is_v6)].load(usize::from(self.place))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,9 +268,9 @@ mod tests {
                         Release { is_v6, place: active.then_some(place) }.apply(&mut admission);
                     }
                 }
-                prop_assert_eq!(admission.connections(), inside.len());
+                prop_assert_eq!(Inside.look(&admission), (inside.len() as u64, 0));
                 for place in 0..3 {
-                    prop_assert_eq!(admission.active(is_v6).load(usize::from(place)), active(&inside, place) as i64);
+                    prop_assert_eq!(Active { is_v6, place }.look(&admission), active(&inside, place) as i64);
                 }
             }
         }
@@ -265,7 +288,7 @@ mod tests {
         for client in senders {
             ReleaseFragments { sender: [client, 4] }.apply(&mut admission);
         }
-        assert_eq!(admission.fragmented(), 0);
+        assert_eq!(Inside.look(&admission), (0, 0));
         let mut admit = |is_answered| AdmitFragments { sender: [1, 4], is_answered }.apply(&mut admission);
         assert_eq!((0..4000).filter(|_| admit(true)).count(), 128, "the share of one client");
     }

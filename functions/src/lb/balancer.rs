@@ -5,12 +5,12 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::looks::Looks;
-use catena_state::value::{Add, Counts};
+use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _};
 
 use crate::function::{At, Function, Step};
 
-use super::admission::{Admission, SetUp};
+use super::admission::{Active, Admission, Inside, SetUp};
 use super::connection::Timeouts;
 use super::family::{Family, Rewrite, V4, V6};
 use super::room;
@@ -138,9 +138,10 @@ impl<E: Engine> Balancer<E> {
 
     /// Go through the backends, those of IPv4 first.
     pub fn backends(&self) -> impl Iterator<Item = BackendInfo> + '_ {
-        let list = |admission: &Admission| [self.v4.servers.list(admission), self.v6.servers.list(admission)].concat();
-        self.shared.admission.look(list).into_iter().map(|(index, up, connections)| {
-            let bytes = self.shared.bytes.look(|bytes| bytes.get(usize::from(index)));
+        let active = |question: Active| self.shared.admission.look(question);
+        let list = [self.v4.servers.list(active), self.v6.servers.list(active)].concat();
+        list.into_iter().map(|(index, up, connections)| {
+            let bytes = self.shared.bytes.look(Get::at(index.into()));
             BackendInfo { number: index + 1, up, connections, bytes }
         })
     }
@@ -204,7 +205,7 @@ where
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        tell("connections", self.shared.admission.look(Admission::connections) as u64);
+        tell("connections", self.shared.admission.look(Inside).0);
         tell("opened", self.shared.opened);
         tell("moved", self.shared.moved);
         tell("evicted", self.shared.evicted);

@@ -9,6 +9,8 @@
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 
+use catena_state::Plain;
+
 use super::family::{Class, Rewrite};
 use super::proof::proves;
 
@@ -46,7 +48,7 @@ impl Timeouts {
 }
 
 /// What is known of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Plain)]
 pub(super) struct State(u16);
 
 impl State {
@@ -136,7 +138,7 @@ impl State {
 }
 
 /// An entry: how packets are rewritten, and whose they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Connection<A> {
     pub(super) rewrite: Rewrite<A>,
     /// When the entry is to be written again, in ns: a quarter of its time-out after it last was.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use catena_packet::wire::checksum::{Delta, udp_nonzero};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{FlowKeyV4, FlowKeyV6, Layers, ipv4, ipv6, ports};
-use catena_state::Key;
+use catena_state::{Key, Plain};
 
 /// Which table entry a packet asks for; part of the key, so that ways out and back never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub trait Family: Send + Sized + 'static {
     /// A flow's key, its class in it.
     type Key: Key;
     /// An address.
-    type Address: Copy + Eq + Ord + Debug + Send + 'static;
+    type Address: Plain + Eq + Ord + Debug;
     /// Whether it is IPv6.
     const IS_V6: bool;
     /// Which of the two families' objects are its own.
@@ -244,7 +244,7 @@ fn bytes(address: [u64; 2]) -> [u8; 16] {
 }
 
 /// What a rewrite changes in a checksum: a [`Delta`] folded to 16 bits once, because every packet needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Change(u16);
 
 impl From<Delta> for Change {
@@ -263,7 +263,7 @@ impl Change {
 }
 
 /// How a packet is rewritten: its new address and port, and what they change in checksums.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Rewrite<A> {
     pub address: A,
     /// What the address changes.

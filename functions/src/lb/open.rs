@@ -88,7 +88,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         asked: Asked<E, Admit>,
         which: Try,
     ) -> Step {
-        match shared.admission.got(at.tx, asked) {
+        match shared.admission.got(at.tx, &asked) {
             Admitted::To(place) => self.want_both(shared, at, packet, want, (place, None)),
             refused => want.refuse(refused, None, which),
         }
@@ -123,7 +123,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         asked: Option<(Asked<E, Admit>, Try)>,
     ) -> Step {
         if let Some((asked, which)) = asked {
-            let answer = shared.admission.got(at.tx, asked);
+            let answer = shared.admission.got(at.tx, &asked);
             if answer != Admitted::To(place) {
                 return want.refuse(answer, Some(place), which);
             }

@@ -120,7 +120,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         datagram: Datagram<F::Address>,
     ) -> Step {
         let Datagram { leaving, place, .. } = datagram;
-        let has_room = shared.admission.got(at.tx, asked);
+        let has_room = shared.admission.got(at.tx, &asked);
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let (rewrite, state) = (rewrite::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
         let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use catena_packet::wire::Seed;
 use catena_state::Key;
 
-use super::admission::{Admission, SetUp, To};
+use super::admission::{Active, SetUp, To};
 use super::family::{Family, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
@@ -135,10 +135,10 @@ impl<F: Family> Servers<F> {
     }
 
     /// Return the servers: number, whether up, active connections.
-    pub(super) fn list(&self, admission: &Admission) -> Vec<(u16, bool, i64)> {
+    pub(super) fn list(&self, active: impl Fn(Active) -> i64) -> Vec<(u16, bool, i64)> {
         let mut list: Vec<_> = self.servers.iter().map(|server| (server.number, server.up, 0)).collect();
-        for (place, server) in self.places.iter().enumerate() {
-            list[usize::from(*server)].2 += admission.active(F::IS_V6).load(place);
+        for (place, server) in (0..).zip(&self.places) {
+            list[usize::from(*server)].2 += active(Active { is_v6: F::IS_V6, place });
         }
         list
     }

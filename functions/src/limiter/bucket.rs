@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use catena_state::Plain;
+
 /// Billionths in a unit: nanoseconds in a second.
 const PER_UNIT: u64 = 1_000_000_000;
 
@@ -89,7 +91,7 @@ impl Rate {
 }
 
 /// One bucket: 16 bytes. The default is full.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Plain)]
 pub struct Bucket {
     /// When `missing` was true, ns.
     at: u64,

@@ -1,11 +1,11 @@
 //! The operation on a bucket: what a packet costs is taken, if it is there.
 
-use catena_state::{Entry, EntryOp, Slot};
+use catena_state::{Entry, EntryOp, Plain, Slot, entry_operations};
 
 use super::{Bucket, Rate};
 
 /// Take the cost of a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Take {
     /// The packet's time, in ns since 1970.
     pub now: u64,
@@ -14,7 +14,7 @@ pub struct Take {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub enum Taken {
     /// It was there.
     Passes,
@@ -23,6 +23,8 @@ pub enum Taken {
     /// There are as many buckets as there may be.
     NoRoom,
 }
+
+entry_operations!(Bucket { 0 => Take });
 
 impl Entry for Bucket {
     type Rules = Rate;

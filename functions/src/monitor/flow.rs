@@ -1,6 +1,7 @@
 //! What is known of one flow, and what a packet adds to it.
 
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
+use catena_state::Plain;
 
 /// What was read from a packet.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,7 @@ pub(super) enum End {
 }
 
 /// A flow, both ways: with an IPv4 key, one cache line of the flow table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Flow {
     /// By way. Never wraps: `bytes` fills up first, as a packet has 20 bytes at least.
     pub(super) packets: [u32; 2],

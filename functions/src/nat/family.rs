@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 
 use catena_packet::wire::{Layers, Net, Seed};
-use catena_state::Key;
+use catena_state::{Key, Plain};
 
 use super::identifications::Identifications;
 use super::rewrite::Side;
 use super::tags::Vlan;
 
 /// A key of two words.
-#[derive(Clone, Copy, Debug, Eq)]
+#[derive(Clone, Copy, Debug, Eq, Plain)]
 pub struct Words(pub u64, pub u64);
 
 impl Words {
@@ -58,7 +58,7 @@ pub trait Family: Send + Sync + 'static {
     const CHECKSUM: Option<usize>;
 
     /// An address.
-    type Address: Copy + Eq + Ord + Debug + Send + Sync + 'static;
+    type Address: Plain + Eq + Ord + Debug + Sync;
     /// Keys address, port and protocol, of an inside endpoint also its VLAN.
     type Endpoint: Key;
     /// Keys two addresses and up to eight bytes.

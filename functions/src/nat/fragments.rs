@@ -5,7 +5,7 @@
 
 use catena_packet::wire::{Layers, checksum};
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
@@ -22,7 +22,7 @@ const MOST: usize = 8192;
 const LIFE: u64 = 30_000_000_000;
 
 /// What becomes of the fragments of a datagram.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Part<A> {
     /// The new address.
     pub address: A,

@@ -3,7 +3,7 @@
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared};
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, Inside, InsideTicket};
@@ -19,7 +19,7 @@ pub const EXTERNAL: Declaration =
     Declaration::flow_map("external endpoints", "whose they are", Scope::SourceEndpoint, Access::ReadMostly);
 
 /// What a mapping's timeout depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 #[repr(u8)]
 pub enum State {
     /// UDP.
@@ -101,7 +101,7 @@ impl Timeouts {
 }
 
 /// What an inside endpoint is translated to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Mapping<A> {
     /// When a packet from inside last used it (RFC 4787 REQ-6), in ns since 1970.
     pub last: u64,

@@ -202,7 +202,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (inside, ticket): (&InsideTicket<E, F>, LeaseTicket<E>),
         which: Try,
     ) -> Step {
-        match self.mappings.ports.got(at.tx, ticket) {
+        match self.mappings.ports.got(at.tx, &ticket) {
             Leased::Port(index, port) => {
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(at.tx, inside, to);

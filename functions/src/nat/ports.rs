@@ -8,7 +8,7 @@
 use catena_packet::BATCH;
 use catena_packet::wire::Seed;
 use catena_state::value::{Loads, Slots, Table};
-use catena_state::{Access, Declaration, NoMemory, Op, Scope, Share};
+use catena_state::{Access, Declaration, Look, NoMemory, Op, Plain, Scope, Share, operations};
 
 use super::block::{Block, NONE};
 use super::family::Host;
@@ -18,11 +18,11 @@ use super::space::Grid;
 pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports", Scope::Global, Access::ReadWrite);
 
 /// Take a port for a host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Lease(pub Host);
 
 /// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub enum Leased {
     /// A port, and the index of its external address.
     Port(u32, u16),
@@ -33,8 +33,14 @@ pub enum Leased {
 }
 
 /// Give a port back, of the external address with this index.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Release(pub u32, pub u16);
+
+/// How many hosts have ports, and how many blocks are free?
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Used;
+
+operations!(Ports { 0 => Lease, 1 => Release } looks { 2 => Used });
 
 impl Op<Ports> for Lease {
     type Reply = Leased;
@@ -52,8 +58,16 @@ impl Op<Ports> for Release {
     }
 }
 
+impl Look<Ports> for Used {
+    type Reply = (u64, u64);
+
+    fn look(self, ports: &Ports) -> (u64, u64) {
+        (ports.hosts.len() as u64, ports.free_blocks as u64)
+    }
+}
+
 /// What a host has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 struct Tenant {
     /// Index of its external address; of IPv6, of the latest.
     index: u32,
@@ -139,16 +153,6 @@ impl Ports {
             lent: Loads::new(grid.addresses as usize),
             free_blocks: most,
         })
-    }
-
-    /// Return how many hosts have ports.
-    pub fn hosts(&self) -> usize {
-        self.hosts.len()
-    }
-
-    /// Return how many blocks are free.
-    pub fn free_blocks(&self) -> usize {
-        self.free_blocks
     }
 
     /// Bring near what leads to a host.
@@ -360,7 +364,7 @@ mod tests {
         ) {
             let share = Share { index: instance, count: 2 };
             let mut ports = ports(3, block, Limits { per_host, roams }, share);
-            let all = ports.free_blocks();
+            let (_, all) = Used.look(&ports);
             let blocks = u32::from(32 / block);
             prop_assert_eq!(all as u32, 3 * (blocks - instance).div_ceil(2));
             let block_of = |(index, port): (u32, u16)| (index, (port - 1024) / block);
@@ -398,8 +402,8 @@ mod tests {
                     }
                 }
                 let lent: HashSet<_> = taken.keys().map(|port| block_of(*port)).collect();
-                prop_assert_eq!(ports.free_blocks(), all - lent.len());
-                prop_assert_eq!(ports.hosts(), taken.values().collect::<HashSet<_>>().len());
+                let hosts = taken.values().collect::<HashSet<_>>().len();
+                prop_assert_eq!(Used.look(&ports), (hosts as u64, all - lent.len() as u64));
             }
         }
     }

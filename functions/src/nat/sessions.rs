@@ -4,7 +4,7 @@
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
 use catena_state::looks::Looks;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
@@ -32,7 +32,7 @@ const FOR_EACH_MAPPING: usize = 4;
 const MOST: usize = 1 << 24;
 
 /// That an inside endpoint sent to a remote one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Session {
     last: u64,
     /// The mapping it had then: a later one starts afresh.

@@ -6,7 +6,7 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
-use catena_state::value::{Add, Counts};
+use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
 
 use super::coming::Coming;
@@ -17,6 +17,7 @@ use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
+use super::ports::Used;
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
@@ -335,13 +336,10 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("mappings", self.mappings.inside.len() as u64);
-        self.mappings.ports.look(|ports| {
-            tell("hosts", ports.hosts() as u64);
-            tell("free blocks", ports.free_blocks() as u64);
-        });
-        self.packets.look(|packets| {
-            tell("packets", packets.get(ALL) as u64);
-            tell("TCP packets", packets.get(OF_TCP) as u64);
-        });
+        let (hosts, free_blocks) = self.mappings.ports.look(Used);
+        tell("hosts", hosts);
+        tell("free blocks", free_blocks);
+        tell("packets", self.packets.look(Get::at(ALL)) as u64);
+        tell("TCP packets", self.packets.look(Get::at(OF_TCP)) as u64);
     }
 }

@@ -3,7 +3,7 @@
 use catena_packet::wire::checksum;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, ipv6ext};
-use catena_state::Key;
+use catena_state::{Key, Plain};
 
 use super::family::{Family, Host, Words};
 use super::identifications::Identifications;
@@ -14,7 +14,7 @@ use super::tags::Vlan;
 pub struct V6;
 
 /// Address, then VLAN, port and protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub struct Endpoint6([u64; 3]);
 
 impl Key for Endpoint6 {

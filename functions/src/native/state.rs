@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use catena_state::value::{Add, Counts};
+use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, Object, Scope, Shared};
 
 use super::asked::{Asked, InHand};
@@ -192,7 +192,7 @@ impl<E: Engine> State<E> {
     /// Return a counter.
     pub fn read(&self, handle: u32, index: u32) -> Option<i64> {
         let object = self.counters.get((handle as usize).wrapping_sub(1))?;
-        ((index as usize) < object.count).then(|| object.counters.look(|counts| counts.get(index as usize)))
+        ((index as usize) < object.count).then(|| object.counters.look(Get::at(index as usize)))
     }
 
     /// Check that what stands in the objects of an earlier build can go on standing in these.
@@ -238,7 +238,7 @@ impl<E: Engine> State<E> {
         }
         for object in &self.counters {
             for (i, name) in object.shown.iter().enumerate() {
-                tell(name, u64::try_from(object.counters.look(|counts| counts.get(i))).unwrap_or(0));
+                tell(name, u64::try_from(object.counters.look(Get::at(i))).unwrap_or(0));
             }
         }
     }

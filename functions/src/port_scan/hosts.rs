@@ -1,6 +1,6 @@
 //! How likely each source is a scanner: shared entries, as any packet of a source may tell of it, and each new connection asks.
 
-use catena_state::{Entry, EntryOp, Slot};
+use catena_state::{Entry, EntryOp, Plain, Slot, entry_operations};
 
 /// A source's address, IPv4 as IPv6 maps it.
 pub type Source = [u64; 2];
@@ -40,13 +40,15 @@ impl Rules {
 }
 
 /// What is known of a source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Walk {
     /// The logarithm of its likelihood ratio.
     at: i32,
     /// When its last outcome was told, in ns since 1970.
     last: u64,
 }
+
+entry_operations!(Walk { 0 => Ask, 1 => Tell });
 
 impl Entry for Walk {
     type Rules = Rules;
@@ -62,7 +64,7 @@ pub const FOUND: usize = 0;
 pub const UNWATCHED: usize = 1;
 
 /// Ask whether a source is a scanner, at a time in ns since 1970.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Ask(pub u64);
 
 impl EntryOp<Walk> for Ask {
@@ -76,7 +78,7 @@ impl EntryOp<Walk> for Ask {
 }
 
 /// Tell the outcome of a source's first connection to a destination.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Tell {
     /// Whether it has succeeded.
     pub success: bool,

@@ -6,8 +6,8 @@ use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
-use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, SharedMap};
+use catena_state::value::{Add, Counts, Get};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap};
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
@@ -31,7 +31,7 @@ const SWEEP_IDLE: usize = 1024;
 type Pair = [u64; 5];
 
 /// The first connection of a source to a destination.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Contact {
     /// When it was asked for; once its outcome is known, when that was. In ns since 1970.
     since: u64,
@@ -210,7 +210,7 @@ impl<E: Engine> Function<E> for PortScan<E> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("contacts", self.contacts.len() as u64);
-        let lost = self.lost.look(|lost| lost.get(0)) as u64;
+        let lost = self.lost.look(Get::at(0)) as u64;
         tell("sources", self.sources.len() as u64);
         tell("scanners found", self.sources.tally(FOUND));
         tell("unwatched", self.sources.tally(UNWATCHED) + lost);

@@ -3,9 +3,11 @@
 //! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
 //! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
 //! stands for a reply, panics with the object and the place; so does a change in *prepare*, and a reply that nobody
-//! takes. Operations on shared objects are applied late, each object's in order. Entries are those of [`Local`]: what a
-//! function does on both must be the same.
+//! takes. Operations on shared objects go as bytes to another thread, which holds the objects and applies them late, each object's in
+//! order. Entries are those of [`Local`], but a function gets a copy, made of the entry's bytes, and what it has changed is
+//! written back: what a function does on both must be the same.
 
+mod holder;
 mod objects;
 mod shared;
 mod watch;
@@ -20,6 +22,8 @@ use catena_packet::wire::Seed;
 use crate::declare::{Declaration, Object};
 use crate::engine::{Engine, Key, NoMemory, Share};
 use crate::local::Local;
+use crate::plain::Plain;
+use crate::shared::Held;
 use crate::shared_map::Entry;
 use watch::{Watch, lock};
 
@@ -62,8 +66,8 @@ impl Engine for Delayed {
 
     type Tx = Tx;
     type Ticket<K: Key> = DelayedTicket<K>;
-    type FlowMap<K: Key, V: Send + 'static> = DelayedMap<K, V>;
-    type Shared<V: Send + 'static> = DelayedShared<V>;
+    type FlowMap<K: Key, V: Plain> = DelayedMap<K, V>;
+    type Shared<V: Held> = DelayedShared<V>;
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
 
     fn begin(&mut self, _clock: u64) -> Tx {
@@ -95,7 +99,7 @@ impl Engine for Delayed {
     }
 
     #[track_caller]
-    fn flow_map<K: Key, V: Send + 'static>(
+    fn flow_map<K: Key, V: Plain>(
         &mut self,
         object: &Declaration,
         capacity: usize,
@@ -105,7 +109,7 @@ impl Engine for Delayed {
     }
 
     #[track_caller]
-    fn shared<V: Send + 'static>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
+    fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
         self.watch().make(object, Object::Shared);
         DelayedShared::new(value, *object, &self.watch)
     }

@@ -11,6 +11,7 @@ use super::watch::{Promise, Watch, lock};
 use crate::declare::{Access, Declaration};
 use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::local::{LocalMap, LocalTicket};
+use crate::plain::{self, Plain, bytes};
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
 pub(super) const KEYS: Seed = Seed::from_number(0);
@@ -30,21 +31,42 @@ pub struct DelayedTicket<K> {
     intent: Intent,
 }
 
-/// An entry in hand: what is done with it is looked at.
-pub struct DelayedEntry<'a, V> {
-    value: &'a mut V,
+/// Return a value that has gone through its bytes.
+fn copy<V: Plain>(value: &V, object: Declaration) -> V {
+    plain::value(&bytes(value)).unwrap_or_else(|| panic!("{object}: an entry does not come back from its bytes"))
+}
+
+/// An entry in hand: a copy, which is written back if it was changed.
+pub struct DelayedEntry<'a, V: Plain> {
+    place: &'a mut V,
+    value: V,
+    is_changed: bool,
     object: Declaration,
 }
 
-impl<V> Deref for DelayedEntry<'_, V> {
-    type Target = V;
-
-    fn deref(&self) -> &V {
-        self.value
+impl<'a, V: Plain> DelayedEntry<'a, V> {
+    fn new(place: &'a mut V, object: Declaration) -> Self {
+        DelayedEntry { value: copy(place, object), place, is_changed: false, object }
     }
 }
 
-impl<V> DerefMut for DelayedEntry<'_, V> {
+impl<V: Plain> Drop for DelayedEntry<'_, V> {
+    fn drop(&mut self) {
+        if self.is_changed {
+            *self.place = copy(&self.value, self.object);
+        }
+    }
+}
+
+impl<V: Plain> Deref for DelayedEntry<'_, V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.value
+    }
+}
+
+impl<V: Plain> DerefMut for DelayedEntry<'_, V> {
     #[track_caller]
     fn deref_mut(&mut self) -> &mut V {
         let (object, at) = (self.object, Location::caller());
@@ -52,7 +74,8 @@ impl<V> DerefMut for DelayedEntry<'_, V> {
             object.access != Access::ReadMostly,
             "{object}: changed in place, and declared as read mostly, at {at}"
         );
-        self.value
+        self.is_changed = true;
+        &mut self.value
     }
 }
 
@@ -70,7 +93,7 @@ impl<K: Key, V> DelayedMap<K, V> {
     }
 }
 
-impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
+impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     type Tx = Tx;
     type Ticket = DelayedTicket<K>;
     type Entry<'a>
@@ -98,14 +121,15 @@ impl<K: Key, V: Send + 'static> FlowMap<K, V> for DelayedMap<K, V> {
     fn get(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<DelayedEntry<'_, V>> {
         self.redeem(tx, ticket, Intent::Change);
         let object = self.object;
-        self.map.get((), &ticket.ticket).map(|value| DelayedEntry { value, object })
+        self.map.get((), &ticket.ticket).map(|place| DelayedEntry::new(place, object))
     }
 
     #[track_caller]
     fn insert(&mut self, tx: Tx, ticket: &DelayedTicket<K>, value: V) -> Result<DelayedEntry<'_, V>, Full> {
         self.redeem(tx, ticket, Intent::Create);
         let object = self.object;
-        self.map.insert((), &ticket.ticket, value).map(|value| DelayedEntry { value, object })
+        let place = self.map.insert((), &ticket.ticket, copy(&value, object))?;
+        Ok(DelayedEntry::new(place, object))
     }
 
     #[track_caller]

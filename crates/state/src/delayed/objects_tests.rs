@@ -6,6 +6,7 @@ use super::super::Delayed;
 use super::*;
 use crate::declare::Scope;
 use crate::engine::{Engine, Share};
+use crate::value::Counts;
 
 const COUNTS: Declaration = Declaration::flow_map("counts", "numbers", Scope::Connection, Access::ReadWrite);
 const NAMES: Declaration = Declaration::flow_map("names", "numbers", Scope::Connection, Access::ReadMostly);
@@ -63,7 +64,7 @@ fn objects_are_made_as_they_are_declared_and_once() {
         let panic = catch_unwind(AssertUnwindSafe(|| make(&mut engine))).unwrap_err();
         panic.downcast_ref::<String>().unwrap().split(", at ").next().unwrap().to_owned()
     };
-    let other_kind = said(|engine| _ = engine.shared(&COUNTS, 0));
+    let other_kind = said(|engine| _ = engine.shared(&COUNTS, Counts::new(1)));
     assert_eq!(other_kind, "counts: made as another kind of object than it is declared as");
     let twice = said(|engine| {
         for part in [1, 2, 1] {

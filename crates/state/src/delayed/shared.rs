@@ -1,77 +1,54 @@
-//! Shared objects: what is asked of them happens late, but in order, and none of it is lost.
+//! Shared objects: what is asked of them happens late, elsewhere, but in order, and none of it is lost.
 
-use std::any::Any;
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Tx;
+use super::holder::Request;
 use super::objects::KEYS;
 use super::watch::{Promise, Watch, lock};
 use crate::declare::Declaration;
 use crate::engine::Key;
 use crate::local::LocalSharedMap;
-use crate::shared::{Op, Shared};
+use crate::plain::{Plain, bytes, value};
+use crate::shared::{Held, Look, Op, Shared};
 use crate::shared_map::{Entry, EntryOp, SharedMap};
 
-/// Whoever holds an object.
-struct Holder<V> {
-    value: V,
-    /// Replies that nobody has taken yet, by the operation's number.
-    replies: BTreeMap<u64, Box<dyn Any + Send>>,
-}
-
-impl<V> Holder<V> {
-    fn lock(holder: &Mutex<Self>) -> MutexGuard<'_, Self> {
-        holder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The way to an object that somebody else holds.
-struct Remote<V> {
-    holder: Arc<Mutex<Holder<V>>>,
+struct Remote {
+    /// Its number there.
+    number: usize,
     object: Declaration,
     watch: Arc<Mutex<Watch>>,
 }
 
-impl<V: Send + 'static> Remote<V> {
-    fn new(value: V, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
-        let holder = Arc::new(Mutex::new(Holder { value, replies: BTreeMap::new() }));
-        Remote { holder, object, watch: Arc::clone(watch) }
+/// Return what has these bytes, which come from somebody who has it.
+fn read<R: Plain>(object: Declaration, reply: &[u8]) -> R {
+    value(reply).unwrap_or_else(|| panic!("{object}: a reply of bytes that no such reply has"))
+}
+
+impl Remote {
+    #[track_caller]
+    fn ask(&self, tx: Tx, key: Option<u64>, request: Request) -> Promise {
+        lock(&self.watch).ask_for(tx, self.object, key, (self.number, request))
     }
 
     #[track_caller]
-    fn ask<R: Send + 'static>(
-        &self,
-        tx: Tx,
-        key: Option<u64>,
-        apply: impl FnOnce(&mut V) -> R + Send + 'static,
-    ) -> Promise {
-        let holder = Arc::clone(&self.holder);
-        lock(&self.watch).ask_for(tx, self.object, key, move |number| {
-            let mut holder = Holder::lock(&holder);
-            let reply = apply(&mut holder.value);
-            holder.replies.insert(number, Box::new(reply));
-        })
+    fn take<R: Plain>(&self, tx: Tx, promise: Promise) -> R {
+        read(self.object, &lock(&self.watch).take(tx, self.object, promise))
     }
 
     #[track_caller]
-    fn take<R: 'static>(&self, tx: Tx, promise: Promise) -> R {
-        let number = lock(&self.watch).redeem(tx, self.object, promise, true);
-        let reply = Holder::lock(&self.holder).replies.remove(&number);
-        let reply = reply.and_then(|reply| reply.downcast().ok());
-        *reply.unwrap_or_else(|| unreachable!("{}: an operation that is ready has been applied", self.object))
+    fn send(&self, tx: Tx, key: Option<u64>, request: Request) {
+        lock(&self.watch).send(tx, self.object, key, (self.number, request));
     }
 
-    #[track_caller]
-    fn send(&self, tx: Tx, key: Option<u64>, apply: impl FnOnce(&mut V) + Send + 'static) {
-        let holder = Arc::clone(&self.holder);
-        lock(&self.watch).send(tx, self.object, key, move || apply(&mut Holder::lock(&holder).value));
-    }
-
-    fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        lock(&self.watch).settle(self.object);
-        look(&Holder::lock(&self.holder).value)
+    /// Ask after all that is on its way, and wait.
+    fn look<R: Plain>(&self, request: Request) -> R {
+        let mut watch = lock(&self.watch);
+        watch.settle(self.object);
+        let replies = watch.holder.answer(vec![(self.number, request)]);
+        read(self.object, &replies[0])
     }
 }
 
@@ -90,45 +67,59 @@ impl<O> Clone for Asked<O> {
 impl<O> Copy for Asked<O> {}
 
 /// A shared object.
-pub struct DelayedShared<V>(Remote<V>);
+pub struct DelayedShared<V> {
+    remote: Remote,
+    value: PhantomData<fn() -> V>,
+}
 
-impl<V: Send + 'static> DelayedShared<V> {
+impl<V: Held> DelayedShared<V> {
+    #[track_caller]
     pub(super) fn new(value: V, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedShared(Remote::new(value, object, watch))
+        let number = lock(watch).holder.hold_one(value);
+        DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData }
     }
 }
 
-impl<V: Send + 'static> Shared<V> for DelayedShared<V> {
+impl<V: Held> Shared<V> for DelayedShared<V> {
     type Tx = Tx;
     type Ticket<O: Op<V>> = Asked<O>;
 
     #[track_caller]
     fn want<O: Op<V>>(&mut self, tx: Tx, op: O) -> Asked<O> {
-        Asked { promise: self.0.ask(tx, None, move |value| op.apply(value)), op: PhantomData }
+        let promise = self.remote.ask(tx, None, Request::Apply { id: O::ID, op: bytes(&op) });
+        Asked { promise, op: PhantomData }
     }
 
     #[track_caller]
-    fn got<O: Op<V>>(&mut self, tx: Tx, ticket: Asked<O>) -> O::Reply {
-        self.0.take(tx, ticket.promise)
+    fn got<O: Op<V>>(&mut self, tx: Tx, ticket: &Asked<O>) -> O::Reply {
+        self.remote.take(tx, ticket.promise)
     }
 
     #[track_caller]
     fn send<O: Op<V, Reply = ()>>(&mut self, tx: Tx, op: O) {
-        self.0.send(tx, None, move |value| op.apply(value));
+        self.remote.send(tx, None, Request::Apply { id: O::ID, op: bytes(&op) });
     }
 
-    fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        self.0.look(look)
+    fn look<L: Look<V>>(&self, look: L) -> L::Reply {
+        self.remote.look(Request::Apply { id: L::ID, op: bytes(&look) })
     }
 }
 
 /// A map of shared entries: what is asked of different keys happens in any order.
-pub struct DelayedSharedMap<K: Key, V: Entry>(Remote<LocalSharedMap<K, V>>);
+pub struct DelayedSharedMap<K: Key, V: Entry> {
+    remote: Remote,
+    entry: PhantomData<fn() -> (K, V)>,
+}
 
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
     pub(super) fn new(map: LocalSharedMap<K, V>, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedSharedMap(Remote::new(map, object, watch))
+        let number = lock(watch).holder.hold_map(map);
+        DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData }
     }
+}
+
+fn apply_to<K: Key, V: Entry, O: EntryOp<V>>(key: K, op: O) -> (Option<u64>, Request) {
+    (Some(key.hash(&KEYS)), Request::ApplyTo { key: bytes(&key), id: O::ID, op: bytes(&op) })
 }
 
 impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
@@ -137,34 +128,32 @@ impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
 
     #[track_caller]
     fn want<O: EntryOp<V>>(&mut self, tx: Tx, key: K, op: O) -> Asked<O> {
-        let promise = self.0.ask(tx, Some(key.hash(&KEYS)), move |map| {
-            let ticket = map.want((), key, op);
-            map.got((), &ticket)
-        });
-        Asked { promise, op: PhantomData }
+        let (key, request) = apply_to(key, op);
+        Asked { promise: self.remote.ask(tx, key, request), op: PhantomData }
     }
 
     #[track_caller]
     fn got<O: EntryOp<V>>(&mut self, tx: Tx, ticket: &Asked<O>) -> O::Reply {
-        self.0.take(tx, ticket.promise)
+        self.remote.take(tx, ticket.promise)
     }
 
     #[track_caller]
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: Tx, key: K, op: O) {
-        self.0.send(tx, Some(key.hash(&KEYS)), move |map| map.send((), key, op));
+        let (key, request) = apply_to(key, op);
+        self.remote.send(tx, key, request);
     }
 
     #[track_caller]
     fn tidy(&mut self, tx: Tx, places: usize, now: u64) {
-        self.0.send(tx, None, move |map| map.tidy((), places, now));
+        self.remote.send(tx, None, Request::Tidy { places, now });
     }
 
     fn len(&self) -> usize {
-        self.0.look(SharedMap::len)
+        self.remote.look::<u64>(Request::Len) as usize
     }
 
     fn tally(&self, event: usize) -> u64 {
-        self.0.look(|map| map.tally(event))
+        self.remote.look(Request::Tally(event))
     }
 }
 

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Tx;
+use super::holder::{Holder, Request};
 use crate::declare::{Access, Declaration, Object};
 
 /// A result is there after at most so many polls, if nobody says otherwise.
@@ -29,8 +30,8 @@ struct Asked {
     /// The poll after which the result is there; of an operation, once it was sent off.
     ready: Option<u64>,
     taken: bool,
-    /// What happens then.
-    apply: Option<Apply>,
+    /// What is asked of an object's holder, until it is sent off.
+    request: Option<(usize, Request)>,
 }
 
 impl Asked {
@@ -39,7 +40,7 @@ impl Asked {
         let is_same = self.object == earlier.object && self.is_operation == earlier.is_operation;
         match self.is_operation {
             false => is_same && self.key == earlier.key,
-            true => is_same && earlier.apply.is_some() && may_meet(self.key, earlier.key),
+            true => is_same && earlier.request.is_some() && may_meet(self.key, earlier.key),
         }
     }
 }
@@ -49,16 +50,16 @@ fn may_meet(a: Option<u64>, b: Option<u64>) -> bool {
     a.is_none() || b.is_none() || a == b
 }
 
-type Apply = Box<dyn FnOnce() + Send>;
-
 /// An operation on its way.
 struct Sent {
     object: Declaration,
+    /// Its number, where somebody waits for the reply.
+    number: Option<u64>,
     /// Hash of the key of the entry that it is about; nothing where it may be about all of the object.
     key: Option<u64>,
     /// The poll after which it is applied.
     due: u64,
-    apply: Apply,
+    request: (usize, Request),
 }
 
 /// A packet's operations.
@@ -82,6 +83,9 @@ pub(super) struct Watch {
     in_prepare: Option<Tx>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
+    /// Replies that nobody has taken yet, by the operation's number.
+    replies: BTreeMap<u64, Vec<u8>>,
+    pub(super) holder: Holder,
 }
 
 pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
@@ -91,16 +95,17 @@ pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 
 impl Watch {
     pub(super) fn new(delays: u64) -> Self {
-        let (open, sent) = (BTreeMap::new(), Vec::new());
         Watch {
             random: delays,
             most_delay: MOST_DELAY,
             polls: 0,
             next: 1,
             objects: Vec::new(),
-            open,
+            open: BTreeMap::new(),
             in_prepare: None,
-            sent,
+            sent: Vec::new(),
+            replies: BTreeMap::new(),
+            holder: Holder::new(),
         }
     }
 
@@ -168,7 +173,10 @@ impl Watch {
     }
 
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
-        self.sent.extract_if(.., |sent| when(sent)).for_each(|sent| (sent.apply)());
+        let due = self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.request));
+        let (numbers, requests): (Vec<_>, Vec<_>) = due.unzip();
+        let replies = numbers.into_iter().zip(self.holder.answer(requests));
+        self.replies.extend(replies.filter_map(|(number, reply)| Some((number?, reply))));
     }
 
     fn delay(&mut self) -> u64 {
@@ -188,9 +196,9 @@ impl Watch {
         self.end_prepare(tx);
         let Some(mut operations) = self.open.remove(&tx.0) else { return };
         for asked in &mut operations.asked {
-            let Some(apply) = asked.apply.take() else { continue };
+            let Some(request) = asked.request.take() else { continue };
             let due = self.due(asked.object, asked.key);
-            self.sent.push(Sent { object: asked.object, key: asked.key, due, apply });
+            self.sent.push(Sent { object: asked.object, number: Some(asked.number), key: asked.key, due, request });
             asked.ready = Some(due);
         }
         self.open.insert(tx.0, operations);
@@ -220,16 +228,10 @@ impl Watch {
 
     /// Send off an operation that nobody waits for.
     #[track_caller]
-    pub(super) fn send(
-        &mut self,
-        tx: Tx,
-        object: Declaration,
-        key: Option<u64>,
-        apply: impl FnOnce() + Send + 'static,
-    ) {
+    pub(super) fn send(&mut self, tx: Tx, object: Declaration, key: Option<u64>, request: (usize, Request)) {
         self.change(tx, object);
         let due = self.due(object, key);
-        self.sent.push(Sent { object, key, due, apply: Box::new(apply) });
+        self.sent.push(Sent { object, number: None, key, due, request });
     }
 
     /// Note an operation that a packet asks for, and what it is.
@@ -239,18 +241,12 @@ impl Watch {
         tx: Tx,
         object: Declaration,
         key: Option<u64>,
-        apply: impl FnOnce(u64) + Send + 'static,
+        request: (usize, Request),
     ) -> Promise {
         if object.access == Access::WriteMostly {
             panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
         }
-        let promise = self.ask_any(tx, object, key, true);
-        let number = promise.number;
-        let asked = self.open.get_mut(&tx.0).and_then(|operations| operations.asked.last_mut());
-        if let Some(asked) = asked {
-            asked.apply = Some(Box::new(move || apply(number)));
-        }
-        promise
+        self.ask_any(tx, object, key, Some(request))
     }
 
     pub(super) fn is_ready(&self, tx: Tx) -> bool {
@@ -267,19 +263,27 @@ impl Watch {
     /// Note an entry that a packet asks for.
     #[track_caller]
     pub(super) fn ask(&mut self, tx: Tx, object: Declaration, key: u64) -> Promise {
-        self.ask_any(tx, object, Some(key), false)
+        self.ask_any(tx, object, Some(key), None)
     }
 
     #[track_caller]
-    fn ask_any(&mut self, tx: Tx, object: Declaration, key: Option<u64>, is_operation: bool) -> Promise {
-        let number = self.number();
+    fn ask_any(&mut self, tx: Tx, object: Declaration, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
+        let (number, is_operation) = (self.number(), request.is_some());
         let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
         let Some(operations) = self.open.get_mut(&tx.0) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
-        operations.asked.push(Asked { object, key, is_operation, number, ready, taken: false, apply: None });
+        operations.asked.push(Asked { object, key, is_operation, number, ready, taken: false, request });
         Promise { tx, step, number }
+    }
+
+    /// Take the reply that a ticket stands for.
+    #[track_caller]
+    pub(super) fn take(&mut self, tx: Tx, object: Declaration, promise: Promise) -> Vec<u8> {
+        let number = self.redeem(tx, object, promise, true);
+        let reply = self.replies.remove(&number);
+        reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
     }
 
     /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number

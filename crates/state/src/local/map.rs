@@ -17,6 +17,7 @@ use super::leaving::Leaving;
 use super::line::Line;
 use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::memory::Reserved;
+use crate::plain::Plain;
 
 /// Buckets before the first split; a power of two.
 const FIRST_BUCKETS: usize = 16;
@@ -315,7 +316,7 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 }
 
-impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
+impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     type Tx = ();
     type Ticket = LocalTicket<K>;
     type Entry<'a>
@@ -459,14 +460,6 @@ impl<K: Key, V: Send> FlowMap<K, V> for LocalMap<K, V> {
 
     fn len(&self) -> usize {
         self.len
-    }
-}
-
-impl<K: Key, V> Drop for LocalMap<K, V> {
-    fn drop(&mut self) {
-        if std::mem::needs_drop::<V>() {
-            (0..self.touched as u32).for_each(|entry| _ = self.give_entry(entry));
-        }
     }
 }
 

@@ -15,6 +15,8 @@ pub use shared_map::{LocalAsked, LocalSharedMap};
 
 use crate::declare::Declaration;
 use crate::engine::{Engine, Key, NoMemory, Share};
+use crate::plain::Plain;
+use crate::shared::Held;
 use crate::shared_map::Entry;
 use catena_packet::wire::Seed;
 
@@ -37,22 +39,18 @@ impl Engine for Local {
 
     type Tx = ();
     type Ticket<K: Key> = LocalTicket<K>;
-    type FlowMap<K: Key, V: Send + 'static> = LocalMap<K, V>;
-    type Shared<V: Send + 'static> = LocalShared<V>;
+    type FlowMap<K: Key, V: Plain> = LocalMap<K, V>;
+    type Shared<V: Held> = LocalShared<V>;
     type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
 
     #[inline(always)]
     fn begin(&mut self, _clock: u64) {}
 
-    fn flow_map<K: Key, V: Send + 'static>(
-        &mut self,
-        object: &Declaration,
-        entries: usize,
-    ) -> Result<LocalMap<K, V>, NoMemory> {
+    fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
         LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object: object.name, entries })
     }
 
-    fn shared<V: Send + 'static>(&mut self, _object: &Declaration, value: V) -> LocalShared<V> {
+    fn shared<V: Held>(&mut self, _object: &Declaration, value: V) -> LocalShared<V> {
         LocalShared::new(value)
     }
 

@@ -1,6 +1,6 @@
 //! Shared objects of one worker: its own.
 
-use crate::shared::{Op, Shared};
+use crate::shared::{Held, Look, Op, Shared};
 
 /// A shared object in the worker's own memory. Its ticket is the operation, applied when its reply is taken: then all
 /// packets before are done.
@@ -13,7 +13,7 @@ impl<V> LocalShared<V> {
     }
 }
 
-impl<V: Send> Shared<V> for LocalShared<V> {
+impl<V: Held> Shared<V> for LocalShared<V> {
     type Tx = ();
     type Ticket<O: Op<V>> = O;
 
@@ -23,7 +23,7 @@ impl<V: Send> Shared<V> for LocalShared<V> {
     }
 
     #[inline(always)]
-    fn got<O: Op<V>>(&mut self, _tx: (), ticket: O) -> O::Reply {
+    fn got<O: Op<V>>(&mut self, _tx: (), ticket: &O) -> O::Reply {
         ticket.apply(&mut self.0)
     }
 
@@ -38,7 +38,7 @@ impl<V: Send> Shared<V> for LocalShared<V> {
     }
 
     #[inline(always)]
-    fn look<R>(&self, look: impl FnOnce(&V) -> R) -> R {
-        look(&self.0)
+    fn look<L: Look<V>>(&self, look: L) -> L::Reply {
+        look.look(&self.0)
     }
 }

@@ -3,6 +3,7 @@
 use super::{LocalMap, LocalTicket};
 use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::looks::Looks;
+use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 
 /// A map of shared entries in the worker's own memory.
@@ -41,6 +42,13 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     #[inline(always)]
     fn apply<O: EntryOp<V>>(&mut self, place: LocalTicket<K>, op: O) -> O::Reply {
         op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place })
+    }
+
+    /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
+    /// to `reply`; `None`, and nothing done, where it is none.
+    pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
+        let place = self.map.want((), value(key)?, Intent::Create);
+        V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place }, id, op, reply)
     }
 }
 

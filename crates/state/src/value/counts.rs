@@ -1,6 +1,7 @@
 //! Numbers that many add to.
 
-use crate::shared::Op;
+use crate::plain::Plain;
+use crate::shared::{Look, Op};
 
 /// Numbers, all 0 at first.
 #[derive(Debug)]
@@ -11,15 +12,12 @@ impl Counts {
     pub fn new(count: usize) -> Self {
         Counts(vec![0; count].into())
     }
-
-    /// Return one of them; 0 beyond the last.
-    pub fn get(&self, index: usize) -> i64 {
-        self.0.get(index).copied().unwrap_or(0)
-    }
 }
 
+crate::operations!(Counts { 0 => Add } looks { 1 => Get });
+
 /// Add to one of them (*increment/decrement a value*: Khalid's dissertation, Table 3.6). Nothing happens beyond the last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Add {
     /// Which one.
     pub index: u32,
@@ -46,6 +44,25 @@ impl Op<Counts> for Add {
     }
 }
 
+/// What is the count with this index? 0 beyond the last.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Get(u32);
+
+impl Get {
+    /// Ask for the count with this index.
+    pub fn at(index: usize) -> Get {
+        Get(index as u32)
+    }
+}
+
+impl Look<Counts> for Get {
+    type Reply = i64;
+
+    fn look(self, counts: &Counts) -> i64 {
+        counts.0.get(self.0 as usize).copied().unwrap_or(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +73,6 @@ mod tests {
         [Add::to(0, 3), Add::to(1, -1), Add::to(0, 4), Add::to(2, 9)]
             .into_iter()
             .for_each(|add| add.apply(&mut counts));
-        assert_eq!([0, 1, 2].map(|index| counts.get(index)), [7, -1, 0]);
+        assert_eq!([0, 1, 2].map(|index| Get::at(index).look(&counts)), [7, -1, 0]);
     }
 }

@@ -5,7 +5,7 @@ mod loads;
 mod slots;
 mod table;
 
-pub use counts::{Add, Counts};
+pub use counts::{Add, Counts, Get};
 pub use loads::Loads;
 pub use slots::Slots;
 pub use table::Table;

@@ -4,11 +4,12 @@ use catena_packet::wire::Seed;
 
 use crate::engine::{FlowMap, Full, Intent, Key, NoMemory};
 use crate::local::{LocalMap, LocalTicket};
+use crate::plain::Plain;
 
 /// A hash table with room for so many entries, reserved at once and used as they come.
 pub struct Table<K: Key, V>(LocalMap<K, V>);
 
-impl<K: Key, V: Send + 'static> Table<K, V> {
+impl<K: Key, V: Plain> Table<K, V> {
     /// Make an empty table for up to `capacity` entries; `object` is whose it is.
     ///
     /// # Errors

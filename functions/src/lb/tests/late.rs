@@ -1,6 +1,6 @@
 //! State that is late: packets of many connections wait side by side, in any order.
 
-use super::super::admission::Admission;
+use super::super::admission::{Active, Inside};
 use super::super::balancer::Shared;
 use super::super::connection::{Connection, State};
 use super::super::family::{Class, Family, Tuple, V4};
@@ -130,7 +130,8 @@ fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut Random) ->
 /// Hold what is counted to what is there.
 fn add_up<E: Engine>(balancer: &mut Balancer<E>) {
     let Balancer { v4, v6, shared } = balancer;
-    let let_in = shared.admission.look(|admission| (admission.connections(), admission.fragmented()));
+    let (connections, fragmented) = shared.admission.look(Inside);
+    let let_in = (connections as usize, fragmented as usize);
     assert!(let_in.0 <= shared.most && let_in.0 == shared.connections);
     let (connections, fragmented) =
         [entries(v4, shared), entries(v6, shared)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
@@ -160,7 +161,7 @@ fn entries<E: Engine, F: Family>(side: &mut Side<E, F>, shared: &Shared<E>) -> (
         });
         assert!(is_its, "the way back of nobody: {tuple:?} {entry:?}");
     }
-    for (number, _, connections) in shared.admission.look(|admission| side.servers.list(admission)) {
+    for (number, _, connections) in side.servers.list(|question: Active| shared.admission.look(question)) {
         let counts = |entry: &Connection<_>| entry.server == number && entry.state.has(State::COUNTED);
         let counted = out.iter().filter(|(_, entry)| counts(entry)).count();
         assert_eq!(connections, counted as i64, "connections of server {}", number + 1);
@@ -240,5 +241,5 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
     assert_eq!(on.balancer.v4.maps[0].len(), 0);
-    assert_eq!(on.balancer.shared.admission.look(Admission::connections), 0);
+    assert_eq!(on.balancer.shared.admission.look(Inside).0, 0);
 }
