@@ -126,8 +126,13 @@ impl Chain {
         let mut attributes = Attributes::default();
         let modules = functions().map(|(name, args)| {
             let function = registry::find(name).expect("the library has it");
-            let mut build =
-                Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+            let mut build = Build {
+                instance: "it",
+                seed: Seed::from_number(1),
+                share: Share::WHOLE,
+                attributes: &mut attributes,
+                taken: &[],
+            };
             let module = (function.build)(&args, &mut build).unwrap_or_else(|error| panic!("{name}: {error}"));
             graph.add(name, module)
         });

@@ -136,7 +136,13 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
     let address = pool.parse().expect("an address");
     let args = Args::default().with("pool", Value::Prefix(address, length)).with("block", Value::Integer(16));
     let mut attributes = Attributes::default();
-    let mut build = Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+    let mut build = Build {
+        instance: "it",
+        seed: Seed::from_number(1),
+        share: Share::WHOLE,
+        attributes: &mut attributes,
+        taken: &[],
+    };
     (nat::DESCRIPTOR.build)(&args, &mut build).expect("the arguments are good")
 }
 

@@ -68,6 +68,8 @@ impl Affinity {
 
 /// What a function needs of the pipeline it is built for.
 pub struct Build<'a> {
+    /// The instance's name in the pipeline: its objects are known by it.
+    pub instance: &'a str,
     /// Secret words for hashing.
     pub seed: Seed,
     /// The instance's share of the work.
@@ -104,11 +106,13 @@ impl Build<'_> {
         #[cfg(test)]
         if let Some(delays) = crate::testing::engines::delays() {
             let mut engine = catena_state::Delayed::new(self.seed, self.share, delays);
+            engine.make_for(self.instance);
             let function = recipe.make(&mut engine)?;
             crate::testing::engines::note(engine.objects());
             return Ok(Box::new(Runner::new(engine, function)));
         }
         let mut engine = Local::new(self.seed, self.share);
+        engine.make_for(self.instance);
         let function = recipe.make(&mut engine)?;
         Ok(R::on_local(engine, function))
     }

@@ -36,7 +36,8 @@ pub const START: u64 = 1_600_000_000 * SECOND;
 /// Build a function with seeds that never change.
 pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
     let mut attributes = Attributes::default();
-    let mut build = Build { seed: Seed::from_number(1), share, attributes: &mut attributes, taken: &[] };
+    let mut build =
+        Build { instance: "it", seed: Seed::from_number(1), share, attributes: &mut attributes, taken: &[] };
     (descriptor.build)(args, &mut build)
 }
 

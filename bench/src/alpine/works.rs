@@ -145,8 +145,13 @@ fn arm(classes: &[usize], gate: u16) -> Result<Arm, String> {
 fn function(name: &str, args: Vec<(&str, Value)>, taken: &[String]) -> Result<Box<dyn Module>, String> {
     let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
     let args = Args::new(args.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    let mut build =
-        Build { seed: Seed::from_number(11), share: Share::WHOLE, attributes: &mut Attributes::default(), taken };
+    let mut build = Build {
+        instance: "it",
+        seed: Seed::from_number(11),
+        share: Share::WHOLE,
+        attributes: &mut Attributes::default(),
+        taken,
+    };
     (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))
 }
 

@@ -121,7 +121,7 @@ pub fn build(
                 Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
             }
             Lowered::Function { descriptor, args, taken, origin, spared } => {
-                let mut build = Build { seed, share, attributes: &mut attributes, taken };
+                let mut build = Build { instance: &module.name, seed, share, attributes: &mut attributes, taken };
                 let made = match descriptor.spared.filter(|_| !spared.is_nothing()) {
                     Some(sparing) => sparing(args, spared, &mut build),
                     None => (descriptor.build)(args, &mut build),

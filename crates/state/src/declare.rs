@@ -114,6 +114,11 @@ impl Declaration {
         Declaration { part, ..self }
     }
 
+    /// Return whether an instance of a function has but one of them: it is what its objects are told apart by.
+    pub fn is_named_as(&self, other: &Declaration) -> bool {
+        (self.name, self.part) == (other.name, other.part)
+    }
+
     /// Return the declaration with another scope, as arguments may ask for.
     #[must_use]
     pub const fn scoped(self, scope: Scope) -> Self {

@@ -142,6 +142,10 @@ pub trait Engine: Send + 'static {
         false
     }
 
+    /// Say whose the objects are that are made from now on: an instance of a function, by its name. An object is known by that and
+    /// by its declaration, wherever it is held and whoever comes back to it.
+    fn make_for(&mut self, _instance: &str) {}
+
     /// Make an empty map for up to `capacity` entries.
     ///
     /// # Errors

@@ -124,6 +124,7 @@ fn records_are_read_as_lemur_means_them() {
 fn denied_packets_take_the_edge_that_selects_them() {
     let mut attributes = catena_dataplane::attribute::Attributes::default();
     let mut build = Build {
+        instance: "it",
         seed: catena_packet::wire::Seed::from_number(1),
         share: Share::WHOLE,
         attributes: &mut attributes,

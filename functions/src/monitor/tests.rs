@@ -247,6 +247,7 @@ fn what_is_not_ip_passes_and_ends_are_told() {
 fn it_is_built_from_arguments() {
     let mut attributes = catena_dataplane::attribute::Attributes::default();
     let mut context = Build {
+        instance: "it",
         seed: Seed::from_number(0),
         share: Share { index: 1, count: 2 },
         attributes: &mut attributes,

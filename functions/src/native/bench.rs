@@ -85,8 +85,13 @@ fn main() {
             .with("lib", Value::Text(lib.display().to_string()))
             .with("name", Value::Text(symbol.to_owned()));
         let mut attributes = Attributes::default();
-        let mut build =
-            Build { seed: Seed::from_number(1), share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+        let mut build = Build {
+            instance: "it",
+            seed: Seed::from_number(1),
+            share: Share::WHOLE,
+            attributes: &mut attributes,
+            taken: &[],
+        };
         (DESCRIPTOR.build)(&args, &mut build).expect("the library is right")
     };
     println!("pass in Rust                        {:5.1}", measure(Box::new(Pass), 1));

@@ -106,7 +106,10 @@ pub fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share:
     }
     let taken = ["1".to_owned()];
     let seed = Seed::from_number(1);
-    (DESCRIPTOR.build)(&args, &mut Build { seed, share, attributes: &mut Attributes::default(), taken: &taken })
+    (DESCRIPTOR.build)(
+        &args,
+        &mut Build { instance: "it", seed, share, attributes: &mut Attributes::default(), taken: &taken },
+    )
 }
 
 pub fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> String {
@@ -428,8 +431,9 @@ fn a_new_build_goes_on_with_the_state_of_the_old_one() {
     let args = Args::default().with("lib", Value::Text(path.to_str().unwrap().to_owned()));
     let args = args.with("watch", Value::Bool(true)).with("log", Value::Text("error".to_owned()));
     let (seed, share) = (Seed::from_number(1), Share::WHOLE);
-    let build =
-        |attributes: &mut Attributes| (DESCRIPTOR.build)(&args, &mut Build { seed, share, attributes, taken: &[] });
+    let build = |attributes: &mut Attributes| {
+        (DESCRIPTOR.build)(&args, &mut Build { instance: "it", seed, share, attributes, taken: &[] })
+    };
     let mut bench = Bench::new(build(&mut Attributes::default()).unwrap());
     let mut count = 0;
     // A packet is marked by the build in place, and both counts, of a byte each, go on whichever that is.

@@ -52,7 +52,7 @@ impl Delayed {
 
     /// Return the objects that were made.
     pub fn objects(&self) -> Vec<Declaration> {
-        self.watch().objects.clone()
+        self.watch().objects.iter().map(|object| object.declaration).collect()
     }
 
     fn watch(&self) -> MutexGuard<'_, Watch> {
@@ -98,20 +98,24 @@ impl Engine for Delayed {
         self.watch().follows(tx, earlier)
     }
 
+    fn make_for(&mut self, instance: &str) {
+        self.watch().make_for(instance);
+    }
+
     #[track_caller]
     fn flow_map<K: Key, V: Plain>(
         &mut self,
         object: &Declaration,
         capacity: usize,
     ) -> Result<DelayedMap<K, V>, NoMemory> {
-        self.watch().make(object, Object::FlowMap);
-        Ok(DelayedMap::new(self.local.flow_map(object, capacity)?, *object, &self.watch))
+        let made = self.watch().make(object, Object::FlowMap);
+        Ok(DelayedMap::new(self.local.flow_map(object, capacity)?, made, &self.watch))
     }
 
     #[track_caller]
     fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
-        self.watch().make(object, Object::Shared);
-        DelayedShared::new(value, *object, &self.watch)
+        let made = self.watch().make(object, Object::Shared);
+        DelayedShared::new(value, made, &self.watch)
     }
 
     #[track_caller]
@@ -121,8 +125,8 @@ impl Engine for Delayed {
         capacity: usize,
         rules: V::Rules,
     ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
-        self.watch().make(object, Object::SharedMap);
-        Ok(DelayedSharedMap::new(self.local.shared_map(object, capacity, rules)?, *object, &self.watch))
+        let made = self.watch().make(object, Object::SharedMap);
+        Ok(DelayedSharedMap::new(self.local.shared_map(object, capacity, rules)?, made, &self.watch))
     }
 
     fn share(&self) -> Share {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use catena_packet::wire::Seed;
 
 use super::Tx;
-use super::watch::{Promise, Watch, lock};
-use crate::declare::{Access, Declaration};
+use super::watch::{Made, Promise, Watch, lock};
+use crate::declare::{Access};
 use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::{self, Plain, bytes};
@@ -19,7 +19,7 @@ pub(super) const KEYS: Seed = Seed::from_number(0);
 /// A map of per-flow entries.
 pub struct DelayedMap<K: Key, V> {
     map: LocalMap<K, V>,
-    object: Declaration,
+    object: Made,
     watch: Arc<Mutex<Watch>>,
 }
 
@@ -32,7 +32,7 @@ pub struct DelayedTicket<K> {
 }
 
 /// Return a value that has gone through its bytes.
-fn copy<V: Plain>(value: &V, object: Declaration) -> V {
+fn copy<V: Plain>(value: &V, object: Made) -> V {
     plain::value(&bytes(value)).unwrap_or_else(|| panic!("{object}: an entry does not come back from its bytes"))
 }
 
@@ -41,11 +41,11 @@ pub struct DelayedEntry<'a, V: Plain> {
     place: &'a mut V,
     value: V,
     is_changed: bool,
-    object: Declaration,
+    object: Made,
 }
 
 impl<'a, V: Plain> DelayedEntry<'a, V> {
-    fn new(place: &'a mut V, object: Declaration) -> Self {
+    fn new(place: &'a mut V, object: Made) -> Self {
         DelayedEntry { value: copy(place, object), place, is_changed: false, object }
     }
 }
@@ -71,7 +71,7 @@ impl<V: Plain> DerefMut for DelayedEntry<'_, V> {
     fn deref_mut(&mut self) -> &mut V {
         let (object, at) = (self.object, Location::caller());
         assert!(
-            object.access != Access::ReadMostly,
+            object.declaration.access != Access::ReadMostly,
             "{object}: changed in place, and declared as read mostly, at {at}"
         );
         self.is_changed = true;
@@ -80,7 +80,7 @@ impl<V: Plain> DerefMut for DelayedEntry<'_, V> {
 }
 
 impl<K: Key, V> DelayedMap<K, V> {
-    pub(super) fn new(map: LocalMap<K, V>, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+    pub(super) fn new(map: LocalMap<K, V>, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
         DelayedMap { map, object, watch: Arc::clone(watch) }
     }
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::Delayed;
 use super::*;
-use crate::declare::Scope;
+use crate::declare::{Declaration, Scope};
 use crate::engine::{Engine, Share};
 use crate::value::Counts;
 
@@ -72,4 +72,15 @@ fn objects_are_made_as_they_are_declared_and_once() {
         }
     });
     assert_eq!(twice, "counts (1): made twice");
+    // Two instances of a function have an object each; two of one name are one.
+    let of_two = |names: [&str; 2]| {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
+        for name in names {
+            engine.make_for(name);
+            engine.flow_map::<u64, u64>(&COUNTS, 10).unwrap();
+        }
+        engine.objects().len()
+    };
+    assert_eq!(of_two(["inside", "outside"]), 2);
+    assert!(catch_unwind(|| of_two(["inside", "inside"])).is_err());
 }

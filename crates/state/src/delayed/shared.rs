@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::Tx;
 use super::holder::Request;
 use super::objects::KEYS;
-use super::watch::{Promise, Watch, lock};
-use crate::declare::Declaration;
+use super::watch::{Made, Promise, Watch, lock};
 use crate::engine::Key;
 use crate::local::LocalSharedMap;
 use crate::plain::{Plain, bytes, value};
@@ -18,12 +17,12 @@ use crate::shared_map::{Entry, EntryOp, SharedMap};
 struct Remote {
     /// Its number there.
     number: usize,
-    object: Declaration,
+    object: Made,
     watch: Arc<Mutex<Watch>>,
 }
 
 /// Return what has these bytes, which come from somebody who has it.
-fn read<R: Plain>(object: Declaration, reply: &[u8]) -> R {
+fn read<R: Plain>(object: Made, reply: &[u8]) -> R {
     value(reply).unwrap_or_else(|| panic!("{object}: a reply of bytes that no such reply has"))
 }
 
@@ -74,7 +73,7 @@ pub struct DelayedShared<V> {
 
 impl<V: Held> DelayedShared<V> {
     #[track_caller]
-    pub(super) fn new(value: V, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+    pub(super) fn new(value: V, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
         let number = lock(watch).holder.hold_one(value);
         DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData }
     }
@@ -112,7 +111,7 @@ pub struct DelayedSharedMap<K: Key, V: Entry> {
 }
 
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
-    pub(super) fn new(map: LocalSharedMap<K, V>, object: Declaration, watch: &Arc<Mutex<Watch>>) -> Self {
+    pub(super) fn new(map: LocalSharedMap<K, V>, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
         let number = lock(watch).holder.hold_map(map);
         DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData }
     }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::Delayed;
 use super::*;
-use crate::declare::{Access, Scope};
+use crate::declare::{Access, Declaration, Scope};
 use crate::engine::{Engine, Share};
 use crate::local::Local;
 use crate::shared_map::Slot;

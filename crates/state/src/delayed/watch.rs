@@ -19,9 +19,23 @@ pub(super) struct Promise {
     number: u64,
 }
 
+/// An object that was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Made {
+    /// The number of the function's instance whose it is.
+    instance: usize,
+    pub(super) declaration: Declaration,
+}
+
+impl std::fmt::Display for Made {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.declaration.fmt(f)
+    }
+}
+
 /// What was asked for once.
 struct Asked {
-    object: Declaration,
+    object: Made,
     /// Hash of the key, if it has one.
     key: Option<u64>,
     /// Whether it is an operation, and not an entry. Once sent off, who holds the object orders it.
@@ -52,7 +66,7 @@ fn may_meet(a: Option<u64>, b: Option<u64>) -> bool {
 
 /// An operation on its way.
 struct Sent {
-    object: Declaration,
+    object: Made,
     /// Its number, where somebody waits for the reply.
     number: Option<u64>,
     /// Hash of the key of the entry that it is about; nothing where it may be about all of the object.
@@ -77,7 +91,9 @@ pub(super) struct Watch {
     polls: u64,
     next: u64,
     /// The objects that were made.
-    pub(super) objects: Vec<Declaration>,
+    pub(super) objects: Vec<Made>,
+    /// The names of functions' instances, the one that objects are made for last.
+    instances: Vec<String>,
     open: BTreeMap<u64, Operations>,
     /// The packet that is in *prepare*.
     in_prepare: Option<Tx>,
@@ -101,6 +117,7 @@ impl Watch {
             polls: 0,
             next: 1,
             objects: Vec::new(),
+            instances: vec![String::new()],
             open: BTreeMap::new(),
             in_prepare: None,
             sent: Vec::new(),
@@ -120,12 +137,20 @@ impl Watch {
 
     /// Note an object that is made.
     #[track_caller]
-    pub(super) fn make(&mut self, object: &Declaration, kind: Object) {
+    pub(super) fn make(&mut self, object: &Declaration, kind: Object) -> Made {
         let called = Location::caller();
         assert!(object.object == kind, "{object}: made as another kind of object than it is declared as, at {called}");
-        let is_known = self.objects.iter().any(|known| (known.name, known.part) == (object.name, object.part));
-        assert!(!is_known, "{object}: made twice, at {called}");
-        self.objects.push(*object);
+        let made = Made { instance: self.instances.len() - 1, declaration: *object };
+        let is_same = |known: &Made| known.instance == made.instance && known.declaration.is_named_as(object);
+        assert!(!self.objects.iter().any(is_same), "{object}: made twice, at {called}");
+        self.objects.push(made);
+        made
+    }
+
+    /// Make objects for this instance from now on.
+    pub(super) fn make_for(&mut self, instance: &str) {
+        assert!(self.instances.iter().all(|known| known != instance), "{instance}: two instances of this name");
+        self.instances.push(instance.to_owned());
     }
 
     fn number(&mut self) -> u64 {
@@ -168,7 +193,7 @@ impl Watch {
     }
 
     /// Apply all operations on an object that are on their way.
-    pub(super) fn settle(&mut self, object: Declaration) {
+    pub(super) fn settle(&mut self, object: Made) {
         self.apply(|sent| sent.object == object);
     }
 
@@ -185,7 +210,7 @@ impl Watch {
 
     /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
     /// earlier.
-    fn due(&mut self, object: Declaration, key: Option<u64>) -> u64 {
+    fn due(&mut self, object: Made, key: Option<u64>) -> u64 {
         let is_same = |sent: &&Sent| sent.object == object && may_meet(sent.key, key);
         let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
@@ -208,7 +233,7 @@ impl Watch {
 
     /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
     #[track_caller]
-    pub(super) fn change(&self, tx: Tx, object: Declaration) {
+    pub(super) fn change(&self, tx: Tx, object: Made) {
         match self.open.get(&tx.0) {
             None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
             Some(operations) if operations.step == 0 => {
@@ -220,7 +245,7 @@ impl Watch {
 
     /// Look whether an object may be changed now by what is no packet's operation.
     #[track_caller]
-    pub(super) fn change_alone(&self, object: Declaration) {
+    pub(super) fn change_alone(&self, object: Made) {
         if self.in_prepare.is_some() {
             panic!("{object}: changed in prepare, at {}", Location::caller());
         }
@@ -228,7 +253,7 @@ impl Watch {
 
     /// Send off an operation that nobody waits for.
     #[track_caller]
-    pub(super) fn send(&mut self, tx: Tx, object: Declaration, key: Option<u64>, request: (usize, Request)) {
+    pub(super) fn send(&mut self, tx: Tx, object: Made, key: Option<u64>, request: (usize, Request)) {
         self.change(tx, object);
         let due = self.due(object, key);
         self.sent.push(Sent { object, number: None, key, due, request });
@@ -236,14 +261,8 @@ impl Watch {
 
     /// Note an operation that a packet asks for, and what it is.
     #[track_caller]
-    pub(super) fn ask_for(
-        &mut self,
-        tx: Tx,
-        object: Declaration,
-        key: Option<u64>,
-        request: (usize, Request),
-    ) -> Promise {
-        if object.access == Access::WriteMostly {
+    pub(super) fn ask_for(&mut self, tx: Tx, object: Made, key: Option<u64>, request: (usize, Request)) -> Promise {
+        if object.declaration.access == Access::WriteMostly {
             panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
         }
         self.ask_any(tx, object, key, Some(request))
@@ -262,12 +281,12 @@ impl Watch {
 
     /// Note an entry that a packet asks for.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: Tx, object: Declaration, key: u64) -> Promise {
+    pub(super) fn ask(&mut self, tx: Tx, object: Made, key: u64) -> Promise {
         self.ask_any(tx, object, Some(key), None)
     }
 
     #[track_caller]
-    fn ask_any(&mut self, tx: Tx, object: Declaration, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
+    fn ask_any(&mut self, tx: Tx, object: Made, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
         let (number, is_operation) = (self.number(), request.is_some());
         let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
         let Some(operations) = self.open.get_mut(&tx.0) else {
@@ -280,7 +299,7 @@ impl Watch {
 
     /// Take the reply that a ticket stands for.
     #[track_caller]
-    pub(super) fn take(&mut self, tx: Tx, object: Declaration, promise: Promise) -> Vec<u8> {
+    pub(super) fn take(&mut self, tx: Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
         let reply = self.replies.remove(&number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
@@ -289,7 +308,7 @@ impl Watch {
     /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number
     /// of what was asked for.
     #[track_caller]
-    pub(super) fn redeem(&mut self, tx: Tx, object: Declaration, promise: Promise, takes: bool) -> u64 {
+    pub(super) fn redeem(&mut self, tx: Tx, object: Made, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
         let prepares = self.open.get(&tx.0).is_some_and(|operations| operations.step == 0);
         let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {
