@@ -45,7 +45,15 @@ fn lines(text: &str, keep: impl Fn(&str) -> bool) -> String {
 /// Make a small workspace of the library without functions and the crates below it.
 fn small_workspace(root: &Path) {
     let repository = repository();
-    for part in ["crates/testing", "crates/packet", "crates/dataplane", "crates/state", "crates/state-derive", "functions", ".cargo"] {
+    for part in [
+        "crates/testing",
+        "crates/packet",
+        "crates/dataplane",
+        "crates/state",
+        "crates/state-derive",
+        "functions",
+        ".cargo",
+    ] {
         copy(&repository.join(part), &root.join(part));
     }
     for file in ["Cargo.toml", "Cargo.lock", "rustfmt.toml"] {

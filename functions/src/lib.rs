@@ -9,6 +9,7 @@ pub mod acl;
 pub mod config;
 pub mod descriptor;
 pub mod effects;
+mod fair_map;
 pub mod function;
 pub mod ipv4fwd;
 pub mod lb;

@@ -8,6 +8,7 @@
 //! send from all.
 
 use catena_packet::wire::Seed;
+use catena_state::{Op, Plain, operations};
 
 /// Groups that senders are counted in.
 pub const GROUPS: usize = 4096;
@@ -15,6 +16,48 @@ pub const GROUPS: usize = 4096;
 pub const PARTS: usize = 32;
 /// Entries that a sender may have of a small table, while there is room.
 pub const LEAST: usize = 64;
+
+/// Count an entry more of a sender, who is known by one or two words, if it may have one.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Take(pub [u64; 2]);
+
+/// What came of it, and the sender's group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
+pub enum Taken {
+    /// It is counted.
+    Room(u16),
+    /// The group has all that one may have, however much is free.
+    HasItsPart(u16),
+    /// It has no less than what is free.
+    Short(u16),
+}
+
+/// Count an entry less of a group, which took it.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Give(pub u16);
+
+operations!(Shares { 0 => Take, 1 => Give });
+
+impl Op<Shares> for Take {
+    type Reply = Taken;
+
+    fn apply(self, shares: &mut Shares) -> Taken {
+        let group = shares.group(self.0);
+        match shares.take(group) {
+            true => Taken::Room(group),
+            false if shares.has_its_part(group) => Taken::HasItsPart(group),
+            false => Taken::Short(group),
+        }
+    }
+}
+
+impl Op<Shares> for Give {
+    type Reply = ();
+
+    fn apply(self, shares: &mut Shares) {
+        shares.give(self.0);
+    }
+}
 
 /// How many entries of a table each group of senders has.
 pub struct Shares {
@@ -50,7 +93,7 @@ impl Shares {
     }
 
     /// Return whether a group has all that one may have, however much is free.
-    pub fn has_its_part(&self, group: u16) -> bool {
+    fn has_its_part(&self, group: u16) -> bool {
         self.held[usize::from(group) % GROUPS] as usize >= self.part()
     }
 

@@ -239,6 +239,10 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize;
 
+    /// Return how many places may be looked at before something is refused at this time, in ns since 1970, for want of room:
+    /// [`Looks`](crate::looks::Looks). What is not looked at now is not owed later.
+    fn owed(&mut self, now: u64) -> usize;
+
     /// Mark an entry as one that may go when room is wanted, or take the mark from it; one that is marked keeps its
     /// place in the line. New entries have no mark.
     fn mark(&mut self, tx: Self::Tx, ticket: &Self::Ticket, marked: bool);

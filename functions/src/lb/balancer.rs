@@ -4,7 +4,6 @@ use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::looks::Looks;
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _};
 
@@ -77,8 +76,6 @@ pub(super) struct Shared<E: Engine> {
     pub(super) opened: u64,
     pub(super) moved: u64,
     pub(super) evicted: u64,
-    /// How many entries of each IP version and each way may be looked at before something is refused.
-    pub(super) looks: Looks,
 }
 
 /// What *prepare* hands to *finish*.
@@ -116,7 +113,6 @@ impl<E: Engine> Balancer<E> {
             opened: 0,
             moved: 0,
             evicted: 0,
-            looks: Looks::new(2 * most + MOST_FRAGMENTED),
         };
         Ok(Balancer { v4, v6, shared })
     }

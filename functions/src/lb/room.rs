@@ -50,7 +50,7 @@ fn make_room<E: Engine, F: Family, G: Family>(
     shared: &mut Shared<E>,
     at: At<E::Tx>,
 ) -> bool {
-    let (due, before) = (shared.looks.due(at.now), shared.connections);
+    let (due, before) = (side.maps[0].owed(at.now), shared.connections);
     side.tidy(shared, at.tx, at.now, due);
     other.tidy(shared, at.tx, at.now, due);
     if shared.connections < before {
@@ -129,7 +129,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let is_known = entries.get(at.tx, &want.ticket).map(|mut known| *known = entry).is_some();
         let is_new = !is_known && has_room && entries.insert(at.tx, &want.ticket, entry).is_ok();
         if !is_known && !has_room && which == Try::First {
-            let due = shared.looks.due(at.now);
+            let due = self.maps[0].owed(at.now);
             if due > 0 {
                 self.tidy(shared, at.tx, at.now, due);
                 return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::Last);

@@ -4,19 +4,25 @@
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::{Layers, checksum};
-use catena_state::looks::Looks;
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
-use crate::shares::Shares;
+use crate::fair_map::{self, FairMap, Grouped, Place};
+use crate::shares::Taken;
 
 /// By addresses and identification.
 pub const FRAGMENTS: Declaration =
     Declaration::flow_map("fragments", "what became of a first one", Scope::Connection, Access::ReadMostly);
 
+/// By inside host, in both directions: whatever is sent to a host takes its part only.
+pub const FRAGMENT_SHARES: Declaration =
+    Declaration::shared("shares of fragments", "who has how many datagrams", Scope::Source, Access::ReadWrite);
+
 /// Most datagrams remembered.
 const MOST: usize = 8192;
+/// Datagrams that are looked at for each first fragment.
+const SWEEP_NEW: usize = 2;
 /// How long, in ns: RFC 1122 §3.3.2 lets a host reassemble for 60 s and more; on today's paths all parts of a
 /// datagram come within a second or are lost.
 const LIFE: u64 = 30_000_000_000;
@@ -35,19 +41,22 @@ pub struct Part<A> {
     last: u64,
 }
 
-/// The datagrams whose first fragment was translated.
-pub struct Fragments<E: Engine, F: Family> {
-    parts: E::FlowMap<F::Pair, Part<F::Address>>,
-    /// By inside host, in both directions: whatever is sent to a host takes its part only.
-    shares: Shares,
-    looks: Looks,
+impl<A: Plain> Grouped for Part<A> {
+    fn group(&self) -> u16 {
+        self.group
+    }
 }
 
+/// The datagrams whose first fragment was translated.
+pub struct Fragments<E: Engine, F: Family>(FairMap<E, F::Pair, Part<F::Address>>);
+
 /// The promise of a datagram's fate.
-pub type Ticket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Pair, Part<<F as Family>::Address>> as FlowMap<
-    <F as Family>::Pair,
-    Part<<F as Family>::Address>,
->>::Ticket;
+pub type Ticket<E, F> = fair_map::Ticket<E, <F as Family>::Pair, Part<<F as Family>::Address>>;
+/// The promise of a place for it.
+pub type First<E, F> = Place<E, <F as Family>::Pair, Part<<F as Family>::Address>>;
+
+/// What became of a datagram: an address another, and its identification a new one, if it got one.
+pub type Became<F> = ((<F as Family>::Address, <F as Family>::Address), Option<u32>);
 
 impl<E: Engine, F: Family> Fragments<E, F> {
     /// Make none.
@@ -55,11 +64,8 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     /// # Errors
     /// [`NoMemory`] for what may be remembered.
     pub fn new(engine: &mut E) -> Result<Self, NoMemory> {
-        Ok(Fragments {
-            parts: engine.flow_map(&FRAGMENTS.part(F::PART), MOST)?,
-            shares: Shares::new(engine.seed(), MOST),
-            looks: Looks::new(MOST),
-        })
+        let objects = [&FRAGMENTS.part(F::PART), &FRAGMENT_SHARES.part(F::PART)];
+        FairMap::new(engine, objects, MOST).map(Fragments)
     }
 
     /// Return the key of the datagram that a fragment is part of. What NAT translates has protocols below 128.
@@ -72,52 +78,47 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Ask for a datagram's fate.
-    pub fn want(&mut self, tx: E::Tx, key: F::Pair, intent: Intent) -> Ticket<E, F> {
-        self.parts.want(tx, key, intent)
+    pub fn want(&mut self, tx: E::Tx, key: F::Pair) -> Ticket<E, F> {
+        self.0.entries.want(tx, key, Intent::Read)
+    }
+
+    /// Ask for a place for the fate of a datagram that an inside host sends or gets.
+    pub fn want_first(&mut self, tx: E::Tx, key: F::Pair, inside: Host, now: u64) -> First<E, F> {
+        self.sweep(tx, now, SWEEP_NEW);
+        self.0.want_place(tx, key, inside.words())
     }
 
     /// Return the fate of a datagram, if its first fragment came within the last seconds.
     pub fn get(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
-        self.parts.read(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
+        self.0.entries.read(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
-    /// Remember that an address of a datagram's first fragment became another, and its identification `ident` if it got
-    /// a new one, for an inside host. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
-    pub fn remember(
-        &mut self,
-        tx: E::Tx,
-        ticket: &Ticket<E, F>,
-        (from, to): (F::Address, F::Address),
-        ident: Option<u32>,
-        inside: Host,
-        now: u64,
-    ) {
-        self.sweep(2, now);
-        let group = self.shares.group(inside.words());
-        if let Some(part) = self.parts.remove(tx, ticket) {
-            self.shares.give(part.group);
-        }
-        let part = Part { address: to, sum: checksum::add(!F::sum(from), F::sum(to)), ident, group, last: now };
-        let mut has_room = self.shares.take(group);
-        if !has_room {
-            let due = self.looks.due(now);
-            self.sweep(due, now);
-            has_room = self.shares.take(group);
-        }
-        if has_room && self.parts.insert(tx, ticket, part).is_err() {
-            self.shares.give(group);
-        }
+    /// Return whose room there is for the fate of a datagram.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn room(&mut self, tx: E::Tx, first: &First<E, F>) -> Result<u16, Taken> {
+        self.0.room(tx, first)
+    }
+
+    /// Remember in that room that an address of a datagram's first fragment became another, and its identification `ident` if
+    /// it got a new one; nothing where the fragment was dropped.
+    pub fn remember(&mut self, tx: E::Tx, first: &First<E, F>, group: u16, became: Option<Became<F>>, now: u64) {
+        let Some(((from, address), ident)) = became else { return self.0.give_up(tx, group) };
+        let sum = checksum::add(!F::sum(from), F::sum(address));
+        // Without room the later fragments are dropped, and counted, as if the first had been lost.
+        let _ = self.0.put(tx, first, Part { address, sum, ident, group, last: now });
+    }
+
+    /// Look for what is over, before anything is refused; returns whether that is due.
+    pub fn make_room(&mut self, tx: E::Tx, now: u64) -> bool {
+        let due = self.0.entries.owed(now);
+        self.sweep(tx, now, due);
+        due > 0
     }
 
     /// Look at up to `count` datagrams and forget the old ones.
-    pub fn sweep(&mut self, count: usize, now: u64) {
-        let Fragments { parts, shares, .. } = self;
-        parts.sweep(count, |_, part| {
-            let is_over = now.saturating_sub(part.last) >= LIFE;
-            if is_over {
-                shares.give(part.group);
-            }
-            is_over
-        });
+    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+        self.0.sweep(tx, count, |_, part| now.saturating_sub(part.last) >= LIFE);
     }
 }

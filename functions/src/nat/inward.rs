@@ -6,9 +6,9 @@ use catena_packet::wire::ports;
 use catena_state::{Engine, FlowMap, Intent, taken};
 
 use super::family::Family;
-use super::fragments::{self, Fragments};
+use super::fragments::{self, Became, Fragments};
 use super::icmp;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
@@ -69,8 +69,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             && !plan.hairpin
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let ticket = self.fragments.want(at.tx, key, Intent::Create);
-            return self.then(at, packet, plan, Next::First(ticket, inside, outward));
+            return self.ask_first(at, packet, plan, key, (inside, outward), Try::First);
         }
         if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
             return drop(UNTRANSLATABLE);
@@ -109,35 +108,65 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return self.then(at, packet, plan, Next::Back(ticket, source));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
-        let session = self.sessions.want(at.tx, inside, remote, Intent::Change);
+        let session = self.sessions.want(at.tx, self.sessions.key(inside, remote), Intent::Change);
         self.then(at, packet, plan, Next::Filtered(ticket, session, source))
     }
 
-    /// A first fragment, in either direction, whose mapping was just used.
+    /// A first fragment, in either direction, whose mapping was just used: ask for a place for what becomes of its datagram.
+    pub(super) fn ask_first(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        key: F::Pair,
+        (inside, change): (F::Endpoint, Change<F::Address>),
+        which: Try,
+    ) -> Step {
+        let place = self.fragments.want_first(at.tx, key, F::host_of(inside), self.now);
+        self.then(at, packet, plan, Next::First(key, place, inside, change, which))
+    }
+
+    /// The same, with that place.
     pub(super) fn first(
         &mut self,
         at: At<E::Tx>,
         packet: &mut Packet,
-        datagram: &fragments::Ticket<E, F>,
+        plan: &mut Plan<E, F>,
+        (key, place): (F::Pair, &fragments::First<E, F>),
         (inside, change): (F::Endpoint, Change<F::Address>),
+        which: Try,
     ) -> Step {
-        let layers = packet.layers();
+        let room = self.fragments.room(at.tx, place);
+        if room.is_err() && which == Try::First && self.fragments.make_room(at.tx, self.now) {
+            return self.ask_first(at, packet, plan, key, (inside, change), Try::Last);
+        }
+        let became = self.rewrite_first(at.gate, packet, inside, &change);
+        if let Ok(group) = room {
+            self.fragments.remember(at.tx, place, group, became, self.now);
+        }
+        if became.is_none() {
+            return drop(UNTRANSLATABLE);
+        }
+        self.count(at.tx, &packet.layers());
+        Step::Done(if at.gate == 0 { OUT } else { BACK })
+    }
+
+    /// Rewrite a first fragment, in either direction. Returns what became of its datagram.
+    fn rewrite_first(
+        &mut self,
+        gate: u16,
+        packet: &mut Packet,
+        inside: F::Endpoint,
+        change: &Change<F::Address>,
+    ) -> Option<Became<F>> {
         let (address, port, _) = F::parts(inside);
-        let (verdict, became, ident) = if at.gate == 0 {
-            let Some(ident) = self.rewrite_out(packet, Kind::FirstFragment, &change) else {
-                return drop(UNTRANSLATABLE);
-            };
-            (OUT, (address, change.address), ident)
-        } else {
-            // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
-            let back = change.back(address, port);
-            if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &back) {
-                return drop(UNTRANSLATABLE);
-            }
-            (BACK, (change.address, address), None)
-        };
-        self.fragments.remember(at.tx, datagram, became, ident, F::host_of(inside), self.now);
-        self.count(at.tx, &layers);
-        Step::Done(verdict)
+        if gate == 0 {
+            let ident = self.rewrite_out(packet, Kind::FirstFragment, change)?;
+            return Some(((address, change.address), ident));
+        }
+        // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
+        let (layers, back) = (packet.layers(), change.back(address, port));
+        let is_rewritten = rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &back);
+        is_rewritten.then_some(((change.address, address), None))
     }
 }

@@ -2,7 +2,6 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
-use catena_state::looks::Looks;
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared};
 
 use super::family::{Family, Host};
@@ -111,7 +110,7 @@ pub struct Mapping<A> {
     upper_sum: u16,
     /// What its timeout depends on.
     pub state: State,
-    /// Tells it from earlier mappings of the same endpoint.
+    /// Tells it from earlier mappings of the same endpoint: that of its port's lease.
     birth: u8,
 }
 
@@ -144,8 +143,6 @@ pub struct Mappings<E: Engine, F: Family> {
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     max: usize,
-    looks: Looks,
-    births: u8,
     /// Mappings that were made since it was last swept for them.
     pub new: usize,
     /// Mappings that are over; empty but for the moment when they go.
@@ -184,8 +181,6 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             space,
             timeouts,
             max,
-            looks: Looks::new(max),
-            births: 0,
             new: 0,
             going: Vec::with_capacity(MOST_GOING),
         })
@@ -206,17 +201,16 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     pub fn add(
         &mut self,
         tx: E::Tx,
-        here: &InsideTicket<E, F>,
-        there: &ExternalTicket<E, F>,
+        (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         to: (F::Address, u16),
+        birth: u8,
         now: u64,
     ) -> bool {
         let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
-        self.births = self.births.wrapping_add(1);
         self.new += 1;
-        let (state, birth) = (State::first(number), self.births);
+        let state = State::first(number);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
         if self.inside.insert(tx, here, mapping).is_ok() {
             if self.external.insert(tx, there, inside).is_ok() {
@@ -251,7 +245,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
     pub fn catch_up(&mut self, tx: E::Tx, now: u64, host: Option<Host>) -> bool {
-        let due = self.looks.due(now);
+        let due = self.inside.owed(now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
             Some(host) if F::host_of(*key) != host => usual,

@@ -11,7 +11,7 @@ use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next,
 use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
-use super::sessions::{self, Contact};
+use super::sessions::{self, Contact, NewSession};
 use super::translate::{Napt, OUT, drop, tcp_flags};
 use crate::function::{At, Step};
 
@@ -47,8 +47,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
         }
         let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
         let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
-        let session = self.sessions.want(at.tx, inside, (dst, port), Intent::Create);
-        self.then(at, packet, plan, Next::Noted(session, Contact { inside, mapping: identity, flags }, change))
+        let key = self.sessions.key(inside, (dst, port));
+        let session = self.sessions.want(at.tx, key, Intent::Change);
+        self.then(at, packet, plan, Next::Noted(key, session, Contact { inside, mapping: identity, flags }, change))
     }
 
     /// From inside, with a session asked for where it is noted who was spoken to.
@@ -57,13 +58,34 @@ impl<E: Engine, F: Family> Napt<E, F> {
         at: At<E::Tx>,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
-        (session, contact): (&sessions::Ticket<E, F>, &Contact<F>),
+        (key, session, contact): (F::Pair, &sessions::Ticket<E, F>, Contact<F>),
         change: Change<F::Address>,
     ) -> Step {
-        if !self.sessions.sent(at.tx, session, contact, &mut self.mappings, self.now) {
-            return drop(SESSION_LIMIT);
+        if !self.sessions.sent(at.tx, session, &contact, self.now) {
+            let new = self.sessions.want_new(at.tx, key);
+            return self.then(at, packet, plan, Next::Met(key, new, contact, change, Try::First));
         }
         self.mapped(at, packet, plan, (contact.inside, change))
+    }
+
+    /// From inside, the first packet to whom it is for, with a place for the session.
+    pub(super) fn met(
+        &mut self,
+        at: At<E::Tx>,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        (key, new, contact): (F::Pair, &NewSession<E, F>, Contact<F>),
+        (change, which): (Change<F::Address>, Try),
+    ) -> Step {
+        match self.sessions.begin(at.tx, new, &contact, self.now) {
+            Ok(()) => self.mapped(at, packet, plan, (contact.inside, change)),
+            // What is over gives its room back before another is refused.
+            Err(why) if which == Try::First && self.sessions.make_room(at.tx, why, &mut self.mappings, self.now) => {
+                let new = self.sessions.want_new(at.tx, key);
+                self.then(at, packet, plan, Next::Met(key, new, contact, change, Try::Last))
+            }
+            Err(_) => drop(SESSION_LIMIT),
+        }
     }
 
     /// From inside, with a mapping that was just used, and so is not over before the packet leaves.
@@ -89,8 +111,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind == Kind::FirstFragment
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
         {
-            let ticket = self.fragments.want(at.tx, key, Intent::Create);
-            return self.then(at, packet, plan, Next::First(ticket, inside, change));
+            return self.ask_first(at, packet, plan, key, (inside, change), Try::First);
         }
         if self.rewrite_out(packet, plan.kind, &change).is_none() {
             return drop(UNTRANSLATABLE);
@@ -185,9 +206,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
-        to: Source<F>,
+        (to, birth): (Source<F>, u8),
     ) -> Step {
-        if !self.mappings.add(at.tx, here, there, to, self.now) {
+        if !self.mappings.add(at.tx, (here, there), to, birth, self.now) {
             return drop(TOO_MANY);
         }
         self.out(at, packet, plan, here)
@@ -203,10 +224,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
         which: Try,
     ) -> Step {
         match self.mappings.ports.got(at.tx, &ticket) {
-            Leased::Port(index, port) => {
+            Leased::Port(index, port, birth) => {
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(at.tx, inside, to);
-                self.then(at, packet, plan, Next::Mapped(here, there, to))
+                self.then(at, packet, plan, Next::Mapped(here, there, to, birth))
             }
             refused => {
                 let is_limit = refused == Leased::Limit;

@@ -7,7 +7,7 @@ use super::family::Family;
 use super::mapping::Mapping;
 use super::ports::{Lease, Ports};
 use super::rewrite::{Change, Side};
-use super::sessions::Contact;
+use super::sessions::{Contact, NewSession};
 use super::{fragments, sessions};
 use crate::function::{Held, Step};
 
@@ -55,12 +55,14 @@ pub enum Phase<E: Engine, F: Family> {
 pub enum Next<E: Engine, F: Family> {
     /// From inside, an endpoint without a mapping: a port for it.
     Leased(InsideTicket<E, F>, LeaseTicket<E>, Try),
-    /// The same, with a port of an external address: the places of its mapping.
-    Mapped(InsideTicket<E, F>, ExternalTicket<E, F>, Source<F>),
+    /// The same, with a port of an external address and what tells the lease from others: the places of its mapping.
+    Mapped(InsideTicket<E, F>, ExternalTicket<E, F>, Source<F>, u8),
     /// From inside: the session of a packet whose mapping was found.
-    Noted(sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
+    Noted(F::Pair, sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
+    /// The same, where there was no session: a place for it.
+    Met(F::Pair, NewSession<E, F>, Contact<F>, Change<F::Address>, Try),
     /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram.
-    First(fragments::Ticket<E, F>, F::Endpoint, Change<F::Address>),
+    First(F::Pair, fragments::First<E, F>, F::Endpoint, Change<F::Address>, Try),
     /// To one of our own external addresses, with this as its new source: whose that is.
     Hairpin(ExternalTicket<E, F>, Source<F>),
     /// From outside, or with a new source if it is a hairpin: its mapping.

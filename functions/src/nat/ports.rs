@@ -24,8 +24,8 @@ pub struct Lease(pub Host);
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub enum Leased {
-    /// A port, and the index of its external address.
-    Port(u32, u16),
+    /// A port, the index of its external address, and what tells this lease from earlier ones of the port.
+    Port(u32, u16, u8),
     /// The host has as many as it may.
     Limit,
     /// All blocks that it could have are lent.
@@ -128,6 +128,7 @@ pub struct Ports {
     /// Lent blocks of each address: new hosts come where there are fewest.
     lent: Loads,
     free_blocks: usize,
+    leases: u8,
 }
 
 impl Ports {
@@ -152,6 +153,7 @@ impl Ports {
             free: vec![free; grid.addresses as usize],
             lent: Loads::new(grid.addresses as usize),
             free_blocks: most,
+            leases: 0,
         })
     }
 
@@ -216,7 +218,8 @@ impl Ports {
             host.open = after;
             self.set_before(after, NONE);
         }
-        Ok(Leased::Port(index, first + port))
+        self.leases = self.leases.wrapping_add(1);
+        Ok(Leased::Port(index, first + port, self.leases))
     }
 
     /// Lend a block to a host none of whose blocks has a free port; returns whether there is one. A host that lives on an
@@ -381,7 +384,7 @@ mod tests {
                     let own_blocks: HashSet<_> = own.iter().map(|port| block_of(*port)).collect();
                     let has_room = own.len() < own_blocks.len() * usize::from(block);
                     match ports.lease(Words(host, 0)) {
-                        Leased::Port(index, port) => {
+                        Leased::Port(index, port, _) => {
                             prop_assert!(per_host == 0 || (own.len() as u32) < per_host);
                             let fresh = block_of((index, port));
                             prop_assert_eq!(has_room, own_blocks.contains(&fresh));
@@ -412,7 +415,7 @@ mod tests {
     fn ports_rest_as_long_as_they_can() {
         let mut ports = ports(1, 8, Limits { per_host: 0, roams: false }, Share::WHOLE);
         let lease = |ports: &mut Ports, host| match ports.lease(Words(host, 0)) {
-            Leased::Port(_, port) => port,
+            Leased::Port(_, port, _) => port,
             refused => panic!("{refused:?}"),
         };
         assert_eq!([1, 2, 3].map(|host| lease(&mut ports, host)), [1024, 1032, 1040]);

@@ -3,17 +3,21 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::looks::Looks;
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
 use super::tags::Vlan;
-use crate::shares::Shares;
+use crate::fair_map::{self, FairMap, Grouped, Place};
+use crate::shares::Taken;
 
 /// By inside and remote endpoint.
 pub const SESSIONS: Declaration =
     Declaration::flow_map("sessions", "who was sent to", Scope::Connection, Access::ReadWrite);
+
+/// By inside host.
+pub const SESSION_SHARES: Declaration =
+    Declaration::shared("shares of sessions", "who has how many sessions", Scope::Source, Access::ReadWrite);
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Filtering {
 
 /// Sessions that there is room for, for each mapping that there may be.
 const FOR_EACH_MAPPING: usize = 4;
+/// Sessions that are looked at for each that is new.
+const SWEEP_NEW: usize = 4;
 /// Most sessions, in any case.
 const MOST: usize = 1 << 24;
 
@@ -43,6 +49,12 @@ pub struct Session {
     group: u16,
 }
 
+impl Grouped for Session {
+    fn group(&self) -> u16 {
+        self.group
+    }
+}
+
 /// A packet between an inside and a remote endpoint.
 #[derive(Clone, Copy)]
 pub struct Contact<F: Family> {
@@ -55,16 +67,15 @@ pub struct Contact<F: Family> {
 }
 
 /// The promise of a session.
-pub type Ticket<E, F> =
-    <<E as Engine>::FlowMap<<F as Family>::Pair, Session> as FlowMap<<F as Family>::Pair, Session>>::Ticket;
+pub type Ticket<E, F> = fair_map::Ticket<E, <F as Family>::Pair, Session>;
+/// The promise of a place for one.
+pub type NewSession<E, F> = Place<E, <F as Family>::Pair, Session>;
 
 /// The remote endpoints that inside endpoints have sent to.
 pub struct Sessions<E: Engine, F: Family> {
     filtering: Filtering,
-    sent: E::FlowMap<F::Pair, Session>,
-    shares: Shares,
+    sent: FairMap<E, F::Pair, Session>,
     timeouts: Timeouts,
-    looks: Looks,
 }
 
 impl<E: Engine, F: Family> Sessions<E, F> {
@@ -79,10 +90,8 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         };
         Ok(Sessions {
             filtering,
-            sent: engine.flow_map(&SESSIONS.part(F::PART), most)?,
-            shares: Shares::new(engine.seed(), most),
+            sent: FairMap::new(engine, [&SESSIONS.part(F::PART), &SESSION_SHARES.part(F::PART)], most)?,
             timeouts,
-            looks: Looks::new(most),
         })
     }
 
@@ -92,19 +101,23 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         self.filtering != Filtering::Independent
     }
 
-    /// Ask for the session between an inside and a remote endpoint.
-    pub fn want(
-        &mut self,
-        tx: E::Tx,
-        inside: F::Endpoint,
-        (remote, remote_port): (F::Address, u16),
-        intent: Intent,
-    ) -> Ticket<E, F> {
+    /// Return the key of the session between an inside and a remote endpoint.
+    pub fn key(&self, inside: F::Endpoint, (remote, remote_port): (F::Address, u16)) -> F::Pair {
         let (address, port, number) = F::parts(inside);
         let remote_port = if self.filtering == Filtering::AddressPort { remote_port } else { 0 };
         let vlan = u64::from(F::vlan(inside));
         let tail = u64::from(port) | u64::from(remote_port) << 16 | u64::from(number) << 32 | vlan << 40;
-        self.sent.want(tx, F::pair(address, remote, tail), intent)
+        F::pair(address, remote, tail)
+    }
+
+    /// Ask for the session with this key.
+    pub fn want(&mut self, tx: E::Tx, key: F::Pair, intent: Intent) -> Ticket<E, F> {
+        self.sent.entries.want(tx, key, intent)
+    }
+
+    /// Ask for a place for the session with this key.
+    pub fn want_new(&mut self, tx: E::Tx, key: F::Pair) -> NewSession<E, F> {
+        self.sent.want_place(tx, key, F::host_of(Self::inside(&key)).words())
     }
 
     /// Return the inside endpoint of a session.
@@ -113,48 +126,34 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         F::within(F::endpoint(address, tail as u16, (tail >> 32) as u8), (tail >> 40) as Vlan)
     }
 
-    /// Note a packet from inside. Returns whether there was room: where there is none, answers would be filtered, so
-    /// the packet must not leave.
-    #[must_use]
-    pub fn sent(
-        &mut self,
-        tx: E::Tx,
-        ticket: &Ticket<E, F>,
-        contact: &Contact<F>,
-        mappings: &mut Mappings<E, F>,
-        now: u64,
-    ) -> bool {
+    /// Note a packet from inside. Returns whether there was a session of it.
+    pub fn sent(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
         let &Contact { inside, mapping, flags } = contact;
-        let first = State::first(F::parts(inside).2);
-        if let Some(mut session) = self.sent.get(tx, ticket) {
-            if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
-                (session.mapping, session.state) = (mapping, first);
-            }
-            session.state = session.state.out(flags);
-            session.last = now;
-            return true;
+        let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
+        if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
+            (session.mapping, session.state) = (mapping, State::first(F::parts(inside).2));
         }
-        let group = self.shares.group(F::host_of(inside).words());
-        if !self.shares.take(group) {
-            let due = self.looks.due(now);
-            self.make_room(group, mappings, now, due);
-            if due == 0 || !self.shares.take(group) {
-                return false;
-            }
-        }
+        session.state = session.state.out(flags);
+        session.last = now;
+        true
+    }
+
+    /// Begin the session of a packet from inside.
+    ///
+    /// # Errors
+    /// Why there is no room: answers would be filtered, so the packet must not leave.
+    pub fn begin(&mut self, tx: E::Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
+        let &Contact { inside, mapping, flags } = contact;
+        let group = self.sent.room(tx, new)?;
         // More than one for each that comes, so that they go faster than they come.
-        self.sweep(now, 4);
-        let session = Session { last: now, mapping, state: first.out(flags), group };
-        let is_noted = self.sent.insert(tx, ticket, session).is_ok();
-        if !is_noted {
-            self.shares.give(group);
-        }
-        is_noted
+        self.sweep(tx, now, SWEEP_NEW);
+        let state = State::first(F::parts(inside).2).out(flags);
+        self.sent.put(tx, new, Session { last: now, mapping, state, group }).map_err(|_| Taken::Short(group))
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
     pub fn may(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
-        let Some(mut session) = self.sent.get(tx, ticket) else { return false };
+        let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
         if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
         }
@@ -163,35 +162,27 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Look at up to `count` sessions and forget those that are over.
-    pub fn sweep(&mut self, now: u64, count: usize) {
-        let Sessions { sent, shares, timeouts, .. } = self;
-        sent.sweep(count, |_, session| {
-            let is_over = timeouts.over(session.state, session.last, now);
-            if is_over {
-                shares.give(session.group);
-            }
-            is_over
-        });
+    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+        let timeouts = self.timeouts;
+        self.sent.sweep(tx, count, |_, session| timeouts.over(session.state, session.last, now));
     }
 
-    /// Before a group is refused, look at up to `count` sessions and forget those that are over or have lost their
-    /// mapping. What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short.
-    fn make_room(&mut self, group: u16, mappings: &mut Mappings<E, F>, now: u64, count: usize) {
-        let Sessions { sent, shares, timeouts, .. } = self;
-        let whose = shares.has_its_part(group).then_some(group);
-        let (short, least) = (timeouts.when_short(), timeouts.least_tcp());
-        sent.sweep(count, |key, session| {
-            let timeouts = if whose.is_none_or(|own| own == session.group) { &short } else { &*timeouts };
+    /// Before a group is refused, look at the sessions that are due and forget those that are over or have lost their mapping.
+    /// What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short. Returns
+    /// whether there were any to look at.
+    pub fn make_room(&mut self, tx: E::Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
+        let due = self.sent.entries.owed(now);
+        let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
+        let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());
+        self.sent.sweep(tx, due, |key, session| {
+            let timeouts = if whose.is_none_or(|own| own == session.group) { &short } else { &usual };
             // A mapping lives on after the last packet of any session, at least as long as the shortest timeout: only
             // those of TCP that are established outlive theirs, and only after that.
-            let is_over = timeouts.over(session.state, session.last, now)
+            timeouts.over(session.state, session.last, now)
                 || matches!(session.state, State::Established | State::Doubtful)
                     && now.saturating_sub(session.last) >= least
-                    && !mappings.lives(Self::inside(key), session.mapping, now);
-            if is_over {
-                shares.give(session.group);
-            }
-            is_over
+                    && !mappings.lives(Self::inside(key), session.mapping, now)
         });
+        due > 0
     }
 }

@@ -201,7 +201,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 let side = if at.gate == 0 { Side::Source } else { Side::Destination };
                 match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
                     Some(key) => {
-                        let ticket = self.fragments.want(at.tx, key, Intent::Read);
+                        let ticket = self.fragments.want(at.tx, key);
                         self.then(at, packet, plan, Next::Part(ticket, side))
                     }
                     None => drop(LOST_FIRST),
@@ -225,9 +225,16 @@ impl<E: Engine, F: Family> Napt<E, F> {
     fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         match next {
             Next::Leased(inside, ticket, which) => self.leased(at, packet, plan, (&inside, ticket), which),
-            Next::Mapped(here, there, to) => self.map(at, packet, plan, (&here, &there), to),
-            Next::Noted(session, contact, change) => self.noted(at, packet, plan, (&session, &contact), change),
-            Next::First(datagram, inside, change) => self.first(at, packet, &datagram, (inside, change)),
+            Next::Mapped(here, there, to, birth) => self.map(at, packet, plan, (&here, &there), (to, birth)),
+            Next::Noted(key, session, contact, change) => {
+                self.noted(at, packet, plan, (key, &session, contact), change)
+            }
+            Next::Met(key, new, contact, change, which) => {
+                self.met(at, packet, plan, (key, &new, contact), (change, which))
+            }
+            Next::First(key, place, inside, change, which) => {
+                self.first(at, packet, plan, (key, &place), (inside, change), which)
+            }
             Next::Hairpin(ticket, source) => self.inward(at, packet, plan, &ticket, source),
             Next::Back(ticket, source) => self.back(at, packet, plan, (&ticket, None), source),
             Next::Filtered(ticket, session, source) => self.back(at, packet, plan, (&ticket, Some(&session)), source),
@@ -326,8 +333,8 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             return;
         }
         self.mappings.sweep(tx, now, SWEEP_IDLE);
-        self.sessions.sweep(now, SWEEP_IDLE);
-        self.fragments.sweep(SWEEP_IDLE / 4, now);
+        self.sessions.sweep(tx, now, SWEEP_IDLE);
+        self.fragments.sweep(tx, now, SWEEP_IDLE / 4);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -8,7 +8,7 @@ use catena_packet::wire::Seed;
 
 use super::Tx;
 use super::watch::{Made, Promise, Watch, lock};
-use crate::declare::{Access};
+use crate::declare::Access;
 use crate::engine::{FlowMap, Full, Intent, Key};
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::{self, Plain, bytes};
@@ -152,6 +152,10 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
         lock(&self.watch).change_alone(self.object);
         self.map.sweep(count, goes)
+    }
+
+    fn owed(&mut self, now: u64) -> usize {
+        self.map.owed(now)
     }
 
     #[track_caller]

@@ -16,6 +16,7 @@ use super::entry::Entry;
 use super::leaving::Leaving;
 use super::line::Line;
 use crate::engine::{FlowMap, Full, Intent, Key};
+use crate::looks::Looks;
 use crate::memory::Reserved;
 use crate::plain::Plain;
 
@@ -56,6 +57,7 @@ pub struct LocalMap<K: Key, V> {
     /// The entries that may go when room is wanted.
     marked: Line,
     leaving: Leaving,
+    looks: Looks,
 }
 
 /// The promise of an entry.
@@ -99,6 +101,7 @@ impl<K: Key, V> LocalMap<K, V> {
             swept: 0,
             marked: Line::new(capacity)?,
             leaving: Leaving::NOBODY,
+            looks: Looks::new(capacity),
         })
     }
 
@@ -437,6 +440,10 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
             }
         }
         count
+    }
+
+    fn owed(&mut self, now: u64) -> usize {
+        self.looks.due(now)
     }
 
     fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {

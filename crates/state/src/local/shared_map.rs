@@ -2,7 +2,6 @@
 
 use super::{LocalMap, LocalTicket};
 use crate::engine::{FlowMap, Full, Intent, Key};
-use crate::looks::Looks;
 use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 
@@ -16,7 +15,6 @@ pub struct LocalSharedMap<K: Key, V: Entry> {
 struct Own<V: Entry> {
     rules: V::Rules,
     most: usize,
-    looks: Looks,
     tallies: [u64; TALLIES],
 }
 
@@ -36,7 +34,7 @@ struct LocalSlot<'a, K: Key, V: Entry> {
 impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     /// Make a map of the entries of `map`, which has room for `most`.
     pub(super) fn new(map: LocalMap<K, V>, most: usize, rules: V::Rules) -> Self {
-        LocalSharedMap { map, own: Own { rules, most, looks: Looks::new(most), tallies: [0; TALLIES] } }
+        LocalSharedMap { map, own: Own { rules, most, tallies: [0; TALLIES] } }
     }
 
     #[inline(always)]
@@ -66,8 +64,7 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
     #[inline]
     fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full> {
         if self.map.len() >= self.own.most {
-            let Own { rules, looks, .. } = &mut *self.own;
-            let due = looks.due(now);
+            let (rules, due) = (&self.own.rules, self.map.owed(now));
             self.map.sweep(due, |_, entry| entry.is_over(rules, now));
         }
         self.map.insert((), &self.place, value)

@@ -1,0 +1,95 @@
+//! A map of entries that strangers make, its room shared out among them: [`Shares`].
+//!
+//! Room is asked for by an operation, as other instances may share it out too, and the entry is written in the step after. An
+//! entry knows whose part it takes, so that its room is given back with it.
+
+use catena_state::{Declaration, Engine, FlowMap, Full, Intent, Key, NoMemory, Plain, Shared};
+
+use crate::shares::{Give, Shares, Take, Taken};
+
+/// An entry of a [`FairMap`].
+pub trait Grouped: Plain {
+    /// Return the group of senders whose part it takes.
+    fn group(&self) -> u16;
+}
+
+type Entries<E, K, V> = <E as Engine>::FlowMap<K, V>;
+/// The promise of an entry.
+pub type Ticket<E, K, V> = <Entries<E, K, V> as FlowMap<K, V>>::Ticket;
+
+/// The promise of a place for a new entry, and of room for it.
+pub struct Place<E: Engine, K: Key, V: Grouped> {
+    entry: Ticket<E, K, V>,
+    room: <E::Shared<Shares> as Shared<Shares>>::Ticket<Take>,
+}
+
+impl<E: Engine, K: Key, V: Grouped> Clone for Place<E, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E: Engine, K: Key, V: Grouped> Copy for Place<E, K, V> {}
+
+/// The map.
+pub struct FairMap<E: Engine, K: Key, V: Grouped> {
+    /// The entries: to be read and changed, but not made or taken out.
+    pub entries: Entries<E, K, V>,
+    shares: E::Shared<Shares>,
+}
+
+impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
+    /// Make an empty map of up to `most` entries.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many.
+    pub fn new(engine: &mut E, [entries, shares]: [&Declaration; 2], most: usize) -> Result<Self, NoMemory> {
+        let whole = Shares::new(engine.seed(), most);
+        Ok(FairMap { entries: engine.flow_map(entries, most)?, shares: engine.shared(shares, whole) })
+    }
+
+    /// Ask for the place of a new entry, and for room among those of a sender, who is known by one or two words.
+    pub fn want_place(&mut self, tx: E::Tx, key: K, sender: [u64; 2]) -> Place<E, K, V> {
+        let room = self.shares.want(tx, Take(sender));
+        Place { entry: self.entries.want(tx, key, Intent::Create), room }
+    }
+
+    /// Return the group that has got room for the new entry; it must be [put](Self::put), or [given up](Self::give_up).
+    ///
+    /// # Errors
+    /// Why there is no room.
+    pub fn room(&mut self, tx: E::Tx, place: &Place<E, K, V>) -> Result<u16, Taken> {
+        match self.shares.got(tx, &place.room) {
+            Taken::Room(group) => Ok(group),
+            why => Err(why),
+        }
+    }
+
+    /// Give room back that nothing was put in.
+    pub fn give_up(&mut self, tx: E::Tx, group: u16) {
+        self.shares.send(tx, Give(group));
+    }
+
+    /// Put a new entry where there is room for it, instead of the one before.
+    ///
+    /// # Errors
+    /// [`Full`]: there is a hole in the accounts, or several instances share them out.
+    pub fn put(&mut self, tx: E::Tx, place: &Place<E, K, V>, entry: V) -> Result<(), Full> {
+        if let Some(before) = self.entries.remove(tx, &place.entry) {
+            self.give_up(tx, before.group());
+        }
+        let is_put = self.entries.insert(tx, &place.entry, entry).map(|_| ());
+        is_put.inspect_err(|_| self.shares.send(tx, Give(entry.group())))
+    }
+
+    /// Look at the next `count` places, and take out the entries that are over.
+    pub fn sweep(&mut self, tx: E::Tx, count: usize, mut is_over: impl FnMut(&K, &V) -> bool) {
+        let FairMap { entries, shares } = self;
+        entries.sweep(count, |key, entry| {
+            let goes = is_over(key, entry);
+            if goes {
+                shares.send(tx, Give(entry.group()));
+            }
+            goes
+        });
+    }
+}
