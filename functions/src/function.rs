@@ -156,7 +156,7 @@ pub trait Function<E: Engine>: Send + 'static {
     ///
     /// # Errors
     /// What could not be written, in words for the user.
-    fn end(&mut self, _now: u64) -> Result<(), String> {
+    fn end(&mut self, _tx: E::Tx, _now: u64) -> Result<(), String> {
         Ok(())
     }
 
@@ -259,7 +259,12 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         if E::WAITS {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
-        self.function.end(cx.now())
+        let Runner { engine, function, .. } = self;
+        let tx = engine.begin(0);
+        engine.step(tx);
+        let ended = function.end(tx, cx.now());
+        engine.end(tx);
+        ended
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -26,6 +26,21 @@ pub(super) const CONNECTIONS: Declaration = Declaration::shared(
 pub(super) const BYTES: Declaration =
     Declaration::shared("bytes", "bytes per server", Scope::Configured, Access::WriteMostly);
 
+pub(super) const EVENTS: Declaration =
+    Declaration::shared("events", "connections opened, moved, evicted", Scope::Global, Access::WriteMostly);
+
+/// What becomes of a connection: its number among the counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Opened,
+    Moved,
+    Evicted,
+}
+
+impl Event {
+    const COUNT: usize = 3;
+}
+
 pub(super) const REASONS: &[&str] =
     &["no backend up", "connection table full", "segment of no connection", "fragment without its first"];
 pub(super) const NO_BACKEND: Reason = Reason(0);
@@ -66,16 +81,12 @@ pub(super) struct Shared<E: Engine> {
     pub(super) slot: Slot,
     pub(super) timeouts: Timeouts,
     pub(super) backends: Vec<Backend>,
-    pub(super) most: usize,
-    /// Connections in the table: those that were let in, but for those whose packet still waits for its place there.
-    pub(super) connections: usize,
     /// Who is let in.
     pub(super) admission: E::Shared<Admission>,
     /// Servers that went up or down: said before anybody else is let in.
     news: Vec<SetUp>,
-    pub(super) opened: u64,
-    pub(super) moved: u64,
-    pub(super) evicted: u64,
+    /// What has become of connections.
+    events: E::Shared<Counts>,
 }
 
 /// What *prepare* hands to *finish*.
@@ -106,13 +117,9 @@ impl<E: Engine> Balancer<E> {
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
-            most,
-            connections: 0,
             admission: engine.shared(&CONNECTIONS, admission),
             news: Vec::new(),
-            opened: 0,
-            moved: 0,
-            evicted: 0,
+            events: engine.shared(&EVENTS, Counts::new(Event::COUNT)),
         };
         Ok(Balancer { v4, v6, shared })
     }
@@ -202,9 +209,10 @@ where
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("connections", self.shared.admission.look(Inside).0);
-        tell("opened", self.shared.opened);
-        tell("moved", self.shared.moved);
-        tell("evicted", self.shared.evicted);
+        let events = |event: Event| self.shared.events.look(Get::at(event as usize)) as u64;
+        tell("opened", events(Event::Opened));
+        tell("moved", events(Event::Moved));
+        tell("evicted", events(Event::Evicted));
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
     }
 
@@ -219,6 +227,12 @@ impl<E: Engine> Shared<E> {
         for news in self.news.drain(..) {
             self.admission.send(tx, news);
         }
+    }
+
+    /// Count an event.
+    #[inline(always)]
+    pub(super) fn note(&mut self, tx: E::Tx, event: Event) {
+        self.events.send(tx, Add::to(event as usize, 1));
     }
 
     /// Rewrite a packet, to or from this server, and send it on.

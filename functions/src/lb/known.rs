@@ -7,7 +7,7 @@ use catena_state::{Engine, FlowMap, taken};
 
 use crate::function::{At, Step};
 
-use super::balancer::{NO_BACKEND, Shared};
+use super::balancer::{Event, NO_BACKEND, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
 use super::family::{Class, Family};
 use super::proof::{News, proves};
@@ -48,7 +48,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                 let is_abandoned = moves && own.abandon();
                 let own = taken(own);
                 if is_abandoned {
-                    shared.moved += 1;
+                    shared.note(at.tx, Event::Moved);
                     shared.add_active::<F>(at.tx, own.place, -1);
                     self.maps[0].mark(at.tx, &want.ticket, true);
                 }
@@ -57,7 +57,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             if !is_kept || !own.state.has(State::SETTLED) {
                 let place = is_kept.then_some(own.place);
                 if moves && own.state.has(State::COUNTED) {
-                    shared.moved += 1;
+                    shared.note(at.tx, Event::Moved);
                 }
                 drop(own);
                 // Its room is free for the connection that takes its place.
@@ -121,7 +121,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             other.proof = news.proof;
         }
         if news.bits & State::ANEW != 0 {
-            shared.opened += 1;
+            shared.note(at.tx, Event::Opened);
         }
         if other.released() {
             shared.add_active::<F>(at.tx, other.place, -1);

@@ -137,7 +137,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Metadata,
         doc: "the number of the packet's server, from 1; 0 for none",
     }],
-    state: &[side::OUT, side::BACK, balancer::CONNECTIONS, balancer::BYTES],
+    state: &[side::OUT, side::BACK, balancer::CONNECTIONS, balancer::BYTES, balancer::EVENTS],
     affinity: Affinity::Scope(Scope::Connection),
     returns,
     // The client's address tells: it is the inside one, both ways.

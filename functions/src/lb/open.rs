@@ -13,7 +13,7 @@ use catena_state::{Engine, FlowMap, Intent, Shared as _};
 use crate::function::{At, Step};
 
 use super::admission::{Admit, Admitted, Release, To};
-use super::balancer::{NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
+use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
 use super::connection::{Connection, FIRST_FRAGMENT, State};
 use super::family::{Class, Family, Tuple};
 use super::side::{Leaving, Map, Side, other_way, rewrite};
@@ -48,11 +48,6 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         if self.servers.none_up() {
             return Step::Done(Verdict::Drop(NO_BACKEND));
-        }
-        // No more are let in than the table may hold. Where it is full already, nobody need be asked.
-        if shared.connections >= shared.most {
-            want.stage = Stage::Full(None);
-            return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         self.admit(shared, at, packet, want, None, Try::First)
     }
@@ -145,8 +140,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         out.mark(at.tx, &want.ticket, true);
-        shared.connections += 1;
-        shared.opened += 1;
+        shared.note(at.tx, Event::Opened);
         self.new += 1;
         let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {

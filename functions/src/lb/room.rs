@@ -13,7 +13,7 @@ use catena_state::{Engine, FlowMap, Shared as _};
 use crate::function::{At, Step};
 
 use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
-use super::balancer::Shared;
+use super::balancer::{Event, Shared};
 use super::connection::{Connection, State};
 use super::family::{Class, Family, Tuple};
 use super::side::{Map, Side, other_way, rewrite};
@@ -50,10 +50,9 @@ fn make_room<E: Engine, F: Family, G: Family>(
     shared: &mut Shared<E>,
     at: At<E::Tx>,
 ) -> bool {
-    let (due, before) = (side.maps[0].owed(at.now), shared.connections);
-    side.tidy(shared, at.tx, at.now, due);
-    other.tidy(shared, at.tx, at.now, due);
-    if shared.connections < before {
+    let due = side.maps[0].owed(at.now);
+    let gone = side.tidy(shared, at.tx, at.now, due) + other.tidy(shared, at.tx, at.now, due);
+    if gone > 0 {
         return true;
     }
     if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) }
@@ -69,7 +68,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     fn evict(&mut self, shared: &mut Shared<E>, at: At<E::Tx>) -> bool {
         let [out, ways_back] = &mut self.maps;
         let Some((key, mut gone)) = out.take_marked(at.tx) else { return false };
-        shared.evicted += 1;
+        shared.note(at.tx, Event::Evicted);
         leave_table::<E, F>(ways_back, shared, at.tx, Going::of::<F>(&key, &mut gone));
         true
     }
@@ -142,12 +141,13 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     /// Forget what is over: of the way out among the next entries, `count` and some for each new connection, of the way back
-    /// among the next `count`.
-    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
+    /// among the next `count`. Returns how many connections have gone.
+    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) -> usize {
         // One IP version often has no traffic.
         if self.maps.iter().all(FlowMap::is_empty) {
-            return;
+            return 0;
         }
+        let mut gone = 0;
         let mut left = count + SWEEP_NEW * std::mem::take(&mut self.new);
         let Side { maps: [out, ways_back], going, .. } = self;
         while left > 0 {
@@ -160,11 +160,13 @@ impl<E: Engine, F: Family> Side<E, F> {
                 }
                 over
             });
+            gone += going.len();
             if !going.is_empty() {
                 leave_together::<E, F>(ways_back, shared, tx, going);
             }
         }
         ways_back.sweep(count, |key, entry| shared.forgets::<F>(tx, key, entry, now));
+        gone
     }
 }
 
@@ -209,7 +211,6 @@ fn leave_table<E: Engine, F: Family>(
     Going { way_back, service, place }: Going<F::Key, F::Address>,
 ) {
     ways_back.forget(tx, way_back, |back| (back.rewrite.address, back.rewrite.port) == service);
-    shared.connections -= 1;
     shared.admission.send(tx, Release { is_v6: F::IS_V6, place });
 }
 

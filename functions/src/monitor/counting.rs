@@ -6,7 +6,8 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
+use catena_state::value::{Add, Counts, Get};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared as _};
 
 use crate::function::{At, Function, Step};
 
@@ -21,6 +22,28 @@ pub(super) const FLOWS: Declaration = Declaration::flow_map(
     Scope::Connection,
     Access::ReadWrite,
 );
+
+/// What has become of flows.
+pub(super) const SUMS: Declaration =
+    Declaration::shared("sums", "flows begun, evicted, ended; records lost", Scope::Global, Access::WriteMostly);
+
+/// A sum over all flows: its number among the counts.
+#[derive(Clone, Copy, Debug)]
+enum Sum {
+    Begun,
+    Evicted,
+    NotIp,
+    /// Packets of flows that have ended.
+    Packets,
+    Bytes,
+    /// Records that found no room on their way out.
+    Lost,
+    LostPackets,
+}
+
+impl Sum {
+    const COUNT: usize = 7;
+}
 
 /// Flows looked at after a batch, and about every millisecond, for each IP version.
 const SWEEP: usize = 3;
@@ -39,22 +62,14 @@ type Ticket<E, K> = <Map<E, K> as FlowMap<K, Flow>>::Ticket;
 pub struct Monitor<E: Engine> {
     v4: Table<E, V4>,
     v6: Table<E, V6>,
-    shared: Shared,
+    shared: Shared<E>,
 }
 
 /// What both IP versions share.
-struct Shared {
+struct Shared<E: Engine> {
     limits: Limits,
     outlet: Outlet,
-    begun: u64,
-    evicted: u64,
-    not_ip: u64,
-    /// Sums over all flows that have ended.
-    packets: u64,
-    bytes: u64,
-    /// The packets of records that found no room on their way out.
-    lost: u64,
-    lost_packets: u64,
+    sums: E::Shared<Counts>,
     ended: bool,
 }
 
@@ -103,18 +118,7 @@ impl<E: Engine> Monitor<E> {
         Ok(Monitor {
             v4: Table { map: engine.flow_map(&FLOWS, most)?, new: 0 },
             v6: Table { map: engine.flow_map(&FLOWS.part(1), most)?, new: 0 },
-            shared: Shared {
-                limits,
-                outlet,
-                begun: 0,
-                evicted: 0,
-                not_ip: 0,
-                packets: 0,
-                bytes: 0,
-                lost: 0,
-                lost_packets: 0,
-                ended: false,
-            },
+            shared: Shared { limits, outlet, sums: engine.shared(&SUMS, Counts::new(Sum::COUNT)), ended: false },
         })
     }
 }
@@ -159,17 +163,17 @@ impl<E: Engine> Function<E> for Monitor<E> {
     #[inline(always)]
     fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::Pass => self.shared.not_ip += 1,
+            Plan::Pass => self.shared.add(at.tx, Sum::NotIp, 1),
             Plan::V4(want) => self.v4.count(&mut self.shared, at, want),
             Plan::V6(want) => self.v6.count(&mut self.shared, at, want),
         }
         Step::Done(Verdict::Gate(at.gate))
     }
 
-    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
         let count = if idle { SWEEP_IDLE } else { SWEEP };
-        self.v4.tidy(&mut self.shared, now, count);
-        self.v6.tidy(&mut self.shared, now, count);
+        self.v4.tidy(&mut self.shared, tx, now, count);
+        self.v6.tidy(&mut self.shared, tx, now, count);
     }
 
     fn outputs(&self) -> Vec<PathBuf> {
@@ -180,59 +184,68 @@ impl<E: Engine> Function<E> for Monitor<E> {
         self.shared.outlet.start(time)
     }
 
-    fn end(&mut self, _now: u64) -> Result<(), String> {
+    fn end(&mut self, tx: E::Tx, _now: u64) -> Result<(), String> {
         if !std::mem::replace(&mut self.shared.ended, true) {
-            self.v4.end(&mut self.shared);
-            self.v6.end(&mut self.shared);
+            self.v4.end(&mut self.shared, tx);
+            self.v6.end(&mut self.shared, tx);
         }
         self.shared.outlet.close()
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let shared = &self.shared;
-        let [unwritten, unwritten_packets] = shared.outlet.lost();
-        tell("flows", shared.begun);
+        let [unwritten, unwritten_packets] = self.shared.outlet.lost();
+        let sum = |sum: Sum| self.shared.sums.look(Get::at(sum as usize)) as u64;
+        tell("flows", sum(Sum::Begun));
         tell("flows at the end", (self.v4.map.len() + self.v6.map.len()) as u64);
-        tell("flows evicted", shared.evicted);
-        tell("packets in ended flows", shared.packets);
-        tell("bytes in ended flows", shared.bytes);
-        tell("packets not IP", shared.not_ip);
-        tell("records lost", shared.lost + unwritten);
-        tell("packets in lost records", shared.lost_packets + unwritten_packets);
+        tell("flows evicted", sum(Sum::Evicted));
+        tell("packets in ended flows", sum(Sum::Packets));
+        tell("bytes in ended flows", sum(Sum::Bytes));
+        tell("packets not IP", sum(Sum::NotIp));
+        tell("records lost", sum(Sum::Lost) + unwritten);
+        tell("packets in lost records", sum(Sum::LostPackets) + unwritten_packets);
     }
 }
 
-impl Shared {
+impl<E: Engine> Shared<E> {
+    #[inline(always)]
+    fn add(&mut self, tx: E::Tx, sum: Sum, n: u64) {
+        self.sums.send(tx, Add::to(sum as usize, n as i64));
+    }
+
     /// Export what was counted of a flow. Returns `false`, with nothing done, when there is no room just now.
-    fn export(&mut self, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
+    fn export(&mut self, tx: E::Tx, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
         if flow.is_fresh() {
             return true;
         }
         let room = self.outlet.put(|| Record { key: key.flow_key(), flow: *flow, end });
         if room {
-            self.sum(flow);
+            self.sum(tx, flow);
         }
         room
     }
 
     /// Export at any cost: without room the record is lost, and counted.
-    fn export_or_lose(&mut self, key: &impl TwoWayKey, flow: &Flow, end: End) {
-        if !self.export(key, flow, end) {
-            self.lost += 1;
-            self.lost_packets += flow.packets.iter().map(|&n| u64::from(n)).sum::<u64>();
-            self.sum(flow);
+    fn export_or_lose(&mut self, tx: E::Tx, key: &impl TwoWayKey, flow: &Flow, end: End) {
+        if !self.export(tx, key, flow, end) {
+            self.add(tx, Sum::Lost, 1);
+            self.add(tx, Sum::LostPackets, total(flow.packets));
+            self.sum(tx, flow);
         }
     }
 
-    fn sum(&mut self, flow: &Flow) {
-        self.packets += flow.packets.iter().map(|&n| u64::from(n)).sum::<u64>();
-        self.bytes += flow.bytes.iter().map(|&n| u64::from(n)).sum::<u64>();
+    fn sum(&mut self, tx: E::Tx, flow: &Flow) {
+        self.add(tx, Sum::Packets, total(flow.packets));
+        self.add(tx, Sum::Bytes, total(flow.bytes));
     }
+}
+
+fn total(by_way: [u32; 2]) -> u64 {
+    by_way.iter().map(|&n| u64::from(n)).sum()
 }
 
 impl<E: Engine, K: TwoWayKey> Table<E, K> {
     #[inline(always)]
-    fn count(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
         let Some(mut flow) = self.map.get(at.tx, &want.ticket) else { return self.begin(shared, at, want) };
         if flow.is_steady(want.seen, at.now, &shared.limits) {
             flow.add(want.seen, at.now);
@@ -243,29 +256,29 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
 
     /// Handshakes, ends.
     #[inline(never)]
-    fn count_rare(flow: &mut Flow, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count_rare(flow: &mut Flow, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
         let key = Map::<E, K>::key(&want.ticket);
         match flow.due(want.seen, at.now, &shared.limits) {
             Due::Nothing => {}
             // Without room for the record now, the flow goes on; a later packet or round finds it due again.
             Due::Another(end) => {
-                if shared.export(&key, flow, end) {
-                    shared.begun += 1;
+                if shared.export(at.tx, &key, flow, end) {
+                    shared.add(at.tx, Sum::Begun, 1);
                     *flow = Flow::begin(want.seen, at.now);
                     return;
                 }
                 if flow.would_wrap(want.seen) {
-                    shared.export_or_lose(&key, flow, End::Active);
+                    shared.export_or_lose(at.tx, &key, flow, End::Active);
                     flow.segment();
                 }
             }
             Due::Segment => {
-                if shared.export(&key, flow, End::Active) {
+                if shared.export(at.tx, &key, flow, End::Active) {
                     flow.segment();
                 }
             }
             Due::Wrap => {
-                shared.export_or_lose(&key, flow, End::Active);
+                shared.export_or_lose(at.tx, &key, flow, End::Active);
                 flow.segment();
             }
         }
@@ -273,31 +286,31 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     }
 
     #[inline(never)]
-    fn begin(&mut self, shared: &mut Shared, at: At<E::Tx>, want: &Want<E, K>) {
-        shared.begun += 1;
+    fn begin(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
+        shared.add(at.tx, Sum::Begun, 1);
         self.new += 1;
         let flow = Flow::begin(want.seen, at.now);
         if self.map.insert(at.tx, &want.ticket, flow).is_ok() {
             return;
         }
-        self.evict(shared);
+        self.evict(shared, at.tx);
         if self.map.insert(at.tx, &want.ticket, flow).is_err() {
-            shared.export_or_lose(&Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
+            shared.export_or_lose(at.tx, &Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
         }
     }
 
     /// Make room: the hand of the clock passes flows that were used since it last came by, and takes the first
     /// that was not (second chance, Corbató 1968).
     #[cold]
-    fn evict(&mut self, shared: &mut Shared) {
+    fn evict(&mut self, shared: &mut Shared<E>, tx: E::Tx) {
         let (mut passed, mut taken) = (0, false);
         while !taken && passed <= 2 * MOST_SECOND_CHANCES {
             self.map.sweep(1, |key, flow| {
                 passed += 1;
                 taken = !flow.was_used() || passed > MOST_SECOND_CHANCES;
                 if taken {
-                    shared.evicted += 1;
-                    shared.export_or_lose(key, flow, End::Evicted);
+                    shared.add(tx, Sum::Evicted, 1);
+                    shared.export_or_lose(tx, key, flow, End::Evicted);
                 }
                 taken
             });
@@ -307,13 +320,13 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
         }
     }
 
-    fn tidy(&mut self, shared: &mut Shared, now: u64, count: usize) {
+    fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
         let (limits, count) = (shared.limits, count + SWEEP_NEW * std::mem::take(&mut self.new));
         self.map.sweep(count, |key, flow| {
             if let Some(end) = flow.is_over(now, &limits) {
-                return shared.export(key, flow, end);
+                return shared.export(tx, key, flow, end);
             }
-            if flow.is_long(now, &limits) && shared.export(key, flow, End::Active) {
+            if flow.is_long(now, &limits) && shared.export(tx, key, flow, End::Active) {
                 flow.segment();
             }
             false
@@ -321,11 +334,11 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     }
 
     /// Export all that is left, waiting for room; the flows stay for the figures.
-    fn end(&mut self, shared: &mut Shared) {
+    fn end(&mut self, shared: &mut Shared<E>, tx: E::Tx) {
         let count = usize::MAX;
         self.map.sweep(count, |key, flow| {
             shared.outlet.wait();
-            shared.export_or_lose(key, flow, End::Forced);
+            shared.export_or_lose(tx, key, flow, End::Forced);
             false
         });
     }

@@ -134,7 +134,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     source: include_str!("mod.rs"),
     params: PARAMS,
     attributes: &[],
-    state: &[counting::FLOWS],
+    state: &[counting::FLOWS, counting::SUMS],
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,

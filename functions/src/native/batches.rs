@@ -51,7 +51,7 @@ impl Module for Batches {
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
         self.successor = None;
-        self.native.end(cx.now())
+        self.native.end((), cx.now())
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -54,7 +54,7 @@ impl<E: Engine> Function<E> for Native<E> {
         vec![self.path.clone()]
     }
 
-    fn end(&mut self, now: u64) -> Result<(), String> {
+    fn end(&mut self, _tx: E::Tx, now: u64) -> Result<(), String> {
         let result = self.instance.finish(now);
         self.say();
         result
