@@ -6,42 +6,15 @@
 //! [`Engine::Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
-use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 
 use catena_packet::wire::Seed;
 
 use crate::declare::Declaration;
+use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
-
-/// A key of a [`FlowMap`]: plain bytes that hash and compare fast.
-pub trait Key: Plain + Eq + Debug {
-    /// Hash under a secret seed, so that nobody can make keys that collide.
-    fn hash(&self, seed: &Seed) -> u64;
-}
-
-impl Key for u64 {
-    #[inline(always)]
-    fn hash(&self, seed: &Seed) -> u64 {
-        seed.hash2([*self, 0])
-    }
-}
-
-impl Key for [u64; 2] {
-    #[inline(always)]
-    fn hash(&self, seed: &Seed) -> u64 {
-        seed.hash2(*self)
-    }
-}
-
-impl Key for [u64; 5] {
-    #[inline(always)]
-    fn hash(&self, seed: &Seed) -> u64 {
-        seed.hash5(*self)
-    }
-}
 
 /// What a packet will do with an entry at most. An engine fetches, locks or copies it accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

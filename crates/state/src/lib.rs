@@ -13,6 +13,7 @@ extern crate self as catena_state;
 pub mod declare;
 pub mod delayed;
 pub mod engine;
+pub mod key;
 pub mod local;
 pub mod looks;
 mod memory;
@@ -23,7 +24,8 @@ pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::Delayed;
-pub use engine::{Engine, FlowMap, Full, Intent, Key, NoMemory, Share, taken};
+pub use engine::{Engine, FlowMap, Full, Intent, NoMemory, Share, taken};
+pub use key::{Key, Words};
 pub use local::Local;
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};

@@ -4,7 +4,8 @@
 //! Operations of one flow on one key are applied in the order of its packets. Those on different keys may be applied in any
 //! order, by different holders: a map may be cut in parts by its keys.
 
-use crate::engine::{Full, Key};
+use crate::engine::Full;
+use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::Numbered;
 

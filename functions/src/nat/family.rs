@@ -2,41 +2,13 @@
 
 use std::fmt::Debug;
 
-use catena_packet::wire::{Layers, Net, Seed};
+use catena_packet::wire::{Layers, Net};
+pub use catena_state::value::ports::Host;
 use catena_state::{Key, Plain};
 
 use super::identifications::Identifications;
 use super::rewrite::Side;
 use super::tags::Vlan;
-
-/// A key of two words.
-#[derive(Clone, Copy, Debug, Eq, Plain)]
-pub struct Words(pub u64, pub u64);
-
-impl Words {
-    /// Return both words.
-    pub fn words(self) -> [u64; 2] {
-        [self.0, self.1]
-    }
-}
-
-impl PartialEq for Words {
-    #[inline(always)]
-    fn eq(&self, other: &Words) -> bool {
-        // Word by word: a key that was just written by words is read slowly as one of 16 bytes.
-        (self.0 ^ other.0) | (self.1 ^ other.1) == 0
-    }
-}
-
-impl Key for Words {
-    #[inline(always)]
-    fn hash(&self, seed: &Seed) -> u64 {
-        seed.hash2([self.0, self.1])
-    }
-}
-
-/// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and its VLAN with the family.
-pub type Host = Words;
 
 /// A family of addresses.
 pub trait Family: Send + Sync + 'static {

@@ -6,10 +6,12 @@ use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, Inside, InsideTicket};
-use super::ports::{Limits, PORTS, Ports, Release};
 use super::rewrite::Change;
 use super::space::Space;
+use catena_state::value::ports::{Limits, Ports, Release};
 
+/// The ports of external addresses.
+pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports", Scope::Global, Access::ReadWrite);
 /// By inside endpoint.
 pub const MAPPINGS: Declaration =
     Declaration::flow_map("mappings", "external endpoints", Scope::SourceEndpoint, Access::ReadWrite);

@@ -106,7 +106,6 @@
 //!
 //! `ACL`, `LB`, `Monitor`
 
-mod block;
 mod both;
 mod coming;
 pub mod family;
@@ -119,7 +118,6 @@ mod options;
 mod outward;
 mod owner;
 mod plan;
-mod ports;
 mod reasons;
 mod rewrite;
 mod sessions;
@@ -179,7 +177,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     attributes: &[],
     // Khalid's dissertation, Table 3.12, and what blocks, hairpins and fragments add to it.
     state: &[
-        ports::PORTS,
+        mapping::PORTS,
         mapping::MAPPINGS,
         mapping::EXTERNAL,
         sessions::SESSIONS,

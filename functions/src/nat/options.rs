@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use super::block::MOST_PORTS;
 use super::family::Family;
 use super::mapping::{State, Timeouts};
 use super::sessions::Filtering;
@@ -10,6 +9,7 @@ use super::space::Space;
 use super::v4::V4;
 use super::v6::V6;
 use crate::config::{ArgError, Args, Value};
+use catena_state::value::ports::MOST_PORTS;
 
 const SECOND: u64 = 1_000_000_000;
 /// Most blocks of ports: a pool keeps eight bytes of each.

@@ -8,12 +8,12 @@ use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
-use super::ports::{Lease, Leased};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact, NewSession};
 use super::translate::{Napt, OUT, drop, tcp_flags};
 use crate::function::{At, Step};
+use catena_state::value::ports::{Lease, Leased};
 
 impl<E: Engine, F: Family> Napt<E, F> {
     /// From inside, with a mapping asked for.

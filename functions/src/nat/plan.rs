@@ -5,11 +5,11 @@ use catena_state::{Engine, FlowMap, Shared};
 
 use super::family::Family;
 use super::mapping::Mapping;
-use super::ports::{Lease, Ports};
 use super::rewrite::{Change, Side};
 use super::sessions::{Contact, NewSession};
 use super::{fragments, sessions};
 use crate::function::{Held, Step};
+use catena_state::value::ports::{Lease, Ports};
 
 /// The mappings by inside endpoint.
 pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>>;

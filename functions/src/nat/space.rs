@@ -1,5 +1,7 @@
 //! The external endpoints there are: addresses, the ports of each, cut into blocks.
 
+use catena_state::value::ports::Grid;
+
 use super::family::Family;
 
 /// Addresses that follow each other.
@@ -22,37 +24,6 @@ pub struct Space<F: Family> {
     pub grid: Grid,
 }
 
-/// How external addresses, and the blocks of their ports, are numbered.
-#[derive(Clone, Copy, Debug)]
-pub struct Grid {
-    /// How many addresses there are.
-    pub addresses: u32,
-    /// How many blocks each has.
-    pub blocks: u32,
-    /// How many ports a block has.
-    pub block_ports: u16,
-    first_port: u16,
-}
-
-impl Grid {
-    /// Return how many ports there are.
-    pub fn ports(&self) -> u64 {
-        u64::from(self.addresses) * u64::from(self.blocks) * u64::from(self.block_ports)
-    }
-
-    /// Return the number of the block that a port of an address lies in.
-    pub fn block_of(&self, index: u32, port: u16) -> Option<u32> {
-        let n = u32::from(port.checked_sub(self.first_port)?) / u32::from(self.block_ports);
-        (n < self.blocks).then_some(index * self.blocks + n)
-    }
-
-    /// Return the index of a block's address and its first port.
-    pub fn place(&self, block: u32) -> (u32, u16) {
-        let n = block % self.blocks;
-        (block / self.blocks, self.first_port + (n * u32::from(self.block_ports)) as u16)
-    }
-}
-
 impl<F: Family> Space<F> {
     /// Make a space of runs, first and last address each, which may overlap; `None` when there is no address or
     /// not a single block of ports.
@@ -69,9 +40,7 @@ impl<F: Family> Space<F> {
             merged.push(Run { first, last, before: addresses });
             addresses += F::distance(first, last) + 1;
         }
-        let blocks = (u32::from(ports.1) + 1).checked_sub(u32::from(ports.0))? / u32::from(block.max(1));
-        let grid = Grid { addresses, blocks, block_ports: block.max(1), first_port: ports.0 };
-        (addresses > 0 && blocks > 0).then_some(Space { runs: merged, grid })
+        Grid::new(addresses, ports, block).map(|grid| Space { runs: merged, grid })
     }
 
     /// Return the least and the greatest address: what lies outside is none of them.

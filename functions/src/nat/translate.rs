@@ -17,13 +17,13 @@ use super::identifications::Identifications;
 use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
-use super::ports::Used;
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
 use super::tags::{Vlan, vlan};
 use crate::function::{At, Function, Holding, Step};
+use catena_state::value::ports::Used;
 
 /// Output gates: to the outside, and back to the inside.
 pub(super) const OUT: Verdict = Verdict::Gate(0);

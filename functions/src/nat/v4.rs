@@ -4,7 +4,9 @@ use catena_packet::wire::checksum::{self, Delta};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net};
 
-use super::family::{Family, Host, Words};
+use catena_state::Words;
+
+use super::family::{Family, Host};
 use super::identifications::Identifications;
 use super::rewrite::{Side, adjust};
 use super::tags::Vlan;

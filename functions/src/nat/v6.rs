@@ -3,9 +3,9 @@
 use catena_packet::wire::checksum;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, ipv6ext};
-use catena_state::{Key, Plain};
+use catena_state::{Key, Plain, Words};
 
-use super::family::{Family, Host, Words};
+use super::family::{Family, Host};
 use super::identifications::Identifications;
 use super::rewrite::Side;
 use super::tags::Vlan;

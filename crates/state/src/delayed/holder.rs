@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crate::engine::Key;
+use crate::key::Key;
 use crate::local::LocalSharedMap;
 use crate::looks::{let_look, looked};
 use crate::shared::Held;

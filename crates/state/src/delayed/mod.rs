@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use catena_packet::wire::Seed;
 
 use crate::declare::{Declaration, Object};
-use crate::engine::{Engine, Key, NoMemory, Share};
+use crate::engine::{Engine, NoMemory, Share};
+use crate::key::Key;
 use crate::local::Local;
 use crate::plain::Plain;
 use crate::shared::Held;

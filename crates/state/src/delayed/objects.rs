@@ -9,7 +9,8 @@ use catena_packet::wire::Seed;
 use super::Tx;
 use super::watch::{Made, Promise, Watch, lock};
 use crate::declare::Access;
-use crate::engine::{FlowMap, Full, Intent, Key};
+use crate::engine::{FlowMap, Full, Intent};
+use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::{self, Plain, bytes};
 

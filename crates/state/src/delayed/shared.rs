@@ -7,7 +7,7 @@ use super::Tx;
 use super::holder::Request;
 use super::objects::KEYS;
 use super::watch::{Made, Promise, Watch, lock};
-use crate::engine::Key;
+use crate::key::Key;
 use crate::local::LocalSharedMap;
 use crate::plain::{Plain, bytes, value};
 use crate::shared::{Held, Look, Op, Shared};

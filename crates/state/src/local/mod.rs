@@ -14,7 +14,8 @@ pub use shared::LocalShared;
 pub use shared_map::{LocalAsked, LocalSharedMap};
 
 use crate::declare::Declaration;
-use crate::engine::{Engine, Key, NoMemory, Share};
+use crate::engine::{Engine, NoMemory, Share};
+use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;

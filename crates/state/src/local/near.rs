@@ -3,7 +3,7 @@
 use catena_packet::buffer::prefetch;
 
 use super::map::{LocalMap, LocalTicket, tag};
-use crate::engine::Key;
+use crate::key::Key;
 
 impl<K: Key, V> LocalMap<K, V> {
     #[inline(always)]

@@ -1,7 +1,8 @@
 //! Shared entries of one worker: its own.
 
 use super::{LocalMap, LocalTicket};
-use crate::engine::{FlowMap, Full, Intent, Key};
+use crate::engine::{FlowMap, Full, Intent};
+use crate::key::Key;
 use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 

@@ -2,6 +2,7 @@
 
 mod counts;
 mod loads;
+pub mod ports;
 mod slots;
 mod table;
 

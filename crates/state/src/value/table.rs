@@ -2,7 +2,8 @@
 
 use catena_packet::wire::Seed;
 
-use crate::engine::{FlowMap, Full, Intent, Key, NoMemory};
+use crate::engine::{FlowMap, Full, Intent, NoMemory};
+use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::Plain;
 

@@ -1,6 +1,6 @@
 //! A block of ports: which of them are taken, and whose it is.
 
-use super::family::Host;
+use super::Host;
 
 /// Most ports in a block.
 pub const MOST_PORTS: u16 = 1024;

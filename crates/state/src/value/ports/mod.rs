@@ -1,21 +1,30 @@
-//! Who has which ports: one shared object, with two operations, [`Lease`] and [`Release`].
+//! The ports of external addresses, and which host has which: what a translator of addresses shares among its packets. There
+//! are two operations, [`Lease`] and [`Release`].
 //!
 //! Every *host*, an inside address of IPv4 or a /64 of IPv6, lives on one external address (RFC 4787 §4.1, "paired"
 //! pooling) and gets its ports in blocks, so that one line of a log tells of many connections (RFC 6888 §4). A host's
 //! blocks with a free port are chained; all work is constant, however many blocks a host has. A /64 may hold more
 //! machines than one external address has ports for: when its address has no block left, it goes on with another.
 
+mod block;
+mod grid;
+
 use catena_packet::BATCH;
 use catena_packet::wire::Seed;
-use catena_state::value::{Loads, Slots, Table};
-use catena_state::{Access, Declaration, Look, NoMemory, Op, Plain, Scope, Share, operations};
 
-use super::block::{Block, NONE};
-use super::family::Host;
-use super::space::Grid;
+use super::{Loads, Slots, Table};
+use crate::engine::{NoMemory, Share};
+use crate::key::Words;
+use crate::operations;
+use crate::plain::Plain;
+use crate::shared::{Look, Op};
+use block::{Block, NONE};
 
-/// The object.
-pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports", Scope::Global, Access::ReadWrite);
+pub use block::MOST_PORTS;
+pub use grid::Grid;
+
+/// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and whatever else tells hosts apart, such as its VLAN.
+pub type Host = Words;
 
 /// Take a port for a host.
 #[derive(Clone, Copy, Debug, Plain)]
@@ -342,16 +351,12 @@ impl Ports {
 mod tests {
     use std::collections::{HashMap, HashSet};
 
-    use super::super::family::Words;
-    use super::super::space::Space;
-    use super::super::v4::V4;
     use super::*;
     use proptest::prelude::*;
 
     fn ports(addresses: u32, block: u16, limits: Limits, share: Share) -> Ports {
-        let first = 0x0a00_0000;
-        let space = Space::<V4>::new(vec![(first, first + addresses - 1)], (1024, 1055), block).unwrap();
-        Ports::new(space.grid, limits, share, Seed::from_number(1)).unwrap()
+        let grid = Grid::new(addresses, (1024, 1055), block).unwrap();
+        Ports::new(grid, limits, share, Seed::from_number(1)).unwrap()
     }
 
     proptest! {

@@ -1,0 +1,40 @@
+//! How ports are numbered.
+
+/// How external addresses, and the blocks of their ports, are numbered.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// How many addresses there are.
+    pub addresses: u32,
+    /// How many blocks each has.
+    pub blocks: u32,
+    /// How many ports a block has.
+    pub block_ports: u16,
+    first_port: u16,
+}
+
+impl Grid {
+    /// Cut the ports of so many addresses, from a first to a last one, into blocks; `None` where there is not a single block.
+    pub fn new(addresses: u32, ports: (u16, u16), block: u16) -> Option<Grid> {
+        let block_ports = block.max(1);
+        let blocks = (u32::from(ports.1) + 1).checked_sub(u32::from(ports.0))? / u32::from(block_ports);
+        let grid = Grid { addresses, blocks, block_ports, first_port: ports.0 };
+        (addresses > 0 && blocks > 0).then_some(grid)
+    }
+
+    /// Return how many ports there are.
+    pub fn ports(&self) -> u64 {
+        u64::from(self.addresses) * u64::from(self.blocks) * u64::from(self.block_ports)
+    }
+
+    /// Return the number of the block that a port of an address lies in.
+    pub fn block_of(&self, index: u32, port: u16) -> Option<u32> {
+        let n = u32::from(port.checked_sub(self.first_port)?) / u32::from(self.block_ports);
+        (n < self.blocks).then_some(index * self.blocks + n)
+    }
+
+    /// Return the index of a block's address and its first port.
+    pub fn place(&self, block: u32) -> (u32, u16) {
+        let n = block % self.blocks;
+        (block / self.blocks, self.first_port + (n * u32::from(self.block_ports)) as u16)
+    }
+}
