@@ -264,7 +264,8 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         engine.step(tx);
         let ended = function.end(tx, cx.now());
         engine.end(tx);
-        ended
+        let closed = engine.close();
+        ended.and(closed)
     }
 
     fn reasons(&self) -> &'static [&'static str] {

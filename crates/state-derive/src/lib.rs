@@ -87,7 +87,7 @@ fn choice(parts: &[Part]) -> (TokenStream, TokenStream, TokenStream) {
             #(#read_numbers => #makes,)*
             _ => return ::std::option::Option::None,
         };
-        ::std::option::Option::Some(value)
+        bytes.iter().all(|byte| *byte == 0).then_some(value)
     };
     (bytes, write, read)
 }

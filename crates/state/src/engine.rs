@@ -90,9 +90,9 @@ pub trait Engine: Send + 'static {
     /// Begin the operations of a packet with this logical clock.
     fn begin(&mut self, clock: u64) -> Self::Tx;
 
-    /// Send off the operations that a packet has asked for: it will be brought to its end, and all packets that it follows have
-    /// been. One that is given up before, by
-    /// [`Self::end`], has done nothing.
+    /// Send off the operations that a packet has asked for since the last time: it will be brought to its end, and all packets
+    /// that it follows have been. One that is given up before, by [`Self::end`], has done nothing. Entries may be fetched from
+    /// [`FlowMap::want`] on.
     fn issue(&mut self, _tx: Self::Tx) {}
 
     /// Let a packet's next step begin: what it has asked for so far may be used.
@@ -100,6 +100,14 @@ pub trait Engine: Send + 'static {
 
     /// End the operations of a packet: its fate is decided, or they are given up.
     fn end(&mut self, _tx: Self::Tx) {}
+
+    /// Let all that was sent off be done, after the last packet.
+    ///
+    /// # Errors
+    /// What was lost, in words for the user.
+    fn close(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Take in what has become of operations.
     fn poll(&mut self) {}
@@ -115,8 +123,9 @@ pub trait Engine: Send + 'static {
         false
     }
 
-    /// Say whose the objects are that are made from now on: an instance of a function, by its name. An object is known by that and
-    /// by its declaration, wherever it is held and whoever comes back to it.
+    /// Say whose the objects are that are made from now on: an instance of a function, by its name. A shared object is known by
+    /// that and by its declaration, wherever it is held; a flow map, whose entries have one owner, by the instance's
+    /// [share](Self::share) as well.
     fn make_for(&mut self, _instance: &str) {}
 
     /// Make an empty map for up to `capacity` entries.
@@ -151,7 +160,8 @@ pub trait Engine: Send + 'static {
 }
 
 /// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change
-/// it in place.
+/// it in place. What needs no ticket (from [`Self::forget`] to [`Self::len`]) is the owner's housekeeping, and answers at once:
+/// whatever engine it is, the owner knows all its entries, and what is elsewhere are copies.
 pub trait FlowMap<K: Key, V: Plain>: Send {
     /// The operations of one packet.
     type Tx: Copy + Send;

@@ -2,7 +2,7 @@
 //!
 //! An operation is plain data. Whoever holds the object applies it, here or elsewhere, now or later, but those of one
 //! flow in the order of its packets (CHC's offloaded operations: Khalid's dissertation, §3.3 and
-//! Table 3.6). Nothing ever points into the object. Which operations there are on a kind of object, and by which number each is
+//! Table 3.6). Nothing that a function does with a packet points into the object. Which operations there are on a kind of object, and by which number each is
 //! known to a holder elsewhere, is listed once, by [`operations!`](crate::operations).
 
 use crate::plain::Plain;

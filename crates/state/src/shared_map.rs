@@ -2,7 +2,8 @@
 //! destination or the like.
 //!
 //! Operations of one flow on one key are applied in the order of its packets. Those on different keys may be applied in any
-//! order, by different holders: a map may be cut in parts by its keys.
+//! order, by different holders: a map may be cut in parts by its keys. Each part has its own room, and its own tallies: who gets
+//! the last place depends on the order of all.
 
 use crate::engine::Full;
 use crate::key::Key;
@@ -12,7 +13,7 @@ use crate::shared::Numbered;
 /// An entry of a [`SharedMap`].
 pub trait Entry: EntryHeld {
     /// What all entries have in common: rates, times, bounds. It is given with the map, and never changes.
-    type Rules: Copy + Send + 'static;
+    type Rules: Plain;
 
     /// Return whether the entry is over at a time, in ns since 1970. Whoever holds it may forget it then: no operation of that
     /// time or later may tell it from none.

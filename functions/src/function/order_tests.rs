@@ -2,8 +2,10 @@
 
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
-use catena_packet::wire::Seed;
-use catena_state::{Access, Declaration, Delayed, Engine, Local, Op, Plain, Scope, Share, Shared, operations};
+use catena_packet::wire::{Seed, ports};
+use catena_state::{
+    Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, operations,
+};
 
 use super::{At, Function, Runner, Step};
 use crate::testing::engines::on_delayed;
@@ -82,4 +84,71 @@ fn a_packet_hears_what_its_flow_has_told() {
         let passed = on_delayed(seed, || hear(Delayed::new(Seed::from_number(1), Share::WHOLE, seed)));
         assert_eq!(passed, 100, "seed {seed}");
     }
+}
+
+const OWN: Declaration = Declaration::flow_map("own", "nothing", Scope::Connection, Access::ReadWrite);
+const MET: Declaration = Declaration::flow_map("met", "packets that came by", Scope::Connection, Access::ReadWrite);
+
+type Map<E> = <E as Engine>::FlowMap<u64, u64>;
+
+/// Asks for an entry that all packets have in common, in its second step, as who it belongs to is known only then.
+struct Meeting<E: Engine> {
+    own: Map<E>,
+    met: Map<E>,
+    /// Those that have asked for the entry and wait for it.
+    waiting: Vec<u64>,
+    out_of_order: usize,
+    waited: usize,
+}
+
+/// A packet's number, the ticket of its step, and whether that is the second.
+type Meet<E> = (u64, <Map<E> as FlowMap<u64, u64>>::Ticket, bool);
+
+impl<E: Engine> Function<E> for Meeting<E> {
+    type Plan = Meet<E>;
+
+    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Meet<E> {
+        let (number, _) = ports(packet.data(), &packet.layers()).unwrap();
+        (number.into(), self.own.want(at.tx, number.into(), Intent::Read), false)
+    }
+
+    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Meet<E>) -> Step {
+        let (number, ticket, is_second) = *plan;
+        if !is_second {
+            assert_eq!(self.own.read(at.tx, &ticket), None);
+            *plan = (number, self.met.want(at.tx, 0, Intent::Create), true);
+            self.waited += usize::from(!self.waiting.is_empty());
+            self.waiting.push(number);
+            return Step::Again;
+        }
+        self.out_of_order += self.waiting.iter().filter(|other| **other < number).count();
+        self.waiting.retain(|other| *other != number);
+        let before = self.met.get(at.tx, &ticket).map(|mut met| {
+            *met += 1;
+            *met
+        });
+        if before.is_none() {
+            self.met.insert(at.tx, &ticket, 1).unwrap();
+        }
+        Step::Done(Verdict::Gate(0))
+    }
+}
+
+#[test]
+fn what_a_later_step_asks_for_is_used_in_the_order_of_packets() {
+    let mut waited = 0;
+    for seed in 0..50 {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
+        let (own, met) = (engine.flow_map(&OWN, 10).unwrap(), engine.flow_map(&MET, 10).unwrap());
+        let function = Meeting { own, met, waiting: Vec::new(), out_of_order: 0, waited: 0 };
+        let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
+        let packet = |n| (START, craft(&format!("udp 10.0.0.1:{n} > 192.0.2.9:53")));
+        let packets: Vec<_> = (1..=100).map(packet).collect();
+        let left = on_delayed(seed, || harness.send(0, &packets).len() + harness.finish().len());
+        let function = harness.module::<Runner<Delayed, Meeting<Delayed>>>().function();
+        assert_eq!((left, function.out_of_order), (100, 0), "seed {seed}");
+        waited += function.waited;
+        harness.end();
+    }
+    assert!(waited > 100, "packets meet");
 }

@@ -62,7 +62,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
             let flow = flow(&packet);
             let mut parked = Parked { at, packet, plan, flow, is_issued: false, bytes };
-            let waits = self.parked.iter().any(|earlier| must_follow(engine, &parked, earlier));
+            let waits = parked.waits(&self.parked, engine);
             let is_full =
                 self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(at.tx));
             if is_full {
@@ -70,8 +70,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 cx.drop(parked.packet, Reason::NO_PARKING);
                 return None;
             }
-            let verdict = if waits { None } else { parked.advance(engine, function) };
-            match verdict {
+            match parked.advance(&self.parked, engine, function) {
                 Some(verdict) => {
                     engine.end(at.tx);
                     leave(cx, parked.packet, verdict);
@@ -96,9 +95,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         while at < self.parked.len() {
             let (earlier, rest) = self.parked.split_at_mut(at);
             let parked = &mut rest[0];
-            let waits = earlier.iter().any(|earlier| must_follow(engine, parked, earlier));
-            let verdict = if waits { None } else { parked.advance(engine, function) };
-            match verdict {
+            match parked.advance(earlier, engine, function) {
                 Some(verdict) => {
                     let parked = self.parked.remove(at);
                     engine.end(parked.at.tx);
@@ -118,12 +115,21 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 }
 
 impl<E: Engine, F: Function<E>> Parked<E, F> {
-    /// Go on as far as results are there; returns the verdict, if it comes to one.
-    fn advance(&mut self, engine: &mut E, function: &mut F) -> Option<Verdict> {
-        if !std::mem::replace(&mut self.is_issued, true) {
-            engine.issue(self.at.tx);
-        }
+    /// Return whether it must wait for one of those that came before it.
+    fn waits(&self, earlier: &[Self], engine: &E) -> bool {
+        earlier.iter().any(|earlier| self.flow == earlier.flow || engine.follows(self.at.tx, earlier.at.tx))
+    }
+
+    /// Go on as far as results are there and no `earlier` packet must be waited for; returns the verdict, if it comes to one.
+    fn advance(&mut self, earlier: &[Self], engine: &mut E, function: &mut F) -> Option<Verdict> {
         loop {
+            // Before each step: what it asked for in the last one may be what another has asked for.
+            if self.waits(earlier, engine) {
+                return None;
+            }
+            if !std::mem::replace(&mut self.is_issued, true) {
+                engine.issue(self.at.tx);
+            }
             if !engine.is_ready(self.at.tx) {
                 return None;
             }
@@ -132,13 +138,9 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
                 return Some(verdict);
             }
             must_be_unchanged::<E, F>(self.bytes, &self.packet, "in a step that returned Step::Again");
-            engine.issue(self.at.tx);
+            self.is_issued = false;
         }
     }
-}
-
-fn must_follow<E: Engine, F: Function<E>>(engine: &E, later: &Parked<E, F>, earlier: &Parked<E, F>) -> bool {
-    later.flow == earlier.flow || engine.follows(later.at.tx, earlier.at.tx)
 }
 
 fn leave(cx: &mut Context, packet: Packet, verdict: Verdict) {

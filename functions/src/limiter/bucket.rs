@@ -19,7 +19,7 @@ const PER_UNIT: u64 = 1_000_000_000;
 const CLOCK_SET_ANEW: u64 = 1_000_000_000;
 
 /// The promise a bucket holds traffic to; one for any number of buckets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Plain)]
 pub struct Rate {
     /// Billionths of a unit gained each ns: units a second.
     gain: u64,

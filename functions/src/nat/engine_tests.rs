@@ -107,6 +107,7 @@ fn packets_that_find_no_place_to_wait_take_nothing_along() {
     on_delayed(1, || {
         let mut harness = Harness::of(&DESCRIPTOR, &args);
         // As many as find room, several times over: what one holds while it waits is given back.
+        let mut mapped = 0;
         for round in 0..4 {
             let frames: Vec<_> = (0..2_000)
                 .map(|n| (START, craft(&format!("udp 10.{round}.{}.{}:4000 > 192.0.2.9:53", n >> 8, n & 255))))
@@ -117,6 +118,10 @@ fn packets_that_find_no_place_to_wait_take_nothing_along() {
             let lost = lost(&harness.drops()).unwrap_or_default() - lost(&before).unwrap_or_default();
             assert!(lost > 0 && left >= 256, "round {round}: {left} left, {lost} found no place");
             assert_eq!(left + lost, 2_000, "round {round}");
+            // A host each: who has left has a mapping and its ports, and nobody else has.
+            mapped += left;
+            let gauges = harness.gauges();
+            assert_eq!((gauges["mappings"], gauges["hosts"]), (mapped, mapped), "round {round}");
         }
         harness.end();
     });

@@ -17,7 +17,7 @@ pub const FRAGMENTS: Declaration =
 
 /// By inside host, in both directions: whatever is sent to a host takes its part only.
 pub const FRAGMENT_SHARES: Declaration =
-    Declaration::shared("shares of fragments", "who has how many datagrams", Scope::Source, Access::ReadWrite);
+    Declaration::shared("shares of fragments", "who has how many datagrams", Scope::Global, Access::ReadWrite);
 
 /// Most datagrams remembered.
 const MOST: usize = 8192;

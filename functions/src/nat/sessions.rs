@@ -17,7 +17,7 @@ pub const SESSIONS: Declaration =
 
 /// By inside host.
 pub const SESSION_SHARES: Declaration =
-    Declaration::shared("shares of sessions", "who has how many sessions", Scope::Source, Access::ReadWrite);
+    Declaration::shared("shares of sessions", "who has how many sessions", Scope::Global, Access::ReadWrite);
 
 /// Which packets from outside a mapping lets in (RFC 4787 REQ-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ pub type Source = [u64; 2];
 const UNIT: f64 = 65536.0;
 
 /// What an outcome says, and when enough has been said.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Rules {
     /// What a failure adds.
     failure: i32,

@@ -87,6 +87,11 @@ impl Engine for Delayed {
         self.watch().end(tx);
     }
 
+    fn close(&mut self) -> Result<(), String> {
+        self.watch().settle_all();
+        Ok(())
+    }
+
     fn poll(&mut self) {
         self.watch().poll();
     }

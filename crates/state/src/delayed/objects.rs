@@ -22,6 +22,8 @@ pub struct DelayedMap<K: Key, V> {
     map: LocalMap<K, V>,
     object: Made,
     watch: Arc<Mutex<Watch>>,
+    /// What was read last.
+    read: Option<V>,
 }
 
 /// The promise of an entry.
@@ -82,7 +84,7 @@ impl<V: Plain> DerefMut for DelayedEntry<'_, V> {
 
 impl<K: Key, V> DelayedMap<K, V> {
     pub(super) fn new(map: LocalMap<K, V>, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
-        DelayedMap { map, object, watch: Arc::clone(watch) }
+        DelayedMap { map, object, watch: Arc::clone(watch), read: None }
     }
 
     /// Look whether a ticket may be used, for this.
@@ -115,7 +117,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     #[track_caller]
     fn read(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<&V> {
         self.redeem(tx, ticket, Intent::Read);
-        self.map.read((), &ticket.ticket)
+        self.read = self.map.read((), &ticket.ticket).map(|value| copy(value, self.object));
+        self.read.as_ref()
     }
 
     #[track_caller]
@@ -136,7 +139,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     #[track_caller]
     fn remove(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<V> {
         self.redeem(tx, ticket, Intent::Change);
-        self.map.remove((), &ticket.ticket)
+        self.map.remove((), &ticket.ticket).map(|value| copy(&value, self.object))
     }
 
     #[track_caller]
@@ -146,7 +149,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     fn peek(&mut self, key: K) -> Option<&V> {
-        self.map.peek(key)
+        self.read = self.map.peek(key).map(|value| copy(value, self.object));
+        self.read.as_ref()
     }
 
     #[track_caller]
@@ -172,7 +176,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     #[track_caller]
     fn take_marked(&mut self, tx: Tx) -> Option<(K, V)> {
         lock(&self.watch).change(tx, self.object);
-        self.map.take_marked(())
+        self.map.take_marked(()).map(|(key, value)| (key, copy(&value, self.object)))
     }
 
     fn len(&self) -> usize {

@@ -197,6 +197,11 @@ impl Watch {
         self.apply(|sent| sent.object == object);
     }
 
+    /// Apply all operations that are on their way.
+    pub(super) fn settle_all(&mut self) {
+        self.apply(|_| true);
+    }
+
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
         let due = self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.request));
         let (numbers, requests): (Vec<_>, Vec<_>) = due.unzip();
@@ -255,6 +260,14 @@ impl Watch {
     #[track_caller]
     pub(super) fn send(&mut self, tx: Tx, object: Made, key: Option<u64>, request: (usize, Request)) {
         self.change(tx, object);
+        let is_untaken = |asked: &Asked| {
+            let is_same = asked.object == object && may_meet(asked.key, key);
+            is_same && asked.is_operation && asked.ready.is_some() && !asked.taken
+        };
+        if self.open.get(&tx.0).is_some_and(|operations| operations.asked.iter().any(is_untaken)) {
+            let at = Location::caller();
+            panic!("{object}: told something before the reply to what was asked of it is taken, at {at}");
+        }
         let due = self.due(object, key);
         self.sent.push(Sent { object, number: None, key, due, request });
     }
