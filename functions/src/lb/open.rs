@@ -102,7 +102,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let (tuple, class) = F::tuple(&key);
         want.ticket = self.maps[0].want_again(at.tx, &want.ticket, Intent::Create);
         let there = other_way(&tuple, class, self.target(&tuple, place));
-        let back = self.maps[1].want(at.tx, F::key(&there, class.other_way()), Intent::Create);
+        let back = self.maps[1].want_new(at.tx, F::key(&there, class.other_way()));
         self.then(shared, at, packet, want, Next::Both(back, place, asked))
     }
 

@@ -11,6 +11,7 @@ use std::io;
 use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
+use super::arriving::Arriving;
 use super::bucket::{Bucket, WAYS};
 use super::entry::Entry;
 use super::leaving::Leaving;
@@ -25,7 +26,7 @@ use crate::plain::Plain;
 const FIRST_BUCKETS: usize = 16;
 /// The table splits a bucket when there are more entries than this per bucket: few enough that one in
 /// a hundred buckets overflows.
-const LOAD: usize = 5;
+pub(super) const LOAD: usize = 5;
 /// A sweep asks for an entry when it is so many places before it.
 const AHEAD: usize = 24;
 /// An unused entry is asked for when it is the one after so many others.
@@ -42,22 +43,27 @@ pub struct LocalMap<K: Key, V> {
     pub(super) buckets: Reserved<Bucket>,
     pub(super) entries: Reserved<Entry<K, V>>,
     /// Buckets in use, and the mask of the address bits that all of them have.
-    bucket_count: usize,
-    mask: usize,
-    most_buckets: usize,
+    pub(super) bucket_count: usize,
+    pub(super) mask: usize,
+    pub(super) most_buckets: usize,
     /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
-    free_overflow: u32,
-    overflows: usize,
+    pub(super) free_overflow: u32,
+    pub(super) overflows: usize,
     /// The entries that were given back, the last one first to be used again: it may still be near. And how many were ever
     /// used.
     free: Reserved<u32>,
     free_count: usize,
     touched: usize,
-    len: usize,
+    pub(super) len: usize,
     swept: usize,
     /// The entries that may go when room is wanted.
     marked: Line,
     leaving: Leaving,
+    pub(super) arriving: Arriving,
+    /// Entries below this may be guessed: all, or none while some are arriving, as one that arrives goes before an older one.
+    pub(super) reach: usize,
+    /// The entry that was written last: often it is marked next.
+    newest: u32,
     looks: Looks,
 }
 
@@ -65,8 +71,8 @@ pub struct LocalMap<K: Key, V> {
 #[derive(Clone, Copy, Debug)]
 pub struct LocalTicket<K> {
     pub(super) key: K,
-    /// The key's hash; once warmed, where the entry stood then. One word for both, as plans of a whole batch lie side by
-    /// side: nobody confuses them, since whatever entry this is, its key is compared.
+    /// The key's hash; once warmed, where the entry stood then; [`NONE`] where nothing was brought near. One word for all, as
+    /// plans of a whole batch lie side by side: nobody confuses them, since whatever entry this is, its key is compared.
     pub(super) place: u64,
 }
 
@@ -85,6 +91,8 @@ impl<K: Key, V> LocalMap<K, V> {
         let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
         // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
         // can be, and twice that while a bucket is split, whatever the hashes.
+        // Entries that arrive are in no bucket yet, and those that leave are not used again before they are in none, so never
+        // more than `capacity` are linked.
         let overflow = 2 * (capacity / WAYS) + 4;
         Ok(LocalMap {
             seed,
@@ -102,6 +110,9 @@ impl<K: Key, V> LocalMap<K, V> {
             swept: 0,
             marked: Line::new(capacity)?,
             leaving: Leaving::NOBODY,
+            arriving: Arriving::NOBODY,
+            reach: capacity,
+            newest: 0,
             looks: Looks::new(capacity),
         })
     }
@@ -155,76 +166,27 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     #[inline(never)]
     fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let (_, _, entry) = self.find(&ticket.key, self.hash(ticket))?;
+        let entry = self.entry_of(&ticket.key, self.hash(ticket))?;
         self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
     }
 
+    /// Return the entry of a key.
     #[inline(always)]
-    fn overflow(&self, link: u32) -> usize {
-        self.most_buckets + link as usize - 1
+    pub(super) fn entry_of(&self, key: &K, hash: u64) -> Option<u32> {
+        self.arriving(key, hash).or_else(|| self.find(key, hash).map(|found| found.2))
     }
 
-    /// Write an entry's number into the first free way of a chain.
-    fn link(&mut self, address: usize, tag: u8, entry: u32) -> Result<(), Full> {
-        let mut at = address;
-        loop {
-            let free = self.buckets[at].matches(0);
-            if free != 0 {
-                let way = free.trailing_zeros() as usize;
-                self.buckets[at].tags[way] = tag;
-                self.buckets[at].entries[way] = entry;
-                return Ok(());
-            }
-            if self.buckets[at].next == 0 {
-                self.buckets[at].next = self.new_overflow()?;
-            }
-            at = self.overflow(self.buckets[at].next);
+    /// Return where the entry of a key is linked, now that it must be.
+    #[inline(always)]
+    fn find_linked(&mut self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
+        if self.arriving(key, hash).is_some() {
+            self.settle();
         }
-    }
-
-    fn new_overflow(&mut self) -> Result<u32, Full> {
-        if self.free_overflow != 0 {
-            let link = self.free_overflow;
-            let at = self.overflow(link);
-            self.free_overflow = std::mem::take(&mut self.buckets[at].next);
-            return Ok(link);
-        }
-        if self.most_buckets + self.overflows == self.buckets.len() {
-            return Err(Full);
-        }
-        self.overflows += 1;
-        Ok(self.overflows as u32)
-    }
-
-    /// Give the chain's empty overflow buckets back, after moving entries forward into free ways.
-    fn tighten(&mut self, address: usize) {
-        while self.buckets[address].next != 0 {
-            let (mut before, mut last) = (address, self.overflow(self.buckets[address].next));
-            while self.buckets[last].next != 0 {
-                (before, last) = (last, self.overflow(self.buckets[last].next));
-            }
-            for way in 0..WAYS {
-                let tag = std::mem::take(&mut self.buckets[last].tags[way]);
-                if tag == 0 {
-                    continue;
-                }
-                let entry = self.buckets[last].entries[way];
-                // The first free way is at worst the one just freed, so this always finds one.
-                let _ = self.link(address, tag, entry);
-                if self.buckets[last].tags[way] != 0 {
-                    return;
-                }
-            }
-            if self.buckets[last].tags != [0; WAYS] {
-                return;
-            }
-            let link = std::mem::replace(&mut self.buckets[before].next, 0);
-            self.buckets[last].next = std::mem::replace(&mut self.free_overflow, link);
-        }
+        self.find(key, hash)
     }
 
     /// Unlink the entry that has been leaving longest.
-    fn unlink_one(&mut self) -> bool {
+    pub(super) fn unlink_one(&mut self) -> bool {
         let Some((hash, entry)) = self.leaving.take() else { return false };
         if let Some((bucket, way, _)) = self.search(hash, |one| one == entry) {
             self.unlink(hash, bucket, way);
@@ -233,44 +195,10 @@ impl<K: Key, V> LocalMap<K, V> {
         true
     }
 
-    fn unlink(&mut self, hash: u64, bucket: usize, way: usize) {
-        self.buckets[bucket].tags[way] = 0;
-        let address = self.address(hash);
-        if self.buckets[address].next != 0 {
-            self.tighten(address);
-        }
-    }
-
-    /// Add a bucket, and move to it what belongs there from the bucket it splits.
-    fn split(&mut self) {
-        // Who is leaving is not moved.
-        while self.unlink_one() {}
-        let (old, new, bit) = (self.bucket_count - (self.mask + 1), self.bucket_count, self.mask + 1);
-        self.bucket_count += 1;
-        if self.bucket_count == 2 * bit {
-            self.mask = 2 * bit - 1;
-        }
-        let mut at = old;
-        loop {
-            for way in 0..WAYS {
-                let (tag, entry) = (self.buckets[at].tags[way], self.buckets[at].entries[way]);
-                let Some((key, _)) = self.entries[entry as usize].pair().filter(|_| tag != 0) else { continue };
-                if key.hash(&self.seed) as usize & bit != 0 {
-                    self.link(new, tag, entry).expect("there are overflow buckets for any hashes, see `new`");
-                    self.buckets[at].tags[way] = 0;
-                }
-            }
-            if self.buckets[at].next == 0 {
-                break;
-            }
-            at = self.overflow(self.buckets[at].next);
-        }
-        self.tighten(old);
-    }
-
-    fn take_entry(&mut self) -> Result<u32, Full> {
-        if self.free_count == 0 && self.touched == self.entries.len() {
-            self.unlink_one();
+    #[inline(always)]
+    pub(super) fn take_entry(&mut self) -> Result<u32, Full> {
+        if self.free_count == 0 && self.touched == self.entries.len() && !self.unlink_one() {
+            self.settle();
         }
         if self.free_count > 0 {
             self.free_count -= 1;
@@ -300,10 +228,44 @@ impl<K: Key, V> LocalMap<K, V> {
         self.give_entry(entry)
     }
 
-    fn give_entry(&mut self, entry: u32) -> Option<V> {
+    pub(super) fn give_entry(&mut self, entry: u32) -> Option<V> {
         let value = self.end_entry(entry)?;
         self.give_back(entry);
         Some(value)
+    }
+
+    /// Write an entry that was taken.
+    #[inline(always)]
+    pub(super) fn write(&mut self, entry: u32, key: K, value: V) -> &mut V {
+        self.len += 1;
+        self.newest = entry;
+        let slot = &mut self.entries[entry as usize];
+        slot.used = true;
+        &mut slot.pair.write((key, value)).1
+    }
+
+    /// Give an entry another value; `None` where it is not used.
+    #[inline(always)]
+    pub(super) fn overwrite(&mut self, entry: u32, value: V) -> Option<&mut V> {
+        let pair = self.entries[entry as usize].pair_mut()?;
+        pair.1 = value;
+        Some(&mut pair.1)
+    }
+
+    /// Put an entry in, and link it at once.
+    #[inline(always)]
+    fn put(&mut self, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+        let hash = self.hash(ticket);
+        if let Some(entry) = self.entry_of(&ticket.key, hash) {
+            return self.overwrite(entry, value).ok_or(Full);
+        }
+        self.grow();
+        let entry = self.take_entry()?;
+        if self.link(self.address(hash), tag(hash), entry).is_err() {
+            self.give_back(entry);
+            return Err(Full);
+        }
+        Ok(self.write(entry, ticket.key, value))
     }
 
     /// End an entry, which may still be linked.
@@ -333,6 +295,12 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         LocalTicket { key, place: self.bring_bucket(key) }
     }
 
+    /// Its bucket is asked for when others are that are needed at the same time.
+    #[inline(always)]
+    fn want_new(&mut self, _tx: (), key: K) -> LocalTicket<K> {
+        LocalTicket { key, place: NONE.into() }
+    }
+
     #[inline(always)]
     fn warm(&mut self, ticket: &mut LocalTicket<K>) {
         if let Some(entry) = self.guess(ticket.place) {
@@ -353,6 +321,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn bring(&mut self, keys: impl Iterator<Item = K>) {
+        // What was asked for before has come by now.
+        self.settle();
         let mut hashes = [0; MOST_BROUGHT];
         let mut count = 0;
         for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -378,53 +348,47 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
         let guess = ticket.place as usize;
-        if self.entries.get(guess).and_then(Entry::pair).is_some_and(|pair| pair.0 == ticket.key) {
-            return self.entries[guess].pair_mut().map(|pair| &mut pair.1);
+        if guess < self.reach {
+            // SAFETY: `reach` is at most the number of entries.
+            let entry = unsafe { self.entries.get_unchecked(guess) };
+            if entry.pair().is_some_and(|pair| pair.0 == ticket.key) {
+                // SAFETY: as before.
+                return unsafe { self.entries.get_unchecked_mut(guess) }.pair_mut().map(|pair| &mut pair.1);
+            }
         }
         self.get_unguessed(ticket)
     }
 
+    #[inline(always)]
     fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
-        let hash = self.hash(ticket);
-        if let Some((_, _, entry)) = self.find(&ticket.key, hash) {
-            let pair = self.entries[entry as usize].pair_mut().ok_or(Full)?;
-            pair.1 = value;
-            return Ok(&mut pair.1);
+        let is_far = ticket.place == u64::from(NONE);
+        match is_far.then(|| self.arrive(&ticket.key)).flatten() {
+            Some(entry) => Ok(self.write(entry, ticket.key, value)),
+            None => self.put(ticket, value),
         }
-        if self.len >= self.bucket_count * LOAD && self.bucket_count < self.most_buckets {
-            self.split();
-        }
-        let entry = self.take_entry()?;
-        if self.link(self.address(hash), tag(hash), entry).is_err() {
-            self.give_back(entry);
-            return Err(Full);
-        }
-        self.len += 1;
-        let slot = &mut self.entries[entry as usize];
-        slot.used = true;
-        Ok(&mut slot.pair.write((ticket.key, value)).1)
     }
 
     fn remove(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<V> {
         let hash = self.hash(ticket);
-        let found = self.find(&ticket.key, hash)?;
+        let found = self.find_linked(&ticket.key, hash)?;
         self.take_out(hash, found)
     }
 
     fn forget(&mut self, _tx: (), key: K, goes: impl FnOnce(&V) -> bool) {
         let hash = key.hash(&self.seed);
-        let Some(found) = self.find(&key, hash) else { return };
+        let Some(found) = self.find_linked(&key, hash) else { return };
         if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
             self.take_out(hash, found);
         }
     }
 
     fn peek(&mut self, key: K) -> Option<&V> {
-        let (_, _, entry) = self.find(&key, key.hash(&self.seed))?;
+        let entry = self.place(key)?;
         self.entries[entry as usize].pair().map(|pair| &pair.1)
     }
 
     fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &mut V) -> bool) -> usize {
+        self.settle();
         let count = count.min(self.touched);
         for _ in 0..count {
             self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
@@ -448,9 +412,13 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {
-        match self.find(&ticket.key, self.hash(ticket)) {
-            Some((_, _, entry)) if marked => self.marked.join(entry),
-            Some((_, _, entry)) => self.marked.leave(entry),
+        // Where two entries have this key, the older one keeps its mark.
+        self.settle();
+        let is_newest = self.entries[self.newest as usize].pair().is_some_and(|pair| pair.0 == ticket.key);
+        let newest = is_newest.then_some(self.newest);
+        match newest.or_else(|| self.entry_of(&ticket.key, self.hash(ticket))) {
+            Some(entry) if marked => self.marked.join(entry),
+            Some(entry) => self.marked.leave(entry),
             None => {}
         }
     }
@@ -467,7 +435,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn len(&self) -> usize {
-        self.len
+        self.len - if self.arriving.is_empty() { 0 } else { self.doubles() }
     }
 }
 

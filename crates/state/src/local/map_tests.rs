@@ -62,43 +62,92 @@ struct Clash(u64);
 
 impl Key for Clash {
     fn hash(&self, _seed: &Seed) -> u64 {
-        self.0 % 3
+        (self.0 % 3) | ((self.0 % 2) << 35)
     }
 }
 
+/// What a map must hold: values by key, and the keys that are marked, in their order.
+#[derive(Default)]
+struct Model {
+    values: HashMap<u64, u64>,
+    line: Vec<u64>,
+}
+
+impl Model {
+    fn remove(&mut self, key: u64) -> Option<u64> {
+        self.line.retain(|one| *one != key);
+        self.values.remove(&key)
+    }
+}
+
+/// Do the same to a map and to the model: each step has a key and what is done with it. Tickets are fresh ones, warmed or not,
+/// or the last one that was made for the key.
 fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capacity: usize) {
     let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity).unwrap();
-    let mut theirs: HashMap<u64, u64> = HashMap::new();
+    let mut theirs = Model::default();
+    let mut tickets = HashMap::new();
     for (i, &(key, what)) in (0u64..).zip(steps) {
-        let mut ticket = ours.want((), make(key), Intent::Create);
-        if what % 2 == 0 {
-            ours.warm(&mut ticket);
+        if what % 4 < 3 || !tickets.contains_key(&key) {
+            let is_new = what % 4 != 0;
+            let want = if is_new {
+                LocalMap::want_new
+            } else {
+                |map: &mut LocalMap<K, u64>, (), key| map.want((), key, Intent::Create)
+            };
+            tickets.insert(key, want(&mut ours, (), make(key)));
         }
-        match what % 7 {
-            0..=3 => match ours.insert((), &ticket, i) {
-                Ok(_) => _ = theirs.insert(key, i),
-                Err(Full) => assert!(theirs.len() >= capacity && !theirs.contains_key(&key)),
+        let ticket = tickets.get_mut(&key).expect("it was just put in");
+        if what % 4 == 0 {
+            ours.warm(ticket);
+        }
+        match what / 4 % 14 {
+            0..=5 => match ours.insert((), ticket, i) {
+                Ok(_) => _ = theirs.values.insert(key, i),
+                Err(Full) => assert!(theirs.values.len() >= capacity && !theirs.values.contains_key(&key)),
             },
-            4 => assert_eq!(ours.remove((), &ticket), theirs.remove(&key)),
-            5 => {
+            6 => assert_eq!(ours.remove((), ticket), theirs.remove(key)),
+            7 => {
                 let goes = |value: &u64| value.is_multiple_of(2);
                 ours.forget((), make(key), goes);
-                theirs.retain(|k, value| *k != key || !goes(value));
+                if theirs.values.get(&key).is_some_and(goes) {
+                    theirs.remove(key);
+                }
             }
-            _ => {
+            8 => {
                 _ = ours.sweep(3, |_, value| {
+                    let of = theirs.values.iter().find(|(_, one)| *one == value).map(|(key, _)| *key);
                     let goes = *value % 4 == 0;
-                    if goes {
-                        theirs.retain(|_, v| v != value);
-                    }
-                    goes
+                    let of = of.expect("only what is there is swept");
+                    goes && theirs.remove(of).is_some()
                 })
             }
+            9 | 10 => {
+                let marked = what / 4 % 14 == 9;
+                ours.mark((), ticket, marked);
+                if !marked {
+                    theirs.line.retain(|one| *one != key);
+                } else if theirs.values.contains_key(&key) && !theirs.line.contains(&key) {
+                    theirs.line.push(key);
+                }
+            }
+            11 => {
+                let first = theirs.line.first().copied();
+                let expected = first.and_then(|key| Some((make(key), theirs.remove(key)?)));
+                assert_eq!(ours.take_marked(()), expected);
+            }
+            12 => assert_eq!(ours.peek(make(key)), theirs.values.get(&key)),
+            _ => {
+                let value = ours.place(make(key)).and_then(|place| ours.look(place));
+                assert_eq!(value, theirs.values.get(&key));
+            }
         }
-        assert_eq!(ours.get((), &ticket).copied(), theirs.get(&key).copied());
-        assert_eq!(ours.len(), theirs.len());
+        assert_eq!(ours.get((), ticket).copied(), theirs.values.get(&key).copied());
+        assert_eq!((ours.len(), ours.marked()), (theirs.values.len(), theirs.line.len()));
+        assert!(ours.len() <= capacity);
     }
-    for (key, value) in theirs {
+    assert_eq!(ours.sweep(usize::MAX, |_, value| !theirs.values.values().any(|one| one == value)), ours.touched);
+    assert_eq!(ours.len(), theirs.values.len());
+    for (key, value) in theirs.values {
         let ticket = ours.want((), make(key), Intent::Create);
         assert_eq!(ours.get((), &ticket).copied(), Some(value));
     }
@@ -111,9 +160,36 @@ proptest! {
     }
 
     #[test]
-    fn it_does_so_when_hashes_clash(steps in prop::collection::vec((0u64..150, any::<u8>()), 1..1000)) {
-        against_reference(&steps, Clash, 150);
+    fn it_does_so_with_few_keys(steps in prop::collection::vec((0u64..12, any::<u8>()), 1..1000), capacity in 1usize..14) {
+        against_reference(&steps, |key| key, capacity);
     }
+
+    #[test]
+    fn it_does_so_when_hashes_clash(
+        steps in prop::collection::vec((0u64..150, any::<u8>()), 1..1000),
+        capacity in prop::sample::select(vec![1usize, 5, 40, 150]),
+    ) {
+        against_reference(&steps, Clash, capacity);
+    }
+}
+
+/// An older entry whose key comes again, while nobody looks at its bucket, has its value changed, and nothing else.
+#[test]
+fn an_arriving_entry_takes_over_an_older_one() {
+    let mut map = map(2);
+    let far = |map: &mut LocalMap<u64, u64>, key| map.want_new((), key);
+    let mut old = far(&mut map, 1);
+    map.insert((), &old, 10).unwrap();
+    map.mark((), &old, true);
+    map.warm(&mut old);
+    let again = far(&mut map, 1);
+    map.insert((), &again, 11).unwrap();
+    assert_eq!((map.arriving.is_empty(), map.len(), map.marked()), (false, 1, 1));
+    assert_eq!(map.get((), &old), Some(&mut 11), "an earlier ticket finds the younger value");
+    let other = far(&mut map, 2);
+    map.insert((), &other, 20).expect("there is room for two");
+    assert_eq!(map.take_marked(()), Some((1, 11)));
+    assert_eq!((map.len(), map.get((), &again)), (1, None));
 }
 
 #[test]

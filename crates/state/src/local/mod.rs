@@ -1,6 +1,8 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
+mod arriving;
 mod bucket;
+mod chains;
 mod entry;
 mod leaving;
 mod line;

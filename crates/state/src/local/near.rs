@@ -29,7 +29,7 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 
     pub(crate) fn place(&self, key: K) -> Option<u32> {
-        self.find(&key, key.hash(&self.seed)).map(|found| found.2)
+        self.entry_of(&key, key.hash(&self.seed))
     }
 
     #[inline(always)]
