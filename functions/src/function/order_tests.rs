@@ -117,7 +117,9 @@ impl<E: Engine> Function<E> for Meeting<E> {
         if !is_second {
             assert_eq!(self.own.read(at.tx, &ticket), None);
             *plan = (number, self.met.want(at.tx, 0, Intent::Create), true);
-            self.waited += usize::from(!self.waiting.is_empty());
+            if !self.waiting.is_empty() {
+                self.waited += 1;
+            }
             self.waiting.push(number);
             return Step::Again;
         }
