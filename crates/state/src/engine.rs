@@ -2,7 +2,8 @@
 //!
 //! Reads that decide what happens to a packet come in two halves: a `want_…` in *prepare*, which returns a
 //! ticket, and the use of the ticket in *finish*. Operations whose result nobody reads have one half, and
-//! are non-blocking in every engine by construction. Every operation is given the packet's
+//! are non-blocking in every engine by construction. What an owner does to keep its entries in order (sweeps, evictions) needs no
+//! ticket. Every operation is given the packet's
 //! [`Engine::Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
@@ -206,7 +207,7 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// Return the entry to be changed, or read, as it stands after all packets before this one.
     fn get(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<Self::Entry<'_>>;
 
-    /// Put an entry where [`Self::get`] found none.
+    /// Put an entry in. It takes the place of one that is there after all.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.

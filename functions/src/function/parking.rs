@@ -1,7 +1,7 @@
 //! Packets that wait for their state: they stand aside, in the order in which they came, while others go on.
 //!
-//! Nobody overtakes its own flow. A packet waits behind one that is parked if both are of one connection, in either
-//! direction, or have asked for the same entry: what the earlier one does to it, the later one must see.
+//! Nobody overtakes its own flow. A packet waits behind one that is parked if both have the same two ends, in either
+//! direction, or have asked for the same entry, in whatever step: what the earlier one does to it, the later one must see.
 
 use std::hash::Hasher;
 
