@@ -3,7 +3,7 @@
 //! Room is asked for by an operation, as other instances may share it out too, and the entry is written in the step after. An
 //! entry knows whose part it takes, so that its room is given back with it.
 
-use catena_state::{Declaration, Engine, FlowMap, Full, Intent, Key, NoMemory, Plain, Shared};
+use catena_state::{Declaration, Engine, FlowMap, Intent, Key, NoMemory, Plain, Shared};
 
 use crate::shares::{Give, Shares, Take, Taken};
 
@@ -69,16 +69,31 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         self.shares.send(tx, Give(group));
     }
 
-    /// Put a new entry where there is room for it, instead of the one before.
+    /// Put a new entry, of the group that it is told, where there is room for it or an older one of its key, which goes.
     ///
     /// # Errors
-    /// [`Full`]: there is a hole in the accounts, or several instances share them out.
-    pub fn put(&mut self, tx: E::Tx, place: &Place<E, K, V>, entry: V) -> Result<(), Full> {
-        if let Some(before) = self.entries.remove(tx, &place.entry) {
-            self.give_up(tx, before.group());
-        }
-        let is_put = self.entries.insert(tx, &place.entry, entry).map(|_| ());
-        is_put.inspect_err(|_| self.shares.send(tx, Give(entry.group())))
+    /// Why there is no room.
+    pub fn put(
+        &mut self,
+        tx: E::Tx,
+        place: &Place<E, K, V>,
+        room: Result<u16, Taken>,
+        entry: impl FnOnce(u16) -> V,
+    ) -> Result<(), Taken> {
+        let before = self.entries.remove(tx, &place.entry).map(|before| before.group());
+        let group = match (room, before) {
+            (Ok(group), Some(before)) => {
+                self.give_up(tx, before);
+                group
+            }
+            (Ok(group), None) | (Err(_), Some(group)) => group,
+            (Err(why), None) => return Err(why),
+        };
+        let is_put = self.entries.insert(tx, &place.entry, entry(group)).map(|_| ());
+        is_put.map_err(|_| {
+            self.give_up(tx, group);
+            Taken::Short(group)
+        })
     }
 
     /// Look at the next `count` places, and take out the entries that are over.

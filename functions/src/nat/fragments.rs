@@ -101,13 +101,23 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         self.0.room(tx, first)
     }
 
-    /// Remember in that room that an address of a datagram's first fragment became another, and its identification `ident` if
-    /// it got a new one; nothing where the fragment was dropped.
-    pub fn remember(&mut self, tx: E::Tx, first: &First<E, F>, group: u16, became: Option<Became<F>>, now: u64) {
-        let Some(((from, address), ident)) = became else { return self.0.give_up(tx, group) };
+    /// Give the room back for the fate of a datagram whose first fragment was dropped.
+    pub fn give_up(&mut self, tx: E::Tx, group: u16) {
+        self.0.give_up(tx, group);
+    }
+
+    /// Remember that an address of a datagram's first fragment became another, and its identification `ident` if it got a new
+    /// one. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
+    pub fn remember(
+        &mut self,
+        tx: E::Tx,
+        first: &First<E, F>,
+        room: Result<u16, Taken>,
+        ((from, address), ident): Became<F>,
+        now: u64,
+    ) {
         let sum = checksum::add(!F::sum(from), F::sum(address));
-        // Without room the later fragments are dropped, and counted, as if the first had been lost.
-        let _ = self.0.put(tx, first, Part { address, sum, ident, group, last: now });
+        let _ = self.0.put(tx, first, room, |group| Part { address, sum, ident, group, last: now });
     }
 
     /// Look for what is over, before anything is refused; returns whether that is due.

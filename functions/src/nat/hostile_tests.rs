@@ -455,6 +455,23 @@ fn fragments_that_are_over_are_found_before_others_are_lost() {
     harness.end();
 }
 
+/// A host that has its part, 256 datagrams, sends a first fragment again: the later ones follow the younger one.
+#[test]
+fn a_datagram_that_comes_again_takes_no_more_room() {
+    let mut harness = Harness::of(&DESCRIPTOR, &args("198.51.100.0", 30));
+    let identification = |fate| match fate {
+        Fate::Out(_, frame) => frame[18..20].to_vec(),
+        Fate::Dropped(why) => panic!("{why}"),
+    };
+    let first = |id: u64| format!("udp 10.0.0.1:666 > 192.0.2.9:53 len 16 id {id} first");
+    let later = |id: u64| format!("ip 10.0.0.1 > 192.0.2.9 proto 17 id {id} later 24 len 8");
+    (0..300).for_each(|id| _ = send(&mut harness, 0, 0, &first(id)));
+    assert!(matches!(send(&mut harness, 0, 0, &later(299)), Fate::Dropped(_)));
+    let again = identification(send(&mut harness, 0, 0, &first(7)));
+    assert_eq!(identification(send(&mut harness, 0, 0, &later(7))), again);
+    harness.end();
+}
+
 pub(super) const LATE: Late = Late {
     source: include_str!("hostile_tests.rs"),
     quick: tests![
@@ -473,6 +490,7 @@ pub(super) const LATE: Late = Late {
         sessions_end_with_their_mapping,
         a_subnet_of_ipv6_is_one_host,
         fragments_that_are_over_are_found_before_others_are_lost,
+        a_datagram_that_comes_again_takes_no_more_room,
     ],
     apart: &[
         // Seconds each; of waiting they have nothing that others have not.

@@ -140,13 +140,11 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if room.is_err() && which == Try::First && self.fragments.make_room(at.tx, self.now) {
             return self.ask_first(at, packet, plan, key, (inside, change), Try::Last);
         }
-        let became = self.rewrite_first(at.gate, packet, inside, &change);
-        if let Ok(group) = room {
-            self.fragments.remember(at.tx, place, group, became, self.now);
-        }
-        if became.is_none() {
+        let Some(became) = self.rewrite_first(at.gate, packet, inside, &change) else {
+            room.into_iter().for_each(|group| self.fragments.give_up(at.tx, group));
             return drop(UNTRANSLATABLE);
-        }
+        };
+        self.fragments.remember(at.tx, place, room, became, self.now);
         self.count(at.tx, &packet.layers());
         Step::Done(if at.gate == 0 { OUT } else { BACK })
     }

@@ -144,11 +144,11 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     /// Why there is no room: answers would be filtered, so the packet must not leave.
     pub fn begin(&mut self, tx: E::Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
         let &Contact { inside, mapping, flags } = contact;
-        let group = self.sent.room(tx, new)?;
+        let room = self.sent.room(tx, new)?;
         // More than one for each that comes, so that they go faster than they come.
         self.sweep(tx, now, SWEEP_NEW);
         let state = State::first(F::parts(inside).2).out(flags);
-        self.sent.put(tx, new, Session { last: now, mapping, state, group }).map_err(|_| Taken::Short(group))
+        self.sent.put(tx, new, Ok(room), |group| Session { last: now, mapping, state, group })
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
