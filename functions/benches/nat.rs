@@ -15,7 +15,7 @@ use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Plain, Scope, Share};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Plain, Scope, Share, Tx};
 
 const SIZE: usize = 64;
 /// Batches in a round.
@@ -291,18 +291,19 @@ fn main() {
             cx.parse(batch);
             let (now, gate) = (cx.now(), cx.gate());
             assert!(gate == 0 && !twin.filter, "from inside, and every mapping open to all");
-            let mut tickets = [map.want((), 0, Intent::Change); BATCH];
+            let mut tx = Tx::new(0, 0, 0);
+            let mut tickets = [map.want(&mut tx, 0, Intent::Change); BATCH];
             for (packet, ticket) in batch.iter().zip(&mut tickets) {
-                *ticket = map.want((), read_key(packet), Intent::Change);
+                *ticket = map.want(&mut tx, read_key(packet), Intent::Change);
             }
             tickets.iter_mut().for_each(|ticket| map.warm(ticket));
             cx.decide(batch, |i, packet| {
                 let now = time(packet, now);
-                if map.get((), &tickets[i]).is_none() {
+                if map.get(&mut tx, &tickets[i]).is_none() {
                     let mapping = twin.map(read_key(packet), now);
-                    map.insert((), &tickets[i], mapping).expect("the map is large enough");
+                    map.insert(&mut tx, &tickets[i], mapping).expect("the map is large enough");
                 }
-                if let Some(mapping) = map.get((), &tickets[i]) {
+                if let Some(mapping) = map.get(&mut tx, &tickets[i]) {
                     twin.rewrite(packet, mapping, now);
                 }
                 Verdict::Gate(0)

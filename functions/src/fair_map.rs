@@ -3,7 +3,7 @@
 //! Room is asked for by an operation, as other instances may share it out too, and the entry is written in the step after. An
 //! entry knows whose part it takes, so that its room is given back with it.
 
-use catena_state::{Declaration, Engine, FlowMap, Intent, Key, NoMemory, Plain, Shared};
+use catena_state::{Declaration, Engine, FlowMap, Intent, Key, NoMemory, Plain, Shared, Tx};
 
 use crate::shares::{Give, Shares, Take, Taken};
 
@@ -48,7 +48,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     }
 
     /// Ask for the place of a new entry, and for room among those of a sender, who is known by one or two words.
-    pub fn want_place(&mut self, tx: E::Tx, key: K, sender: [u64; 2]) -> Place<E, K, V> {
+    pub fn want_place(&mut self, tx: &mut Tx, key: K, sender: [u64; 2]) -> Place<E, K, V> {
         let room = self.shares.want(tx, Take(sender));
         Place { entry: self.entries.want(tx, key, Intent::Create), room }
     }
@@ -57,7 +57,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     ///
     /// # Errors
     /// Why there is no room.
-    pub fn room(&mut self, tx: E::Tx, place: &Place<E, K, V>) -> Result<u16, Taken> {
+    pub fn room(&mut self, tx: &mut Tx, place: &Place<E, K, V>) -> Result<u16, Taken> {
         match self.shares.got(tx, &place.room) {
             Taken::Room(group) => Ok(group),
             why => Err(why),
@@ -65,7 +65,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     }
 
     /// Give room back that nothing was put in.
-    pub fn give_up(&mut self, tx: E::Tx, group: u16) {
+    pub fn give_up(&mut self, tx: &mut Tx, group: u16) {
         self.shares.send(tx, Give(group));
     }
 
@@ -75,7 +75,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     /// Why there is no room.
     pub fn put(
         &mut self,
-        tx: E::Tx,
+        tx: &mut Tx,
         place: &Place<E, K, V>,
         room: Result<u16, Taken>,
         entry: impl FnOnce(u16) -> V,
@@ -97,7 +97,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     }
 
     /// Look at the next `count` places, and take out the entries that are over.
-    pub fn sweep(&mut self, tx: E::Tx, count: usize, mut is_over: impl FnMut(&K, &V) -> bool) {
+    pub fn sweep(&mut self, tx: &mut Tx, count: usize, mut is_over: impl FnMut(&K, &V) -> bool) {
         let FairMap { entries, shares } = self;
         entries.sweep(count, |key, entry| {
             let goes = is_over(key, entry);

@@ -19,21 +19,10 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::{BATCH, Batch, Packet};
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
 pub use holding::{Held, Holding};
 use parking::Parking;
-
-/// Where and when a packet is processed: all that a function may know beside the packet and its state.
-#[derive(Clone, Copy, Debug)]
-pub struct At<Tx> {
-    /// The packet's unit of state operations.
-    pub tx: Tx,
-    /// The packet's time in ns since 1970. Captures may hold packets out of order: it can step back.
-    pub now: u64,
-    /// The input gate: 0 on the way out, 1 on the way back.
-    pub gate: u16,
-}
 
 /// What *finish* decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +43,10 @@ pub enum Step {
 ///
 /// ```
 /// use catena_dataplane::module::{Reason, Verdict};
-/// use catena_functions::function::{At, Function, Runner, Step};
+/// use catena_functions::function::{Function, Runner, Step};
 /// use catena_packet::Packet;
 /// use catena_packet::wire::{Seed, ports, source_address};
-/// use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, NoMemory, Scope, Share};
+/// use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, NoMemory, Scope, Share, Tx};
 ///
 /// const SENDERS: Declaration =
 ///     Declaration::flow_map("senders", "packets of each", Scope::SourceEndpoint, Access::ReadWrite);
@@ -81,11 +70,11 @@ pub enum Step {
 ///     /// The ticket of the sender's entry; none of what has no ports.
 ///     type Plan = Option<<Senders<E> as FlowMap<Sender, u64>>::Ticket>;
 ///
-///     fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
+///     fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Self::Plan {
 ///         let (frame, layers) = (packet.data(), packet.layers());
 ///         let [high, low] = source_address(frame, &layers)?;
 ///         let (port, _) = ports(frame, &layers)?;
-///         Some(self.senders.want(at.tx, [high, low, port.into(), layers.proto.into(), 0], Intent::Create))
+///         Some(self.senders.want(tx, [high, low, port.into(), layers.proto.into(), 0], Intent::Create))
 ///     }
 ///
 ///     fn warm(&mut self, plan: &mut Self::Plan) {
@@ -94,15 +83,15 @@ pub enum Step {
 ///         }
 ///     }
 ///
-///     fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
-///         let Some(ticket) = plan else { return Step::Done(Verdict::Gate(at.gate)) };
-///         let seen = self.senders.get(at.tx, ticket).map(|mut seen| {
+///     fn finish(&mut self, tx: &mut Tx, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+///         let Some(ticket) = plan else { return Step::Done(Verdict::Gate(tx.gate)) };
+///         let seen = self.senders.get(tx, ticket).map(|mut seen| {
 ///             *seen += 1;
 ///             *seen
 ///         });
 ///         // With a full map, those without an entry pass.
-///         let seen = seen.unwrap_or_else(|| self.senders.insert(at.tx, ticket, 1).map_or(0, |seen| *seen));
-///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
+///         let seen = seen.unwrap_or_else(|| self.senders.insert(tx, ticket, 1).map_or(0, |seen| *seen));
+///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(tx.gate) })
 ///     }
 ///
 ///     fn reasons(&self) -> &'static [&'static str] {
@@ -120,19 +109,19 @@ pub trait Function<E: Engine>: Send + 'static {
     type Plan: Copy + Send;
 
     /// Read a packet, whose headers are parsed, and ask for state. Changes nothing: of objects it calls `want…` and `warm`.
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan;
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Self::Plan;
 
     /// Bring near what the plan's tickets point at. Only a hint.
     fn warm(&mut self, _plan: &mut Self::Plan) {}
 
     /// Use the results and decide. The plan stays where *prepare* put it: a copy of all tickets for each packet
     /// would cost more than most functions do.
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Self::Plan) -> Step;
 
     /// Do a little of what must be done some time, such as expiry: called after every batch, so it must be
-    /// constant work, and about every millisecond (`idle` true), when it may be more. `now` is never later than the time of
-    /// a packet that waits. Its operations are nobody's packet's: none can be waited for.
-    fn tidy(&mut self, _tx: E::Tx, _now: u64, _idle: bool) {}
+    /// constant work, and about every millisecond (`idle` true), when it may be more. It is an event of its own, whose time is
+    /// never later than that of a packet that waits, and whose operations nobody can wait for.
+    fn tidy(&mut self, _tx: &mut Tx, _idle: bool) {}
 
     /// Return the names of files that the function uses while it runs: no output may be one of them.
     fn inputs(&self) -> Vec<PathBuf> {
@@ -156,7 +145,7 @@ pub trait Function<E: Engine>: Send + 'static {
     ///
     /// # Errors
     /// What could not be written, in words for the user.
-    fn end(&mut self, _tx: E::Tx, _now: u64) -> Result<(), String> {
+    fn end(&mut self, _tx: &mut Tx) -> Result<(), String> {
         Ok(())
     }
 
@@ -207,22 +196,23 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             parking.process(engine, function, cx, batch);
             return;
         }
+        // Nothing is counted where nobody waits: a packet's operations are begun again rather than kept beside its plan.
         let (now, gate) = (cx.now(), cx.gate());
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
         let count = batch.len();
         for (packet, plan) in batch.iter().zip(&mut plans) {
-            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
-            plan.write(function.prepare(at, packet));
+            let mut tx = engine.begin(of(packet, now, gate));
+            plan.write(function.prepare(&mut tx, packet));
         }
         // SAFETY: the first `count` plans were just written.
         let plans = unsafe { std::slice::from_raw_parts_mut(plans.as_mut_ptr().cast::<F::Plan>(), count) };
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
-            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
+            let mut tx = engine.begin(of(packet, now, gate));
             let plan = &mut plans[i];
-            match function.finish(at, packet, plan) {
+            match function.finish(&mut tx, packet, plan) {
                 Step::Done(verdict) => verdict,
-                Step::Again => again(function, at, packet, plan),
+                Step::Again => again(function, &mut tx, packet, plan),
             }
         });
         tidy(engine, function, now, false);
@@ -260,9 +250,9 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
         let Runner { engine, function, .. } = self;
-        let tx = engine.begin(0);
-        engine.step(tx);
-        let ended = function.end(tx, cx.now());
+        let mut tx = engine.begin(Tx::new(0, cx.now(), 0));
+        engine.step(&mut tx);
+        let ended = function.end(&mut tx);
         engine.end(tx);
         let closed = engine.close();
         ended.and(closed)
@@ -284,32 +274,28 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
 /// Let a function tidy up, by operations of its own.
 #[inline(always)]
 fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, now: u64, idle: bool) {
-    let tx = engine.begin(0);
-    engine.step(tx);
-    function.tidy(tx, now, idle);
+    let mut tx = engine.begin(Tx::new(0, now, 0));
+    engine.step(&mut tx);
+    function.tidy(&mut tx, idle);
     engine.end(tx);
 }
 
 /// Finish what the first *finish* did not; apart, so that the usual case stays short.
 #[inline(never)]
-fn again<E: Engine, F: Function<E>>(
-    function: &mut F,
-    at: At<E::Tx>,
-    packet: &mut Packet,
-    plan: &mut F::Plan,
-) -> Verdict {
+fn again<E: Engine, F: Function<E>>(function: &mut F, tx: &mut Tx, packet: &mut Packet, plan: &mut F::Plan) -> Verdict {
     loop {
-        if let Step::Done(verdict) = function.finish(at, packet, plan) {
+        if let Step::Done(verdict) = function.finish(tx, packet, plan) {
             return verdict;
         }
     }
 }
 
-/// Return the packet's own time where it has one, else the worker's.
+/// Return the operations of a packet that came in by this gate: at its own time where it has one, else the worker's.
 #[inline(always)]
-pub fn time(packet: &Packet, now: u64) -> u64 {
-    match packet.meta().arrival {
+pub fn of(packet: &Packet, now: u64, gate: u16) -> Tx {
+    let now = match packet.meta().arrival {
         0 => now,
         arrival => arrival,
-    }
+    };
+    Tx::new(packet.meta().clock, now, gate)
 }

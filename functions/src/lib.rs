@@ -29,5 +29,5 @@ pub mod workload;
 pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
 pub use effects::{Effects, Fields, Spared};
-pub use function::{At, Function, Runner, Step};
+pub use function::{Function, Runner, Step};
 pub use workload::Workload;

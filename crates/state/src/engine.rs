@@ -4,7 +4,7 @@
 //! ticket, and the use of the ticket in *finish*. Operations whose result nobody reads have one half, and
 //! are non-blocking in every engine by construction. What an owner does to keep its entries in order (sweeps, evictions) needs no
 //! ticket. Every operation is given the packet's
-//! [`Engine::Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
+//! [`Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
 use std::ops::{Deref, DerefMut};
@@ -16,6 +16,7 @@ use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
+use crate::tx::Tx;
 
 /// What a packet will do with an entry at most. An engine fetches, locks or copies it accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,30 +78,29 @@ pub trait Engine: Send + 'static {
     /// Whether functions are watched: what they must not do is found, at a price.
     const WATCHES: bool = false;
 
-    /// The operations of one packet, as one unit.
-    type Tx: Copy + Send;
     /// The promise of an entry, whatever the entry is.
     type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.
-    type FlowMap<K: Key, V: Plain>: FlowMap<K, V, Tx = Self::Tx, Ticket = Self::Ticket<K>>;
+    type FlowMap<K: Key, V: Plain>: FlowMap<K, V, Ticket = Self::Ticket<K>>;
     /// What is reached by operations alone.
-    type Shared<V: Held>: Shared<V, Tx = Self::Tx>;
+    type Shared<V: Held>: Shared<V>;
     /// The same, by key.
-    type SharedMap<K: Key, V: Entry>: SharedMap<K, V, Tx = Self::Tx>;
+    type SharedMap<K: Key, V: Entry>: SharedMap<K, V>;
 
-    /// Begin the operations of a packet with this logical clock.
-    fn begin(&mut self, clock: u64) -> Self::Tx;
+    /// Begin the operations of a packet or an event, which the engine may mark as its own. Where nobody waits and nothing is
+    /// counted, a packet's may be begun again in each step.
+    fn begin(&mut self, tx: Tx) -> Tx;
 
     /// Send off the operations that a packet has asked for since the last time: it will be brought to its end, and all packets
     /// that it follows have been. One that is given up before, by [`Self::end`], has done nothing. Entries may be fetched from
     /// [`FlowMap::want`] on.
-    fn issue(&mut self, _tx: Self::Tx) {}
+    fn issue(&mut self, _tx: &mut Tx) {}
 
     /// Let a packet's next step begin: what it has asked for so far may be used.
-    fn step(&mut self, _tx: Self::Tx) {}
+    fn step(&mut self, _tx: &mut Tx) {}
 
     /// End the operations of a packet: its fate is decided, or they are given up.
-    fn end(&mut self, _tx: Self::Tx) {}
+    fn end(&mut self, _tx: Tx) {}
 
     /// Let all that was sent off be done, after the last packet.
     ///
@@ -114,13 +114,13 @@ pub trait Engine: Send + 'static {
     fn poll(&mut self) {}
 
     /// Return whether all that a packet has asked for is there. An operation that was not sent off is not.
-    fn is_ready(&mut self, _tx: Self::Tx) -> bool {
+    fn is_ready(&mut self, _tx: &Tx) -> bool {
         true
     }
 
     /// Return whether a packet has asked for an entry that an `earlier` one, which waits, has asked for as well. So it has if it
     /// has asked for an operation, and that of the earlier one on the same object and key was not sent off yet.
-    fn follows(&self, _tx: Self::Tx, _earlier: Self::Tx) -> bool {
+    fn follows(&self, _tx: &Tx, _earlier: &Tx) -> bool {
         false
     }
 
@@ -164,8 +164,6 @@ pub trait Engine: Send + 'static {
 /// it in place. What needs no ticket (from [`Self::forget`] to [`Self::len`]) is the owner's housekeeping, and answers at once:
 /// whatever engine it is, the owner knows all its entries, and what is elsewhere are copies.
 pub trait FlowMap<K: Key, V: Plain>: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
     /// The promise of an entry.
     type Ticket: Copy + Send;
     /// An entry in hand, to be read or changed in place. The engine knows which of them it was, and so what to write back.
@@ -174,11 +172,11 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
         Self: 'a;
 
     /// Ask for the entry of `key`, to do so much with it at most.
-    fn want(&mut self, tx: Self::Tx, key: K, intent: Intent) -> Self::Ticket;
+    fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> Self::Ticket;
 
     /// Ask for the entry of a key that is about to be put in, whatever is there. Where entries are near at all, it is not looked
     /// for before.
-    fn want_new(&mut self, tx: Self::Tx, key: K) -> Self::Ticket {
+    fn want_new(&mut self, tx: &mut Tx, key: K) -> Self::Ticket {
         self.want(tx, key, Intent::Create)
     }
 
@@ -186,7 +184,7 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     fn warm(&mut self, _ticket: &mut Self::Ticket) {}
 
     /// Ask once more for what an earlier ticket of the same packet was for.
-    fn want_again(&mut self, tx: Self::Tx, ticket: &Self::Ticket, intent: Intent) -> Self::Ticket {
+    fn want_again(&mut self, tx: &mut Tx, ticket: &Self::Ticket, intent: Intent) -> Self::Ticket {
         self.want(tx, Self::key(ticket), intent)
     }
 
@@ -202,23 +200,23 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     fn key(ticket: &Self::Ticket) -> K;
 
     /// Return the entry to be read, as it stands after all packets before this one.
-    fn read(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<&V>;
+    fn read(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<&V>;
 
     /// Return the entry to be changed, or read, as it stands after all packets before this one.
-    fn get(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<Self::Entry<'_>>;
+    fn get(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<Self::Entry<'_>>;
 
     /// Put an entry in. It takes the place of one that is there after all.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.
-    fn insert(&mut self, tx: Self::Tx, ticket: &Self::Ticket, value: V) -> Result<Self::Entry<'_>, Full>;
+    fn insert(&mut self, tx: &mut Tx, ticket: &Self::Ticket, value: V) -> Result<Self::Entry<'_>, Full>;
 
     /// Take the entry out.
-    fn remove(&mut self, tx: Self::Tx, ticket: &Self::Ticket) -> Option<V>;
+    fn remove(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<V>;
 
     /// Take out the entry of a key, if there is one and `goes` says so of it. Nobody waits for it and nobody hears of it:
     /// it needs no ticket, so entries that belong together go together, whoever's packet it is that finds them over.
-    fn forget(&mut self, tx: Self::Tx, key: K, goes: impl FnOnce(&V) -> bool);
+    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool);
 
     /// Return what is known here of an entry, which may be old where entries are elsewhere: for tidying up, never for a
     /// packet's fate. Nobody waits for it.
@@ -235,13 +233,13 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 
     /// Mark an entry as one that may go when room is wanted, or take the mark from it; one that is marked keeps its
     /// place in the line. New entries have no mark.
-    fn mark(&mut self, tx: Self::Tx, ticket: &Self::Ticket, marked: bool);
+    fn mark(&mut self, tx: &mut Tx, ticket: &Self::Ticket, marked: bool);
 
     /// Return the number of marked entries.
     fn marked(&self) -> usize;
 
     /// Take out the entry that has been marked longest. Constant work.
-    fn take_marked(&mut self, tx: Self::Tx) -> Option<(K, V)>;
+    fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)>;
 
     /// Return the number of entries.
     fn len(&self) -> usize;

@@ -20,6 +20,7 @@ mod memory;
 pub mod plain;
 pub mod shared;
 pub mod shared_map;
+pub mod tx;
 pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
@@ -30,3 +31,4 @@ pub use local::Local;
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, SharedMap, Slot};
+pub use tx::{Name, Tx};

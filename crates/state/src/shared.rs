@@ -6,6 +6,7 @@
 //! known to a holder elsewhere, is listed once, by [`operations!`](crate::operations).
 
 use crate::plain::Plain;
+use crate::tx::Tx;
 
 /// What operations are applied to, when they come as bytes. [`operations!`](crate::operations) writes it.
 pub trait Held: Send + 'static {
@@ -104,20 +105,18 @@ macro_rules! operations {
 
 /// A shared object.
 pub trait Shared<V>: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
     /// The promise of a reply.
     type Ticket<O: Op<V>>: Copy + Send;
 
     /// Ask for an operation. It is applied before the packet's next step, if the packet gets so far; the reply is taken
     /// in that step.
-    fn want<O: Op<V>>(&mut self, tx: Self::Tx, op: O) -> Self::Ticket<O>;
+    fn want<O: Op<V>>(&mut self, tx: &mut Tx, op: O) -> Self::Ticket<O>;
 
     /// Take the reply.
-    fn got<O: Op<V>>(&mut self, tx: Self::Tx, ticket: &Self::Ticket<O>) -> O::Reply;
+    fn got<O: Op<V>>(&mut self, tx: &mut Tx, ticket: &Self::Ticket<O>) -> O::Reply;
 
     /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
-    fn send<O: Op<V, Reply = ()>>(&mut self, tx: Self::Tx, op: O);
+    fn send<O: Op<V, Reply = ()>>(&mut self, tx: &mut Tx, op: O);
 
     /// Let what operations will look at be brought near, where the object is near at all. Only a hint.
     fn bring(&self, _bring: impl FnOnce(&V)) {}

@@ -9,6 +9,7 @@ use crate::engine::Full;
 use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::Numbered;
+use crate::tx::Tx;
 
 /// An entry of a [`SharedMap`].
 pub trait Entry: EntryHeld {
@@ -91,26 +92,24 @@ pub trait Slot<V: Entry> {
 
 /// A shared object with an entry for each key.
 pub trait SharedMap<K: Key, V: Entry>: Send {
-    /// The operations of one packet.
-    type Tx: Copy + Send;
     /// The promise of a reply.
     type Ticket<O: EntryOp<V>>: Copy + Send;
 
     /// Ask for an operation. It is applied before the packet's next step, if the packet gets so far; the reply is taken
     /// in that step.
-    fn want<O: EntryOp<V>>(&mut self, tx: Self::Tx, key: K, op: O) -> Self::Ticket<O>;
+    fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> Self::Ticket<O>;
 
     /// Bring near what an operation needs, a while after [`Self::want`] and before its reply is taken. Only a hint.
     fn warm<O: EntryOp<V>>(&mut self, _ticket: &mut Self::Ticket<O>) {}
 
     /// Take the reply.
-    fn got<O: EntryOp<V>>(&mut self, tx: Self::Tx, ticket: &Self::Ticket<O>) -> O::Reply;
+    fn got<O: EntryOp<V>>(&mut self, tx: &mut Tx, ticket: &Self::Ticket<O>) -> O::Reply;
 
     /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
-    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: Self::Tx, key: K, op: O);
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O);
 
     /// Look at the next `places` for entries, each once a round, and forget those that are over.
-    fn tidy(&mut self, tx: Self::Tx, places: usize, now: u64);
+    fn tidy(&mut self, tx: &mut Tx, places: usize, now: u64);
 
     /// Return the number of entries, as far as it is known: for tables and exports, never for a packet's fate.
     fn len(&self) -> usize;

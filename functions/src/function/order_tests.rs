@@ -4,10 +4,10 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{Seed, ports};
 use catena_state::{
-    Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, operations,
+    Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, Tx, operations,
 };
 
-use super::{At, Function, Runner, Step};
+use super::{Function, Runner, Step};
 use crate::testing::engines::on_delayed;
 use crate::testing::{Harness, START, craft};
 
@@ -51,13 +51,13 @@ struct Hearing<E: Engine> {
 impl<E: Engine> Function<E> for Hearing<E> {
     type Plan = <E::Shared<Number> as Shared<Number>>::Ticket<Ask>;
 
-    fn prepare(&mut self, at: At<E::Tx>, _packet: &Packet) -> Self::Plan {
-        self.told.want(at.tx, Ask)
+    fn prepare(&mut self, tx: &mut Tx, _packet: &Packet) -> Self::Plan {
+        self.told.want(tx, Ask)
     }
 
-    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
-        let heard = self.told.got(at.tx, plan);
-        self.told.send(at.tx, Tell);
+    fn finish(&mut self, tx: &mut Tx, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+        let heard = self.told.got(tx, plan);
+        self.told.send(tx, Tell);
         self.passed += 1;
         Step::Done(if heard + 1 == self.passed { Verdict::Gate(0) } else { Verdict::Drop(Reason(0)) })
     }
@@ -107,16 +107,16 @@ type Meet<E> = (u64, <Map<E> as FlowMap<u64, u64>>::Ticket, bool);
 impl<E: Engine> Function<E> for Meeting<E> {
     type Plan = Meet<E>;
 
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Meet<E> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Meet<E> {
         let (number, _) = ports(packet.data(), &packet.layers()).unwrap();
-        (number.into(), self.own.want(at.tx, number.into(), Intent::Read), false)
+        (number.into(), self.own.want(tx, number.into(), Intent::Read), false)
     }
 
-    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Meet<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, _packet: &mut Packet, plan: &mut Meet<E>) -> Step {
         let (number, ticket, is_second) = *plan;
         if !is_second {
-            assert_eq!(self.own.read(at.tx, &ticket), None);
-            *plan = (number, self.met.want(at.tx, 0, Intent::Create), true);
+            assert_eq!(self.own.read(tx, &ticket), None);
+            *plan = (number, self.met.want(tx, 0, Intent::Create), true);
             if !self.waiting.is_empty() {
                 self.waited += 1;
             }
@@ -125,12 +125,12 @@ impl<E: Engine> Function<E> for Meeting<E> {
         }
         self.out_of_order += self.waiting.iter().filter(|other| **other < number).count();
         self.waiting.retain(|other| *other != number);
-        let before = self.met.get(at.tx, &ticket).map(|mut met| {
+        let before = self.met.get(tx, &ticket).map(|mut met| {
             *met += 1;
             *met
         });
         if before.is_none() {
-            self.met.insert(at.tx, &ticket, 1).unwrap();
+            self.met.insert(tx, &ticket, 1).unwrap();
         }
         Step::Done(Verdict::Gate(0))
     }

@@ -9,9 +9,9 @@ use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::wire::{FlowKey, Seed};
 use catena_packet::{Batch, Packet};
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
-use super::{At, Function, Step, tidy, time};
+use super::{Function, Step, of, tidy};
 
 /// Most packets parked at a time: what comes then and must wait is dropped, and counted.
 pub const MOST: usize = 256;
@@ -29,7 +29,7 @@ pub(super) struct Parking<E: Engine, F: Function<E>> {
 }
 
 struct Parked<E: Engine, F: Function<E>> {
-    at: At<E::Tx>,
+    tx: Tx,
     packet: Packet,
     plan: F::Plan,
     flow: u64,
@@ -49,30 +49,29 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn process(&mut self, engine: &mut E, function: &mut F, cx: &mut Context, batch: &mut Batch) {
         let (now, gate) = (cx.now(), cx.gate());
         batch.filter(|_, packet| {
-            let now = time(&packet, now);
             let bytes = watched::<E>(&packet);
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more.
-                let at = At { tx: engine.begin(packet.meta().clock), now, gate };
-                function.prepare(at, &packet);
-                engine.end(at.tx);
+                let mut tx = engine.begin(of(&packet, now, gate));
+                function.prepare(&mut tx, &packet);
+                engine.end(tx);
             }
-            let at = At { tx: engine.begin(packet.meta().clock), now, gate };
-            let plan = function.prepare(at, &packet);
+            let mut tx = engine.begin(of(&packet, now, gate));
+            let plan = function.prepare(&mut tx, &packet);
             must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
             let flow = flow(&packet);
-            let mut parked = Parked { at, packet, plan, flow, is_issued: false, bytes };
+            let mut parked = Parked { tx, packet, plan, flow, is_issued: false, bytes };
             let waits = parked.waits(&self.parked, engine);
             let is_full =
-                self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(at.tx));
+                self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(&parked.tx));
             if is_full {
-                engine.end(at.tx);
+                engine.end(parked.tx);
                 cx.drop(parked.packet, Reason::NO_PARKING);
                 return None;
             }
             match parked.advance(&self.parked, engine, function) {
                 Some(verdict) => {
-                    engine.end(at.tx);
+                    engine.end(parked.tx);
                     leave(cx, parked.packet, verdict);
                 }
                 None => self.parked.push(parked),
@@ -85,7 +84,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 
     /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
     pub(super) fn no_later(&self, now: u64) -> u64 {
-        self.parked.iter().map(|parked| parked.at.now).fold(now, u64::min)
+        self.parked.iter().map(|parked| parked.tx.now).fold(now, u64::min)
     }
 
     /// Let those go on that may.
@@ -98,7 +97,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             match parked.advance(earlier, engine, function) {
                 Some(verdict) => {
                     let parked = self.parked.remove(at);
-                    engine.end(parked.at.tx);
+                    engine.end(parked.tx);
                     leave(cx, parked.packet, verdict);
                 }
                 None => at += 1,
@@ -117,7 +116,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Return whether it must wait for one of those that came before it.
     fn waits(&self, earlier: &[Self], engine: &E) -> bool {
-        earlier.iter().any(|earlier| self.flow == earlier.flow || engine.follows(self.at.tx, earlier.at.tx))
+        earlier.iter().any(|earlier| self.flow == earlier.flow || engine.follows(&self.tx, &earlier.tx))
     }
 
     /// Go on as far as results are there and no `earlier` packet must be waited for; returns the verdict, if it comes to one.
@@ -128,13 +127,13 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
                 return None;
             }
             if !std::mem::replace(&mut self.is_issued, true) {
-                engine.issue(self.at.tx);
+                engine.issue(&mut self.tx);
             }
-            if !engine.is_ready(self.at.tx) {
+            if !engine.is_ready(&self.tx) {
                 return None;
             }
-            engine.step(self.at.tx);
-            if let Step::Done(verdict) = function.finish(self.at, &mut self.packet, &mut self.plan) {
+            engine.step(&mut self.tx);
+            if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
                 return Some(verdict);
             }
             must_be_unchanged::<E, F>(self.bytes, &self.packet, "in a step that returned Step::Again");

@@ -4,9 +4,9 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Scope, Share, Shared};
+use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Scope, Share, Shared, Tx};
 
-use super::{At, Function, Runner, Step};
+use super::{Function, Runner, Step};
 use crate::config::{ArgError, Args};
 use crate::descriptor::{Affinity, Descriptor, Recipe, Returns};
 use crate::effects::Effects;
@@ -61,12 +61,12 @@ impl<E: Engine> Careless<E> {
         Careless { lengths, hits, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
-    fn count(&mut self, at: At<E::Tx>, ticket: &Ticket<E>) -> u64 {
-        if let Some(mut count) = self.lengths.get(at.tx, ticket) {
+    fn count(&mut self, tx: &mut Tx, ticket: &Ticket<E>) -> u64 {
+        if let Some(mut count) = self.lengths.get(tx, ticket) {
             *count += 1;
             return *count;
         }
-        *self.lengths.insert(at.tx, ticket, 1).unwrap()
+        *self.lengths.insert(tx, ticket, 1).unwrap()
     }
 }
 
@@ -74,33 +74,33 @@ impl<E: Engine> Function<E> for Careless<E> {
     /// The ticket, and steps done.
     type Plan = (Ticket<E>, u32);
 
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Self::Plan {
-        let ticket = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Self::Plan {
+        let ticket = self.lengths.want(tx, packet.len() as u64, Intent::Create);
         match self.wrong {
             Wrong::Counts => self.prepared += 1,
-            Wrong::Adds => self.hits.send(at.tx, Add::to(0, 1)),
-            Wrong::Looks => _ = self.lengths.get(at.tx, &ticket),
+            Wrong::Adds => self.hits.send(tx, Add::to(0, 1)),
+            Wrong::Looks => _ = self.lengths.get(tx, &ticket),
             Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
             _ => {}
         }
         (ticket, 0)
     }
 
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Self::Plan) -> Step {
         plan.1 += 1;
-        self.hits.send(at.tx, Add::to(0, 1));
-        if at.now < self.tidied {
+        self.hits.send(tx, Add::to(0, 1));
+        if tx.now < self.tidied {
             self.overtaken += 1;
         }
         match (self.wrong, plan.1) {
             (Wrong::AtOnce, 1) => {
-                let ticket = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
-                self.count(at, &ticket);
+                let ticket = self.lengths.want(tx, packet.len() as u64, Intent::Create);
+                self.count(tx, &ticket);
             }
             (Wrong::Late, 1) => return Step::Again,
             (Wrong::Rewrites, 1) => {
                 packet.data_mut()[0] ^= 1;
-                plan.0 = self.lengths.want(at.tx, packet.len() as u64, Intent::Create);
+                plan.0 = self.lengths.want(tx, packet.len() as u64, Intent::Create);
                 return Step::Again;
             }
             _ => {}
@@ -109,11 +109,12 @@ impl<E: Engine> Function<E> for Careless<E> {
             Wrong::Keeps => self.kept.replace(plan.0).unwrap_or(plan.0),
             _ => plan.0,
         };
-        let count = self.count(at, &ticket) + self.prepared;
-        Step::Done(if count.is_multiple_of(3) { Verdict::Drop(Reason(0)) } else { Verdict::Gate(at.gate) })
+        let count = self.count(tx, &ticket) + self.prepared;
+        Step::Done(if count.is_multiple_of(3) { Verdict::Drop(Reason(0)) } else { Verdict::Gate(tx.gate) })
     }
 
-    fn tidy(&mut self, _tx: E::Tx, now: u64, _idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, _idle: bool) {
+        let now = tx.now;
         self.lengths.sweep(1, |_, _| false);
         self.tidied = now;
     }

@@ -5,9 +5,9 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _};
+use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _, Tx};
 
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 use super::admission::{Active, Admission, Inside, SetUp};
 use super::connection::Timeouts;
@@ -150,22 +150,19 @@ impl<E: Engine> Balancer<E> {
     }
 }
 
-impl<E: Engine> Function<E> for Balancer<E>
-where
-    E::Tx: Send,
-{
+impl<E: Engine> Function<E> for Balancer<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
         let layers = packet.layers();
         match layers.net {
-            Net::Ipv4 => match Side::<E, V4>::read(at.gate, packet, &layers) {
-                Some(read) => Plan::V4(self.v4.want(at.tx, at.gate, read)),
+            Net::Ipv4 => match Side::<E, V4>::read(tx.gate, packet, &layers) {
+                Some(read) => Plan::V4(self.v4.want(tx, tx.gate, read)),
                 None => Plan::Pass,
             },
-            Net::Ipv6 => match Side::<E, V6>::read(at.gate, packet, &layers) {
-                Some(read) => Plan::V6(self.v6.want(at.tx, at.gate, read)),
+            Net::Ipv6 => match Side::<E, V6>::read(tx.gate, packet, &layers) {
+                Some(read) => Plan::V6(self.v6.want(tx, tx.gate, read)),
                 None => Plan::Pass,
             },
             Net::Arp | Net::Other => Plan::Pass,
@@ -182,21 +179,22 @@ where
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::Pass => Step::Done(Verdict::Gate(at.gate)),
-            Plan::V4(want) => match self.v4.finish_known(&mut self.shared, at, packet, want) {
+            Plan::Pass => Step::Done(Verdict::Gate(tx.gate)),
+            Plan::V4(want) => match self.v4.finish_known(&mut self.shared, tx, packet, want) {
                 Some(verdict) => Step::Done(verdict),
-                None => room::finish_rare(&mut self.v4, &mut self.v6, &mut self.shared, at, packet, want),
+                None => room::finish_rare(&mut self.v4, &mut self.v6, &mut self.shared, tx, packet, want),
             },
-            Plan::V6(want) => match self.v6.finish_known(&mut self.shared, at, packet, want) {
+            Plan::V6(want) => match self.v6.finish_known(&mut self.shared, tx, packet, want) {
                 Some(verdict) => Step::Done(verdict),
-                None => room::finish_rare(&mut self.v6, &mut self.v4, &mut self.shared, at, packet, want),
+                None => room::finish_rare(&mut self.v6, &mut self.v4, &mut self.shared, tx, packet, want),
             },
         }
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        let now = tx.now;
         self.shared.tell_news(tx);
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, tx, now, count);
@@ -223,7 +221,7 @@ where
 
 impl<E: Engine> Shared<E> {
     /// Tell of servers that went up or down.
-    pub(super) fn tell_news(&mut self, tx: E::Tx) {
+    pub(super) fn tell_news(&mut self, tx: &mut Tx) {
         for news in self.news.drain(..) {
             self.admission.send(tx, news);
         }
@@ -231,7 +229,7 @@ impl<E: Engine> Shared<E> {
 
     /// Count an event.
     #[inline(always)]
-    pub(super) fn note(&mut self, tx: E::Tx, event: Event) {
+    pub(super) fn note(&mut self, tx: &mut Tx, event: Event) {
         self.events.send(tx, Add::to(event as usize, 1));
     }
 
@@ -239,15 +237,15 @@ impl<E: Engine> Shared<E> {
     #[inline(always)]
     pub(super) fn send<F: Family>(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         server: u16,
         rewrite: &Rewrite<F::Address>,
     ) -> Verdict {
         let layers = packet.layers();
-        self.bytes.send(at.tx, Add::to(usize::from(server), packet.len() as i64));
+        self.bytes.send(tx, Add::to(usize::from(server), packet.len() as i64));
         self.slot.set(packet, server + 1);
-        rewrite.apply::<F>(packet.data_mut(), &layers, at.gate == 1);
-        Verdict::Gate(at.gate)
+        rewrite.apply::<F>(packet.data_mut(), &layers, tx.gate == 1);
+        Verdict::Gate(tx.gate)
     }
 }

@@ -8,9 +8,9 @@ use catena_packet::Packet;
 use catena_packet::wire::icmp_identifier;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
-use catena_state::{Engine, FlowMap, Intent, Shared as _};
+use catena_state::{Engine, FlowMap, Intent, Shared as _, Tx};
 
-use crate::function::{At, Step};
+use crate::function::Step;
 
 use super::admission::{Admit, Admitted, Release, To};
 use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
@@ -27,11 +27,11 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn unknown(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Step {
-        let pass = Step::Done(Verdict::Gate(at.gate));
+        let pass = Step::Done(Verdict::Gate(tx.gate));
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         if class.is_fragment() && !class.is_back() && self.servers.serves_address(tuple.dst) {
             return Step::Done(Verdict::Drop(NO_FIRST));
@@ -49,7 +49,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         if self.servers.none_up() {
             return Step::Done(Verdict::Drop(NO_BACKEND));
         }
-        self.admit(shared, at, packet, want, None, Try::First)
+        self.admit(shared, tx, packet, want, None, Try::First)
     }
 
     /// Ask for a new connection to be let in, to the server at `place` or one that is chosen; the ticket is that of its own
@@ -57,7 +57,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn admit(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         place: Option<u16>,
@@ -65,11 +65,11 @@ impl<E: Engine, F: Family> Side<E, F> {
     ) -> Step {
         let to = place.map(To::Place).or_else(|| self.servers.choose(&Map::<E, F>::key(&want.ticket)));
         let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
-        shared.tell_news(at.tx);
-        let asked = shared.admission.want(at.tx, Admit { is_v6: F::IS_V6, to });
+        shared.tell_news(tx);
+        let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to });
         match to {
-            To::Least => self.then(shared, at, packet, want, Next::Admitted(asked, which)),
-            To::Place(place) => self.want_both(shared, at, packet, want, (place, Some((asked, which)))),
+            To::Least => self.then(shared, tx, packet, want, Next::Admitted(asked, which)),
+            To::Place(place) => self.want_both(shared, tx, packet, want, (place, Some((asked, which)))),
         }
     }
 
@@ -77,14 +77,14 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn admitted(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         asked: Asked<E, Admit>,
         which: Try,
     ) -> Step {
-        match shared.admission.got(at.tx, &asked) {
-            Admitted::To(place) => self.want_both(shared, at, packet, want, (place, None)),
+        match shared.admission.got(tx, &asked) {
+            Admitted::To(place) => self.want_both(shared, tx, packet, want, (place, None)),
             refused => want.refuse(refused, None, which),
         }
     }
@@ -93,17 +93,17 @@ impl<E: Engine, F: Family> Side<E, F> {
     fn want_both(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         (place, asked): (u16, Option<Admission<E>>),
     ) -> Step {
         let key = Map::<E, F>::key(&want.ticket);
         let (tuple, class) = F::tuple(&key);
-        want.ticket = self.maps[0].want_again(at.tx, &want.ticket, Intent::Create);
+        want.ticket = self.maps[0].want_again(tx, &want.ticket, Intent::Create);
         let there = other_way(&tuple, class, self.target(&tuple, place));
-        let back = self.maps[1].want_new(at.tx, F::key(&there, class.other_way()));
-        self.then(shared, at, packet, want, Next::Both(back, place, asked))
+        let back = self.maps[1].want_new(tx, F::key(&there, class.other_way()));
+        self.then(shared, tx, packet, want, Next::Both(back, place, asked))
     }
 
     /// Write both entries of a connection to the server at `place`, which was let in, or is if `asked` says so, and send its
@@ -111,14 +111,14 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn open(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         (back, place): (&Ticket<E, F>, u16),
         asked: Option<(Asked<E, Admit>, Try)>,
     ) -> Step {
         if let Some((asked, which)) = asked {
-            let answer = shared.admission.got(at.tx, &asked);
+            let answer = shared.admission.got(tx, &asked);
             if answer != Admitted::To(place) {
                 return want.refuse(answer, Some(place), which);
             }
@@ -126,28 +126,28 @@ impl<E: Engine, F: Family> Side<E, F> {
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let (from, to) = ((tuple.dst, tuple.dport), self.target(&tuple, place));
         let mut own = self.entry(from, to, place, State::COUNTED);
-        own.note(want.began(), at.now, tuple.proto, class, &shared.timeouts);
+        own.note(want.began(), tx.now, tuple.proto, class, &shared.timeouts);
         let mut there = self.entry(to, from, place, 0);
-        there.note(want.began(), at.now, tuple.proto, class.other_way(), &shared.timeouts);
+        there.note(want.began(), tx.now, tuple.proto, class.other_way(), &shared.timeouts);
         let server = own.server;
         let [out, ways_back] = &mut self.maps;
         let before = out.len();
-        let is_written = out.insert(at.tx, &want.ticket, own).is_ok();
+        let is_written = out.insert(tx, &want.ticket, own).is_ok();
         debug_assert!(!is_written || out.len() > before, "nobody overtakes a packet that has asked for the same entry");
-        if !is_written || ways_back.insert(at.tx, back, there).is_err() {
-            out.remove(at.tx, &want.ticket);
-            shared.admission.send(at.tx, Release { is_v6: F::IS_V6, place: Some(place) });
+        if !is_written || ways_back.insert(tx, back, there).is_err() {
+            out.remove(tx, &want.ticket);
+            shared.admission.send(tx, Release { is_v6: F::IS_V6, place: Some(place) });
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
-        out.mark(at.tx, &want.ticket, true);
-        shared.note(at.tx, Event::Opened);
+        out.mark(tx, &want.ticket, true);
+        shared.note(tx, Event::Opened);
         self.new += 1;
         let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {
             let datagram = Datagram { leaving, place, is_answered: false };
-            return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::First);
+            return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::First);
         }
-        leaving.leave::<E, F>(shared, at, packet)
+        leaving.leave::<E, F>(shared, tx, packet)
     }
 
     /// Return where packets of a connection to the server at `place` go.

@@ -8,9 +8,9 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap, Shared as _};
+use catena_state::{Engine, FlowMap, Shared as _, Tx};
 
-use crate::function::{At, Step};
+use crate::function::Step;
 
 use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
@@ -30,14 +30,14 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
-    at: At<E::Tx>,
+    tx: &mut Tx,
     packet: &mut Packet,
     want: &mut Want<E, F>,
 ) -> Step {
-    let step = side.finish_rare(shared, at, packet, want);
+    let step = side.finish_rare(shared, tx, packet, want);
     match want.stage {
-        Stage::Full(place) if make_room(side, other, shared, at) => {
-            side.admit(shared, at, packet, want, place, Try::Last)
+        Stage::Full(place) if make_room(side, other, shared, tx) => {
+            side.admit(shared, tx, packet, want, place, Try::Last)
         }
         _ => step,
     }
@@ -48,14 +48,14 @@ fn make_room<E: Engine, F: Family, G: Family>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
-    at: At<E::Tx>,
+    tx: &mut Tx,
 ) -> bool {
-    let due = side.maps[0].owed(at.now);
-    let gone = side.tidy(shared, at.tx, at.now, due) + other.tidy(shared, at.tx, at.now, due);
+    let due = side.maps[0].owed(tx.now);
+    let gone = side.tidy(shared, tx, tx.now, due) + other.tidy(shared, tx, tx.now, due);
     if gone > 0 {
         return true;
     }
-    if side.first_to_go() >= other.first_to_go() { side.evict(shared, at) } else { other.evict(shared, at) }
+    if side.first_to_go() >= other.first_to_go() { side.evict(shared, tx) } else { other.evict(shared, tx) }
 }
 
 impl<E: Engine, F: Family> Side<E, F> {
@@ -65,16 +65,16 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     /// Forget one of those that go first. Returns whether there was one.
-    fn evict(&mut self, shared: &mut Shared<E>, at: At<E::Tx>) -> bool {
+    fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) -> bool {
         let [out, ways_back] = &mut self.maps;
-        let Some((key, mut gone)) = out.take_marked(at.tx) else { return false };
-        shared.note(at.tx, Event::Evicted);
-        leave_table::<E, F>(ways_back, shared, at.tx, Going::of::<F>(&key, &mut gone));
+        let Some((key, mut gone)) = out.take_marked(tx) else { return false };
+        shared.note(tx, Event::Evicted);
+        leave_table::<E, F>(ways_back, shared, tx, Going::of::<F>(&key, &mut gone));
         true
     }
 
     /// Forget the connection of a ticket.
-    pub(super) fn remove(&mut self, shared: &mut Shared<E>, tx: E::Tx, ticket: &Ticket<E, F>) {
+    pub(super) fn remove(&mut self, shared: &mut Shared<E>, tx: &mut Tx, ticket: &Ticket<E, F>) {
         let [out, ways_back] = &mut self.maps;
         if let Some(mut gone) = out.remove(tx, ticket) {
             let going = Going::of::<F>(&Map::<E, F>::key(ticket), &mut gone);
@@ -88,7 +88,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn ask_fragments(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         tuple: &Tuple<F::Address>,
@@ -96,15 +96,15 @@ impl<E: Engine, F: Family> Side<E, F> {
         which: Try,
     ) -> Step {
         let Some(ident) = F::ident(packet.data(), &packet.layers()) else {
-            return datagram.leaving.leave::<E, F>(shared, at, packet);
+            return datagram.leaving.leave::<E, F>(shared, tx, packet);
         };
         let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*tuple };
-        let class = Class::of_gate(at.gate).fragment();
-        self.ask_for(at.tx, want, &key, class);
+        let class = Class::of_gate(tx.gate).fragment();
+        self.ask_for(tx, want, &key, class);
         let sender = F::sender(client(&key, class));
         let room = AdmitFragments { sender, is_answered: datagram.is_answered };
-        let asked = shared.admission.want(at.tx, room);
-        self.then(shared, at, packet, want, Next::Fragments(asked, which, datagram))
+        let asked = shared.admission.want(tx, room);
+        self.then(shared, tx, packet, want, Next::Fragments(asked, which, datagram))
     }
 
     /// Remember where the later fragments go of the datagram that `packet` begins, and send it. With no room they are
@@ -112,37 +112,37 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn await_fragments(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         (asked, which): (Asked<E, AdmitFragments>, Try),
         datagram: Datagram<F::Address>,
     ) -> Step {
         let Datagram { leaving, place, .. } = datagram;
-        let has_room = shared.admission.got(at.tx, &asked);
+        let has_room = shared.admission.got(tx, &asked);
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
         let (rewrite, state) = (rewrite::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
         let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };
-        entry.note(0, at.now, tuple.proto, class, &shared.timeouts);
+        entry.note(0, tx.now, tuple.proto, class, &shared.timeouts);
         let entries = &mut self.maps[usize::from(class.is_back())];
-        let is_known = entries.get(at.tx, &want.ticket).map(|mut known| *known = entry).is_some();
-        let is_new = !is_known && has_room && entries.insert(at.tx, &want.ticket, entry).is_ok();
+        let is_known = entries.get(tx, &want.ticket).map(|mut known| *known = entry).is_some();
+        let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry).is_ok();
         if !is_known && !has_room && which == Try::First {
-            let due = self.maps[0].owed(at.now);
+            let due = self.maps[0].owed(tx.now);
             if due > 0 {
-                self.tidy(shared, at.tx, at.now, due);
-                return self.ask_fragments(shared, at, packet, want, &tuple, datagram, Try::Last);
+                self.tidy(shared, tx, tx.now, due);
+                return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
             }
         }
         if has_room && !is_new {
-            shared.admission.send(at.tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
+            shared.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
         }
-        leaving.leave::<E, F>(shared, at, packet)
+        leaving.leave::<E, F>(shared, tx, packet)
     }
 
     /// Forget what is over: of the way out among the next entries, `count` and some for each new connection, of the way back
     /// among the next `count`. Returns how many connections have gone.
-    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) -> usize {
+    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: &mut Tx, now: u64, count: usize) -> usize {
         // One IP version often has no traffic.
         if self.maps.iter().all(FlowMap::is_empty) {
             return 0;
@@ -195,7 +195,7 @@ impl<K, A: Copy + Eq> Going<K, A> {
 fn leave_together<E: Engine, F: Family>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
-    tx: E::Tx,
+    tx: &mut Tx,
     going: &mut Vec<Going<F::Key, F::Address>>,
 ) {
     ways_back.bring(going.iter().map(|one| one.way_back));
@@ -207,7 +207,7 @@ fn leave_together<E: Engine, F: Family>(
 fn leave_table<E: Engine, F: Family>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
-    tx: E::Tx,
+    tx: &mut Tx,
     Going { way_back, service, place }: Going<F::Key, F::Address>,
 ) {
     ways_back.forget(tx, way_back, |back| (back.rewrite.address, back.rewrite.port) == service);
@@ -216,13 +216,13 @@ fn leave_table<E: Engine, F: Family>(
 
 impl<E: Engine> Shared<E> {
     /// Count one active connection more at the server at `place`, or one less.
-    pub(super) fn add_active<F: Family>(&mut self, tx: E::Tx, place: u16, n: i8) {
+    pub(super) fn add_active<F: Family>(&mut self, tx: &mut Tx, place: u16, n: i8) {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
     }
 
     /// Return whether an entry is over; then a fragment's gives its room back.
     #[inline]
-    fn forgets<F: Family>(&mut self, tx: E::Tx, key: &F::Key, entry: &Connection<F::Address>, now: u64) -> bool {
+    fn forgets<F: Family>(&mut self, tx: &mut Tx, key: &F::Key, entry: &Connection<F::Address>, now: u64) -> bool {
         if now <= entry.due {
             return false;
         }

@@ -5,9 +5,9 @@ use catena_packet::Packet;
 use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::number::proto;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Tx};
 
-use crate::function::{At, Holding, Step};
+use crate::function::{Holding, Step};
 
 use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
@@ -66,7 +66,7 @@ impl<E: Engine, F: Family> Side<E, F> {
 
     /// Ask for the entry of a key.
     #[inline(always)]
-    pub(super) fn want(&mut self, tx: E::Tx, gate: u16, (key, special): (F::Key, u8)) -> Want<E, F> {
+    pub(super) fn want(&mut self, tx: &mut Tx, gate: u16, (key, special): (F::Key, u8)) -> Want<E, F> {
         Want {
             ticket: self.maps[way(gate)].want(tx, key, Intent::Change),
             stage: Stage::Own,
@@ -86,18 +86,18 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn finish_known(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Option<Verdict> {
         if let Stage::Own = want.stage
             && want.special == 0
-            && let Some(own) = self.maps[way(at.gate)].read(at.tx, &want.ticket)
+            && let Some(own) = self.maps[way(tx.gate)].read(tx, &want.ticket)
             && own.state.has(State::QUIET)
-            && at.now <= own.due
+            && tx.now <= own.due
             && !self.servers.must_move(own.place)
         {
-            return Some(shared.send::<F>(at, packet, own.server, &own.rewrite));
+            return Some(shared.send::<F>(tx, packet, own.server, &own.rewrite));
         }
         None
     }
@@ -107,21 +107,21 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn finish_rare(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Step {
         match want.stage {
-            Stage::Own if self.maps[way(at.gate)].read(at.tx, &want.ticket).is_some() => {
-                self.known(shared, at, packet, want)
+            Stage::Own if self.maps[way(tx.gate)].read(tx, &want.ticket).is_some() => {
+                self.known(shared, tx, packet, want)
             }
-            Stage::Own => self.unknown(shared, at, packet, want),
+            Stage::Own => self.unknown(shared, tx, packet, want),
             Stage::Full(_) => Step::Done(Verdict::Drop(TABLE_FULL)),
             Stage::Other { bits, proof, server, port, address } => {
-                self.tell_other(shared, at, packet, want, News { bits, proof }, server, (address, port))
+                self.tell_other(shared, tx, packet, want, News { bits, proof }, server, (address, port))
             }
             Stage::Held(held) => match self.held.take(held) {
-                Some(next) => self.go_on(shared, at, packet, want, next),
+                Some(next) => self.go_on(shared, tx, packet, want, next),
                 None => Step::Done(Verdict::Drop(Reason::NO_PARKING)),
             },
         }
@@ -131,16 +131,16 @@ impl<E: Engine, F: Family> Side<E, F> {
     fn go_on(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         next: Next<E, F>,
     ) -> Step {
         match next {
-            Next::Admitted(asked, which) => self.admitted(shared, at, packet, want, asked, which),
-            Next::Both(back, place, asked) => self.open(shared, at, packet, want, (&back, place), asked),
+            Next::Admitted(asked, which) => self.admitted(shared, tx, packet, want, asked, which),
+            Next::Both(back, place, asked) => self.open(shared, tx, packet, want, (&back, place), asked),
             Next::Fragments(asked, which, datagram) => {
-                self.await_fragments(shared, at, packet, want, (asked, which), datagram)
+                self.await_fragments(shared, tx, packet, want, (asked, which), datagram)
             }
         }
     }
@@ -149,13 +149,13 @@ impl<E: Engine, F: Family> Side<E, F> {
     pub(super) fn then(
         &mut self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
         next: Next<E, F>,
     ) -> Step {
         if !E::WAITS {
-            return self.go_on(shared, at, packet, want, next);
+            return self.go_on(shared, tx, packet, want, next);
         }
         let Some(held) = self.held.hold(next) else { return Step::Done(Verdict::Drop(Reason::NO_PARKING)) };
         want.stage = Stage::Held(held);
@@ -163,7 +163,7 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     /// Ask for another entry, instead of the one before.
-    pub(super) fn ask_for(&mut self, tx: E::Tx, want: &mut Want<E, F>, tuple: &Tuple<F::Address>, class: Class) {
+    pub(super) fn ask_for(&mut self, tx: &mut Tx, want: &mut Want<E, F>, tuple: &Tuple<F::Address>, class: Class) {
         let way = usize::from(class.is_back());
         (want.ticket, want.way) = (self.maps[way].want(tx, F::key(tuple, class), Intent::Create), way as u8);
     }
@@ -182,11 +182,11 @@ impl<A> Leaving<A> {
     pub(super) fn leave<E: Engine, F: Family<Address = A>>(
         self,
         shared: &mut Shared<E>,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
     ) -> Step {
         let rewrite = rewrite::<F>(self.from, self.to);
-        Step::Done(shared.send::<F>(at, packet, self.server, &rewrite))
+        Step::Done(shared.send::<F>(tx, packet, self.server, &rewrite))
     }
 }
 

@@ -3,14 +3,14 @@
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
-use catena_state::{Access, Declaration, Engine, Scope, SharedMap};
+use catena_state::{Access, Declaration, Engine, Scope, SharedMap, Tx};
 
 use super::key::{Key, Per};
 use super::promise::Promise;
 use super::take::{Take, Taken};
 use super::{Bucket, Rate};
 use crate::config::{ArgError, Args};
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 const OVER: Reason = Reason(0);
 const LONGER: Reason = Reason(1);
@@ -94,8 +94,8 @@ impl<E: Engine> Limiter<E> {
 impl<E: Engine, K: catena_state::Key> Buckets<E, K> {
     /// Return whether a packet of this cost may pass.
     #[inline(always)]
-    fn taken(&mut self, at: At<E::Tx>, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
-        match self.map.got(at.tx, ticket) {
+    fn taken(&mut self, tx: &mut Tx, ticket: &Ticket<E, K>, cost: u32) -> Result<(), Reason> {
+        match self.map.got(tx, ticket) {
             Taken::Passes => Ok(()),
             Taken::Over if self.rate.holds(cost) => Err(OVER),
             Taken::Over => Err(LONGER),
@@ -115,11 +115,11 @@ impl<E: Engine> Function<E> for Limiter<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
-        let take = Take { now: at.now, cost: self.cost(packet) };
-        match self.per.key(packet, at.gate) {
-            Key::Narrow(key) => Plan::Narrow(self.narrow.map.want(at.tx, key, take)),
-            Key::Wide(key) => Plan::Wide(self.wide.map.want(at.tx, key, take)),
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
+        let take = Take { now: tx.now, cost: self.cost(packet) };
+        match self.per.key(packet, tx.gate) {
+            Key::Narrow(key) => Plan::Narrow(self.narrow.map.want(tx, key, take)),
+            Key::Wide(key) => Plan::Wide(self.wide.map.want(tx, key, take)),
             Key::Free => Plan::Free,
         }
     }
@@ -134,21 +134,22 @@ impl<E: Engine> Function<E> for Limiter<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         let cost = self.cost(packet);
         let taken = match plan {
-            Plan::Narrow(ticket) => self.narrow.taken(at, ticket, cost),
-            Plan::Wide(ticket) => self.wide.taken(at, ticket, cost),
+            Plan::Narrow(ticket) => self.narrow.taken(tx, ticket, cost),
+            Plan::Wide(ticket) => self.wide.taken(tx, ticket, cost),
             Plan::Free => Ok(()),
         };
         Step::Done(match taken {
-            Ok(()) => Verdict::Gate(at.gate),
-            Err(OVER | LONGER) if self.marks => Verdict::Gate(EXCEED + at.gate),
+            Ok(()) => Verdict::Gate(tx.gate),
+            Err(OVER | LONGER) if self.marks => Verdict::Gate(EXCEED + tx.gate),
             Err(reason) => Verdict::Drop(reason),
         })
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        let now = tx.now;
         let places = if idle { SWEEP_TICK } else { SWEEP };
         self.narrow.map.tidy(tx, places, now);
         self.wide.map.tidy(tx, places, now);

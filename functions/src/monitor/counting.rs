@@ -7,9 +7,9 @@ use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::Net;
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared as _};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared as _, Tx};
 
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 use super::export::{Outlet, Record};
 use super::flow::{Due, End, Flow, Limits, Seen};
@@ -138,14 +138,14 @@ impl<E: Engine> Function<E> for Monitor<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
         let (frame, layers) = (packet.data(), packet.layers());
         match layers.net {
             Net::Ipv4 => TwoWayKey::read(frame, &layers).map_or(Plan::Pass, |(key, seen)| {
-                Plan::V4(Want { ticket: self.v4.map.want(at.tx, key, Intent::Create), seen })
+                Plan::V4(Want { ticket: self.v4.map.want(tx, key, Intent::Create), seen })
             }),
             Net::Ipv6 => TwoWayKey::read(frame, &layers).map_or(Plan::Pass, |(key, seen)| {
-                Plan::V6(Want { ticket: self.v6.map.want(at.tx, key, Intent::Create), seen })
+                Plan::V6(Want { ticket: self.v6.map.want(tx, key, Intent::Create), seen })
             }),
             Net::Arp | Net::Other => Plan::Pass,
         }
@@ -161,16 +161,17 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, _packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, _packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::Pass => self.shared.add(at.tx, Sum::NotIp, 1),
-            Plan::V4(want) => self.v4.count(&mut self.shared, at, want),
-            Plan::V6(want) => self.v6.count(&mut self.shared, at, want),
+            Plan::Pass => self.shared.add(tx, Sum::NotIp, 1),
+            Plan::V4(want) => self.v4.count(&mut self.shared, tx, want),
+            Plan::V6(want) => self.v6.count(&mut self.shared, tx, want),
         }
-        Step::Done(Verdict::Gate(at.gate))
+        Step::Done(Verdict::Gate(tx.gate))
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        let now = tx.now;
         let count = if idle { SWEEP_IDLE } else { SWEEP };
         self.v4.tidy(&mut self.shared, tx, now, count);
         self.v6.tidy(&mut self.shared, tx, now, count);
@@ -184,7 +185,7 @@ impl<E: Engine> Function<E> for Monitor<E> {
         self.shared.outlet.start(time)
     }
 
-    fn end(&mut self, tx: E::Tx, _now: u64) -> Result<(), String> {
+    fn end(&mut self, tx: &mut Tx) -> Result<(), String> {
         if !std::mem::replace(&mut self.shared.ended, true) {
             self.v4.end(&mut self.shared, tx);
             self.v6.end(&mut self.shared, tx);
@@ -208,12 +209,12 @@ impl<E: Engine> Function<E> for Monitor<E> {
 
 impl<E: Engine> Shared<E> {
     #[inline(always)]
-    fn add(&mut self, tx: E::Tx, sum: Sum, n: u64) {
+    fn add(&mut self, tx: &mut Tx, sum: Sum, n: u64) {
         self.sums.send(tx, Add::to(sum as usize, n as i64));
     }
 
     /// Export what was counted of a flow. Returns `false`, with nothing done, when there is no room just now.
-    fn export(&mut self, tx: E::Tx, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
+    fn export(&mut self, tx: &mut Tx, key: &impl TwoWayKey, flow: &Flow, end: End) -> bool {
         if flow.is_fresh() {
             return true;
         }
@@ -225,7 +226,7 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Export at any cost: without room the record is lost, and counted.
-    fn export_or_lose(&mut self, tx: E::Tx, key: &impl TwoWayKey, flow: &Flow, end: End) {
+    fn export_or_lose(&mut self, tx: &mut Tx, key: &impl TwoWayKey, flow: &Flow, end: End) {
         if !self.export(tx, key, flow, end) {
             self.add(tx, Sum::Lost, 1);
             self.add(tx, Sum::LostPackets, total(flow.packets));
@@ -233,7 +234,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    fn sum(&mut self, tx: E::Tx, flow: &Flow) {
+    fn sum(&mut self, tx: &mut Tx, flow: &Flow) {
         self.add(tx, Sum::Packets, total(flow.packets));
         self.add(tx, Sum::Bytes, total(flow.bytes));
     }
@@ -245,64 +246,64 @@ fn total(by_way: [u32; 2]) -> u64 {
 
 impl<E: Engine, K: TwoWayKey> Table<E, K> {
     #[inline(always)]
-    fn count(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
-        let Some(mut flow) = self.map.get(at.tx, &want.ticket) else { return self.begin(shared, at, want) };
-        if flow.is_steady(want.seen, at.now, &shared.limits) {
-            flow.add(want.seen, at.now);
+    fn count(&mut self, shared: &mut Shared<E>, tx: &mut Tx, want: &Want<E, K>) {
+        let Some(mut flow) = self.map.get(tx, &want.ticket) else { return self.begin(shared, tx, want) };
+        if flow.is_steady(want.seen, tx.now, &shared.limits) {
+            flow.add(want.seen, tx.now);
         } else {
-            Self::count_rare(&mut flow, shared, at, want);
+            Self::count_rare(&mut flow, shared, tx, want);
         }
     }
 
     /// Handshakes, ends.
     #[inline(never)]
-    fn count_rare(flow: &mut Flow, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
+    fn count_rare(flow: &mut Flow, shared: &mut Shared<E>, tx: &mut Tx, want: &Want<E, K>) {
         let key = Map::<E, K>::key(&want.ticket);
-        match flow.due(want.seen, at.now, &shared.limits) {
+        match flow.due(want.seen, tx.now, &shared.limits) {
             Due::Nothing => {}
             // Without room for the record now, the flow goes on; a later packet or round finds it due again.
             Due::Another(end) => {
-                if shared.export(at.tx, &key, flow, end) {
-                    shared.add(at.tx, Sum::Begun, 1);
-                    *flow = Flow::begin(want.seen, at.now);
+                if shared.export(tx, &key, flow, end) {
+                    shared.add(tx, Sum::Begun, 1);
+                    *flow = Flow::begin(want.seen, tx.now);
                     return;
                 }
                 if flow.would_wrap(want.seen) {
-                    shared.export_or_lose(at.tx, &key, flow, End::Active);
+                    shared.export_or_lose(tx, &key, flow, End::Active);
                     flow.segment();
                 }
             }
             Due::Segment => {
-                if shared.export(at.tx, &key, flow, End::Active) {
+                if shared.export(tx, &key, flow, End::Active) {
                     flow.segment();
                 }
             }
             Due::Wrap => {
-                shared.export_or_lose(at.tx, &key, flow, End::Active);
+                shared.export_or_lose(tx, &key, flow, End::Active);
                 flow.segment();
             }
         }
-        flow.take(want.seen, at.now);
+        flow.take(want.seen, tx.now);
     }
 
     #[inline(never)]
-    fn begin(&mut self, shared: &mut Shared<E>, at: At<E::Tx>, want: &Want<E, K>) {
-        shared.add(at.tx, Sum::Begun, 1);
+    fn begin(&mut self, shared: &mut Shared<E>, tx: &mut Tx, want: &Want<E, K>) {
+        shared.add(tx, Sum::Begun, 1);
         self.new += 1;
-        let flow = Flow::begin(want.seen, at.now);
-        if self.map.insert(at.tx, &want.ticket, flow).is_ok() {
+        let flow = Flow::begin(want.seen, tx.now);
+        if self.map.insert(tx, &want.ticket, flow).is_ok() {
             return;
         }
-        self.evict(shared, at.tx);
-        if self.map.insert(at.tx, &want.ticket, flow).is_err() {
-            shared.export_or_lose(at.tx, &Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
+        self.evict(shared, tx);
+        if self.map.insert(tx, &want.ticket, flow).is_err() {
+            shared.export_or_lose(tx, &Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
         }
     }
 
     /// Make room: the hand of the clock passes flows that were used since it last came by, and takes the first
     /// that was not (second chance, Corbató 1968).
     #[cold]
-    fn evict(&mut self, shared: &mut Shared<E>, tx: E::Tx) {
+    fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
         let (mut passed, mut taken) = (0, false);
         while !taken && passed <= 2 * MOST_SECOND_CHANCES {
             self.map.sweep(1, |key, flow| {
@@ -320,7 +321,7 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
         }
     }
 
-    fn tidy(&mut self, shared: &mut Shared<E>, tx: E::Tx, now: u64, count: usize) {
+    fn tidy(&mut self, shared: &mut Shared<E>, tx: &mut Tx, now: u64, count: usize) {
         let (limits, count) = (shared.limits, count + SWEEP_NEW * std::mem::take(&mut self.new));
         self.map.sweep(count, |key, flow| {
             if let Some(end) = flow.is_over(now, &limits) {
@@ -334,7 +335,7 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     }
 
     /// Export all that is left, waiting for room; the flows stay for the figures.
-    fn end(&mut self, shared: &mut Shared<E>, tx: E::Tx) {
+    fn end(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
         let count = usize::MAX;
         self.map.sweep(count, |key, flow| {
             shared.outlet.wait();

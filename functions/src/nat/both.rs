@@ -2,14 +2,14 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
 use super::plan;
 use super::reasons::REASONS;
 use super::translate::Napt;
 use super::v4::V4;
 use super::v6::V6;
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 /// Translates IPv4 and IPv6.
 pub struct Both<E: Engine> {
@@ -34,15 +34,15 @@ impl<E: Engine> Clone for Plan<E> {
 }
 impl<E: Engine> Copy for Plan<E> {}
 
-impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
+impl<E: Engine> Function<E> for Both<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
         if packet.layers().net == Net::Ipv6 {
-            Plan::V6(self.v6.prepare(at, packet))
+            Plan::V6(self.v6.prepare(tx, packet))
         } else {
-            Plan::V4(self.v4.prepare(at, packet))
+            Plan::V4(self.v4.prepare(tx, packet))
         }
     }
 
@@ -55,16 +55,16 @@ impl<E: Engine<Tx: Send>> Function<E> for Both<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
-            Plan::V4(plan) => self.v4.finish(at, packet, plan),
-            Plan::V6(plan) => self.v6.finish(at, packet, plan),
+            Plan::V4(plan) => self.v4.finish(tx, packet, plan),
+            Plan::V6(plan) => self.v6.finish(tx, packet, plan),
         }
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
-        self.v4.tidy(tx, now, idle);
-        self.v6.tidy(tx, now, idle);
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        self.v4.tidy(tx, idle);
+        self.v6.tidy(tx, idle);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

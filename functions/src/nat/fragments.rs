@@ -4,7 +4,7 @@
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::{Layers, checksum};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx};
 
 use super::family::{Family, Host};
 use super::tags::vlan;
@@ -78,18 +78,18 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Ask for a datagram's fate.
-    pub fn want(&mut self, tx: E::Tx, key: F::Pair) -> Ticket<E, F> {
+    pub fn want(&mut self, tx: &mut Tx, key: F::Pair) -> Ticket<E, F> {
         self.0.entries.want(tx, key, Intent::Read)
     }
 
     /// Ask for a place for the fate of a datagram that an inside host sends or gets.
-    pub fn want_first(&mut self, tx: E::Tx, key: F::Pair, inside: Host, now: u64) -> First<E, F> {
+    pub fn want_first(&mut self, tx: &mut Tx, key: F::Pair, inside: Host, now: u64) -> First<E, F> {
         self.sweep(tx, now, SWEEP_NEW);
         self.0.want_place(tx, key, inside.words())
     }
 
     /// Return the fate of a datagram, if its first fragment came within the last seconds.
-    pub fn get(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
+    pub fn get(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
         self.0.entries.read(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
@@ -97,12 +97,12 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn room(&mut self, tx: E::Tx, first: &First<E, F>) -> Result<u16, Taken> {
+    pub fn room(&mut self, tx: &mut Tx, first: &First<E, F>) -> Result<u16, Taken> {
         self.0.room(tx, first)
     }
 
     /// Give the room back for the fate of a datagram whose first fragment was dropped.
-    pub fn give_up(&mut self, tx: E::Tx, group: u16) {
+    pub fn give_up(&mut self, tx: &mut Tx, group: u16) {
         self.0.give_up(tx, group);
     }
 
@@ -110,7 +110,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     /// one. Where there is no room the later fragments are dropped, and counted, as if the first had been lost.
     pub fn remember(
         &mut self,
-        tx: E::Tx,
+        tx: &mut Tx,
         first: &First<E, F>,
         room: Result<u16, Taken>,
         ((from, address), ident): Became<F>,
@@ -121,14 +121,14 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Look for what is over, before anything is refused; returns whether that is due.
-    pub fn make_room(&mut self, tx: E::Tx, now: u64) -> bool {
+    pub fn make_room(&mut self, tx: &mut Tx, now: u64) -> bool {
         let due = self.0.entries.owed(now);
         self.sweep(tx, now, due);
         due > 0
     }
 
     /// Look at up to `count` datagrams and forget the old ones.
-    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
         self.0.sweep(tx, count, |_, part| now.saturating_sub(part.last) >= LIFE);
     }
 }

@@ -3,7 +3,7 @@
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::ports;
-use catena_state::{Engine, FlowMap, Intent, taken};
+use catena_state::{Engine, FlowMap, Intent, Tx, taken};
 
 use super::family::Family;
 use super::fragments::{self, Became, Fragments};
@@ -14,7 +14,7 @@ use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
 use super::translate::{BACK, Napt, OUT, drop, tcp_flags};
-use crate::function::{At, Step};
+use crate::function::Step;
 
 impl<E: Engine, F: Family> Napt<E, F> {
     /// Return who a packet is from, as its session knows them; of one that comes back in that is its new `source`.
@@ -35,14 +35,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// From outside, with the mapping that it is for, and its session where packets are filtered.
     pub(super) fn back(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (ticket, session): (&InsideTicket<E, F>, Option<&sessions::Ticket<E, F>>),
         source: Source<F>,
     ) -> Step {
         let now = self.now;
-        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
+        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
         }
@@ -56,7 +56,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let flags = tcp_flags(packet.data(), &layers);
         if let Some(session) = session {
             let contact = Contact { inside, mapping: mapping.identity(), flags };
-            if !self.sessions.may(at.tx, session, &contact, now) {
+            if !self.sessions.may(tx, session, &contact, now) {
                 return drop(FILTERED);
             }
         }
@@ -67,9 +67,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let change = outward.back(address, port);
         if plan.kind == Kind::FirstFragment
             && !plan.hairpin
-            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
+            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
         {
-            return self.ask_first(at, packet, plan, key, (inside, outward), Try::First);
+            return self.ask_first(tx, packet, plan, key, (inside, outward), Try::First);
         }
         if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
             return drop(UNTRANSLATABLE);
@@ -86,7 +86,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return drop(UNTRANSLATABLE);
         }
         if !plan.hairpin {
-            self.count(at.tx, &layers);
+            self.count(tx, &layers);
         }
         Step::Done(BACK)
     }
@@ -94,59 +94,59 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// From outside, or from inside with a new `source`: whose the external endpoint is has been asked for.
     pub(super) fn inward(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         ticket: &ExternalTicket<E, F>,
         source: Source<F>,
     ) -> Step {
-        let Some(inside) = self.mappings.external.read(at.tx, ticket).copied() else {
+        let Some(inside) = self.mappings.external.read(tx, ticket).copied() else {
             return drop(NO_MAPPING);
         };
-        let ticket = self.mappings.inside.want(at.tx, inside, Intent::Change);
+        let ticket = self.mappings.inside.want(tx, inside, Intent::Change);
         if !self.sessions.filter() {
-            return self.then(at, packet, plan, Next::Back(ticket, source));
+            return self.then(tx, packet, plan, Next::Back(ticket, source));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
-        let session = self.sessions.want(at.tx, self.sessions.key(inside, remote), Intent::Change);
-        self.then(at, packet, plan, Next::Filtered(ticket, session, source))
+        let session = self.sessions.want(tx, self.sessions.key(inside, remote), Intent::Change);
+        self.then(tx, packet, plan, Next::Filtered(ticket, session, source))
     }
 
     /// A first fragment, in either direction, whose mapping was just used: ask for a place for what becomes of its datagram.
     pub(super) fn ask_first(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         key: F::Pair,
         (inside, change): (F::Endpoint, Change<F::Address>),
         which: Try,
     ) -> Step {
-        let place = self.fragments.want_first(at.tx, key, F::host_of(inside), self.now);
-        self.then(at, packet, plan, Next::First(key, place, inside, change, which))
+        let place = self.fragments.want_first(tx, key, F::host_of(inside), self.now);
+        self.then(tx, packet, plan, Next::First(key, place, inside, change, which))
     }
 
     /// The same, with that place.
     pub(super) fn first(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (key, place): (F::Pair, &fragments::First<E, F>),
         (inside, change): (F::Endpoint, Change<F::Address>),
         which: Try,
     ) -> Step {
-        let room = self.fragments.room(at.tx, place);
-        if room.is_err() && which == Try::First && self.fragments.make_room(at.tx, self.now) {
-            return self.ask_first(at, packet, plan, key, (inside, change), Try::Last);
+        let room = self.fragments.room(tx, place);
+        if room.is_err() && which == Try::First && self.fragments.make_room(tx, self.now) {
+            return self.ask_first(tx, packet, plan, key, (inside, change), Try::Last);
         }
-        let Some(became) = self.rewrite_first(at.gate, packet, inside, &change) else {
-            room.into_iter().for_each(|group| self.fragments.give_up(at.tx, group));
+        let Some(became) = self.rewrite_first(tx.gate, packet, inside, &change) else {
+            room.into_iter().for_each(|group| self.fragments.give_up(tx, group));
             return drop(UNTRANSLATABLE);
         };
-        self.fragments.remember(at.tx, place, room, became, self.now);
-        self.count(at.tx, &packet.layers());
-        Step::Done(if at.gate == 0 { OUT } else { BACK })
+        self.fragments.remember(tx, place, room, became, self.now);
+        self.count(tx, &packet.layers());
+        Step::Done(if tx.gate == 0 { OUT } else { BACK })
     }
 
     /// Rewrite a first fragment, in either direction. Returns what became of its datagram.

@@ -2,7 +2,7 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, Tx};
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, Inside, InsideTicket};
@@ -191,7 +191,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// Ask for the places of a mapping to be made: of an inside endpoint, to an external one whose port was just taken.
     pub fn want_both(
         &mut self,
-        tx: E::Tx,
+        tx: &mut Tx,
         inside: &InsideTicket<E, F>,
         (address, port): (F::Address, u16),
     ) -> (InsideTicket<E, F>, ExternalTicket<E, F>) {
@@ -202,7 +202,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// Make the mapping whose places were asked for. Returns whether there was room; if not, the port is free again.
     pub fn add(
         &mut self,
-        tx: E::Tx,
+        tx: &mut Tx,
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         to: (F::Address, u16),
         birth: u8,
@@ -225,7 +225,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Give a port back.
-    fn release(&mut self, tx: E::Tx, (address, port): (F::Address, u16)) {
+    fn release(&mut self, tx: &mut Tx, (address, port): (F::Address, u16)) {
         if let Some(index) = self.space.index(address) {
             self.ports.send(tx, Release(index, port));
         }
@@ -246,7 +246,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
-    pub fn catch_up(&mut self, tx: E::Tx, now: u64, host: Option<Host>) -> bool {
+    pub fn catch_up(&mut self, tx: &mut Tx, now: u64, host: Option<Host>) -> bool {
         let due = self.inside.owed(now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
@@ -257,12 +257,12 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Look at up to `count` mappings and take back those that are over.
-    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
         let timeouts = self.timeouts;
         self.sweep_by(tx, now, count, |_| timeouts);
     }
 
-    fn sweep_by(&mut self, tx: E::Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
+    fn sweep_by(&mut self, tx: &mut Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
         let Mappings { inside, external, ports, space, going, .. } = self;
         let mut left = count;
         while left > 0 {
@@ -291,7 +291,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Take back a mapping that is over.
-    pub fn remove(&mut self, tx: E::Tx, ticket: &InsideTicket<E, F>) {
+    pub fn remove(&mut self, tx: &mut Tx, ticket: &InsideTicket<E, F>) {
         let inside = Inside::<E, F>::key(ticket);
         if let Some(mapping) = self.inside.remove(tx, ticket) {
             let Change { address, port, .. } = mapping.change();

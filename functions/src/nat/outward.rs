@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports};
-use catena_state::{Engine, FlowMap, Intent, Shared, taken};
+use catena_state::{Engine, FlowMap, Intent, Shared, Tx, taken};
 
 use super::family::Family;
 use super::fragments::Fragments;
@@ -12,27 +12,27 @@ use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, U
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact, NewSession};
 use super::translate::{Napt, OUT, drop, tcp_flags};
-use crate::function::{At, Step};
+use crate::function::Step;
 use catena_state::value::ports::{Lease, Leased};
 
 impl<E: Engine, F: Family> Napt<E, F> {
     /// From inside, with a mapping asked for.
     pub(super) fn out(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         ticket: &InsideTicket<E, F>,
     ) -> Step {
         let now = self.now;
         let inside = Inside::<E, F>::key(ticket);
-        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else {
-            return self.unmapped(at, packet, plan, ticket);
+        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else {
+            return self.unmapped(tx, packet, plan, ticket);
         };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             std::mem::drop(mapping);
-            self.mappings.remove(at.tx, ticket);
-            return self.unmapped(at, packet, plan, ticket);
+            self.mappings.remove(tx, ticket);
+            return self.unmapped(tx, packet, plan, ticket);
         }
         let layers = packet.layers();
         let flags = tcp_flags(packet.data(), &layers);
@@ -43,46 +43,46 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let mapping = taken(mapping);
         let (change, identity) = (mapping.change(), mapping.identity());
         if plan.kind == Kind::Error || !self.sessions.filter() {
-            return self.mapped(at, packet, plan, (inside, change));
+            return self.mapped(tx, packet, plan, (inside, change));
         }
         let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
         let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
         let key = self.sessions.key(inside, (dst, port));
-        let session = self.sessions.want(at.tx, key, Intent::Change);
-        self.then(at, packet, plan, Next::Noted(key, session, Contact { inside, mapping: identity, flags }, change))
+        let session = self.sessions.want(tx, key, Intent::Change);
+        self.then(tx, packet, plan, Next::Noted(key, session, Contact { inside, mapping: identity, flags }, change))
     }
 
     /// From inside, with a session asked for where it is noted who was spoken to.
     pub(super) fn noted(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (key, session, contact): (F::Pair, &sessions::Ticket<E, F>, Contact<F>),
         change: Change<F::Address>,
     ) -> Step {
-        if !self.sessions.sent(at.tx, session, &contact, self.now) {
-            let new = self.sessions.want_new(at.tx, key);
-            return self.then(at, packet, plan, Next::Met(key, new, contact, change, Try::First));
+        if !self.sessions.sent(tx, session, &contact, self.now) {
+            let new = self.sessions.want_new(tx, key);
+            return self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::First));
         }
-        self.mapped(at, packet, plan, (contact.inside, change))
+        self.mapped(tx, packet, plan, (contact.inside, change))
     }
 
     /// From inside, the first packet to whom it is for, with a place for the session.
     pub(super) fn met(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (key, new, contact): (F::Pair, &NewSession<E, F>, Contact<F>),
         (change, which): (Change<F::Address>, Try),
     ) -> Step {
-        match self.sessions.begin(at.tx, new, &contact, self.now) {
-            Ok(()) => self.mapped(at, packet, plan, (contact.inside, change)),
+        match self.sessions.begin(tx, new, &contact, self.now) {
+            Ok(()) => self.mapped(tx, packet, plan, (contact.inside, change)),
             // What is over gives its room back before another is refused.
-            Err(why) if which == Try::First && self.sessions.make_room(at.tx, why, &mut self.mappings, self.now) => {
-                let new = self.sessions.want_new(at.tx, key);
-                self.then(at, packet, plan, Next::Met(key, new, contact, change, Try::Last))
+            Err(why) if which == Try::First && self.sessions.make_room(tx, why, &mut self.mappings, self.now) => {
+                let new = self.sessions.want_new(tx, key);
+                self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::Last))
             }
             Err(_) => drop(SESSION_LIMIT),
         }
@@ -91,7 +91,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// From inside, with a mapping that was just used, and so is not over before the packet leaves.
     fn mapped(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (inside, change): (F::Endpoint, Change<F::Address>),
@@ -101,22 +101,22 @@ impl<E: Engine, F: Family> Napt<E, F> {
             // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
             return match self.external_of(packet, plan.kind, change.port) {
                 Some(external) => {
-                    self.count(at.tx, &layers);
-                    let ticket = self.mappings.external.want(at.tx, external, Intent::Read);
-                    self.then(at, packet, plan, Next::Hairpin(ticket, (change.address, change.port)))
+                    self.count(tx, &layers);
+                    let ticket = self.mappings.external.want(tx, external, Intent::Read);
+                    self.then(tx, packet, plan, Next::Hairpin(ticket, (change.address, change.port)))
                 }
                 None => drop(UNTRANSLATABLE),
             };
         }
         if plan.kind == Kind::FirstFragment
-            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, at.gate)
+            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
         {
-            return self.ask_first(at, packet, plan, key, (inside, change), Try::First);
+            return self.ask_first(tx, packet, plan, key, (inside, change), Try::First);
         }
         if self.rewrite_out(packet, plan.kind, &change).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        self.count(at.tx, &layers);
+        self.count(tx, &layers);
         Step::Done(OUT)
     }
 
@@ -169,7 +169,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     #[inline(never)]
     fn unmapped(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         inside: &InsideTicket<E, F>,
@@ -178,63 +178,63 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return drop(NO_MAPPING);
         }
         if self.mappings.is_full() {
-            self.mappings.catch_up(at.tx, self.now, None);
+            self.mappings.catch_up(tx, self.now, None);
             if self.mappings.is_full() {
                 return drop(TOO_MANY);
             }
         }
         self.coming.bring(&mut self.mappings);
-        self.lease(at, packet, plan, inside, Try::First)
+        self.lease(tx, packet, plan, inside, Try::First)
     }
 
     fn lease(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         inside: &InsideTicket<E, F>,
         which: Try,
     ) -> Step {
-        let ticket = self.mappings.ports.want(at.tx, Lease(F::host_of(Inside::<E, F>::key(inside))));
-        self.then(at, packet, plan, Next::Leased(*inside, ticket, which))
+        let ticket = self.mappings.ports.want(tx, Lease(F::host_of(Inside::<E, F>::key(inside))));
+        self.then(tx, packet, plan, Next::Leased(*inside, ticket, which))
     }
 
     /// From inside, with the places of its mapping.
     pub(super) fn map(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         (to, birth): (Source<F>, u8),
     ) -> Step {
-        if !self.mappings.add(at.tx, (here, there), to, birth, self.now) {
+        if !self.mappings.add(tx, (here, there), to, birth, self.now) {
             return drop(TOO_MANY);
         }
-        self.out(at, packet, plan, here)
+        self.out(tx, packet, plan, here)
     }
 
     /// From inside, with a port that was taken, or refused.
     pub(super) fn leased(
         &mut self,
-        at: At<E::Tx>,
+        tx: &mut Tx,
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (inside, ticket): (&InsideTicket<E, F>, LeaseTicket<E>),
         which: Try,
     ) -> Step {
-        match self.mappings.ports.got(at.tx, &ticket) {
+        match self.mappings.ports.got(tx, &ticket) {
             Leased::Port(index, port, birth) => {
                 let to = (self.mappings.space.address(index), port);
-                let (here, there) = self.mappings.want_both(at.tx, inside, to);
-                self.then(at, packet, plan, Next::Mapped(here, there, to, birth))
+                let (here, there) = self.mappings.want_both(tx, inside, to);
+                self.then(tx, packet, plan, Next::Mapped(here, there, to, birth))
             }
             refused => {
                 let is_limit = refused == Leased::Limit;
                 // What is over gives its port back before another is refused.
                 let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
-                if which == Try::First && self.mappings.catch_up(at.tx, self.now, whose) {
-                    return self.lease(at, packet, plan, inside, Try::Last);
+                if which == Try::First && self.mappings.catch_up(tx, self.now, whose) {
+                    return self.lease(tx, packet, plan, inside, Try::Last);
                 }
                 drop(if is_limit { HOST_LIMIT } else { NO_PORT })
             }

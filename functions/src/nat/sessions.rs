@@ -3,7 +3,7 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
@@ -111,12 +111,12 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Ask for the session with this key.
-    pub fn want(&mut self, tx: E::Tx, key: F::Pair, intent: Intent) -> Ticket<E, F> {
+    pub fn want(&mut self, tx: &mut Tx, key: F::Pair, intent: Intent) -> Ticket<E, F> {
         self.sent.entries.want(tx, key, intent)
     }
 
     /// Ask for a place for the session with this key.
-    pub fn want_new(&mut self, tx: E::Tx, key: F::Pair) -> NewSession<E, F> {
+    pub fn want_new(&mut self, tx: &mut Tx, key: F::Pair) -> NewSession<E, F> {
         self.sent.want_place(tx, key, F::host_of(Self::inside(&key)).words())
     }
 
@@ -127,7 +127,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Note a packet from inside. Returns whether there was a session of it.
-    pub fn sent(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
+    pub fn sent(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
         let &Contact { inside, mapping, flags } = contact;
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
         if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
@@ -142,7 +142,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     ///
     /// # Errors
     /// Why there is no room: answers would be filtered, so the packet must not leave.
-    pub fn begin(&mut self, tx: E::Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
+    pub fn begin(&mut self, tx: &mut Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
         let &Contact { inside, mapping, flags } = contact;
         let room = self.sent.room(tx, new)?;
         // More than one for each that comes, so that they go faster than they come.
@@ -152,7 +152,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
-    pub fn may(&mut self, tx: E::Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
+    pub fn may(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
         if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
@@ -162,7 +162,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Look at up to `count` sessions and forget those that are over.
-    pub fn sweep(&mut self, tx: E::Tx, now: u64, count: usize) {
+    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
         let timeouts = self.timeouts;
         self.sent.sweep(tx, count, |_, session| timeouts.over(session.state, session.last, now));
     }
@@ -170,7 +170,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     /// Before a group is refused, look at the sessions that are due and forget those that are over or have lost their mapping.
     /// What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short. Returns
     /// whether there were any to look at.
-    pub fn make_room(&mut self, tx: E::Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
+    pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
         let due = self.sent.entries.owed(now);
         let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
         let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());

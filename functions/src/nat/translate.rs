@@ -7,7 +7,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, Tx};
 
 use super::coming::Coming;
 use super::family::Family;
@@ -22,7 +22,7 @@ use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
 use super::tags::{Vlan, vlan};
-use crate::function::{At, Function, Holding, Step};
+use crate::function::{Function, Holding, Step};
 use catena_state::value::ports::Used;
 
 /// Output gates: to the outside, and back to the inside.
@@ -166,9 +166,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// From inside, a packet that needs nothing but rewriting. Returns `false`, with nothing done, when there is
     /// more to do: no mapping, one that is over, headers that are not where they should be.
     #[inline(always)]
-    fn plain(&mut self, at: At<E::Tx>, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
+    fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
         let now = self.now;
-        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return false };
+        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return false };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return false;
         }
@@ -181,28 +181,28 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mapping.state = mapping.state.out(flags);
         }
         std::mem::drop(mapping);
-        self.count(at.tx, &layers);
+        self.count(tx, &layers);
         true
     }
 
     /// All phases, and what a plain packet from inside may need beside rewriting.
     #[inline(never)]
-    fn other(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
+    fn other(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
         match plan.phase {
             Phase::Done(verdict) => Step::Done(verdict),
-            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, packet, plan, &ticket),
-            Phase::In(ticket) => self.inward(at, packet, plan, &ticket, (self.bounds.0, 0)),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(tx, packet, plan, &ticket),
+            Phase::In(ticket) => self.inward(tx, packet, plan, &ticket, (self.bounds.0, 0)),
             Phase::Held(held) => match self.held.take(held) {
-                Some(next) => self.go_on(at, packet, plan, next),
+                Some(next) => self.go_on(tx, packet, plan, next),
                 None => drop(Reason::NO_PARKING),
             },
             Phase::Later => {
                 let layers = packet.layers();
-                let side = if at.gate == 0 { Side::Source } else { Side::Destination };
-                match Fragments::<E, F>::key(packet.data(), &layers, at.gate) {
+                let side = if tx.gate == 0 { Side::Source } else { Side::Destination };
+                match Fragments::<E, F>::key(packet.data(), &layers, tx.gate) {
                     Some(key) => {
-                        let ticket = self.fragments.want(at.tx, key);
-                        self.then(at, packet, plan, Next::Part(ticket, side))
+                        let ticket = self.fragments.want(tx, key);
+                        self.then(tx, packet, plan, Next::Part(ticket, side))
                     }
                     None => drop(LOST_FIRST),
                 }
@@ -211,9 +211,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 
     /// Hold aside what comes next for a packet, while what it has asked for comes; or go on, where nothing is late.
-    pub(super) fn then(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+    pub(super) fn then(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         if !E::WAITS {
-            return self.go_on(at, packet, plan, next);
+            return self.go_on(tx, packet, plan, next);
         }
         match self.held.hold(next) {
             Some(held) => plan.then(Phase::Held(held)),
@@ -222,24 +222,24 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 
     /// Go on with what was held aside.
-    fn go_on(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+    fn go_on(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
         match next {
-            Next::Leased(inside, ticket, which) => self.leased(at, packet, plan, (&inside, ticket), which),
-            Next::Mapped(here, there, to, birth) => self.map(at, packet, plan, (&here, &there), (to, birth)),
+            Next::Leased(inside, ticket, which) => self.leased(tx, packet, plan, (&inside, ticket), which),
+            Next::Mapped(here, there, to, birth) => self.map(tx, packet, plan, (&here, &there), (to, birth)),
             Next::Noted(key, session, contact, change) => {
-                self.noted(at, packet, plan, (key, &session, contact), change)
+                self.noted(tx, packet, plan, (key, &session, contact), change)
             }
             Next::Met(key, new, contact, change, which) => {
-                self.met(at, packet, plan, (key, &new, contact), (change, which))
+                self.met(tx, packet, plan, (key, &new, contact), (change, which))
             }
             Next::First(key, place, inside, change, which) => {
-                self.first(at, packet, plan, (key, &place), (inside, change), which)
+                self.first(tx, packet, plan, (key, &place), (inside, change), which)
             }
-            Next::Hairpin(ticket, source) => self.inward(at, packet, plan, &ticket, source),
-            Next::Back(ticket, source) => self.back(at, packet, plan, (&ticket, None), source),
-            Next::Filtered(ticket, session, source) => self.back(at, packet, plan, (&ticket, Some(&session)), source),
+            Next::Hairpin(ticket, source) => self.inward(tx, packet, plan, &ticket, source),
+            Next::Back(ticket, source) => self.back(tx, packet, plan, (&ticket, None), source),
+            Next::Filtered(ticket, session, source) => self.back(tx, packet, plan, (&ticket, Some(&session)), source),
             Next::Part(ticket, side) => {
-                let Some(part) = self.fragments.get(at.tx, &ticket, self.now) else { return drop(LOST_FIRST) };
+                let Some(part) = self.fragments.get(tx, &ticket, self.now) else { return drop(LOST_FIRST) };
                 let layers = packet.layers();
                 if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
                     return drop(UNTRANSLATABLE);
@@ -247,14 +247,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 if let Some(ident) = part.ident {
                     F::set_ident(packet.data_mut(), usize::from(layers.l3), ident);
                 }
-                self.count(at.tx, &layers);
+                self.count(tx, &layers);
                 Step::Done(if side == Side::Source { OUT } else { BACK })
             }
         }
     }
 
     #[inline(always)]
-    pub(super) fn count(&mut self, tx: E::Tx, layers: &Layers) {
+    pub(super) fn count(&mut self, tx: &mut Tx, layers: &Layers) {
         self.packets.send(tx, Add::to(ALL, 1));
         self.packets.send(tx, Add::to(OF_TCP, i64::from(layers.proto == proto::TCP)));
     }
@@ -267,11 +267,11 @@ pub(super) fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
     if layers.proto == proto::TCP { flags } else { 0 }
 }
 
-impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
+impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
     type Plan = Plan<E, F>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E, F> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E, F> {
         let (layers, frame) = (packet.layers(), packet.data());
         const WHOLE: u8 = Layers::PORTS | Layers::FRAGMENT | Layers::AUTHENTICATED | Layers::VLAN;
         let plain = (layers.net == F::NET)
@@ -279,18 +279,18 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
             & ((layers.proto == proto::TCP) | (layers.proto == proto::UDP));
         let request = match (F::addresses(frame, usize::from(layers.l3)), ports(frame, &layers)) {
             (Some(addresses), Some((sport, dport))) if plain && F::is_routable(addresses[0], addresses[1]) => {
-                self.request(at.gate, addresses, [sport, dport], layers.proto, Kind::Plain)
+                self.request(tx.gate, addresses, [sport, dport], layers.proto, Kind::Plain)
             }
-            _ => self.read_other(at.gate, packet),
+            _ => self.read_other(tx.gate, packet),
         };
         let Request { what, endpoint, kind, is_plain, hairpin } = request;
         let special = !is_plain | hairpin | self.sessions.filter();
         let phase = match what {
-            What::Out if !special => Phase::Plain(self.mappings.inside.want(at.tx, endpoint, Intent::Change)),
-            What::Out => Phase::Out(self.mappings.inside.want(at.tx, endpoint, Intent::Change)),
-            What::In => Phase::In(self.mappings.external.want(at.tx, endpoint, Intent::Read)),
+            What::Out if !special => Phase::Plain(self.mappings.inside.want(tx, endpoint, Intent::Change)),
+            What::Out => Phase::Out(self.mappings.inside.want(tx, endpoint, Intent::Change)),
+            What::In => Phase::In(self.mappings.external.want(tx, endpoint, Intent::Read)),
             What::Later => Phase::Later,
-            What::Pass => Phase::Done(Verdict::Gate(at.gate)),
+            What::Pass => Phase::Done(Verdict::Gate(tx.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
             What::Unroutable => Phase::Done(Verdict::Drop(UNROUTABLE)),
             What::TooDeep => Phase::Done(Verdict::Drop(TOO_DEEP)),
@@ -313,17 +313,18 @@ impl<E: Engine<Tx: Send>, F: Family> Function<E> for Napt<E, F> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
-        self.now = self.now.max(at.now);
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
+        self.now = self.now.max(tx.now);
         if let Phase::Plain(ticket) = &plan.phase
-            && self.plain(at, packet, ticket)
+            && self.plain(tx, packet, ticket)
         {
             return Step::Done(OUT);
         }
-        self.other(at, packet, plan)
+        self.other(tx, packet, plan)
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        let now = tx.now;
         let now = self.now.max(now);
         let new = std::mem::take(&mut self.mappings.new);
         if new > 0 {

@@ -1,6 +1,6 @@
 //! What a C function has asked for on behalf of a packet that may have to wait: the tickets of its keys.
 
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
 /// Most keys that a packet asks for in one step.
 pub const MOST: usize = 8;
@@ -56,7 +56,7 @@ impl<E: Engine> Asked<E> {
 /// The packet in hand.
 pub struct InHand<E: Engine> {
     /// Whose operations are done now: the packet's, or the function's own between packets.
-    pub tx: E::Tx,
+    pub tx: Tx,
     /// What may be used in this step.
     pub usable: Asked<E>,
     /// What is asked for in this step.

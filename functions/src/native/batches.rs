@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use catena_dataplane::{Context, Module};
 use catena_packet::Batch;
-use catena_state::Local;
+use catena_state::{Local, Tx};
 
 use super::Native;
 use super::successor::Successor;
@@ -42,7 +42,7 @@ impl Module for Batches {
     }
 
     fn tick(&mut self, cx: &mut Context) {
-        self.native.tidy((), cx.now(), true);
+        self.native.tidy(&mut Tx::new(0, cx.now(), 0), true);
     }
 
     fn inputs(&self) -> Vec<PathBuf> {
@@ -51,7 +51,7 @@ impl Module for Batches {
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
         self.successor = None;
-        self.native.end((), cx.now())
+        self.native.end(&mut Tx::new(0, cx.now(), 0))
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -13,7 +13,7 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::random::Random;
 use catena_dataplane::{Context, Reason};
 use catena_packet::{BATCH, Batch, Packet};
-use catena_state::{Engine, Share};
+use catena_state::{Engine, Share, Tx};
 
 use super::abi;
 use super::asked::Asked;
@@ -22,7 +22,7 @@ use super::library::Loaded;
 use super::log::Log;
 use super::state::State;
 use super::values::Arguments;
-use crate::function::{At, Step};
+use crate::function::Step;
 
 /// What the instance holds beside what C code sees.
 pub struct Own<E: Engine> {
@@ -200,27 +200,29 @@ impl<E: Engine> Instance<E> {
     }
 
     /// Let the function ask for the state of a packet that comes alone; returns what it asked for.
-    pub fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Asked<E> {
-        self.describe_one(at, packet, packet.data().as_ptr().cast_mut());
+    pub fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Asked<E> {
+        self.describe_one(tx, packet, packet.data().as_ptr().cast_mut());
+        let gate = tx.gate;
         let state = &mut self.own().state;
-        state.take_up(at.tx, Asked::NOTHING);
+        state.take_up(tx, Asked::NOTHING);
         state.prepares = true;
-        self.ask(self.latest, at.gate, 1);
+        self.ask(self.latest, gate, 1);
         let state = &mut self.own().state;
         state.prepares = false;
-        state.let_go()
+        state.let_go(tx)
     }
 
     /// Let the function go on with a packet that comes alone, with what it has asked for. Where something comes later, it is
     /// to be called again with what it has asked for then.
-    pub fn step(&mut self, at: At<E::Tx>, packet: &mut Packet, asked: &mut Asked<E>) -> Step {
-        let Some(process) = self.function.table.process else { return Step::Done(Verdict::Gate(at.gate)) };
+    pub fn step(&mut self, tx: &mut Tx, packet: &mut Packet, asked: &mut Asked<E>) -> Step {
+        let Some(process) = self.function.table.process else { return Step::Done(Verdict::Gate(tx.gate)) };
         let data = packet.data_mut().as_mut_ptr();
-        self.describe_one(at, packet, data);
+        self.describe_one(tx, packet, data);
+        let gate = tx.gate;
         let own = self.own();
-        own.state.take_up(at.tx, *asked);
+        own.state.take_up(tx, *asked);
         own.packets = (std::ptr::from_mut(packet), 1);
-        let (shared, context) = (self.shared.as_ptr(), self.context(self.latest, at.gate));
+        let (shared, context) = (self.shared.as_ptr(), self.context(self.latest, gate));
         // SAFETY: as in `process`, with one packet.
         unsafe { process(self.own, context, (&raw const (*shared).pointers).cast(), 1) };
         // SAFETY: no C code runs, so nobody writes to it.
@@ -228,17 +230,17 @@ impl<E: Engine> Instance<E> {
         let own = self.own();
         own.packets = (std::ptr::null_mut(), 0);
         if again && own.state.packet.is_patient {
-            *asked = own.state.let_go_for_now();
+            *asked = own.state.let_go_for_now(tx);
             return Step::Again;
         }
-        own.state.let_go();
-        Step::Done(self.verdict(0, at.gate, packet))
+        own.state.let_go(tx);
+        Step::Done(self.verdict(0, tx.gate, packet))
     }
 
-    fn describe_one(&mut self, at: At<E::Tx>, packet: &Packet, data: *mut u8) {
-        self.latest = self.latest.max(at.now);
+    fn describe_one(&mut self, tx: &Tx, packet: &Packet, data: *mut u8) {
+        self.latest = self.latest.max(tx.now);
         // SAFETY: no reference to a descriptor exists.
-        unsafe { (&raw mut (*self.shared.as_ptr()).descriptors[0]).write(describe(packet, data, at.now, at.gate)) };
+        unsafe { (&raw mut (*self.shared.as_ptr()).descriptors[0]).write(describe(packet, data, tx.now, tx.gate)) };
     }
 
     /// Return the drop reason of a verdict that does not exist.

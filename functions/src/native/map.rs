@@ -16,14 +16,14 @@ pub trait Map<E: Engine>: Send {
     /// Return whether a key may be used in this step, on an engine that makes packets wait.
     fn is_usable(&self, packet: &InHand<E>, key: &[u8]) -> bool;
     /// Return an entry's value.
-    fn get(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<&[u8]>;
+    fn get(&mut self, packet: &mut InHand<E>, key: &[u8]) -> Option<&[u8]>;
     /// Put an entry in, or in place of what was there.
     ///
     /// # Errors
     /// When the map is full.
-    fn put(&mut self, packet: &InHand<E>, key: &[u8], value: &[u8]) -> Result<(), Full>;
+    fn put(&mut self, packet: &mut InHand<E>, key: &[u8], value: &[u8]) -> Result<(), Full>;
     /// Take an entry out; returns whether it was there.
-    fn remove(&mut self, packet: &InHand<E>, key: &[u8]) -> bool;
+    fn remove(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool;
     /// Look at the next places and take out what goes.
     fn sweep(&mut self, count: usize, goes: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> usize;
     /// Return the number of entries.
@@ -124,9 +124,9 @@ type Typed<E, K, const V: usize> = <E as Engine>::FlowMap<K, [[u8; 8]; V]>;
 impl<E: Engine, K: Bytes, const V: usize> Words<E, K, V> {
     /// Return the ticket of a key: one that the packet has waited for, or where nobody waits a fresh one.
     #[inline(always)]
-    fn ticket(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<E::Ticket<K>> {
+    fn ticket(&mut self, packet: &mut InHand<E>, key: &[u8]) -> Option<E::Ticket<K>> {
         let key = K::from_bytes(key);
-        if E::WAITS { self.waited_for(packet, key) } else { Some(self.map.want(packet.tx, key, Intent::Create)) }
+        if E::WAITS { self.waited_for(packet, key) } else { Some(self.map.want(&mut packet.tx, key, Intent::Create)) }
     }
 
     fn waited_for(&self, packet: &InHand<E>, key: K) -> Option<E::Ticket<K>> {
@@ -141,7 +141,7 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
         if E::WAITS && packet.wanted.of(self.number).any(of_key) {
             return true;
         }
-        let mut ticket = self.map.want(packet.tx, key, Intent::Create);
+        let mut ticket = self.map.want(&mut packet.tx, key, Intent::Create);
         self.map.warm(&mut ticket);
         !E::WAITS || packet.wanted.keep(self.number, K::keep(ticket))
     }
@@ -158,23 +158,23 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
         self.waited_for(packet, K::from_bytes(key)).is_some()
     }
 
-    fn get(&mut self, packet: &InHand<E>, key: &[u8]) -> Option<&[u8]> {
+    fn get(&mut self, packet: &mut InHand<E>, key: &[u8]) -> Option<&[u8]> {
         let ticket = self.ticket(packet, key)?;
-        self.map.read(packet.tx, &ticket).map(|value| &value.as_flattened()[..self.value_size])
+        self.map.read(&mut packet.tx, &ticket).map(|value| &value.as_flattened()[..self.value_size])
     }
 
-    fn put(&mut self, packet: &InHand<E>, key: &[u8], value: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, packet: &mut InHand<E>, key: &[u8], value: &[u8]) -> Result<(), Full> {
         let ticket = self.ticket(packet, key).ok_or(Full)?;
         let value = words::<V>(value);
-        if let Some(mut old) = self.map.get(packet.tx, &ticket) {
+        if let Some(mut old) = self.map.get(&mut packet.tx, &ticket) {
             *old = value;
             return Ok(());
         }
-        self.map.insert(packet.tx, &ticket, value).map(|_| ())
+        self.map.insert(&mut packet.tx, &ticket, value).map(|_| ())
     }
 
-    fn remove(&mut self, packet: &InHand<E>, key: &[u8]) -> bool {
-        self.ticket(packet, key).is_some_and(|ticket| self.map.remove(packet.tx, &ticket).is_some())
+    fn remove(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool {
+        self.ticket(packet, key).is_some_and(|ticket| self.map.remove(&mut packet.tx, &ticket).is_some())
     }
 
     fn sweep(&mut self, count: usize, goes: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> usize {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
 use super::Native;
 use super::asked::Asked;
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 /// Most calls of *process* for a packet.
 const MOST_STEPS: u8 = 8;
@@ -30,21 +30,21 @@ impl<E: Engine> Copy for Plan<E> {}
 impl<E: Engine> Function<E> for Native<E> {
     type Plan = Plan<E>;
 
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
-        Plan { asked: self.instance.prepare(at, packet), steps: 0 }
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
+        Plan { asked: self.instance.prepare(tx, packet), steps: 0 }
     }
 
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         plan.steps += 1;
-        match self.instance.step(at, packet, &mut plan.asked) {
+        match self.instance.step(tx, packet, &mut plan.asked) {
             Step::Again if plan.steps == MOST_STEPS => Step::Done(Verdict::Drop(self.instance.bad_verdict())),
             step => step,
         }
     }
 
-    fn tidy(&mut self, _tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         if idle {
-            self.instance.tick(now);
+            self.instance.tick(tx.now);
             self.say();
         }
     }
@@ -54,8 +54,8 @@ impl<E: Engine> Function<E> for Native<E> {
         vec![self.path.clone()]
     }
 
-    fn end(&mut self, _tx: E::Tx, now: u64) -> Result<(), String> {
-        let result = self.instance.finish(now);
+    fn end(&mut self, tx: &mut Tx) -> Result<(), String> {
+        let result = self.instance.finish(tx.now);
         self.say();
         result
     }

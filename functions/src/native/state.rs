@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, Object, Scope, Shared};
+use catena_state::{Access, Declaration, Engine, Object, Scope, Shared, Tx};
 
 use super::asked::{Asked, InHand};
 use super::map::{self, Map, Shape};
@@ -56,37 +56,36 @@ pub struct State<E: Engine> {
     pub packet: InHand<E>,
     /// Whether the function is in *prepare* for it, where packets come alone.
     pub prepares: bool,
-    /// The function's own operations, between packets.
-    between: E::Tx,
 }
 
 impl<E: Engine> State<E> {
     /// Make an empty set of objects that will live in `engine`.
     /// Those of a patient function are told when an entry comes later.
     pub fn new(engine: &mut E, is_patient: bool) -> State<E> {
-        let between = engine.begin(0);
-        engine.step(between);
+        let mut between = engine.begin(Tx::new(0, 0, 0));
+        engine.step(&mut between);
         let packet = InHand { tx: between, usable: Asked::NOTHING, wanted: Asked::NOTHING, is_patient };
-        State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, prepares: false, between }
+        State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, prepares: false }
     }
 
-    /// Take a packet in hand, with what it may use.
-    pub fn take_up(&mut self, tx: E::Tx, usable: Asked<E>) {
-        (self.packet.tx, self.packet.usable, self.packet.wanted) = (tx, usable, Asked::NOTHING);
+    /// Take a packet in hand, with what it may use; the function's own operations are kept in its place meanwhile.
+    pub fn take_up(&mut self, tx: &mut Tx, usable: Asked<E>) {
+        std::mem::swap(&mut self.packet.tx, tx);
+        (self.packet.usable, self.packet.wanted) = (usable, Asked::NOTHING);
     }
 
-    /// Let go of the packet; returns what it has asked for.
-    pub fn let_go(&mut self) -> Asked<E> {
+    /// Let go of the packet, and give its operations back; returns what it has asked for.
+    pub fn let_go(&mut self, tx: &mut Tx) -> Asked<E> {
         let wanted = self.packet.wanted;
-        self.take_up(self.between, Asked::NOTHING);
+        self.take_up(tx, Asked::NOTHING);
         wanted
     }
 
     /// Let go of a packet that begins once more; returns what it has asked for, and all that it has used so far.
-    pub fn let_go_for_now(&mut self) -> Asked<E> {
+    pub fn let_go_for_now(&mut self, tx: &mut Tx) -> Asked<E> {
         let State { maps, packet, .. } = self;
         maps.iter_mut().filter_map(|object| object.map.as_mut()).for_each(|map| map.ask_again(packet));
-        self.let_go()
+        self.let_go(tx)
     }
 
     /// Return what was declared.
@@ -185,7 +184,7 @@ impl<E: Engine> State<E> {
     pub fn add(&mut self, handle: u32, index: u32, n: i64) -> bool {
         let object = self.counters.get_mut((handle as usize).wrapping_sub(1));
         let Some(object) = object.filter(|object| (index as usize) < object.count) else { return false };
-        object.counters.send(self.packet.tx, Add { index, n });
+        object.counters.send(&mut self.packet.tx, Add { index, n });
         true
     }
 

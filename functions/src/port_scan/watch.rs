@@ -7,11 +7,11 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap, Tx};
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 
 pub(super) const SOURCES: Declaration =
     Declaration::shared_map("sources", "the likelihood of being a scanner", Scope::Source, Access::ReadWrite);
@@ -91,7 +91,7 @@ impl<E: Engine> PortScan<E> {
     }
 
     /// Look at the next places for connections that nobody has answered, and for outcomes that are too old to be known.
-    fn sweep(&mut self, tx: E::Tx, now: u64, places: usize) {
+    fn sweep(&mut self, tx: &mut Tx, now: u64, places: usize) {
         let PortScan { sources, contacts, timeout, memory, .. } = self;
         contacts.sweep(places, |pair, contact| {
             let passed = now.saturating_sub(contact.since);
@@ -105,29 +105,29 @@ impl<E: Engine> PortScan<E> {
     }
 
     /// Return whether a new connection may go on; it is watched if it is the first to its destination.
-    fn attempt(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet) {
+    fn attempt(&mut self, tx: &mut Tx, ticket: &Ticket<E>, packet: &Packet) {
         let Some(ports) = ports(packet.data(), &packet.layers()) else { return };
-        let fresh = Contact { since: at.now, ports, is_open: true };
-        if let Some(mut contact) = self.contacts.get(at.tx, ticket) {
-            if !contact.is_open && at.now.saturating_sub(contact.since) >= self.memory {
+        let fresh = Contact { since: tx.now, ports, is_open: true };
+        if let Some(mut contact) = self.contacts.get(tx, ticket) {
+            if !contact.is_open && tx.now.saturating_sub(contact.since) >= self.memory {
                 *contact = fresh;
             }
             return;
         }
         // More than one for each that comes, so that they go faster than they come. With no room it is not watched.
-        self.sweep(at.tx, at.now, SWEEP_NEW);
-        if self.contacts.insert(at.tx, ticket, fresh).is_err() {
-            self.lost.send(at.tx, Add::to(0, 1));
+        self.sweep(tx, tx.now, SWEEP_NEW);
+        if self.contacts.insert(tx, ticket, fresh).is_err() {
+            self.lost.send(tx, Add::to(0, 1));
         }
     }
 
-    fn answer(&mut self, at: At<E::Tx>, ticket: &Ticket<E>, packet: &Packet, success: bool) {
+    fn answer(&mut self, tx: &mut Tx, ticket: &Ticket<E>, packet: &Packet, success: bool) {
         let Some((from, to)) = ports(packet.data(), &packet.layers()) else { return };
-        let Some(mut contact) = self.contacts.get(at.tx, ticket) else { return };
+        let Some(mut contact) = self.contacts.get(tx, ticket) else { return };
         if contact.is_open && contact.ports == (to, from) {
-            (contact.is_open, contact.since) = (false, at.now);
+            (contact.is_open, contact.since) = (false, tx.now);
             let source = source_of(&Contacts::<E>::key(ticket));
-            self.sources.send(at.tx, source, Tell { success, now: at.now });
+            self.sources.send(tx, source, Tell { success, now: tx.now });
         }
     }
 }
@@ -150,21 +150,21 @@ impl<E: Engine> Function<E> for PortScan<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
-    fn prepare(&mut self, at: At<E::Tx>, packet: &Packet) -> Plan<E> {
+    fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
         let (frame, layers) = (packet.data(), packet.layers());
         let Some(flags) = tcp_flags(frame, &layers) else { return Plan::Other };
-        let is_attempt = at.gate == 0 && flags & (SYN | ACK) == SYN;
-        let is_answer = at.gate == 1 && (flags & (SYN | ACK) == SYN | ACK || flags & RST != 0);
+        let is_attempt = tx.gate == 0 && flags & (SYN | ACK) == SYN;
+        let is_answer = tx.gate == 1 && (flags & (SYN | ACK) == SYN | ACK || flags & RST != 0);
         if !is_attempt && !is_answer {
             return Plan::Other;
         }
         let ends = (source_address(frame, &layers), destination_address(frame, &layers));
         let (Some(from), Some(to)) = ends else { return Plan::Other };
         if is_answer {
-            return Plan::Answer(self.contacts.want(at.tx, pair(to, from), Intent::Change), flags & RST == 0);
+            return Plan::Answer(self.contacts.want(tx, pair(to, from), Intent::Change), flags & RST == 0);
         }
-        let contact = self.contacts.want(at.tx, pair(from, to), Intent::Create);
-        Plan::Attempt(contact, self.sources.want(at.tx, from, Ask(at.now)))
+        let contact = self.contacts.want(tx, pair(from, to), Intent::Create);
+        Plan::Attempt(contact, self.sources.want(tx, from, Ask(tx.now)))
     }
 
     #[inline(always)]
@@ -180,21 +180,22 @@ impl<E: Engine> Function<E> for PortScan<E> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, at: At<E::Tx>, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
+    fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E>) -> Step {
         match plan {
             Plan::Other => {}
             Plan::Attempt(ticket, asked) => {
-                if self.sources.got(at.tx, asked) {
+                if self.sources.got(tx, asked) {
                     return Step::Done(Verdict::Drop(SCANS));
                 }
-                self.attempt(at, ticket, packet);
+                self.attempt(tx, ticket, packet);
             }
-            Plan::Answer(ticket, success) => self.answer(at, ticket, packet, *success),
+            Plan::Answer(ticket, success) => self.answer(tx, ticket, packet, *success),
         }
-        Step::Done(Verdict::Gate(at.gate))
+        Step::Done(Verdict::Gate(tx.gate))
     }
 
-    fn tidy(&mut self, tx: E::Tx, now: u64, idle: bool) {
+    fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        let now = tx.now;
         let places = if idle { SWEEP_IDLE } else { SWEEP };
         if !self.contacts.is_empty() {
             self.sweep(tx, now, places);

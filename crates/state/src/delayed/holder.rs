@@ -46,7 +46,7 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
         match request {
             Request::Apply { .. } => return None,
             Request::ApplyTo { key, id, op } => self.operate(key, *id, op, &mut reply)?,
-            Request::Tidy { places, now } => self.tidy((), *places, *now),
+            Request::Tidy { places, now } => self.forget_some(*places, *now),
             Request::Len => reply.extend((self.len() as u64).to_le_bytes()),
             Request::Tally(event) => reply.extend(self.tally(*event).to_le_bytes()),
         }

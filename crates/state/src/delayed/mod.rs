@@ -26,11 +26,8 @@ use crate::local::Local;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
+use crate::tx::Tx;
 use watch::{Watch, lock};
-
-/// The operations of one packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tx(u64);
 
 /// The engine.
 pub struct Delayed {
@@ -65,26 +62,26 @@ impl Engine for Delayed {
     const WAITS: bool = true;
     const WATCHES: bool = true;
 
-    type Tx = Tx;
     type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Plain> = DelayedMap<K, V>;
     type Shared<V: Held> = DelayedShared<V>;
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
 
-    fn begin(&mut self, _clock: u64) -> Tx {
-        self.watch().begin()
+    fn begin(&mut self, tx: Tx) -> Tx {
+        let unit = self.watch().begin();
+        tx.known_as(unit)
     }
 
-    fn issue(&mut self, tx: Tx) {
+    fn issue(&mut self, tx: &mut Tx) {
         self.watch().issue(tx);
     }
 
-    fn step(&mut self, tx: Tx) {
+    fn step(&mut self, tx: &mut Tx) {
         self.watch().step(tx);
     }
 
     fn end(&mut self, tx: Tx) {
-        self.watch().end(tx);
+        self.watch().end(&tx);
     }
 
     fn close(&mut self) -> Result<(), String> {
@@ -96,11 +93,11 @@ impl Engine for Delayed {
         self.watch().poll();
     }
 
-    fn is_ready(&mut self, tx: Tx) -> bool {
+    fn is_ready(&mut self, tx: &Tx) -> bool {
         self.watch().is_ready(tx)
     }
 
-    fn follows(&self, tx: Tx, earlier: Tx) -> bool {
+    fn follows(&self, tx: &Tx, earlier: &Tx) -> bool {
         self.watch().follows(tx, earlier)
     }
 

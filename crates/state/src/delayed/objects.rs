@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use catena_packet::wire::Seed;
 
-use super::Tx;
 use super::watch::{Made, Promise, Watch, lock};
 use crate::declare::Access;
 use crate::engine::{FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::{self, Plain, bytes};
+use crate::tx::Tx;
 
 /// Hashes keys to tell them apart; no secret, as nobody attacks a test.
 pub(super) const KEYS: Seed = Seed::from_number(0);
@@ -89,7 +89,7 @@ impl<K: Key, V> DelayedMap<K, V> {
 
     /// Look whether a ticket may be used, for this.
     #[track_caller]
-    fn redeem(&self, tx: Tx, ticket: &DelayedTicket<K>, intent: Intent) {
+    fn redeem(&self, tx: &Tx, ticket: &DelayedTicket<K>, intent: Intent) {
         lock(&self.watch).redeem(tx, self.object, ticket.promise, false);
         let (object, asked, at) = (self.object, ticket.intent, Location::caller());
         assert!(asked >= intent, "{object}: used to {intent:?}, and asked for to {asked:?}, at {at}");
@@ -97,7 +97,6 @@ impl<K: Key, V> DelayedMap<K, V> {
 }
 
 impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
-    type Tx = Tx;
     type Ticket = DelayedTicket<K>;
     type Entry<'a>
         = DelayedEntry<'a, V>
@@ -105,9 +104,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
         Self: 'a;
 
     #[track_caller]
-    fn want(&mut self, tx: Tx, key: K, intent: Intent) -> DelayedTicket<K> {
+    fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> DelayedTicket<K> {
         let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS));
-        DelayedTicket { ticket: self.map.want((), key, intent), promise, intent }
+        DelayedTicket { ticket: self.map.want(tx, key, intent), promise, intent }
     }
 
     fn key(ticket: &DelayedTicket<K>) -> K {
@@ -115,37 +114,37 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn read(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<&V> {
+    fn read(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>) -> Option<&V> {
         self.redeem(tx, ticket, Intent::Read);
-        self.read = self.map.read((), &ticket.ticket).map(|value| copy(value, self.object));
+        self.read = self.map.read(tx, &ticket.ticket).map(|value| copy(value, self.object));
         self.read.as_ref()
     }
 
     #[track_caller]
-    fn get(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<DelayedEntry<'_, V>> {
+    fn get(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>) -> Option<DelayedEntry<'_, V>> {
         self.redeem(tx, ticket, Intent::Change);
         let object = self.object;
-        self.map.get((), &ticket.ticket).map(|place| DelayedEntry::new(place, object))
+        self.map.get(tx, &ticket.ticket).map(|place| DelayedEntry::new(place, object))
     }
 
     #[track_caller]
-    fn insert(&mut self, tx: Tx, ticket: &DelayedTicket<K>, value: V) -> Result<DelayedEntry<'_, V>, Full> {
+    fn insert(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>, value: V) -> Result<DelayedEntry<'_, V>, Full> {
         self.redeem(tx, ticket, Intent::Create);
         let object = self.object;
-        let place = self.map.insert((), &ticket.ticket, copy(&value, object))?;
+        let place = self.map.insert(tx, &ticket.ticket, copy(&value, object))?;
         Ok(DelayedEntry::new(place, object))
     }
 
     #[track_caller]
-    fn remove(&mut self, tx: Tx, ticket: &DelayedTicket<K>) -> Option<V> {
+    fn remove(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>) -> Option<V> {
         self.redeem(tx, ticket, Intent::Change);
-        self.map.remove((), &ticket.ticket).map(|value| copy(&value, self.object))
+        self.map.remove(tx, &ticket.ticket).map(|value| copy(&value, self.object))
     }
 
     #[track_caller]
-    fn forget(&mut self, tx: Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
         lock(&self.watch).change(tx, self.object);
-        self.map.forget((), key, goes);
+        self.map.forget(tx, key, goes);
     }
 
     fn peek(&mut self, key: K) -> Option<&V> {
@@ -164,9 +163,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn mark(&mut self, tx: Tx, ticket: &DelayedTicket<K>, marked: bool) {
+    fn mark(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>, marked: bool) {
         self.redeem(tx, ticket, Intent::Change);
-        self.map.mark((), &ticket.ticket, marked);
+        self.map.mark(tx, &ticket.ticket, marked);
     }
 
     fn marked(&self) -> usize {
@@ -174,9 +173,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn take_marked(&mut self, tx: Tx) -> Option<(K, V)> {
+    fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)> {
         lock(&self.watch).change(tx, self.object);
-        self.map.take_marked(()).map(|(key, value)| (key, copy(&value, self.object)))
+        self.map.take_marked(tx).map(|(key, value)| (key, copy(&value, self.object)))
     }
 
     fn len(&self) -> usize {

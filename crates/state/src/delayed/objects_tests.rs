@@ -14,30 +14,34 @@ const NAMES: Declaration = Declaration::flow_map("names", "numbers", Scope::Conn
 type Map = DelayedMap<u64, u64>;
 
 /// Ask for an entry, and use it in the next step.
-fn with(object: &Declaration, intent: Intent, then: impl FnOnce(&mut Map, Tx, &DelayedTicket<u64>)) -> Option<String> {
+fn with(
+    object: &Declaration,
+    intent: Intent,
+    then: impl FnOnce(&mut Map, &mut Tx, &DelayedTicket<u64>),
+) -> Option<String> {
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
     let mut map = engine.flow_map(object, 10).unwrap();
-    let filled = engine.begin(0);
-    let ticket = map.want(filled, 1, Intent::Create);
-    engine.step(filled);
+    let mut filled = engine.begin(Tx::new(0, 0, 0));
+    let ticket = map.want(&mut filled, 1, Intent::Create);
+    engine.step(&mut filled);
     (0..10).for_each(|_| engine.poll());
-    map.insert(filled, &ticket, 7).unwrap();
+    map.insert(&mut filled, &ticket, 7).unwrap();
     engine.end(filled);
-    let tx = engine.begin(0);
-    let ticket = map.want(tx, 1, intent);
-    engine.step(tx);
+    let mut tx = engine.begin(Tx::new(0, 0, 0));
+    let ticket = map.want(&mut tx, 1, intent);
+    engine.step(&mut tx);
     (0..10).for_each(|_| engine.poll());
-    let panic = catch_unwind(AssertUnwindSafe(|| then(&mut map, tx, &ticket))).err()?;
+    let panic = catch_unwind(AssertUnwindSafe(|| then(&mut map, &mut tx, &ticket))).err()?;
     panic.downcast_ref::<String>().map(|said| said.split(", at ").next().unwrap_or_default().to_owned())
 }
 
 #[test]
 fn an_entry_is_used_as_it_was_asked_for() {
-    let change = |map: &mut Map, tx, ticket: &_| *map.get(tx, ticket).unwrap() += 1;
-    let read = |map: &mut Map, tx, ticket: &_| assert_eq!(map.read(tx, ticket), Some(&7));
-    let look = |map: &mut Map, tx, ticket: &_| assert_eq!(*map.get(tx, ticket).unwrap(), 7);
-    let take = |map: &mut Map, tx, ticket: &_| assert_eq!(map.remove(tx, ticket), Some(7));
-    let put = |map: &mut Map, tx, ticket: &_| assert_eq!(*map.insert(tx, ticket, 8).unwrap(), 8);
+    let change = |map: &mut Map, tx: &mut Tx, ticket: &_| *map.get(tx, ticket).unwrap() += 1;
+    let read = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(map.read(tx, ticket), Some(&7));
+    let look = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(*map.get(tx, ticket).unwrap(), 7);
+    let take = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(map.remove(tx, ticket), Some(7));
+    let put = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(*map.insert(tx, ticket, 8).unwrap(), 8);
     let wrong = |what: &str, asked: &str| Some(format!("counts: used to {what}, and asked for to {asked}"));
     for intent in [Intent::Read, Intent::Change, Intent::Create] {
         assert_eq!(with(&COUNTS, intent, read), None);

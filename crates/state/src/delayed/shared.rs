@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
-use super::Tx;
 use super::holder::Request;
 use super::objects::KEYS;
 use super::watch::{Made, Promise, Watch, lock};
@@ -12,6 +11,7 @@ use crate::local::LocalSharedMap;
 use crate::plain::{Plain, bytes, value};
 use crate::shared::{Held, Look, Op, Shared};
 use crate::shared_map::{Entry, EntryOp, SharedMap};
+use crate::tx::Tx;
 
 /// The way to an object that somebody else holds.
 struct Remote {
@@ -28,17 +28,17 @@ fn read<R: Plain>(object: Made, reply: &[u8]) -> R {
 
 impl Remote {
     #[track_caller]
-    fn ask(&self, tx: Tx, key: Option<u64>, request: Request) -> Promise {
+    fn ask(&self, tx: &mut Tx, key: Option<u64>, request: Request) -> Promise {
         lock(&self.watch).ask_for(tx, self.object, key, (self.number, request))
     }
 
     #[track_caller]
-    fn take<R: Plain>(&self, tx: Tx, promise: Promise) -> R {
+    fn take<R: Plain>(&self, tx: &mut Tx, promise: Promise) -> R {
         read(self.object, &lock(&self.watch).take(tx, self.object, promise))
     }
 
     #[track_caller]
-    fn send(&self, tx: Tx, key: Option<u64>, request: Request) {
+    fn send(&self, tx: &mut Tx, key: Option<u64>, request: Request) {
         lock(&self.watch).send(tx, self.object, key, (self.number, request));
     }
 
@@ -80,22 +80,21 @@ impl<V: Held> DelayedShared<V> {
 }
 
 impl<V: Held> Shared<V> for DelayedShared<V> {
-    type Tx = Tx;
     type Ticket<O: Op<V>> = Asked<O>;
 
     #[track_caller]
-    fn want<O: Op<V>>(&mut self, tx: Tx, op: O) -> Asked<O> {
+    fn want<O: Op<V>>(&mut self, tx: &mut Tx, op: O) -> Asked<O> {
         let promise = self.remote.ask(tx, None, Request::Apply { id: O::ID, op: bytes(&op) });
         Asked { promise, op: PhantomData }
     }
 
     #[track_caller]
-    fn got<O: Op<V>>(&mut self, tx: Tx, ticket: &Asked<O>) -> O::Reply {
+    fn got<O: Op<V>>(&mut self, tx: &mut Tx, ticket: &Asked<O>) -> O::Reply {
         self.remote.take(tx, ticket.promise)
     }
 
     #[track_caller]
-    fn send<O: Op<V, Reply = ()>>(&mut self, tx: Tx, op: O) {
+    fn send<O: Op<V, Reply = ()>>(&mut self, tx: &mut Tx, op: O) {
         self.remote.send(tx, None, Request::Apply { id: O::ID, op: bytes(&op) });
     }
 
@@ -122,28 +121,27 @@ fn apply_to<K: Key, V: Entry, O: EntryOp<V>>(key: K, op: O) -> (Option<u64>, Req
 }
 
 impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
-    type Tx = Tx;
     type Ticket<O: EntryOp<V>> = Asked<O>;
 
     #[track_caller]
-    fn want<O: EntryOp<V>>(&mut self, tx: Tx, key: K, op: O) -> Asked<O> {
+    fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> Asked<O> {
         let (key, request) = apply_to(key, op);
         Asked { promise: self.remote.ask(tx, key, request), op: PhantomData }
     }
 
     #[track_caller]
-    fn got<O: EntryOp<V>>(&mut self, tx: Tx, ticket: &Asked<O>) -> O::Reply {
+    fn got<O: EntryOp<V>>(&mut self, tx: &mut Tx, ticket: &Asked<O>) -> O::Reply {
         self.remote.take(tx, ticket.promise)
     }
 
     #[track_caller]
-    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: Tx, key: K, op: O) {
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O) {
         let (key, request) = apply_to(key, op);
         self.remote.send(tx, key, request);
     }
 
     #[track_caller]
-    fn tidy(&mut self, tx: Tx, places: usize, now: u64) {
+    fn tidy(&mut self, tx: &mut Tx, places: usize, now: u64) {
         self.remote.send(tx, None, Request::Tidy { places, now });
     }
 

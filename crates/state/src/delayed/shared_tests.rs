@@ -53,6 +53,11 @@ impl Op<Vec<u32>> for Note {
     }
 }
 
+/// The operations of anyone.
+fn anyone() -> Tx {
+    Tx::new(0, 0, 0)
+}
+
 fn late(seed: u64) -> (Delayed, DelayedShared<Vec<u32>>) {
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
     let list = engine.shared(&LIST, Vec::new());
@@ -66,25 +71,25 @@ fn operations_are_applied_late_but_in_order_and_all_of_them() {
         let (mut engine, mut list) = late(seed);
         let mut waiting = Vec::new();
         for n in 0..50 {
-            let tx = engine.begin(0);
-            let ticket = (n % 3 == 0).then(|| list.want(tx, Append(n)));
-            engine.issue(tx);
-            engine.step(tx);
+            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let ticket = (n % 3 == 0).then(|| list.want(&mut tx, Append(n)));
+            engine.issue(&mut tx);
+            engine.step(&mut tx);
             match ticket {
                 Some(ticket) => waiting.push((tx, ticket, n)),
                 None => {
-                    list.send(tx, Note(n));
+                    list.send(&mut tx, Note(n));
                     engine.end(tx);
                 }
             }
-            waiting.retain(|(tx, ticket, n)| {
-                let waits = !engine.is_ready(*tx);
-                if !waits {
-                    assert_eq!(list.got(*tx, ticket), *n + 1);
-                    engine.end(*tx);
+            for (mut tx, ticket, n) in std::mem::take(&mut waiting) {
+                if engine.is_ready(&tx) {
+                    assert_eq!(list.got(&mut tx, &ticket), n + 1);
+                    engine.end(tx);
+                } else {
+                    waiting.push((tx, ticket, n));
                 }
-                waits
-            });
+            }
             was_late |= waiting.len() > 1;
             engine.poll();
         }
@@ -96,8 +101,8 @@ fn operations_are_applied_late_but_in_order_and_all_of_them() {
 #[test]
 fn who_is_given_up_has_done_nothing() {
     let (mut engine, mut list) = late(1);
-    let tx = engine.begin(0);
-    list.want(tx, Append(1));
+    let mut tx = engine.begin(Tx::new(0, 0, 0));
+    list.want(&mut tx, Append(1));
     engine.end(tx);
     assert_eq!(list.look(At(0)), None);
 }
@@ -110,38 +115,38 @@ fn what_a_function_must_not_do_is_found() {
         panic.downcast_ref::<String>().cloned().unwrap()
     };
     let at_once = said(|engine, list| {
-        let tx = engine.begin(0);
-        let ticket = list.want(tx, Append(1));
-        list.got(tx, &ticket);
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let ticket = list.want(&mut tx, Append(1));
+        list.got(&mut tx, &ticket);
     });
     assert!(at_once.starts_with("list: a ticket is used in prepare, at "), "{at_once}");
     let twice = said(|engine, list| {
-        let tx = engine.begin(0);
-        let ticket = list.want(tx, Append(1));
-        engine.issue(tx);
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let ticket = list.want(&mut tx, Append(1));
+        engine.issue(&mut tx);
         (0..10).for_each(|_| engine.poll());
-        engine.step(tx);
-        list.got(tx, &ticket);
-        list.got(tx, &ticket);
+        engine.step(&mut tx);
+        list.got(&mut tx, &ticket);
+        list.got(&mut tx, &ticket);
     });
     assert!(twice.starts_with("list: a ticket is used twice, at "), "{twice}");
     let left = said(|engine, list| {
-        let tx = engine.begin(0);
-        list.want(tx, Append(1));
-        engine.issue(tx);
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        list.want(&mut tx, Append(1));
+        engine.issue(&mut tx);
         engine.end(tx);
     });
     assert_eq!(left, "list: nobody has taken the reply of an operation");
     let early = said(|engine, list| {
-        let tx = engine.begin(0);
-        list.send(tx, Note(1));
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        list.send(&mut tx, Note(1));
     });
     assert!(early.starts_with("list: changed in prepare, at "), "{early}");
     let waited_for = said(|engine, _| {
         let log = Declaration { name: "log", access: Access::WriteMostly, ..LIST };
         let mut log = engine.shared(&log, Vec::new());
-        let tx = engine.begin(0);
-        log.want(tx, Append(1));
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        log.want(&mut tx, Append(1));
     });
     assert!(waited_for.starts_with("log: waited for, and declared as one that is written mostly, at "), "{waited_for}");
 }
@@ -209,29 +214,29 @@ proptest! {
             let told = TellOf(number as u32 + 1, now);
             let before = model.get(&key).filter(|told| !told.is_over(&50, now)).map_or([0; 3], |told| told.numbers);
             model.insert(key, Told { numbers: [told.0, before[0], before[1]], at: now });
-            let mut ticket = near.want((), key, told);
+            let mut ticket = near.want(&mut anyone(), key, told);
             near.warm(&mut ticket);
-            prop_assert_eq!(near.got((), &ticket), Some(before));
-            let tx = engine.begin(0);
-            let ticket = far.want(tx, key, told);
-            engine.issue(tx);
-            engine.step(tx);
+            prop_assert_eq!(near.got(&mut anyone(), &ticket), Some(before));
+            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let ticket = far.want(&mut tx, key, told);
+            engine.issue(&mut tx);
+            engine.step(&mut tx);
             waiting.push((tx, ticket, before));
             if tidies {
-                near.tidy((), 2, now);
-                let tx = engine.begin(0);
-                engine.step(tx);
-                far.tidy(tx, 2, now);
+                near.tidy(&mut anyone(), 2, now);
+                let mut tx = engine.begin(Tx::new(0, 0, 0));
+                engine.step(&mut tx);
+                far.tidy(&mut tx, 2, now);
                 engine.end(tx);
             }
-            waiting.retain(|(tx, ticket, before)| {
-                let is_ready = engine.is_ready(*tx);
-                if is_ready {
-                    assert_eq!(far.got(*tx, ticket), Some(*before));
-                    engine.end(*tx);
+            for (mut tx, ticket, before) in std::mem::take(&mut waiting) {
+                if engine.is_ready(&tx) {
+                    assert_eq!(far.got(&mut tx, &ticket), Some(before));
+                    engine.end(tx);
+                } else {
+                    waiting.push((tx, ticket, before));
                 }
-                !is_ready
-            });
+            }
             engine.poll();
         }
     }
@@ -243,16 +248,16 @@ fn operations_on_different_keys_overtake_each_other() {
         let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
         let mut map: DelayedSharedMap<u64, Told> = engine.shared_map(&TOLD, 5, 50).unwrap();
         let asked = [1, 2].map(|key| {
-            let tx = engine.begin(0);
-            let ticket = map.want(tx, key, TellOf(1, 1));
-            engine.issue(tx);
+            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let ticket = map.want(&mut tx, key, TellOf(1, 1));
+            engine.issue(&mut tx);
             (tx, ticket)
         });
-        let [first, second] = asked.map(|(tx, _)| engine.is_ready(tx));
+        let [first, second] = [0, 1].map(|i: usize| engine.is_ready(&asked[i].0));
         (0..10).for_each(|_| engine.poll());
-        for (tx, ticket) in asked {
-            engine.step(tx);
-            map.got(tx, &ticket);
+        for (mut tx, ticket) in asked {
+            engine.step(&mut tx);
+            map.got(&mut tx, &ticket);
             engine.end(tx);
         }
         second && !first
@@ -266,8 +271,8 @@ fn a_full_map_makes_room_of_what_is_over() {
     let mut local = Local::new(Seed::from_number(1), Share::WHOLE);
     let mut map: LocalSharedMap<u64, Told> = local.shared_map(&TOLD, 2, 1_000_000).unwrap();
     let mut tell = |key, now| {
-        let ticket = map.want((), key, TellOf(1, now));
-        let told = map.got((), &ticket);
+        let ticket = map.want(&mut anyone(), key, TellOf(1, now));
+        let told = map.got(&mut anyone(), &ticket);
         (told.is_some(), map.tally(0), map.len())
     };
     assert_eq!((tell(1, 0), tell(2, 500_000)), ((true, 0, 1), (true, 0, 2)));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Tx;
 use super::holder::{Holder, Request};
 use crate::declare::{Access, Declaration, Object};
+use crate::tx::Tx;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
@@ -14,7 +14,7 @@ const MOST_DELAY: u64 = 5;
 /// The promise of a result: by whom it was asked for, and which one it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
-    tx: Tx,
+    unit: u32,
     step: u32,
     number: u64,
 }
@@ -94,9 +94,10 @@ pub(super) struct Watch {
     pub(super) objects: Vec<Made>,
     /// The names of functions' instances, the one that objects are made for last.
     instances: Vec<String>,
-    open: BTreeMap<u64, Operations>,
+    open: BTreeMap<u32, Operations>,
+    units: u32,
     /// The packet that is in *prepare*.
-    in_prepare: Option<Tx>,
+    in_prepare: Option<u32>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
     /// Replies that nobody has taken yet, by the operation's number.
@@ -119,6 +120,7 @@ impl Watch {
             objects: Vec::new(),
             instances: vec![String::new()],
             open: BTreeMap::new(),
+            units: 0,
             in_prepare: None,
             sent: Vec::new(),
             replies: BTreeMap::new(),
@@ -158,28 +160,28 @@ impl Watch {
         self.next
     }
 
-    pub(super) fn begin(&mut self) -> Tx {
-        let number = self.number();
-        self.open.insert(number, Operations::default());
-        self.in_prepare = Some(Tx(number));
-        Tx(number)
+    pub(super) fn begin(&mut self) -> u32 {
+        self.units += 1;
+        self.open.insert(self.units, Operations::default());
+        self.in_prepare = Some(self.units);
+        self.units
     }
 
     /// Note that a packet's *prepare* is over, if it was in it.
-    fn end_prepare(&mut self, tx: Tx) {
-        self.in_prepare.take_if(|packet| *packet == tx);
+    fn end_prepare(&mut self, tx: &Tx) {
+        self.in_prepare.take_if(|packet| *packet == tx.unit());
     }
 
-    pub(super) fn step(&mut self, tx: Tx) {
+    pub(super) fn step(&mut self, tx: &Tx) {
         self.end_prepare(tx);
-        if let Some(operations) = self.open.get_mut(&tx.0) {
+        if let Some(operations) = self.open.get_mut(&tx.unit()) {
             operations.step += 1;
         }
     }
 
-    pub(super) fn end(&mut self, tx: Tx) {
+    pub(super) fn end(&mut self, tx: &Tx) {
         self.end_prepare(tx);
-        let Some(operations) = self.open.remove(&tx.0) else { return };
+        let Some(operations) = self.open.remove(&tx.unit()) else { return };
         let is_left = |asked: &&Asked| asked.is_operation && asked.ready.is_some() && !asked.taken;
         if let Some(asked) = operations.asked.iter().find(is_left) {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
@@ -222,24 +224,24 @@ impl Watch {
     }
 
     /// Send off what a packet has asked for.
-    pub(super) fn issue(&mut self, tx: Tx) {
+    pub(super) fn issue(&mut self, tx: &Tx) {
         self.end_prepare(tx);
-        let Some(mut operations) = self.open.remove(&tx.0) else { return };
+        let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
         for asked in &mut operations.asked {
             let Some(request) = asked.request.take() else { continue };
             let due = self.due(asked.object, asked.key);
             self.sent.push(Sent { object: asked.object, number: Some(asked.number), key: asked.key, due, request });
             asked.ready = Some(due);
         }
-        self.open.insert(tx.0, operations);
+        self.open.insert(tx.unit(), operations);
         let polls = self.polls;
         self.apply(|sent| sent.due <= polls);
     }
 
     /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
     #[track_caller]
-    pub(super) fn change(&self, tx: Tx, object: Made) {
-        match self.open.get(&tx.0) {
+    pub(super) fn change(&self, tx: &Tx, object: Made) {
+        match self.open.get(&tx.unit()) {
             None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
             Some(operations) if operations.step == 0 => {
                 panic!("{object}: changed in prepare, at {}", Location::caller())
@@ -258,13 +260,13 @@ impl Watch {
 
     /// Send off an operation that nobody waits for.
     #[track_caller]
-    pub(super) fn send(&mut self, tx: Tx, object: Made, key: Option<u64>, request: (usize, Request)) {
+    pub(super) fn send(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: (usize, Request)) {
         self.change(tx, object);
         let is_untaken = |asked: &Asked| {
             let is_same = asked.object == object && may_meet(asked.key, key);
             is_same && asked.is_operation && asked.ready.is_some() && !asked.taken
         };
-        if self.open.get(&tx.0).is_some_and(|operations| operations.asked.iter().any(is_untaken)) {
+        if self.open.get(&tx.unit()).is_some_and(|operations| operations.asked.iter().any(is_untaken)) {
             let at = Location::caller();
             panic!("{object}: told something before the reply to what was asked of it is taken, at {at}");
         }
@@ -274,45 +276,47 @@ impl Watch {
 
     /// Note an operation that a packet asks for, and what it is.
     #[track_caller]
-    pub(super) fn ask_for(&mut self, tx: Tx, object: Made, key: Option<u64>, request: (usize, Request)) -> Promise {
+    pub(super) fn ask_for(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: (usize, Request)) -> Promise {
         if object.declaration.access == Access::WriteMostly {
             panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
         }
         self.ask_any(tx, object, key, Some(request))
     }
 
-    pub(super) fn is_ready(&self, tx: Tx) -> bool {
-        self.open.get(&tx.0).is_none_or(|operations| {
+    pub(super) fn is_ready(&self, tx: &Tx) -> bool {
+        self.open.get(&tx.unit()).is_none_or(|operations| {
             operations.asked.iter().all(|asked| asked.ready.is_some_and(|ready| ready <= self.polls))
         })
     }
 
-    pub(super) fn follows(&self, tx: Tx, earlier: Tx) -> bool {
-        let (Some(later), Some(earlier)) = (self.open.get(&tx.0), self.open.get(&earlier.0)) else { return false };
+    pub(super) fn follows(&self, tx: &Tx, earlier: &Tx) -> bool {
+        let (Some(later), Some(earlier)) = (self.open.get(&tx.unit()), self.open.get(&earlier.unit())) else {
+            return false;
+        };
         later.asked.iter().any(|later| earlier.asked.iter().any(|earlier| later.follows(earlier)))
     }
 
     /// Note an entry that a packet asks for.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: Tx, object: Made, key: u64) -> Promise {
+    pub(super) fn ask(&mut self, tx: &Tx, object: Made, key: u64) -> Promise {
         self.ask_any(tx, object, Some(key), None)
     }
 
     #[track_caller]
-    fn ask_any(&mut self, tx: Tx, object: Made, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
+    fn ask_any(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
         let (number, is_operation) = (self.number(), request.is_some());
         let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
-        let Some(operations) = self.open.get_mut(&tx.0) else {
+        let Some(operations) = self.open.get_mut(&tx.unit()) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
         operations.asked.push(Asked { object, key, is_operation, number, ready, taken: false, request });
-        Promise { tx, step, number }
+        Promise { unit: tx.unit(), step, number }
     }
 
     /// Take the reply that a ticket stands for.
     #[track_caller]
-    pub(super) fn take(&mut self, tx: Tx, object: Made, promise: Promise) -> Vec<u8> {
+    pub(super) fn take(&mut self, tx: &Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
         let reply = self.replies.remove(&number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
@@ -321,10 +325,10 @@ impl Watch {
     /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number
     /// of what was asked for.
     #[track_caller]
-    pub(super) fn redeem(&mut self, tx: Tx, object: Made, promise: Promise, takes: bool) -> u64 {
+    pub(super) fn redeem(&mut self, tx: &Tx, object: Made, promise: Promise, takes: bool) -> u64 {
         let polls = self.polls;
-        let prepares = self.open.get(&tx.0).is_some_and(|operations| operations.step == 0);
-        let wrong = match self.open.get_mut(&promise.tx.0).filter(|_| promise.tx == tx) {
+        let prepares = self.open.get(&tx.unit()).is_some_and(|operations| operations.step == 0);
+        let wrong = match self.open.get_mut(&promise.unit).filter(|_| promise.unit == tx.unit()) {
             _ if prepares => Some("a ticket is used in prepare"),
             None => Some("a ticket is used for another packet than the one it was asked for"),
             Some(operations) => match operations.asked.iter_mut().find(|asked| asked.number == promise.number) {

@@ -21,6 +21,7 @@ use crate::key::Key;
 use crate::looks::Looks;
 use crate::memory::Reserved;
 use crate::plain::Plain;
+use crate::tx::Tx;
 
 /// Buckets before the first split; a power of two.
 const FIRST_BUCKETS: usize = 16;
@@ -252,6 +253,44 @@ impl<K: Key, V> LocalMap<K, V> {
         Some(&mut pair.1)
     }
 
+    /// Return the promise of an entry, whose bucket is asked for.
+    #[inline(always)]
+    pub(crate) fn ticket(&self, key: K) -> LocalTicket<K> {
+        LocalTicket { key, place: self.bring_bucket(key) }
+    }
+
+    /// Return the entry that was promised.
+    #[inline(always)]
+    pub(crate) fn value(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        let guess = ticket.place as usize;
+        if guess < self.reach {
+            // SAFETY: `reach` is at most the number of entries.
+            let entry = unsafe { self.entries.get_unchecked(guess) };
+            if entry.pair().is_some_and(|pair| pair.0 == ticket.key) {
+                // SAFETY: as before.
+                return unsafe { self.entries.get_unchecked_mut(guess) }.pair_mut().map(|pair| &mut pair.1);
+            }
+        }
+        self.get_unguessed(ticket)
+    }
+
+    /// Put the entry that was promised in.
+    #[inline(always)]
+    pub(crate) fn put_in(&mut self, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+        let is_far = ticket.place == u64::from(NONE);
+        match is_far.then(|| self.arrive(&ticket.key)).flatten() {
+            Some(entry) => Ok(self.write(entry, ticket.key, value)),
+            None => self.put(ticket, value),
+        }
+    }
+
+    /// Take the entry that was promised out.
+    pub(crate) fn take(&mut self, ticket: &LocalTicket<K>) -> Option<V> {
+        let hash = self.hash(ticket);
+        let found = self.find_linked(&ticket.key, hash)?;
+        self.take_out(hash, found)
+    }
+
     /// Put an entry in, and link it at once.
     #[inline(always)]
     fn put(&mut self, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
@@ -283,7 +322,6 @@ impl<K: Key, V> LocalMap<K, V> {
 }
 
 impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
-    type Tx = ();
     type Ticket = LocalTicket<K>;
     type Entry<'a>
         = &'a mut V
@@ -291,13 +329,13 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         Self: 'a;
 
     #[inline(always)]
-    fn want(&mut self, _tx: (), key: K, _intent: Intent) -> LocalTicket<K> {
-        LocalTicket { key, place: self.bring_bucket(key) }
+    fn want(&mut self, _tx: &mut Tx, key: K, _intent: Intent) -> LocalTicket<K> {
+        self.ticket(key)
     }
 
     /// Its bucket is asked for when others are that are needed at the same time.
     #[inline(always)]
-    fn want_new(&mut self, _tx: (), key: K) -> LocalTicket<K> {
+    fn want_new(&mut self, _tx: &mut Tx, key: K) -> LocalTicket<K> {
         LocalTicket { key, place: NONE.into() }
     }
 
@@ -311,7 +349,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
 
     /// The ticket serves again, and is not hashed again.
     #[inline(always)]
-    fn want_again(&mut self, _tx: (), ticket: &LocalTicket<K>, _intent: Intent) -> LocalTicket<K> {
+    fn want_again(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, _intent: Intent) -> LocalTicket<K> {
         *ticket
     }
 
@@ -341,40 +379,25 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     #[inline(always)]
-    fn read(&mut self, tx: (), ticket: &LocalTicket<K>) -> Option<&V> {
-        self.get(tx, ticket).map(|value| &*value)
+    fn read(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&V> {
+        self.value(ticket).map(|value| &*value)
     }
 
     #[inline(always)]
-    fn get(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let guess = ticket.place as usize;
-        if guess < self.reach {
-            // SAFETY: `reach` is at most the number of entries.
-            let entry = unsafe { self.entries.get_unchecked(guess) };
-            if entry.pair().is_some_and(|pair| pair.0 == ticket.key) {
-                // SAFETY: as before.
-                return unsafe { self.entries.get_unchecked_mut(guess) }.pair_mut().map(|pair| &mut pair.1);
-            }
-        }
-        self.get_unguessed(ticket)
+    fn get(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        self.value(ticket)
     }
 
     #[inline(always)]
-    fn insert(&mut self, _tx: (), ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
-        let is_far = ticket.place == u64::from(NONE);
-        match is_far.then(|| self.arrive(&ticket.key)).flatten() {
-            Some(entry) => Ok(self.write(entry, ticket.key, value)),
-            None => self.put(ticket, value),
-        }
+    fn insert(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+        self.put_in(ticket, value)
     }
 
-    fn remove(&mut self, _tx: (), ticket: &LocalTicket<K>) -> Option<V> {
-        let hash = self.hash(ticket);
-        let found = self.find_linked(&ticket.key, hash)?;
-        self.take_out(hash, found)
+    fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
+        self.take(ticket)
     }
 
-    fn forget(&mut self, _tx: (), key: K, goes: impl FnOnce(&V) -> bool) {
+    fn forget(&mut self, _tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
         let hash = key.hash(&self.seed);
         let Some(found) = self.find_linked(&key, hash) else { return };
         if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
@@ -411,7 +434,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         self.looks.due(now)
     }
 
-    fn mark(&mut self, _tx: (), ticket: &LocalTicket<K>, marked: bool) {
+    fn mark(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, marked: bool) {
         // Where two entries have this key, the older one keeps its mark.
         self.settle();
         let is_newest = self.entries[self.newest as usize].pair().is_some_and(|pair| pair.0 == ticket.key);
@@ -427,10 +450,10 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         self.marked.len()
     }
 
-    fn take_marked(&mut self, _tx: ()) -> Option<(K, V)> {
+    fn take_marked(&mut self, _tx: &mut Tx) -> Option<(K, V)> {
         let first = self.marked.first()?;
         let key = self.entries[first as usize].pair()?.0;
-        let value = self.remove((), &LocalTicket { key, place: 0 })?;
+        let value = self.take(&LocalTicket { key, place: 0 })?;
         Some((key, value))
     }
 

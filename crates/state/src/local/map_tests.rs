@@ -6,6 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// The operations of anyone: here all are the same.
+fn anyone() -> Tx {
+    Tx::new(0, 0, 0)
+}
+
 fn map<V: Plain>(capacity: usize) -> LocalMap<u64, V> {
     LocalMap::new(Seed::from_number(7), capacity).unwrap()
 }
@@ -14,23 +19,23 @@ fn map<V: Plain>(capacity: usize) -> LocalMap<u64, V> {
 fn a_million_entries_come_back() {
     let mut map = map(1_000_000);
     for key in 0..1_000_000u64 {
-        let ticket = map.want((), key * 3, Intent::Create);
-        map.insert((), &ticket, key).unwrap();
+        let ticket = map.want(&mut anyone(), key * 3, Intent::Create);
+        map.insert(&mut anyone(), &ticket, key).unwrap();
     }
-    let ticket = map.want((), 1, Intent::Create);
-    assert_eq!(map.insert((), &ticket, 1), Err(Full));
+    let ticket = map.want(&mut anyone(), 1, Intent::Create);
+    assert_eq!(map.insert(&mut anyone(), &ticket, 1), Err(Full));
     for key in 0..1_000_000u64 {
-        let mut ticket = map.want((), key * 3, Intent::Create);
+        let mut ticket = map.want(&mut anyone(), key * 3, Intent::Create);
         if key % 2 == 0 {
             map.warm(&mut ticket);
         }
-        assert_eq!(map.get((), &ticket).copied(), Some(key));
+        assert_eq!(map.get(&mut anyone(), &ticket).copied(), Some(key));
     }
     let overflowing = map.buckets[..map.bucket_count].iter().filter(|b| b.next != 0).count();
     assert!(overflowing * 50 < map.bucket_count, "{overflowing} of {} buckets overflow", map.bucket_count);
     for key in 0..1_000_000u64 {
-        let ticket = map.want((), key * 3, Intent::Create);
-        assert_eq!(map.remove((), &ticket), Some(key));
+        let ticket = map.want(&mut anyone(), key * 3, Intent::Create);
+        assert_eq!(map.remove(&mut anyone(), &ticket), Some(key));
     }
     assert!(map.is_empty());
 }
@@ -39,8 +44,8 @@ fn a_million_entries_come_back() {
 fn a_sweep_round_sees_each_entry_once() {
     let mut map = map(1000);
     for key in 0..777u64 {
-        let ticket = map.want((), key, Intent::Create);
-        map.insert((), &ticket, 0).unwrap();
+        let ticket = map.want(&mut anyone(), key, Intent::Create);
+        map.insert(&mut anyone(), &ticket, 0).unwrap();
     }
     for _ in 0..111 {
         map.sweep(7, |_, seen| {
@@ -49,8 +54,8 @@ fn a_sweep_round_sees_each_entry_once() {
         });
     }
     for key in 0..777u64 {
-        let ticket = map.want((), key, Intent::Create);
-        assert_eq!(map.get((), &ticket).copied(), Some(1));
+        let ticket = map.want(&mut anyone(), key, Intent::Create);
+        assert_eq!(map.get(&mut anyone(), &ticket).copied(), Some(1));
     }
     assert_eq!(map.sweep(usize::MAX, |key, _| key % 2 == 0), 777);
     assert_eq!(map.len(), 388);
@@ -92,23 +97,23 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
             let want = if is_new {
                 LocalMap::want_new
             } else {
-                |map: &mut LocalMap<K, u64>, (), key| map.want((), key, Intent::Create)
+                |map: &mut LocalMap<K, u64>, tx: &mut Tx, key| map.want(tx, key, Intent::Create)
             };
-            tickets.insert(key, want(&mut ours, (), make(key)));
+            tickets.insert(key, want(&mut ours, &mut anyone(), make(key)));
         }
         let ticket = tickets.get_mut(&key).expect("it was just put in");
         if what % 4 == 0 {
             ours.warm(ticket);
         }
         match what / 4 % 14 {
-            0..=5 => match ours.insert((), ticket, i) {
+            0..=5 => match ours.insert(&mut anyone(), ticket, i) {
                 Ok(_) => _ = theirs.values.insert(key, i),
                 Err(Full) => assert!(theirs.values.len() >= capacity && !theirs.values.contains_key(&key)),
             },
-            6 => assert_eq!(ours.remove((), ticket), theirs.remove(key)),
+            6 => assert_eq!(ours.remove(&mut anyone(), ticket), theirs.remove(key)),
             7 => {
                 let goes = |value: &u64| value.is_multiple_of(2);
-                ours.forget((), make(key), goes);
+                ours.forget(&mut anyone(), make(key), goes);
                 if theirs.values.get(&key).is_some_and(goes) {
                     theirs.remove(key);
                 }
@@ -123,7 +128,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
             }
             9 | 10 => {
                 let marked = what / 4 % 14 == 9;
-                ours.mark((), ticket, marked);
+                ours.mark(&mut anyone(), ticket, marked);
                 if !marked {
                     theirs.line.retain(|one| *one != key);
                 } else if theirs.values.contains_key(&key) && !theirs.line.contains(&key) {
@@ -133,7 +138,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
             11 => {
                 let first = theirs.line.first().copied();
                 let expected = first.and_then(|key| Some((make(key), theirs.remove(key)?)));
-                assert_eq!(ours.take_marked(()), expected);
+                assert_eq!(ours.take_marked(&mut anyone()), expected);
             }
             12 => assert_eq!(ours.peek(make(key)), theirs.values.get(&key)),
             _ => {
@@ -141,15 +146,15 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
                 assert_eq!(value, theirs.values.get(&key));
             }
         }
-        assert_eq!(ours.get((), ticket).copied(), theirs.values.get(&key).copied());
+        assert_eq!(ours.get(&mut anyone(), ticket).copied(), theirs.values.get(&key).copied());
         assert_eq!((ours.len(), ours.marked()), (theirs.values.len(), theirs.line.len()));
         assert!(ours.len() <= capacity);
     }
     assert_eq!(ours.sweep(usize::MAX, |_, value| !theirs.values.values().any(|one| one == value)), ours.touched);
     assert_eq!(ours.len(), theirs.values.len());
     for (key, value) in theirs.values {
-        let ticket = ours.want((), make(key), Intent::Create);
-        assert_eq!(ours.get((), &ticket).copied(), Some(value));
+        let ticket = ours.want(&mut anyone(), make(key), Intent::Create);
+        assert_eq!(ours.get(&mut anyone(), &ticket).copied(), Some(value));
     }
 }
 
@@ -177,19 +182,19 @@ proptest! {
 #[test]
 fn an_arriving_entry_takes_over_an_older_one() {
     let mut map = map(2);
-    let far = |map: &mut LocalMap<u64, u64>, key| map.want_new((), key);
+    let far = |map: &mut LocalMap<u64, u64>, key| map.want_new(&mut anyone(), key);
     let mut old = far(&mut map, 1);
-    map.insert((), &old, 10).unwrap();
-    map.mark((), &old, true);
+    map.insert(&mut anyone(), &old, 10).unwrap();
+    map.mark(&mut anyone(), &old, true);
     map.warm(&mut old);
     let again = far(&mut map, 1);
-    map.insert((), &again, 11).unwrap();
+    map.insert(&mut anyone(), &again, 11).unwrap();
     assert_eq!((map.arriving.is_empty(), map.len(), map.marked()), (false, 1, 1));
-    assert_eq!(map.get((), &old), Some(&mut 11), "an earlier ticket finds the younger value");
+    assert_eq!(map.get(&mut anyone(), &old), Some(&mut 11), "an earlier ticket finds the younger value");
     let other = far(&mut map, 2);
-    map.insert((), &other, 20).expect("there is room for two");
-    assert_eq!(map.take_marked(()), Some((1, 11)));
-    assert_eq!((map.len(), map.get((), &again)), (1, None));
+    map.insert(&mut anyone(), &other, 20).expect("there is room for two");
+    assert_eq!(map.take_marked(&mut anyone()), Some((1, 11)));
+    assert_eq!((map.len(), map.get(&mut anyone(), &again)), (1, None));
 }
 
 #[test]
@@ -197,37 +202,37 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
     let mut map = map(100);
     let mut line = Vec::new();
     let insert = |map: &mut LocalMap<u64, u64>, line: &mut Vec<u64>, key: u64| {
-        let ticket = map.want((), key, Intent::Create);
-        map.insert((), &ticket, key).unwrap();
-        map.mark((), &ticket, !key.is_multiple_of(3));
+        let ticket = map.want(&mut anyone(), key, Intent::Create);
+        map.insert(&mut anyone(), &ticket, key).unwrap();
+        map.mark(&mut anyone(), &ticket, !key.is_multiple_of(3));
         line.extend((!key.is_multiple_of(3)).then_some(key));
     };
     (0..100).for_each(|key| insert(&mut map, &mut line, key));
     // Where an entry stands in memory says nothing: these get each other's places.
     for keys in [[50, 7, 1], [22, 1, 98]] {
         for key in keys {
-            let ticket = map.want((), key, Intent::Create);
-            map.remove((), &ticket);
+            let ticket = map.want(&mut anyone(), key, Intent::Create);
+            map.remove(&mut anyone(), &ticket);
             line.retain(|one| *one != key);
         }
         keys.into_iter().for_each(|key| insert(&mut map, &mut line, key));
     }
     for key in 100..1000 {
-        let (taken, value) = map.take_marked(()).expect("there is a marked one");
+        let (taken, value) = map.take_marked(&mut anyone()).expect("there is a marked one");
         assert_eq!((taken, value), (line[0], line.remove(0)));
         insert(&mut map, &mut line, key);
         if line.is_empty() {
             break;
         }
     }
-    assert_eq!((map.marked(), map.take_marked(())), (0, None));
+    assert_eq!((map.marked(), map.take_marked(&mut anyone())), (0, None));
     assert_eq!(map.len(), 100, "who was never marked is there");
-    let ticket = map.want((), 0, Intent::Create);
-    map.remove((), &ticket);
+    let ticket = map.want(&mut anyone(), 0, Intent::Create);
+    map.remove(&mut anyone(), &ticket);
     // What goes by itself is no longer marked, nor is what comes in its place.
     insert(&mut map, &mut line, 1001);
-    let ticket = map.want((), 1001, Intent::Create);
-    map.remove((), &ticket);
+    let ticket = map.want(&mut anyone(), 1001, Intent::Create);
+    map.remove(&mut anyone(), &ticket);
     insert(&mut map, &mut line, 3000);
-    assert_eq!((map.marked(), map.take_marked(())), (0, None));
+    assert_eq!((map.marked(), map.take_marked(&mut anyone())), (0, None));
 }

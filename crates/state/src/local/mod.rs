@@ -21,6 +21,7 @@ use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
+use crate::tx::Tx;
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.
@@ -40,14 +41,15 @@ impl Local {
 impl Engine for Local {
     const WAITS: bool = false;
 
-    type Tx = ();
     type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Plain> = LocalMap<K, V>;
     type Shared<V: Held> = LocalShared<V>;
     type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
 
     #[inline(always)]
-    fn begin(&mut self, _clock: u64) {}
+    fn begin(&mut self, tx: Tx) -> Tx {
+        tx
+    }
 
     fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
         LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object: object.name, entries })

@@ -1,6 +1,7 @@
 //! Shared objects of one worker: its own.
 
 use crate::shared::{Held, Look, Op, Shared};
+use crate::tx::Tx;
 
 /// A shared object in the worker's own memory. Its ticket is the operation, applied when its reply is taken: then all
 /// packets before are done.
@@ -14,21 +15,20 @@ impl<V> LocalShared<V> {
 }
 
 impl<V: Held> Shared<V> for LocalShared<V> {
-    type Tx = ();
     type Ticket<O: Op<V>> = O;
 
     #[inline(always)]
-    fn want<O: Op<V>>(&mut self, _tx: (), op: O) -> O {
+    fn want<O: Op<V>>(&mut self, _tx: &mut Tx, op: O) -> O {
         op
     }
 
     #[inline(always)]
-    fn got<O: Op<V>>(&mut self, _tx: (), ticket: &O) -> O::Reply {
+    fn got<O: Op<V>>(&mut self, _tx: &mut Tx, ticket: &O) -> O::Reply {
         ticket.apply(&mut self.0)
     }
 
     #[inline(always)]
-    fn send<O: Op<V, Reply = ()>>(&mut self, _tx: (), op: O) {
+    fn send<O: Op<V, Reply = ()>>(&mut self, _tx: &mut Tx, op: O) {
         op.apply(&mut self.0);
     }
 

@@ -1,10 +1,11 @@
 //! Shared entries of one worker: its own.
 
 use super::{LocalMap, LocalTicket};
-use crate::engine::{FlowMap, Full, Intent};
+use crate::engine::{FlowMap, Full};
 use crate::key::Key;
 use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
+use crate::tx::Tx;
 
 /// A map of shared entries in the worker's own memory.
 pub struct LocalSharedMap<K: Key, V: Entry> {
@@ -38,6 +39,15 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
         LocalSharedMap { map, own: Own { rules, most, tallies: [0; TALLIES] } }
     }
 
+    /// Look at the next places, and forget entries that are over.
+    #[inline(always)]
+    pub(crate) fn forget_some(&mut self, places: usize, now: u64) {
+        if !self.map.is_empty() {
+            let rules = &self.own.rules;
+            self.map.sweep(places, |_, entry| entry.is_over(rules, now));
+        }
+    }
+
     #[inline(always)]
     fn apply<O: EntryOp<V>>(&mut self, place: LocalTicket<K>, op: O) -> O::Reply {
         op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place })
@@ -46,7 +56,7 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
     /// to `reply`; `None`, and nothing done, where it is none.
     pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
-        let place = self.map.want((), value(key)?, Intent::Create);
+        let place = self.map.ticket(value(key)?);
         V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place }, id, op, reply)
     }
 }
@@ -59,7 +69,7 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
 
     #[inline(always)]
     fn get(&mut self) -> Option<&mut V> {
-        self.map.get((), &self.place)
+        self.map.value(&self.place)
     }
 
     #[inline]
@@ -68,11 +78,11 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
             let (rules, due) = (&self.own.rules, self.map.owed(now));
             self.map.sweep(due, |_, entry| entry.is_over(rules, now));
         }
-        self.map.insert((), &self.place, value)
+        self.map.put_in(&self.place, value)
     }
 
     fn remove(&mut self) -> Option<V> {
-        self.map.remove((), &self.place)
+        self.map.take(&self.place)
     }
 
     fn tally(&mut self, event: usize) {
@@ -81,12 +91,11 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
 }
 
 impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
-    type Tx = ();
     type Ticket<O: EntryOp<V>> = LocalAsked<K, O>;
 
     #[inline(always)]
-    fn want<O: EntryOp<V>>(&mut self, _tx: (), key: K, op: O) -> LocalAsked<K, O> {
-        LocalAsked { place: self.map.want((), key, Intent::Create), op }
+    fn want<O: EntryOp<V>>(&mut self, _tx: &mut Tx, key: K, op: O) -> LocalAsked<K, O> {
+        LocalAsked { place: self.map.ticket(key), op }
     }
 
     #[inline(always)]
@@ -95,22 +104,19 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
     }
 
     #[inline(always)]
-    fn got<O: EntryOp<V>>(&mut self, _tx: (), ticket: &LocalAsked<K, O>) -> O::Reply {
+    fn got<O: EntryOp<V>>(&mut self, _tx: &mut Tx, ticket: &LocalAsked<K, O>) -> O::Reply {
         self.apply(ticket.place, ticket.op)
     }
 
     #[inline(always)]
-    fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: (), key: K, op: O) {
-        let place = self.map.want((), key, Intent::Create);
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: &mut Tx, key: K, op: O) {
+        let place = self.map.ticket(key);
         self.apply(place, op);
     }
 
     #[inline(always)]
-    fn tidy(&mut self, _tx: (), places: usize, now: u64) {
-        if !self.map.is_empty() {
-            let rules = &self.own.rules;
-            self.map.sweep(places, |_, entry| entry.is_over(rules, now));
-        }
+    fn tidy(&mut self, _tx: &mut Tx, places: usize, now: u64) {
+        self.forget_some(places, now);
     }
 
     fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use catena_packet::wire::Seed;
 
-use crate::engine::{FlowMap, Full, Intent, NoMemory};
+use crate::engine::{FlowMap, Full, NoMemory};
 use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::Plain;
@@ -22,14 +22,14 @@ impl<K: Key, V: Plain> Table<K, V> {
     /// Return the value of a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        let ticket = self.0.want((), key, Intent::Create);
-        self.0.get((), &ticket)
+        let ticket = self.0.ticket(key);
+        self.0.value(&ticket)
     }
 
     /// Return the value of a key that stood at this place.
     #[inline]
     pub fn get_at(&mut self, place: u32, key: K) -> Option<&mut V> {
-        self.0.get((), &LocalTicket::guessed(key, place))
+        self.0.value(&LocalTicket::guessed(key, place))
     }
 
     /// Return where the value of a key stands, as long as it is there.
@@ -69,14 +69,14 @@ impl<K: Key, V: Plain> Table<K, V> {
     /// # Errors
     /// [`Full`] when the table holds as many entries as it may.
     pub fn insert(&mut self, key: K, value: V) -> Result<&mut V, Full> {
-        let ticket = self.0.want((), key, Intent::Create);
-        self.0.insert((), &ticket, value)
+        let ticket = self.0.ticket(key);
+        self.0.put_in(&ticket, value)
     }
 
     /// Take a value out.
     pub fn remove(&mut self, key: K) -> Option<V> {
-        let ticket = self.0.want((), key, Intent::Create);
-        self.0.remove((), &ticket)
+        let ticket = self.0.ticket(key);
+        self.0.take(&ticket)
     }
 
     /// Look at the next `count` places for entries, each once a round; take out those for which `goes` says so.

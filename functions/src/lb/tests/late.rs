@@ -209,19 +209,23 @@ fn filled(pool: &mut Pool, words: &str) -> Packet {
 #[test]
 fn who_is_refused_after_a_wait_counts_nowhere() {
     let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
-    let at = At { tx: on.engine.begin(0), now: START, gate: 0 };
-    let mut plan = on.balancer.prepare(at, &packet);
-    wait(&mut on.engine, at.tx);
-    on.engine.step(at.tx);
-    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Again, "there is room, and it asks to be let in");
+    let mut tx = on.engine.begin(Tx::new(0, START, 0));
+    let mut plan = on.balancer.prepare(&mut tx, &packet);
+    wait(&mut on.engine, &mut tx);
+    on.engine.step(&mut tx);
+    assert_eq!(
+        on.balancer.finish(&mut tx, &mut packet, &mut plan),
+        Step::Again,
+        "there is room, and it asks to be let in"
+    );
     // Meanwhile another takes the room, and is established.
     for (gate, words) in [(0, "tcp 7.0.0.1:1 > 192.0.2.10:80 S"), (1, "tcp 10.0.0.1:80 > 7.0.0.1:1 FA")] {
         let mut packet = filled(&mut pool, words);
         assert_eq!(on.run(START, gate, &mut packet), Verdict::Gate(gate));
     }
-    wait(&mut on.engine, at.tx);
-    on.engine.step(at.tx);
-    assert_eq!(on.balancer.finish(at, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
+    wait(&mut on.engine, &mut tx);
+    on.engine.step(&mut tx);
+    assert_eq!(on.balancer.finish(&mut tx, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
     add_up(&mut on.balancer);
 }
@@ -229,14 +233,15 @@ fn who_is_refused_after_a_wait_counts_nowhere() {
 #[test]
 fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
-    let tx = on.engine.begin(0);
+    let mut tx = on.engine.begin(Tx::new(0, START, 0));
     let ways_back = &mut on.balancer.v4.maps[1];
-    let tickets: Vec<_> = (0..10_000).map(|key| ways_back.want(tx, [key, 0], catena_state::Intent::Create)).collect();
-    wait(&mut on.engine, tx);
-    on.engine.step(tx);
+    let tickets: Vec<_> =
+        (0..10_000).map(|key| ways_back.want(&mut tx, [key, 0], catena_state::Intent::Create)).collect();
+    wait(&mut on.engine, &mut tx);
+    on.engine.step(&mut tx);
     let rewrite = rewrite::<V4>((0, 0), (0, 0));
     let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
-    assert!(tickets.iter().any(|ticket| ways_back.insert(tx, ticket, entry).is_err()), "the map is full");
+    assert!(tickets.iter().any(|ticket| ways_back.insert(&mut tx, ticket, entry).is_err()), "the map is full");
     assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
     assert_eq!(on.balancer.v4.maps[0].len(), 0);

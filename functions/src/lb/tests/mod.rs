@@ -19,13 +19,13 @@ use catena_packet::wire::checksum::{self, pseudo_v4, pseudo_v6};
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
 use catena_packet::wire::{FlowKey, Seed, ipv4, ipv6, ports, tcp, udp};
 use catena_packet::{Depot, Packet, Pool};
-use catena_state::{Delayed, Local, Share};
+use catena_state::{Delayed, Local, Share, Tx};
 use proptest::prelude::*;
 
 use super::balancer::{NO_BACKEND, NO_CONNECTION, NO_FIRST, TABLE_FULL};
 use super::*;
 use crate::config::Value;
-use crate::function::{At, Function, Step};
+use crate::function::{Function, Step};
 use crate::testing::engines::{delays, on_delayed, on_engines};
 
 const SECOND: u64 = 1_000_000_000;
@@ -57,7 +57,7 @@ impl<E: Engine> On<E> {
 }
 
 /// Wait for what a packet has asked for.
-fn wait<E: Engine>(engine: &mut E, tx: E::Tx) {
+fn wait<E: Engine>(engine: &mut E, tx: &mut Tx) {
     engine.issue(tx);
     while !engine.is_ready(tx) {
         engine.poll();
@@ -67,26 +67,26 @@ fn wait<E: Engine>(engine: &mut E, tx: E::Tx) {
 impl<E: Engine> Anywhere for On<E> {
     fn run(&mut self, now: u64, gate: u16, packet: &mut Packet) -> Verdict {
         let On { engine, balancer } = self;
-        let at = At { tx: engine.begin(0), now, gate };
-        let mut plan = balancer.prepare(at, packet);
+        let mut tx = engine.begin(Tx::new(0, now, gate));
+        let mut plan = balancer.prepare(&mut tx, packet);
         balancer.warm(&mut plan);
         let bytes = E::WATCHES.then(|| packet.data().to_vec());
         let verdict = loop {
-            wait(engine, at.tx);
+            wait(engine, &mut tx);
             assert!(bytes.as_ref().is_none_or(|bytes| bytes == packet.data()), "changed before its verdict");
-            engine.step(at.tx);
-            if let Step::Done(verdict) = balancer.finish(at, packet, &mut plan) {
+            engine.step(&mut tx);
+            if let Step::Done(verdict) = balancer.finish(&mut tx, packet, &mut plan) {
                 break verdict;
             }
         };
-        engine.end(at.tx);
+        engine.end(tx);
         verdict
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {
-        let tx = self.engine.begin(0);
-        self.engine.step(tx);
-        self.balancer.tidy(tx, now, idle);
+        let mut tx = self.engine.begin(Tx::new(0, now, 0));
+        self.engine.step(&mut tx);
+        self.balancer.tidy(&mut tx, idle);
         self.engine.end(tx);
     }
 

@@ -24,23 +24,27 @@ fn side_by_side<E: Engine>(on: &mut On<E>, packets: Vec<Packet>) -> Vec<Verdict>
     let mut waiting: Vec<_> = packets
         .into_iter()
         .map(|packet| {
-            let at = At { tx: engine.begin(0), now: START, gate: 0 };
-            (at, balancer.prepare(at, &packet), packet)
+            let mut tx = engine.begin(Tx::new(0, START, 0));
+            let plan = balancer.prepare(&mut tx, &packet);
+            (tx, plan, packet)
         })
         .collect();
     let mut fates = Vec::new();
     while !waiting.is_empty() {
-        waiting.iter().for_each(|(at, ..)| engine.issue(at.tx));
-        while !waiting.iter().all(|(at, ..)| engine.is_ready(at.tx)) {
+        waiting.iter_mut().for_each(|(tx, ..)| engine.issue(tx));
+        while !waiting.iter().all(|(tx, ..)| engine.is_ready(tx)) {
             engine.poll();
         }
-        waiting.retain_mut(|(at, plan, packet)| {
-            engine.step(at.tx);
-            let Step::Done(fate) = balancer.finish(*at, packet, plan) else { return true };
-            engine.end(at.tx);
-            fates.push(fate);
-            false
-        });
+        for (mut tx, mut plan, mut packet) in std::mem::take(&mut waiting) {
+            engine.step(&mut tx);
+            match balancer.finish(&mut tx, &mut packet, &mut plan) {
+                Step::Done(fate) => {
+                    engine.end(tx);
+                    fates.push(fate);
+                }
+                Step::Again => waiting.push((tx, plan, packet)),
+            }
+        }
     }
     fates
 }

@@ -1,0 +1,79 @@
+//! The operations of one packet, as one unit.
+
+/// Whose operations they are: a packet's, or those of an event that is nobody's packet, such as tidying up.
+///
+/// It belongs to one packet, from its *prepare* to its fate, so it is no [`Copy`]: what is counted in it is counted once. All that
+/// *prepare* and *finish* may know beside the packet and the state is in it, and is the same whenever the packet is processed again.
+#[derive(Debug)]
+pub struct Tx {
+    /// The time in ns since 1970: a packet's own. Captures may hold packets out of order: it can step back.
+    pub now: u64,
+    /// The packet's logical clock, as its source gave it; an event's own.
+    clock: u64,
+    /// Operations so far.
+    count: u32,
+    /// By which the engine knows it.
+    unit: u32,
+    /// The input gate: 0 on the way out, 1 on the way back.
+    pub gate: u16,
+}
+
+/// The name of an operation on an object: the same whenever its packet is processed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// The packet's logical clock.
+    pub clock: u64,
+    /// Which of the packet's operations it is, from 0, over all its steps.
+    pub index: u32,
+}
+
+impl Tx {
+    /// Begin the operations of a packet or an event: its logical clock, its time in ns since 1970 and its gate.
+    #[inline(always)]
+    pub fn new(clock: u64, now: u64, gate: u16) -> Self {
+        Tx { now, clock, count: 0, unit: 0, gate }
+    }
+
+    /// Give it the number by which an engine knows it.
+    #[inline(always)]
+    #[must_use]
+    pub fn known_as(self, unit: u32) -> Self {
+        Tx { unit, ..self }
+    }
+
+    /// Return the number by which the engine knows it: no other that is open has it.
+    #[inline(always)]
+    pub fn unit(&self) -> u32 {
+        self.unit
+    }
+
+    /// Return the logical clock.
+    #[inline(always)]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Name the next operation. For engines that name them: each of their operations calls this once, in the order in which the
+    /// function asks.
+    #[inline(always)]
+    pub fn name(&mut self) -> Name {
+        let index = self.count;
+        self.count += 1;
+        Name { clock: self.clock, index }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_named_in_order() {
+        let mut tx = Tx::new(7, 1000, 1).known_as(3);
+        assert_eq!(tx.name(), Name { clock: 7, index: 0 });
+        assert_eq!(tx.name(), Name { clock: 7, index: 1 });
+        assert_eq!((tx.clock(), tx.now, tx.gate, tx.unit()), (7, 1000, 1, 3));
+        let again = Tx::new(7, 1000, 1).name();
+        assert_eq!(again, Name { clock: 7, index: 0 }, "processed again");
+    }
+}
