@@ -15,7 +15,7 @@ use catena_functions::{Build, nat};
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, Plain, Scope, Share, Tx};
+use catena_state::{Access, Declaration, Engine, FOREVER, FlowMap, Intent, Local, Plain, Scope, Share, Tx};
 
 const SIZE: usize = 64;
 /// Batches in a round.
@@ -301,7 +301,7 @@ fn main() {
                 let now = time(packet, now);
                 if map.get(&mut tx, &tickets[i]).is_none() {
                     let mapping = twin.map(read_key(packet), now);
-                    map.insert(&mut tx, &tickets[i], mapping).expect("the map is large enough");
+                    map.insert(&mut tx, &tickets[i], mapping, FOREVER).expect("the map is large enough");
                 }
                 if let Some(mapping) = map.get(&mut tx, &tickets[i]) {
                     twin.rewrite(packet, mapping, now);

@@ -3,7 +3,7 @@
 //! Room is asked for by an operation, as other instances may share it out too, and the entry is written in the step after. An
 //! entry knows whose part it takes, so that its room is given back with it.
 
-use catena_state::{Declaration, Engine, FlowMap, Intent, Key, NoMemory, Plain, Shared, Tx};
+use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, NoMemory, Plain, Shared, Tx};
 
 use crate::shares::{Give, Shares, Take, Taken};
 
@@ -69,7 +69,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         self.shares.send(tx, Give(group));
     }
 
-    /// Put a new entry, of the group that it is told, where there is room for it or an older one of its key, which goes.
+    /// Put a new entry, of the group that it is told, with how long it lasts, where there is room for it or an older one of its key, which goes.
     ///
     /// # Errors
     /// Why there is no room.
@@ -78,7 +78,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         tx: &mut Tx,
         place: &Place<E, K, V>,
         room: Result<u16, Taken>,
-        entry: impl FnOnce(u16) -> V,
+        entry: impl FnOnce(u16) -> (V, u64),
     ) -> Result<(), Taken> {
         let before = self.entries.remove(tx, &place.entry).map(|before| before.group());
         let group = match (room, before) {
@@ -89,11 +89,25 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
             (Ok(group), None) | (Err(_), Some(group)) => group,
             (Err(why), None) => return Err(why),
         };
-        let is_put = self.entries.insert(tx, &place.entry, entry(group)).map(|_| ());
+        let (entry, until) = entry(group);
+        let is_put = self.entries.insert(tx, &place.entry, entry, until).map(|_| ());
         is_put.map_err(|_| {
             self.give_up(tx, group);
             Taken::Short(group)
         })
+    }
+
+    /// Look at up to `most` entries whose end may have come, and take out those that are over at `now`.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, end: impl Fn(&V) -> u64) {
+        let FairMap { entries, shares } = self;
+        entries.expire(tx, now, most, |tx, _, entry| {
+            let end = end(entry);
+            if end > now {
+                return Fate::Until(end);
+            }
+            shares.send(tx, Give(entry.group()));
+            Fate::Over
+        });
     }
 
     /// Look at the next `count` places, and take out the entries that are over.

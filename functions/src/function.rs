@@ -186,6 +186,12 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
     pub fn function_mut(&mut self) -> &mut F {
         &mut self.function
     }
+
+    /// Do something with the function, as an event of its own.
+    #[cfg(test)]
+    pub fn event<R>(&mut self, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
+        event(&mut self.engine, &mut self.function, now, what)
+    }
 }
 
 impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
@@ -250,10 +256,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
         let Runner { engine, function, .. } = self;
-        let mut tx = engine.begin(Tx::new(0, cx.now(), 0));
-        engine.step(&mut tx);
-        let ended = function.end(&mut tx);
-        engine.end(tx);
+        let ended = event(engine, function, cx.now(), |function, tx| function.end(tx));
         let closed = engine.close();
         ended.and(closed)
     }
@@ -271,13 +274,20 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 }
 
-/// Let a function tidy up, by operations of its own.
+/// Let a function tidy up.
 #[inline(always)]
 fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, now: u64, idle: bool) {
+    event(engine, function, now, |function, tx| function.tidy(tx, idle));
+}
+
+/// Let a function do what no packet asks for, by operations of its own.
+#[inline(always)]
+fn event<E: Engine, F, R>(engine: &mut E, function: &mut F, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
     let mut tx = engine.begin(Tx::new(0, now, 0));
     engine.step(&mut tx);
-    function.tidy(&mut tx, idle);
+    let done = what(function, &mut tx);
     engine.end(tx);
+    done
 }
 
 /// Finish what the first *finish* did not; apart, so that the usual case stays short.

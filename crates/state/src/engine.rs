@@ -29,6 +29,20 @@ pub enum Intent {
     Create,
 }
 
+/// The end of an entry that lasts until it is taken out.
+pub const FOREVER: u64 = u64::MAX;
+
+/// What becomes of an entry whose end may have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate<V> {
+    /// It is over, and goes.
+    Over,
+    /// It stays as it is, until this time in ns since 1970 at least.
+    Until(u64),
+    /// It goes on with another value, until this time at least.
+    Becomes(V, u64),
+}
+
 /// The table holds as many entries as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -205,11 +219,15 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// Return the entry to be changed, or read, as it stands after all packets before this one.
     fn get(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<Self::Entry<'_>>;
 
-    /// Put an entry in. It takes the place of one that is there after all.
+    /// Put an entry in, which lasts `until` this time in ns since 1970 at least: then [`Self::expire`] looks at it. It takes the
+    /// place of one that is there after all.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.
-    fn insert(&mut self, tx: &mut Tx, ticket: &Self::Ticket, value: V) -> Result<Self::Entry<'_>, Full>;
+    fn insert(&mut self, tx: &mut Tx, ticket: &Self::Ticket, value: V, until: u64) -> Result<Self::Entry<'_>, Full>;
+
+    /// Say that an entry may be over sooner than was said before. That it lasts longer need not be said: it is found then.
+    fn sooner(&mut self, tx: &mut Tx, ticket: &Self::Ticket, until: u64);
 
     /// Take the entry out.
     fn remove(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<V>;
@@ -222,10 +240,18 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// packet's fate. Nobody waits for it.
     fn peek(&mut self, key: K) -> Option<&V>;
 
+    /// Look at up to `most` entries that have lasted as long as was said, those that end first at first, and of one end (a
+    /// thirtieth of a second) in the order in which it was told: the same whatever lies where. `look` says what becomes of each.
+    /// Returns how many were looked at. Constant work for each, so a few of them after every batch keep the map clean.
+    fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> usize;
+
+    /// Look at up to `most` entries in the same order, though their end is still to come, until one is over. Returns whether
+    /// one was. For room that is wanted now.
+    fn expire_one(&mut self, tx: &mut Tx, most: usize, look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> bool;
+
     /// Look at the next `count` places for entries, in no particular order but each once per round; take out
-    /// those for which `goes` says so. Constant work per place, so a few of them after every batch keep the
-    /// map clean. Returns the number of places looked at, less than `count` when the map is smaller.
-    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize;
+    /// those for which `goes` says so. Returns the number of places looked at, less than `count` when the map is smaller.
+    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &V) -> bool) -> usize;
 
     /// Return how many places may be looked at before something is refused at this time, in ns since 1970, for want of room:
     /// [`Looks`](crate::looks::Looks). What is not looked at now is not owed later.

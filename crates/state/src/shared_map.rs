@@ -16,9 +16,15 @@ pub trait Entry: EntryHeld {
     /// What all entries have in common: rates, times, bounds. It is given with the map, and never changes.
     type Rules: Plain;
 
-    /// Return whether the entry is over at a time, in ns since 1970. Whoever holds it may forget it then: no operation of that
-    /// time or later may tell it from none.
-    fn is_over(&self, rules: &Self::Rules, now: u64) -> bool;
+    /// Return when the entry is over, in ns since 1970. Whoever holds it may forget it then: no operation of that time or later
+    /// may tell it from none.
+    fn end(&self, rules: &Self::Rules) -> u64;
+
+    /// Return whether the entry is over at a time.
+    #[inline]
+    fn is_over(&self, rules: &Self::Rules, now: u64) -> bool {
+        self.end(rules) <= now
+    }
 }
 
 /// What operations are applied to by key, when they come as bytes. [`entry_operations!`](crate::entry_operations) writes it.
@@ -77,7 +83,8 @@ pub trait Slot<V: Entry> {
     /// Return the entry.
     fn get(&mut self) -> Option<&mut V>;
 
-    /// Put an entry where there is none. In a full map entries that are over at `now` are looked for before.
+    /// Put an entry where there is none. In a full map entries are looked for before that are over at `now`, for a thirtieth of a
+    /// second at least.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.
@@ -108,8 +115,8 @@ pub trait SharedMap<K: Key, V: Entry>: Send {
     /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O);
 
-    /// Look at the next `places` for entries, each once a round, and forget those that are over.
-    fn tidy(&mut self, tx: &mut Tx, places: usize, now: u64);
+    /// Look at up to `most` entries whose end may have come, and forget those that are over.
+    fn tidy(&mut self, tx: &mut Tx, most: usize, now: u64);
 
     /// Return the number of entries, as far as it is known: for tables and exports, never for a packet's fate.
     fn len(&self) -> usize;

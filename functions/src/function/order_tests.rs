@@ -130,7 +130,7 @@ impl<E: Engine> Function<E> for Meeting<E> {
             *met
         });
         if before.is_none() {
-            self.met.insert(tx, &ticket, 1).unwrap();
+            self.met.insert(tx, &ticket, 1, catena_state::FOREVER).unwrap();
         }
         Step::Done(Verdict::Gate(0))
     }

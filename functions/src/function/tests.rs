@@ -66,7 +66,7 @@ impl<E: Engine> Careless<E> {
             *count += 1;
             return *count;
         }
-        *self.lengths.insert(tx, ticket, 1).unwrap()
+        *self.lengths.insert(tx, ticket, 1, catena_state::FOREVER).unwrap()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
-use catena_packet::Packet;
 use catena_packet::wire::Net;
+use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _, Tx};
 
@@ -50,10 +50,10 @@ pub(super) const NO_FIRST: Reason = Reason(3);
 
 /// Most datagrams at a time whose later fragments are awaited; a client has its share of them.
 pub(super) const MOST_FRAGMENTED: usize = 4096;
-/// Entries looked at after a batch, and about every millisecond, for each IP version
-/// and each way.
-const SWEEP: usize = 2;
-const SWEEP_IDLE: usize = 128;
+/// Most entries whose end may have come that are looked at after a batch, and about every millisecond, for each IP version
+/// and each way: more than may have been made, so that they go faster than they come.
+const EXPIRE: usize = BATCH + BATCH / 4;
+const EXPIRE_IDLE: usize = 1024;
 
 /// A server as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,11 +194,10 @@ impl<E: Engine> Function<E> for Balancer<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let now = tx.now;
         self.shared.tell_news(tx);
-        let count = if idle { SWEEP_IDLE } else { SWEEP };
-        self.v4.tidy(&mut self.shared, tx, now, count);
-        self.v6.tidy(&mut self.shared, tx, now, count);
+        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        self.v4.expire(&mut self.shared, tx, most);
+        self.v6.expire(&mut self.shared, tx, most);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

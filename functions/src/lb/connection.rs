@@ -191,6 +191,11 @@ impl<A> Connection<A> {
         self.released()
     }
 
+    /// Return when the connection is over if no packet comes until then.
+    pub(super) fn end(&self, proto: u8, class: Class, timeouts: &Timeouts) -> u64 {
+        self.due.saturating_add(timeouts.of(proto, class, self.state)).saturating_add(1)
+    }
+
     /// Return whether there was no packet for at least the time-out, and at most five quarters of it.
     pub(super) fn is_over(&self, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
         now > self.due && now - self.due > timeouts.of(proto, class, self.state)

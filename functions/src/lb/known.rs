@@ -75,6 +75,9 @@ impl<E: Engine, F: Family> Side<E, F> {
             shared.add_active::<F>(tx, own.place, -1);
         }
         let own = taken(own);
+        if own.state != before {
+            self.maps[way(tx.gate)].sooner(tx, &want.ticket, own.end(tuple.proto, class, &shared.timeouts));
+        }
         let goes_first = own.state.goes_first();
         if !class.is_back() && before.goes_first() != goes_first {
             self.maps[0].mark(tx, &want.ticket, goes_first);
@@ -129,6 +132,7 @@ impl<E: Engine, F: Family> Side<E, F> {
             shared.add_active::<F>(tx, other.place, 1);
         }
         let other = taken(other);
+        self.maps[1 - way(tx.gate)].sooner(tx, &want.ticket, other.end(there.proto, class, &shared.timeouts));
         let goes_first = other.state.goes_first();
         if !class.is_back() && (goes_first != before || !proves(there.proto)) {
             // The server's answer to what has no proof: to the end of the line.

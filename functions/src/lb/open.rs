@@ -132,16 +132,16 @@ impl<E: Engine, F: Family> Side<E, F> {
         let server = own.server;
         let [out, ways_back] = &mut self.maps;
         let before = out.len();
-        let is_written = out.insert(tx, &want.ticket, own).is_ok();
+        let until = own.end(tuple.proto, class, &shared.timeouts);
+        let is_written = out.insert(tx, &want.ticket, own, until).is_ok();
         debug_assert!(!is_written || out.len() > before, "nobody overtakes a packet that has asked for the same entry");
-        if !is_written || ways_back.insert(tx, back, there).is_err() {
+        if !is_written || ways_back.insert(tx, back, there, until).is_err() {
             out.remove(tx, &want.ticket);
             shared.admission.send(tx, Release { is_v6: F::IS_V6, place: Some(place) });
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         out.mark(tx, &want.ticket, true);
         shared.note(tx, Event::Opened);
-        self.new += 1;
         let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {
             let datagram = Datagram { leaving, place, is_answered: false };

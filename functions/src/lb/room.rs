@@ -8,7 +8,7 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, FlowMap, Shared as _, Tx};
+use catena_state::{Engine, Fate, FlowMap, Shared as _, Tx, looks};
 
 use crate::function::Step;
 
@@ -19,8 +19,6 @@ use super::family::{Class, Family, Tuple};
 use super::side::{Map, Side, other_way, rewrite};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
-/// Entries of the way out that are looked at for each new connection: more than one, so that they go faster than they come.
-const SWEEP_NEW: usize = 2;
 /// Most connections that leave the table together.
 pub(super) const MOST_GOING: usize = 64;
 
@@ -50,8 +48,7 @@ fn make_room<E: Engine, F: Family, G: Family>(
     shared: &mut Shared<E>,
     tx: &mut Tx,
 ) -> bool {
-    let due = side.maps[0].owed(tx.now);
-    let gone = side.tidy(shared, tx, tx.now, due) + other.tidy(shared, tx, tx.now, due);
+    let gone = side.expire(shared, tx, looks::MOST) + other.expire(shared, tx, looks::MOST);
     if gone > 0 {
         return true;
     }
@@ -126,11 +123,13 @@ impl<E: Engine, F: Family> Side<E, F> {
         entry.note(0, tx.now, tuple.proto, class, &shared.timeouts);
         let entries = &mut self.maps[usize::from(class.is_back())];
         let is_known = entries.get(tx, &want.ticket).map(|mut known| *known = entry).is_some();
-        let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry).is_ok();
+        let until = entry.end(tuple.proto, class, &shared.timeouts);
+        let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry, until).is_ok();
         if !is_known && !has_room && which == Try::First {
-            let due = self.maps[0].owed(tx.now);
-            if due > 0 {
-                self.tidy(shared, tx, tx.now, due);
+            let entries = |side: &Self| side.maps.iter().map(FlowMap::len).sum::<usize>();
+            let before = entries(self);
+            self.expire(shared, tx, looks::MOST);
+            if entries(self) < before {
                 return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
             }
         }
@@ -140,32 +139,30 @@ impl<E: Engine, F: Family> Side<E, F> {
         leaving.leave::<E, F>(shared, tx, packet)
     }
 
-    /// Forget what is over: of the way out among the next entries, `count` and some for each new connection, of the way back
-    /// among the next `count`. Returns how many connections have gone.
-    pub(super) fn tidy(&mut self, shared: &mut Shared<E>, tx: &mut Tx, now: u64, count: usize) -> usize {
-        // One IP version often has no traffic.
-        if self.maps.iter().all(FlowMap::is_empty) {
-            return 0;
-        }
+    /// Forget what is over of up to `most` entries of each way whose end may have come. Returns how many connections have gone.
+    pub(super) fn expire(&mut self, shared: &mut Shared<E>, tx: &mut Tx, most: usize) -> usize {
         let mut gone = 0;
-        let mut left = count + SWEEP_NEW * std::mem::take(&mut self.new);
+        let mut left = most;
         let Side { maps: [out, ways_back], going, .. } = self;
         while left > 0 {
             let some = left.min(MOST_GOING);
             left -= some;
-            out.sweep(some, |key, entry| {
-                let over = shared.forgets::<F>(tx, key, entry, now);
-                if over && !F::tuple(key).1.is_fragment() {
-                    going.push(Going::of::<F>(key, entry));
+            let looked = out.expire(tx, tx.now, some, |tx, key, entry| {
+                let fate = shared.fate::<F>(tx, key, entry);
+                if matches!(fate, Fate::Over) && !F::tuple(key).1.is_fragment() {
+                    going.push(Going::of::<F>(key, &mut { *entry }));
                 }
-                over
+                fate
             });
             gone += going.len();
             if !going.is_empty() {
                 leave_together::<E, F>(ways_back, shared, tx, going);
             }
+            if looked < some {
+                break;
+            }
         }
-        ways_back.sweep(count, |key, entry| shared.forgets::<F>(tx, key, entry, now));
+        ways_back.expire(tx, tx.now, most, |tx, key, entry| shared.fate::<F>(tx, key, entry));
         gone
     }
 }
@@ -220,18 +217,23 @@ impl<E: Engine> Shared<E> {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
     }
 
-    /// Return whether an entry is over; then a fragment's gives its room back.
+    /// Return what becomes of an entry; a fragment's that is over gives its room back.
     #[inline]
-    fn forgets<F: Family>(&mut self, tx: &mut Tx, key: &F::Key, entry: &Connection<F::Address>, now: u64) -> bool {
-        if now <= entry.due {
-            return false;
-        }
+    fn fate<F: Family>(
+        &mut self,
+        tx: &mut Tx,
+        key: &F::Key,
+        entry: &Connection<F::Address>,
+    ) -> Fate<Connection<F::Address>> {
         let (tuple, class) = F::tuple(key);
-        let over = entry.is_over(now, tuple.proto, class, &self.timeouts);
-        if over && class.is_fragment() {
+        let end = entry.end(tuple.proto, class, &self.timeouts);
+        if end > tx.now {
+            return Fate::Until(end);
+        }
+        if class.is_fragment() {
             self.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
         }
-        over
+        Fate::Over
     }
 }
 

@@ -30,8 +30,6 @@ pub(super) struct Side<E: Engine, F: Family> {
     /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
     pub(super) maps: [Map<E, F>; 2],
     pub(super) servers: Servers<F>,
-    /// Connections that were opened since it was last tidied up.
-    pub(super) new: usize,
     /// Connections that leave the table; empty but for that moment.
     pub(super) going: Vec<Going<F::Key, F::Address>>,
     /// What comes next for packets whose plans have no room for it.
@@ -45,7 +43,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
         let maps = [engine.flow_map(&OUT.part(F::PART), capacity)?, engine.flow_map(&BACK.part(F::PART), capacity)?];
         let (servers, going) = (Servers::new(settings), Vec::with_capacity(MOST_GOING));
-        Ok(Side { maps, servers, new: 0, going, held: Holding::of::<E>() })
+        Ok(Side { maps, servers, going, held: Holding::of::<E>() })
     }
 
     /// Read a packet's key, and what else its entry must know of it.

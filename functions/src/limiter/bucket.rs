@@ -118,12 +118,10 @@ impl Bucket {
         pass
     }
 
-    /// Whether the bucket is full, and was so a second before `now_ns` already. It then does as a new one
+    /// Return from when on, in ns since 1970, the bucket is full and was so a second before already. It then does as a new one
     /// does, also for packets that come out of order: an earlier time than that sets the clock anew.
-    #[inline]
-    pub fn is_as_new(&self, rate: &Rate, now_ns: u64) -> bool {
-        let passed = now_ns.saturating_sub(CLOCK_SET_ANEW).saturating_sub(self.at);
-        self.missing <= passed.saturating_mul(rate.gain)
+    pub fn as_new_from(&self, rate: &Rate) -> u64 {
+        self.at.saturating_add(CLOCK_SET_ANEW).saturating_add(self.missing.div_ceil(rate.gain))
     }
 }
 
@@ -224,7 +222,7 @@ mod tests {
             let mut now = SECOND;
             for (gap, late, cost) in steps {
                 now += gap;
-                if forgotten.is_as_new(&limit, now) {
+                if forgotten.as_new_from(&limit) <= now {
                     forgotten = Bucket::default();
                 }
                 prop_assert_eq!(kept.take(&limit, now - late, cost), forgotten.take(&limit, now - late, cost));

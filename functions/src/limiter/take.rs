@@ -29,9 +29,8 @@ entry_operations!(Bucket { 0 => Take });
 impl Entry for Bucket {
     type Rules = Rate;
 
-    #[inline]
-    fn is_over(&self, rate: &Rate, now: u64) -> bool {
-        self.is_as_new(rate, now)
+    fn end(&self, rate: &Rate) -> u64 {
+        self.as_new_from(rate)
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
-use catena_packet::Packet;
 use catena_packet::wire::Net;
+use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared as _, Tx};
+use catena_state::{Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Scope, Shared as _, Tx};
 
 use crate::function::{Function, Step};
 
@@ -45,11 +45,10 @@ impl Sum {
     const COUNT: usize = 7;
 }
 
-/// Flows looked at after a batch, and about every millisecond, for each IP version.
-const SWEEP: usize = 3;
-const SWEEP_IDLE: usize = 256;
-/// Flows looked at for each that has begun: more than one, so that they go faster than they come.
-const SWEEP_NEW: usize = 2;
+/// Most flows whose end may have come that are looked at after a batch, and about every millisecond, for each IP version: more
+/// than may have begun, so that they go faster than they come.
+const EXPIRE: usize = BATCH + BATCH / 4;
+const EXPIRE_IDLE: usize = 1024;
 /// The evicting hand passes at most so many used flows before it takes any.
 const MOST_SECOND_CHANCES: usize = 32;
 
@@ -75,8 +74,6 @@ struct Shared<E: Engine> {
 
 struct Table<E: Engine, K: TwoWayKey> {
     map: Map<E, K>,
-    /// Flows that have begun since it was last tidied up.
-    new: usize,
 }
 
 /// What *prepare* hands to *finish*.
@@ -116,8 +113,8 @@ impl<E: Engine> Monitor<E> {
     pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Result<Self, NoMemory> {
         let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
         Ok(Monitor {
-            v4: Table { map: engine.flow_map(&FLOWS, most)?, new: 0 },
-            v6: Table { map: engine.flow_map(&FLOWS.part(1), most)?, new: 0 },
+            v4: Table { map: engine.flow_map(&FLOWS, most)? },
+            v6: Table { map: engine.flow_map(&FLOWS.part(1), most)? },
             shared: Shared { limits, outlet, sums: engine.shared(&SUMS, Counts::new(Sum::COUNT)), ended: false },
         })
     }
@@ -126,10 +123,11 @@ impl<E: Engine> Monitor<E> {
 #[cfg(test)]
 impl<E: Engine> Monitor<E> {
     /// Change every flow of IPv4.
-    pub(super) fn each_v4(&mut self, mut change: impl FnMut(&mut Flow)) {
-        self.v4.map.sweep(usize::MAX, |_, flow| {
-            change(flow);
-            false
+    pub(super) fn each_v4(&mut self, tx: &mut Tx, mut change: impl FnMut(&mut Flow)) {
+        self.v4.map.expire_one(tx, self.v4.map.len(), |_, _, flow| {
+            let mut flow = *flow;
+            change(&mut flow);
+            Fate::Becomes(flow, flow.end(&self.shared.limits))
         });
     }
 }
@@ -171,10 +169,9 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let now = tx.now;
-        let count = if idle { SWEEP_IDLE } else { SWEEP };
-        self.v4.tidy(&mut self.shared, tx, now, count);
-        self.v6.tidy(&mut self.shared, tx, now, count);
+        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        self.v4.tidy(&mut self.shared, tx, most);
+        self.v6.tidy(&mut self.shared, tx, most);
     }
 
     fn outputs(&self) -> Vec<PathBuf> {
@@ -252,6 +249,9 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
             flow.add(want.seen, tx.now);
         } else {
             Self::count_rare(&mut flow, shared, tx, want);
+            let end = flow.end(&shared.limits);
+            drop(flow);
+            self.map.sooner(tx, &want.ticket, end);
         }
     }
 
@@ -289,58 +289,60 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     #[inline(never)]
     fn begin(&mut self, shared: &mut Shared<E>, tx: &mut Tx, want: &Want<E, K>) {
         shared.add(tx, Sum::Begun, 1);
-        self.new += 1;
         let flow = Flow::begin(want.seen, tx.now);
-        if self.map.insert(tx, &want.ticket, flow).is_ok() {
+        let until = flow.end(&shared.limits);
+        if self.map.insert(tx, &want.ticket, flow, until).is_ok() {
             return;
         }
         self.evict(shared, tx);
-        if self.map.insert(tx, &want.ticket, flow).is_err() {
+        if self.map.insert(tx, &want.ticket, flow, until).is_err() {
             shared.export_or_lose(tx, &Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
         }
     }
 
-    /// Make room: the hand of the clock passes flows that were used since it last came by, and takes the first
-    /// that was not (second chance, Corbató 1968).
+    /// Make room: of those that end next, flows that were used since they were looked at last are passed, and the first
+    /// that was not goes (second chance, Corbató 1968).
     #[cold]
     fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
-        let (mut passed, mut taken) = (0, false);
-        while !taken && passed <= 2 * MOST_SECOND_CHANCES {
-            self.map.sweep(1, |key, flow| {
-                passed += 1;
-                taken = !flow.was_used() || passed > MOST_SECOND_CHANCES;
-                if taken {
+        let (mut passed, limits) = (0, shared.limits);
+        self.map.expire_one(tx, MOST_SECOND_CHANCES + 1, |tx, key, flow| {
+            passed += 1;
+            match flow.as_unused() {
+                Some(unused) if passed <= MOST_SECOND_CHANCES => Fate::Becomes(unused, unused.end(&limits)),
+                _ => {
                     shared.add(tx, Sum::Evicted, 1);
                     shared.export_or_lose(tx, key, flow, End::Evicted);
+                    Fate::Over
                 }
-                taken
-            });
-            if self.map.is_empty() {
-                return;
             }
-        }
-    }
-
-    fn tidy(&mut self, shared: &mut Shared<E>, tx: &mut Tx, now: u64, count: usize) {
-        let (limits, count) = (shared.limits, count + SWEEP_NEW * std::mem::take(&mut self.new));
-        self.map.sweep(count, |key, flow| {
-            if let Some(end) = flow.is_over(now, &limits) {
-                return shared.export(tx, key, flow, end);
-            }
-            if flow.is_long(now, &limits) && shared.export(tx, key, flow, End::Active) {
-                flow.segment();
-            }
-            false
         });
     }
 
-    /// Export all that is left, waiting for room; the flows stay for the figures.
+    fn tidy(&mut self, shared: &mut Shared<E>, tx: &mut Tx, most: usize) {
+        let (now, limits) = (tx.now, shared.limits);
+        self.map.expire(tx, now, most, |tx, key, flow| {
+            if let Some(end) = flow.is_over(now, &limits) {
+                // Without room for the record now, it is tried again soon.
+                return if shared.export(tx, key, flow, end) { Fate::Over } else { Fate::Until(now) };
+            }
+            if flow.is_long(now, &limits) {
+                if !shared.export(tx, key, flow, End::Active) {
+                    return Fate::Until(now);
+                }
+                let mut next = *flow;
+                next.segment();
+                return Fate::Becomes(next, next.end(&limits));
+            }
+            Fate::Until(flow.end(&limits))
+        });
+    }
+
+    /// Export all that is left, in the order in which it would have ended, waiting for room; the flows stay for the figures.
     fn end(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
-        let count = usize::MAX;
-        self.map.sweep(count, |key, flow| {
+        self.map.expire(tx, u64::MAX, usize::MAX, |tx, key, flow| {
             shared.outlet.wait();
             shared.export_or_lose(tx, key, flow, End::Forced);
-            false
+            Fate::Until(FOREVER)
         });
     }
 }

@@ -189,6 +189,14 @@ impl Flow {
         }
     }
 
+    /// Return when there is something to tell of the flow, if no packet comes until then.
+    pub(super) fn end(&self, limits: &Limits) -> u64 {
+        let most = if self.has(ENDED) { limits.idle.min(LINGER) } else { limits.idle };
+        let silent = self.last.saturating_add(most);
+        let end = if self.has(FRESH) { silent } else { silent.min(self.first.saturating_add(limits.active)) };
+        end.saturating_add(1)
+    }
+
     /// Return whether the flow lasts longer than the active time-out.
     pub(super) fn is_long(&self, now: u64, limits: &Limits) -> bool {
         !self.has(FRESH) && now.saturating_sub(self.first) > limits.active
@@ -200,11 +208,9 @@ impl Flow {
         self.notes = self.notes & !AWAITS | FRESH;
     }
 
-    /// Return whether it was used since this was last asked.
-    pub(super) fn was_used(&mut self) -> bool {
-        let used = self.has(USED);
-        self.notes &= !USED;
-        used
+    /// Return the flow as one that was not used since, if it was.
+    pub(super) fn as_unused(&self) -> Option<Flow> {
+        self.has(USED).then_some(Flow { notes: self.notes & !USED, ..*self })
     }
 
     /// Return whether there is nothing to tell: no packet since the last record.

@@ -13,6 +13,7 @@ use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
 use catena_state::{Delayed, Local};
 use proptest::prelude::*;
 
+use super::flow::Flow;
 use super::*;
 use crate::config::Value;
 use crate::function::Runner;
@@ -201,8 +202,8 @@ fn who_makes_room_was_not_used_of_late() {
 
 /// Let the flows of a monitor have had so many bytes.
 fn set_bytes<E: Engine>(harness: &mut Harness, bytes: u32) {
-    let monitor = harness.module::<Runner<E, Monitor<E>>>().function_mut();
-    monitor.each_v4(|flow| flow.bytes[flow.origin()] = bytes);
+    let monitor = harness.module::<Runner<E, Monitor<E>>>();
+    monitor.event(START, |monitor, tx| monitor.each_v4(tx, |flow: &mut Flow| flow.bytes[flow.origin()] = bytes));
 }
 
 #[test]

@@ -21,8 +21,6 @@ pub const FRAGMENT_SHARES: Declaration =
 
 /// Most datagrams remembered.
 const MOST: usize = 8192;
-/// Datagrams that are looked at for each first fragment.
-const SWEEP_NEW: usize = 2;
 /// How long, in ns: RFC 1122 §3.3.2 lets a host reassemble for 60 s and more; on today's paths all parts of a
 /// datagram come within a second or are lost.
 const LIFE: u64 = 30_000_000_000;
@@ -83,8 +81,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Ask for a place for the fate of a datagram that an inside host sends or gets.
-    pub fn want_first(&mut self, tx: &mut Tx, key: F::Pair, inside: Host, now: u64) -> First<E, F> {
-        self.sweep(tx, now, SWEEP_NEW);
+    pub fn want_first(&mut self, tx: &mut Tx, key: F::Pair, inside: Host) -> First<E, F> {
         self.0.want_place(tx, key, inside.words())
     }
 
@@ -117,18 +114,20 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         now: u64,
     ) {
         let sum = checksum::add(!F::sum(from), F::sum(address));
-        let _ = self.0.put(tx, first, room, |group| Part { address, sum, ident, group, last: now });
+        let _ = self
+            .0
+            .put(tx, first, room, |group| (Part { address, sum, ident, group, last: now }, now.saturating_add(LIFE)));
     }
 
     /// Look for what is over, before anything is refused; returns whether that is due.
     pub fn make_room(&mut self, tx: &mut Tx, now: u64) -> bool {
         let due = self.0.entries.owed(now);
-        self.sweep(tx, now, due);
+        self.expire(tx, now, due);
         due > 0
     }
 
-    /// Look at up to `count` datagrams and forget the old ones.
-    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
-        self.0.sweep(tx, count, |_, part| now.saturating_sub(part.last) >= LIFE);
+    /// Look at up to `most` datagrams whose end may have come, and forget the old ones.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
+        self.0.expire(tx, now, most, |part| part.last.saturating_add(LIFE));
     }
 }

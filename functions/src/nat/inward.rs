@@ -122,7 +122,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (inside, change): (F::Endpoint, Change<F::Address>),
         which: Try,
     ) -> Step {
-        let place = self.fragments.want_first(tx, key, F::host_of(inside), self.now);
+        let place = self.fragments.want_first(tx, key, F::host_of(inside));
         self.then(tx, packet, plan, Next::First(key, place, inside, change, which))
     }
 

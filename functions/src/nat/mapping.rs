@@ -2,7 +2,9 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, Tx};
+use catena_state::{
+    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Plain, Scope, Shared, Tx, looks,
+};
 
 use super::family::{Family, Host};
 use super::plan::{ExternalTicket, Inside, InsideTicket};
@@ -87,6 +89,12 @@ impl Timeouts {
         now.saturating_sub(last) >= self.0[state as usize]
     }
 
+    /// Return when something last used at `last` is over.
+    #[inline(always)]
+    pub fn end(&self, state: State, last: u64) -> u64 {
+        last.saturating_add(self.0[state as usize])
+    }
+
     /// Return the timeouts of what is in the way of something new. RFC 7857 §2.2 lets a NAT forget a connection when
     /// no packet came for 4 minutes after a RST.
     #[must_use]
@@ -145,8 +153,6 @@ pub struct Mappings<E: Engine, F: Family> {
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     max: usize,
-    /// Mappings that were made since it was last swept for them.
-    pub new: usize,
     /// Mappings that are over; empty but for the moment when they go.
     going: Vec<Going<F::Endpoint>>,
 }
@@ -157,6 +163,14 @@ struct Going<K> {
     inside: K,
     /// The port, and the index of its address.
     port: Option<(u32, u16)>,
+}
+
+impl<K: Copy> Going<K> {
+    fn of<F: Family<Endpoint = K>>(key: &K, mapping: &Mapping<F::Address>, space: &Space<F>) -> Self {
+        let Change { address, port, .. } = mapping.change();
+        let external = F::endpoint(address, port, F::parts(*key).2);
+        Going { external, inside: *key, port: space.index(address).map(|index| (index, port)) }
+    }
 }
 
 /// Most mappings that go together.
@@ -183,7 +197,6 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             space,
             timeouts,
             max,
-            new: 0,
             going: Vec::with_capacity(MOST_GOING),
         })
     }
@@ -211,11 +224,10 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
-        self.new += 1;
         let state = State::first(number);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
-        if self.inside.insert(tx, here, mapping).is_ok() {
-            if self.external.insert(tx, there, inside).is_ok() {
+        if self.inside.insert(tx, here, mapping, self.timeouts.end(state, now)).is_ok() {
+            if self.external.insert(tx, there, inside, FOREVER).is_ok() {
                 return true;
             }
             self.inside.remove(tx, here);
@@ -247,6 +259,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
     pub fn catch_up(&mut self, tx: &mut Tx, now: u64, host: Option<Host>) -> bool {
+        self.expire(tx, now, looks::MOST);
         let due = self.inside.owed(now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
@@ -256,36 +269,59 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         due > 0
     }
 
-    /// Look at up to `count` mappings and take back those that are over.
-    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
-        let timeouts = self.timeouts;
-        self.sweep_by(tx, now, count, |_| timeouts);
+    /// Look at up to `most` mappings whose end may have come, and take back those that are over.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
+        let (mut left, timeouts) = (most, self.timeouts);
+        while left > 0 {
+            let some = left.min(MOST_GOING);
+            left -= some;
+            let Mappings { inside, space, going, .. } = self;
+            let looked = inside.expire(tx, now, some, |_, key, mapping| {
+                let end = timeouts.end(mapping.state, mapping.last);
+                if end > now {
+                    return Fate::Until(end);
+                }
+                going.push(Going::of(key, mapping, space));
+                Fate::Over
+            });
+            self.let_go(tx);
+            if looked < some {
+                return;
+            }
+        }
     }
 
+    /// Look at the next `count` places for mappings that are over by these timeouts, and take them back.
     fn sweep_by(&mut self, tx: &mut Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
-        let Mappings { inside, external, ports, space, going, .. } = self;
         let mut left = count;
         while left > 0 {
             let some = left.min(MOST_GOING);
             left -= some;
+            let Mappings { inside, space, going, .. } = self;
             inside.sweep(some, |key, mapping| {
                 let is_over = timeouts(key).over(mapping.state, mapping.last, now);
                 if is_over {
-                    let Change { address, port, .. } = mapping.change();
-                    let external = F::endpoint(address, port, F::parts(*key).2);
-                    going.push(Going { external, inside: *key, port: space.index(address).map(|index| (index, port)) });
+                    going.push(Going::of(key, mapping, space));
                 }
                 is_over
             });
-            // What they leave behind is anywhere: it is asked for for all, one part after the other, and looked at when it has
-            // come.
-            external.bring(going.iter().map(|one| one.external));
-            ports.bring(|ports| ports.bring_leased(going.iter().filter_map(|one| one.port)));
-            for Going { external: key, inside, port } in going.drain(..) {
-                external.forget(tx, key, |of| *of == inside);
-                if let Some((index, port)) = port {
-                    ports.send(tx, Release(index, port));
-                }
+            self.let_go(tx);
+        }
+    }
+
+    /// Take back what mappings leave behind that have gone. It is anywhere: it is asked for for all, one part after the other,
+    /// and looked at when it has come.
+    fn let_go(&mut self, tx: &mut Tx) {
+        let Mappings { external, ports, going, .. } = self;
+        if going.is_empty() {
+            return;
+        }
+        external.bring(going.iter().map(|one| one.external));
+        ports.bring(|ports| ports.bring_leased(going.iter().filter_map(|one| one.port)));
+        for Going { external: key, inside, port } in going.drain(..) {
+            external.forget(tx, key, |of| *of == inside);
+            if let Some((index, port)) = port {
+                ports.send(tx, Release(index, port));
             }
         }
     }

@@ -98,9 +98,9 @@
 //! `tcp_transitory`. Fragments that come before their first are dropped (RFC 4787 REQ-14 asks for any order; holding
 //! them back would be one more table to fill), and later fragments of hairpins too. Time
 //! to live is not decremented: NAT is no hop. An ICMP error from outside quotes the identification that NAT gave, not that
-//! of the inside host. An unused mapping's port is free again within a second or so
-//! after its timeout, a million mappings being looked at a second. Ports of a block are given in turn,
-//! so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked into.
+//! of the inside host. An unused mapping's port is free again some milliseconds after its timeout, where no more than a million
+//! end a second. Ports of a block are given in turn, so they can be guessed. Payloads that name addresses (FTP, SIP) are not looked
+//! into.
 //!
 //! # See also
 //!

@@ -41,6 +41,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mapping.state = mapping.state.out(flags);
         }
         let mapping = taken(mapping);
+        let end = self.mappings.timeouts.end(mapping.state, mapping.last);
+        self.mappings.inside.sooner(tx, ticket, end);
         let (change, identity) = (mapping.change(), mapping.identity());
         if plan.kind == Kind::Error || !self.sessions.filter() {
             return self.mapped(tx, packet, plan, (inside, change));

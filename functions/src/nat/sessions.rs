@@ -3,7 +3,7 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx, looks};
 
 use super::family::Family;
 use super::mapping::{Mappings, State, Timeouts};
@@ -32,8 +32,6 @@ pub enum Filtering {
 
 /// Sessions that there is room for, for each mapping that there may be.
 const FOR_EACH_MAPPING: usize = 4;
-/// Sessions that are looked at for each that is new.
-const SWEEP_NEW: usize = 4;
 /// Most sessions, in any case.
 const MOST: usize = 1 << 24;
 
@@ -133,8 +131,14 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
             (session.mapping, session.state) = (mapping, State::first(F::parts(inside).2));
         }
-        session.state = session.state.out(flags);
+        let before = session.state;
+        session.state = before.out(flags);
         session.last = now;
+        let state = session.state;
+        drop(session);
+        if state != before {
+            self.sent.entries.sooner(tx, ticket, self.timeouts.end(state, now));
+        }
         true
     }
 
@@ -145,10 +149,9 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     pub fn begin(&mut self, tx: &mut Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
         let &Contact { inside, mapping, flags } = contact;
         let room = self.sent.room(tx, new)?;
-        // More than one for each that comes, so that they go faster than they come.
-        self.sweep(tx, now, SWEEP_NEW);
         let state = State::first(F::parts(inside).2).out(flags);
-        self.sent.put(tx, new, Ok(room), |group| Session { last: now, mapping, state, group })
+        let until = self.timeouts.end(state, now);
+        self.sent.put(tx, new, Ok(room), |group| (Session { last: now, mapping, state, group }, until))
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
@@ -161,16 +164,17 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         true
     }
 
-    /// Look at up to `count` sessions and forget those that are over.
-    pub fn sweep(&mut self, tx: &mut Tx, now: u64, count: usize) {
+    /// Look at up to `most` sessions whose end may have come, and forget those that are over.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
         let timeouts = self.timeouts;
-        self.sent.sweep(tx, count, |_, session| timeouts.over(session.state, session.last, now));
+        self.sent.expire(tx, now, most, |session| timeouts.end(session.state, session.last));
     }
 
     /// Before a group is refused, look at the sessions that are due and forget those that are over or have lost their mapping.
     /// What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short. Returns
     /// whether there were any to look at.
     pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
+        self.expire(tx, now, looks::MOST);
         let due = self.sent.entries.owed(now);
         let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
         let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());

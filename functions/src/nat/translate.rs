@@ -2,10 +2,10 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
-use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
+use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, Tx};
 
@@ -35,10 +35,10 @@ pub const PACKETS: Declaration =
 const ALL: usize = 0;
 const OF_TCP: usize = 1;
 
-/// Mappings looked at for expiry when a new one is made: more than one, so that they go faster than they come.
-const SWEEP_NEW: usize = 4;
-/// The same about every millisecond: a million mappings a second.
-const SWEEP_IDLE: usize = 1024;
+/// Most mappings whose end may have come that are looked at after a batch, and about every millisecond: more than may have been
+/// made, so that they go faster than they come. The same of sessions and datagrams.
+const EXPIRE: usize = BATCH + BATCH / 4;
+const EXPIRE_IDLE: usize = 1024;
 
 /// The flags that may change a mapping's state on the way out.
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
@@ -178,9 +178,13 @@ impl<E: Engine, F: Family> Napt<E, F> {
         mapping.last = now;
         // A branch that is hardly ever taken, whatever the mix of protocols.
         if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
-            mapping.state = mapping.state.out(flags);
+            let state = mapping.state.out(flags);
+            mapping.state = state;
+            std::mem::drop(mapping);
+            self.mappings.inside.sooner(tx, ticket, self.mappings.timeouts.end(state, now));
+        } else {
+            std::mem::drop(mapping);
         }
-        std::mem::drop(mapping);
         self.count(tx, &layers);
         true
     }
@@ -324,18 +328,11 @@ impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let now = tx.now;
-        let now = self.now.max(now);
-        let new = std::mem::take(&mut self.mappings.new);
-        if new > 0 {
-            self.mappings.sweep(tx, now, SWEEP_NEW * new);
-        }
-        if !idle {
-            return;
-        }
-        self.mappings.sweep(tx, now, SWEEP_IDLE);
-        self.sessions.sweep(tx, now, SWEEP_IDLE);
-        self.fragments.sweep(tx, now, SWEEP_IDLE / 4);
+        let now = self.now.max(tx.now);
+        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        self.mappings.expire(tx, now, most);
+        self.sessions.expire(tx, now, most);
+        self.fragments.expire(tx, now, most);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -1,6 +1,6 @@
 //! Maps of a C function: keys and values of sizes known only when it is loaded, on the engine's typed maps.
 
-use catena_state::{Declaration, Engine, FlowMap, Full, Intent, Key, NoMemory};
+use catena_state::{Declaration, Engine, FOREVER, FlowMap, Full, Intent, Key, NoMemory};
 
 use super::asked::{InHand, Ticket};
 
@@ -170,7 +170,7 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
             *old = value;
             return Ok(());
         }
-        self.map.insert(&mut packet.tx, &ticket, value).map(|_| ())
+        self.map.insert(&mut packet.tx, &ticket, value, FOREVER).map(|_| ())
     }
 
     fn remove(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool {

@@ -53,9 +53,8 @@ entry_operations!(Walk { 0 => Ask, 1 => Tell });
 impl Entry for Walk {
     type Rules = Rules;
 
-    #[inline]
-    fn is_over(&self, rules: &Rules, now: u64) -> bool {
-        now.saturating_sub(self.last) >= rules.memory
+    fn end(&self, rules: &Rules) -> u64 {
+        self.last.saturating_add(rules.memory)
     }
 }
 

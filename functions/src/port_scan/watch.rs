@@ -2,12 +2,14 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
-use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address};
+use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap, Tx};
+use catena_state::{
+    Access, Declaration, Engine, Fate, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap, Tx, taken,
+};
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
@@ -22,10 +24,10 @@ pub(super) const LOST: Declaration =
 
 const SCANS: Reason = Reason(0);
 
-/// Places looked at for what is over: for every first connection, after every batch and about every millisecond.
-const SWEEP_NEW: usize = 2;
-const SWEEP: usize = 4;
-const SWEEP_IDLE: usize = 1024;
+/// Most connections whose time may have come that are looked at after a batch, and about every millisecond: more than may have
+/// begun, so that they go faster than they come.
+const EXPIRE: usize = BATCH + BATCH / 4;
+const EXPIRE_IDLE: usize = 1024;
 
 /// A source and a destination.
 type Pair = [u64; 5];
@@ -39,6 +41,13 @@ pub struct Contact {
     ports: (u16, u16),
     /// Whether its outcome is not known yet.
     is_open: bool,
+}
+
+impl Contact {
+    /// Return when it is over, by how long an outcome is waited for, and how long it is known.
+    fn end(&self, [timeout, memory]: [u64; 2]) -> u64 {
+        self.since.saturating_add(if self.is_open { timeout } else { memory })
+    }
 }
 
 type Contacts<E> = <E as Engine>::FlowMap<Pair, Contact>;
@@ -90,17 +99,25 @@ impl<E: Engine> PortScan<E> {
         })
     }
 
-    /// Look at the next places for connections that nobody has answered, and for outcomes that are too old to be known.
-    fn sweep(&mut self, tx: &mut Tx, now: u64, places: usize) {
+    /// Return when a connection counts as one that nobody answers, or its outcome is too old to be known.
+    fn end_of(&self, contact: &Contact) -> u64 {
+        contact.end([self.timeout, self.memory])
+    }
+
+    /// Look at up to `most` connections whose time may have come.
+    fn expire(&mut self, tx: &mut Tx, most: usize) {
+        let now = tx.now;
         let PortScan { sources, contacts, timeout, memory, .. } = self;
-        contacts.sweep(places, |pair, contact| {
-            let passed = now.saturating_sub(contact.since);
-            if contact.is_open && passed >= *timeout {
-                sources.send(tx, source_of(pair), Tell { success: false, now });
-                (contact.is_open, contact.since) = (false, now);
-                return false;
+        contacts.expire(tx, now, most, |tx, pair, contact| {
+            let end = contact.end([*timeout, *memory]);
+            if end > now {
+                return Fate::Until(end);
             }
-            !contact.is_open && passed >= *memory
+            if !contact.is_open {
+                return Fate::Over;
+            }
+            sources.send(tx, source_of(pair), Tell { success: false, now });
+            Fate::Becomes(Contact { is_open: false, since: now, ..*contact }, now.saturating_add(*memory))
         });
     }
 
@@ -108,15 +125,22 @@ impl<E: Engine> PortScan<E> {
     fn attempt(&mut self, tx: &mut Tx, ticket: &Ticket<E>, packet: &Packet) {
         let Some(ports) = ports(packet.data(), &packet.layers()) else { return };
         let fresh = Contact { since: tx.now, ports, is_open: true };
-        if let Some(mut contact) = self.contacts.get(tx, ticket) {
-            if !contact.is_open && tx.now.saturating_sub(contact.since) >= self.memory {
+        let until = self.end_of(&fresh);
+        let known = self.contacts.get(tx, ticket).map(|mut contact| {
+            let is_too_old = !contact.is_open && tx.now.saturating_sub(contact.since) >= self.memory;
+            if is_too_old {
                 *contact = fresh;
+            }
+            is_too_old
+        });
+        if let Some(is_fresh) = known {
+            if is_fresh {
+                self.contacts.sooner(tx, ticket, until);
             }
             return;
         }
-        // More than one for each that comes, so that they go faster than they come. With no room it is not watched.
-        self.sweep(tx, tx.now, SWEEP_NEW);
-        if self.contacts.insert(tx, ticket, fresh).is_err() {
+        // With no room it is not watched.
+        if self.contacts.insert(tx, ticket, fresh, until).is_err() {
             self.lost.send(tx, Add::to(0, 1));
         }
     }
@@ -126,6 +150,8 @@ impl<E: Engine> PortScan<E> {
         let Some(mut contact) = self.contacts.get(tx, ticket) else { return };
         if contact.is_open && contact.ports == (to, from) {
             (contact.is_open, contact.since) = (false, tx.now);
+            let contact = taken(contact);
+            self.contacts.sooner(tx, ticket, self.end_of(&contact));
             let source = source_of(&Contacts::<E>::key(ticket));
             self.sources.send(tx, source, Tell { success, now: tx.now });
         }
@@ -195,13 +221,10 @@ impl<E: Engine> Function<E> for PortScan<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let now = tx.now;
-        let places = if idle { SWEEP_IDLE } else { SWEEP };
-        if !self.contacts.is_empty() {
-            self.sweep(tx, now, places);
-        }
+        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        self.expire(tx, most);
         if idle {
-            self.sources.tidy(tx, places, now);
+            self.sources.tidy(tx, most, tx.now);
         }
     }
 

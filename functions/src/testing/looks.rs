@@ -17,6 +17,6 @@ pub fn assert_few(mut refuse: impl FnMut(u64)) {
         let before = looked();
         refuse(1_000_000);
         let alone = looked() - before;
-        assert!((1..=512).contains(&alone), "{alone} entries for a refusal alone");
+        assert!(alone <= 512, "{alone} entries for a refusal alone");
     }
 }

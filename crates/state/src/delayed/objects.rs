@@ -8,7 +8,7 @@ use catena_packet::wire::Seed;
 
 use super::watch::{Made, Promise, Watch, lock};
 use crate::declare::Access;
-use crate::engine::{FlowMap, Full, Intent};
+use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::{self, Plain, bytes};
@@ -128,10 +128,16 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn insert(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>, value: V) -> Result<DelayedEntry<'_, V>, Full> {
+    fn insert(
+        &mut self,
+        tx: &mut Tx,
+        ticket: &DelayedTicket<K>,
+        value: V,
+        until: u64,
+    ) -> Result<DelayedEntry<'_, V>, Full> {
         self.redeem(tx, ticket, Intent::Create);
         let object = self.object;
-        let place = self.map.insert(tx, &ticket.ticket, copy(&value, object))?;
+        let place = self.map.insert(tx, &ticket.ticket, copy(&value, object), until)?;
         Ok(DelayedEntry::new(place, object))
     }
 
@@ -153,7 +159,33 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) -> usize {
+    fn sooner(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>, until: u64) {
+        self.redeem(tx, ticket, Intent::Change);
+        self.map.sooner(tx, &ticket.ticket, until);
+    }
+
+    #[track_caller]
+    fn expire(
+        &mut self,
+        tx: &mut Tx,
+        now: u64,
+        most: usize,
+        mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
+    ) -> usize {
+        lock(&self.watch).change(tx, self.object);
+        let object = self.object;
+        self.map.expire(tx, now, most, |tx, key, value| look(tx, key, &copy(value, object)))
+    }
+
+    #[track_caller]
+    fn expire_one(&mut self, tx: &mut Tx, most: usize, mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> bool {
+        lock(&self.watch).change(tx, self.object);
+        let object = self.object;
+        self.map.expire_one(tx, most, |tx, key, value| look(tx, key, &copy(value, object)))
+    }
+
+    #[track_caller]
+    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &V) -> bool) -> usize {
         lock(&self.watch).change_alone(self.object);
         self.map.sweep(count, goes)
     }

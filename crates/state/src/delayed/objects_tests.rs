@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::Delayed;
 use super::*;
 use crate::declare::{Declaration, Scope};
-use crate::engine::{Engine, Share};
+use crate::engine::{Engine, FOREVER, Share};
 use crate::value::Counts;
 
 const COUNTS: Declaration = Declaration::flow_map("counts", "numbers", Scope::Connection, Access::ReadWrite);
@@ -25,7 +25,7 @@ fn with(
     let ticket = map.want(&mut filled, 1, Intent::Create);
     engine.step(&mut filled);
     (0..10).for_each(|_| engine.poll());
-    map.insert(&mut filled, &ticket, 7).unwrap();
+    map.insert(&mut filled, &ticket, 7, FOREVER).unwrap();
     engine.end(filled);
     let mut tx = engine.begin(Tx::new(0, 0, 0));
     let ticket = map.want(&mut tx, 1, intent);
@@ -41,7 +41,7 @@ fn an_entry_is_used_as_it_was_asked_for() {
     let read = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(map.read(tx, ticket), Some(&7));
     let look = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(*map.get(tx, ticket).unwrap(), 7);
     let take = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(map.remove(tx, ticket), Some(7));
-    let put = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(*map.insert(tx, ticket, 8).unwrap(), 8);
+    let put = |map: &mut Map, tx: &mut Tx, ticket: &_| assert_eq!(*map.insert(tx, ticket, 8, FOREVER).unwrap(), 8);
     let wrong = |what: &str, asked: &str| Some(format!("counts: used to {what}, and asked for to {asked}"));
     for intent in [Intent::Read, Intent::Change, Intent::Create] {
         assert_eq!(with(&COUNTS, intent, read), None);

@@ -94,8 +94,10 @@ impl<K: Key, V> LocalMap<K, V> {
             let (hash, entry) = (self.arriving.hashes[i], self.arriving.entries[i]);
             let Some((key, _)) = self.entries[entry as usize].pair() else { continue };
             if let Some((_, _, older)) = self.find(key, hash) {
+                let date = self.entries[entry as usize].date;
                 if let Some(value) = self.give_entry(entry) {
                     self.overwrite(older, value);
+                    self.lasts_as(older, date);
                 }
                 continue;
             }

@@ -4,16 +4,19 @@ use std::mem::MaybeUninit;
 
 use catena_packet::buffer::prefetch;
 
+use super::calendar::Date;
 use crate::memory::Zeroed;
 
 /// An entry, used or not.
 #[repr(C, align(64))]
 pub(super) struct Entry<K, V> {
     pub(super) used: bool,
+    /// When it is looked at.
+    pub(super) date: Date,
     pub(super) pair: MaybeUninit<(K, V)>,
 }
 
-// SAFETY: zero is an unused entry.
+// SAFETY: zero is an unused entry, on no day.
 unsafe impl<K, V> Zeroed for Entry<K, V> {}
 
 impl<K, V> Entry<K, V> {

@@ -8,34 +8,28 @@
 
 use std::io;
 
-use catena_packet::buffer::prefetch;
 use catena_packet::wire::Seed;
 
 use super::arriving::Arriving;
 use super::bucket::{Bucket, WAYS};
+use super::calendar::Calendar;
 use super::entry::Entry;
 use super::leaving::Leaving;
 use super::line::Line;
-use crate::engine::{FlowMap, Full, Intent};
+use crate::engine::{FOREVER, Full};
 use crate::key::Key;
 use crate::looks::Looks;
 use crate::memory::Reserved;
-use crate::plain::Plain;
-use crate::tx::Tx;
 
 /// Buckets before the first split; a power of two.
 const FIRST_BUCKETS: usize = 16;
 /// The table splits a bucket when there are more entries than this per bucket: few enough that one in
 /// a hundred buckets overflows.
 pub(super) const LOAD: usize = 5;
-/// A sweep asks for an entry when it is so many places before it.
-const AHEAD: usize = 24;
 /// An unused entry is asked for when it is the one after so many others.
 const SOON: usize = 8;
-/// Most entries that are brought near together.
-const MOST_BROUGHT: usize = 64;
 /// No entry.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// A flow map in the worker's own memory.
 pub struct LocalMap<K: Key, V> {
@@ -50,22 +44,24 @@ pub struct LocalMap<K: Key, V> {
     /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
     pub(super) free_overflow: u32,
     pub(super) overflows: usize,
-    /// The entries that were given back, the last one first to be used again: it may still be near. And how many were ever
-    /// used.
-    free: Reserved<u32>,
-    free_count: usize,
-    touched: usize,
+    /// The entries that were given back, from `free_first` on, the first one first to be used again: so entries lie in the order in
+    /// which they come and go. And how many were ever used.
+    pub(super) free: Reserved<u32>,
+    pub(super) free_first: usize,
+    pub(super) free_count: usize,
+    pub(super) touched: usize,
     pub(super) len: usize,
-    swept: usize,
+    pub(super) swept: usize,
     /// The entries that may go when room is wanted.
-    marked: Line,
-    leaving: Leaving,
+    pub(super) marked: Line,
+    pub(super) leaving: Leaving,
     pub(super) arriving: Arriving,
+    pub(super) calendar: Calendar,
     /// Entries below this may be guessed: all, or none while some are arriving, as one that arrives goes before an older one.
     pub(super) reach: usize,
     /// The entry that was written last: often it is marked next.
-    newest: u32,
-    looks: Looks,
+    pub(super) newest: u32,
+    pub(super) looks: Looks,
 }
 
 /// The promise of an entry.
@@ -106,6 +102,7 @@ impl<K: Key, V> LocalMap<K, V> {
             overflows: 0,
             free: Reserved::new(capacity)?,
             free_count: 0,
+            free_first: 0,
             touched: 0,
             len: 0,
             swept: 0,
@@ -115,6 +112,7 @@ impl<K: Key, V> LocalMap<K, V> {
             reach: capacity,
             newest: 0,
             looks: Looks::new(capacity),
+            calendar: Calendar::new(capacity)?,
         })
     }
 
@@ -125,7 +123,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Return the hash of a ticket's key. Hashes that could be the number of an entry are worked out again.
     #[inline(always)]
-    fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+    pub(super) fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
         if ticket.place > u64::from(NONE) { ticket.place } else { ticket.key.hash(&self.seed) }
     }
 
@@ -177,9 +175,17 @@ impl<K: Key, V> LocalMap<K, V> {
         self.arriving(key, hash).or_else(|| self.find(key, hash).map(|found| found.2))
     }
 
+    /// Return the entry of a ticket, looking at where it was guessed to be and at the one that was written last at first.
+    pub(super) fn likely(&self, ticket: &LocalTicket<K>) -> Option<u32> {
+        let is_it = |entry: &u32| self.entries[*entry as usize].pair().is_some_and(|pair| pair.0 == ticket.key);
+        let guess = (ticket.place < self.reach as u64).then_some(ticket.place as u32);
+        let likely = [guess, Some(self.newest)].into_iter().flatten().find(is_it);
+        likely.or_else(|| self.entry_of(&ticket.key, self.hash(ticket)))
+    }
+
     /// Return where the entry of a key is linked, now that it must be.
     #[inline(always)]
-    fn find_linked(&mut self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
+    pub(super) fn find_linked(&mut self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
         if self.arriving(key, hash).is_some() {
             self.settle();
         }
@@ -203,11 +209,13 @@ impl<K: Key, V> LocalMap<K, V> {
         }
         if self.free_count > 0 {
             self.free_count -= 1;
+            let entry = self.free[self.free_first];
+            self.free_first = if self.free_first + 1 < self.free.len() { self.free_first + 1 } else { 0 };
             // Who comes a little later finds it near.
-            if let Some(soon) = self.free_count.checked_sub(SOON) {
-                self.entries[self.free[soon] as usize].prefetch();
-            }
-            return Ok(self.free[self.free_count]);
+            let soon = self.free[(self.free_first + SOON) % self.free.len()];
+            self.entries[soon as usize].prefetch();
+            self.calendar.bring(soon);
+            return Ok(entry);
         }
         if self.touched == self.entries.len() {
             return Err(Full);
@@ -219,12 +227,14 @@ impl<K: Key, V> LocalMap<K, V> {
     /// Give back an entry that is neither used nor linked.
     #[inline(always)]
     fn give_back(&mut self, entry: u32) {
-        self.free[self.free_count] = entry;
+        let at = self.free_first + self.free_count;
+        let at = if at < self.free.len() { at } else { at - self.free.len() };
+        self.free[at] = entry;
         self.free_count += 1;
     }
 
     /// Take out what [`Self::find`] has found for a key of this hash.
-    fn take_out(&mut self, hash: u64, (bucket, way, entry): (usize, usize, u32)) -> Option<V> {
+    pub(super) fn take_out(&mut self, hash: u64, (bucket, way, entry): (usize, usize, u32)) -> Option<V> {
         self.unlink(hash, bucket, way);
         self.give_entry(entry)
     }
@@ -276,11 +286,35 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Put the entry that was promised in.
     #[inline(always)]
-    pub(crate) fn put_in(&mut self, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+    pub(crate) fn put_in(&mut self, ticket: &LocalTicket<K>, value: V, now: u64, until: u64) -> Result<&mut V, Full> {
         let is_far = ticket.place == u64::from(NONE);
         match is_far.then(|| self.arrive(&ticket.key)).flatten() {
-            Some(entry) => Ok(self.write(entry, ticket.key, value)),
-            None => self.put(ticket, value),
+            Some(entry) => {
+                self.begin(entry, now, until);
+                Ok(self.write(entry, ticket.key, value))
+            }
+            None => self.put(ticket, value, now, until),
+        }
+    }
+
+    /// Note how long a new entry lasts at least. It is not looked at: its line may still be on its way.
+    #[inline(always)]
+    fn begin(&mut self, entry: u32, now: u64, until: u64) {
+        if until != FOREVER {
+            self.entries[entry as usize].date = self.calendar.join(entry, now, until);
+        }
+    }
+
+    /// Note how long an entry lasts at least.
+    #[inline(always)]
+    pub(super) fn lasts(&mut self, entry: u32, now: u64, until: u64) {
+        if until == FOREVER {
+            return;
+        }
+        let date = self.entries[entry as usize].date;
+        if self.calendar.is_sooner(until, date) {
+            self.calendar.leave(entry, date);
+            self.entries[entry as usize].date = self.calendar.join(entry, now, until);
         }
     }
 
@@ -293,9 +327,10 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Put an entry in, and link it at once.
     #[inline(always)]
-    fn put(&mut self, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
+    fn put(&mut self, ticket: &LocalTicket<K>, value: V, now: u64, until: u64) -> Result<&mut V, Full> {
         let hash = self.hash(ticket);
         if let Some(entry) = self.entry_of(&ticket.key, hash) {
+            self.lasts(entry, now, until);
             return self.overwrite(entry, value).ok_or(Full);
         }
         self.grow();
@@ -304,161 +339,23 @@ impl<K: Key, V> LocalMap<K, V> {
             self.give_back(entry);
             return Err(Full);
         }
+        self.begin(entry, now, until);
         Ok(self.write(entry, ticket.key, value))
     }
 
     /// End an entry, which may still be linked.
     #[inline(always)]
-    fn end_entry(&mut self, entry: u32) -> Option<V> {
+    pub(super) fn end_entry(&mut self, entry: u32) -> Option<V> {
         let slot = &mut self.entries[entry as usize];
         if !std::mem::replace(&mut slot.used, false) {
             return None;
         }
         self.len -= 1;
         self.marked.leave(entry);
+        let date = std::mem::take(&mut slot.date);
+        self.calendar.leave(entry, date);
         // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
         Some(unsafe { slot.pair.assume_init_read() }.1)
-    }
-}
-
-impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
-    type Ticket = LocalTicket<K>;
-    type Entry<'a>
-        = &'a mut V
-    where
-        Self: 'a;
-
-    #[inline(always)]
-    fn want(&mut self, _tx: &mut Tx, key: K, _intent: Intent) -> LocalTicket<K> {
-        self.ticket(key)
-    }
-
-    /// Its bucket is asked for when others are that are needed at the same time.
-    #[inline(always)]
-    fn want_new(&mut self, _tx: &mut Tx, key: K) -> LocalTicket<K> {
-        LocalTicket { key, place: NONE.into() }
-    }
-
-    #[inline(always)]
-    fn warm(&mut self, ticket: &mut LocalTicket<K>) {
-        if let Some(entry) = self.guess(ticket.place) {
-            self.entries[entry as usize].prefetch();
-            ticket.place = entry.into();
-        }
-    }
-
-    /// The ticket serves again, and is not hashed again.
-    #[inline(always)]
-    fn want_again(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, _intent: Intent) -> LocalTicket<K> {
-        *ticket
-    }
-
-    #[inline(always)]
-    fn seems_new(ticket: &LocalTicket<K>) -> bool {
-        ticket.place > u64::from(NONE)
-    }
-
-    fn bring(&mut self, keys: impl Iterator<Item = K>) {
-        // What was asked for before has come by now.
-        self.settle();
-        let mut hashes = [0; MOST_BROUGHT];
-        let mut count = 0;
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.bring_bucket(key);
-            count += 1;
-        }
-        // By now their buckets have come.
-        for entry in hashes[..count].iter().filter_map(|hash| self.guess(*hash)) {
-            self.bring_place(entry);
-        }
-    }
-
-    #[inline(always)]
-    fn key(ticket: &LocalTicket<K>) -> K {
-        ticket.key
-    }
-
-    #[inline(always)]
-    fn read(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&V> {
-        self.value(ticket).map(|value| &*value)
-    }
-
-    #[inline(always)]
-    fn get(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&mut V> {
-        self.value(ticket)
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, value: V) -> Result<&mut V, Full> {
-        self.put_in(ticket, value)
-    }
-
-    fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
-        self.take(ticket)
-    }
-
-    fn forget(&mut self, _tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        let hash = key.hash(&self.seed);
-        let Some(found) = self.find_linked(&key, hash) else { return };
-        if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
-            self.take_out(hash, found);
-        }
-    }
-
-    fn peek(&mut self, key: K) -> Option<&V> {
-        let entry = self.place(key)?;
-        self.entries[entry as usize].pair().map(|pair| &pair.1)
-    }
-
-    fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &mut V) -> bool) -> usize {
-        self.settle();
-        let count = count.min(self.touched);
-        for _ in 0..count {
-            self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
-            self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
-            let Some((key, value)) = self.entries[self.swept].pair_mut() else { continue };
-            if goes(key, value) {
-                let (hash, entry) = (key.hash(&self.seed), self.swept as u32);
-                prefetch(&raw const self.buckets[self.address(hash)]);
-                if self.leaving.is_full() {
-                    self.unlink_one();
-                }
-                self.end_entry(entry);
-                self.leaving.add(hash, entry);
-            }
-        }
-        count
-    }
-
-    fn owed(&mut self, now: u64) -> usize {
-        self.looks.due(now)
-    }
-
-    fn mark(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, marked: bool) {
-        // Where two entries have this key, the older one keeps its mark.
-        self.settle();
-        let is_newest = self.entries[self.newest as usize].pair().is_some_and(|pair| pair.0 == ticket.key);
-        let newest = is_newest.then_some(self.newest);
-        match newest.or_else(|| self.entry_of(&ticket.key, self.hash(ticket))) {
-            Some(entry) if marked => self.marked.join(entry),
-            Some(entry) => self.marked.leave(entry),
-            None => {}
-        }
-    }
-
-    fn marked(&self) -> usize {
-        self.marked.len()
-    }
-
-    fn take_marked(&mut self, _tx: &mut Tx) -> Option<(K, V)> {
-        let first = self.marked.first()?;
-        let key = self.entries[first as usize].pair()?.0;
-        let value = self.take(&LocalTicket { key, place: 0 })?;
-        Some((key, value))
-    }
-
-    fn len(&self) -> usize {
-        self.len - if self.arriving.is_empty() { 0 } else { self.doubles() }
     }
 }
 

@@ -2,8 +2,11 @@
 
 mod arriving;
 mod bucket;
+mod calendar;
 mod chains;
 mod entry;
+mod expiry;
+mod flow_map;
 mod leaving;
 mod line;
 mod map;

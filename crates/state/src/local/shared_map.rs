@@ -1,8 +1,9 @@
 //! Shared entries of one worker: its own.
 
 use super::{LocalMap, LocalTicket};
-use crate::engine::{FlowMap, Full};
+use crate::engine::{Fate, FlowMap, Full};
 use crate::key::Key;
+use crate::looks;
 use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 use crate::tx::Tx;
@@ -39,13 +40,10 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
         LocalSharedMap { map, own: Own { rules, most, tallies: [0; TALLIES] } }
     }
 
-    /// Look at the next places, and forget entries that are over.
+    /// Look at up to `most` entries whose end may have come, and forget those that are over.
     #[inline(always)]
-    pub(crate) fn forget_some(&mut self, places: usize, now: u64) {
-        if !self.map.is_empty() {
-            let rules = &self.own.rules;
-            self.map.sweep(places, |_, entry| entry.is_over(rules, now));
-        }
+    pub(crate) fn forget_some(&mut self, most: usize, now: u64) {
+        forget_some(&mut self.map, &self.own.rules, most, now);
     }
 
     #[inline(always)]
@@ -59,6 +57,14 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
         let place = self.map.ticket(value(key)?);
         V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place }, id, op, reply)
     }
+}
+
+#[inline(always)]
+fn forget_some<K: Key, V: Entry>(map: &mut LocalMap<K, V>, rules: &V::Rules, most: usize, now: u64) {
+    map.expire_by(now, most, |_, entry| match entry.end(rules) {
+        end if end <= now => Fate::Over,
+        end => Fate::Until(end),
+    });
 }
 
 impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
@@ -75,10 +81,10 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
     #[inline]
     fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full> {
         if self.map.len() >= self.own.most {
-            let (rules, due) = (&self.own.rules, self.map.owed(now));
-            self.map.sweep(due, |_, entry| entry.is_over(rules, now));
+            forget_some(self.map, &self.own.rules, looks::MOST, now);
         }
-        self.map.put_in(&self.place, value)
+        let until = value.end(&self.own.rules);
+        self.map.put_in(&self.place, value, now, until)
     }
 
     fn remove(&mut self) -> Option<V> {
@@ -115,8 +121,8 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
     }
 
     #[inline(always)]
-    fn tidy(&mut self, _tx: &mut Tx, places: usize, now: u64) {
-        self.forget_some(places, now);
+    fn tidy(&mut self, _tx: &mut Tx, most: usize, now: u64) {
+        self.forget_some(most, now);
     }
 
     fn len(&self) -> usize {

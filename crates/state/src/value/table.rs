@@ -2,7 +2,7 @@
 
 use catena_packet::wire::Seed;
 
-use crate::engine::{FlowMap, Full, NoMemory};
+use crate::engine::{FOREVER, FlowMap, Full, NoMemory};
 use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
 use crate::plain::Plain;
@@ -70,18 +70,13 @@ impl<K: Key, V: Plain> Table<K, V> {
     /// [`Full`] when the table holds as many entries as it may.
     pub fn insert(&mut self, key: K, value: V) -> Result<&mut V, Full> {
         let ticket = self.0.ticket(key);
-        self.0.put_in(&ticket, value)
+        self.0.put_in(&ticket, value, 0, FOREVER)
     }
 
     /// Take a value out.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let ticket = self.0.ticket(key);
         self.0.take(&ticket)
-    }
-
-    /// Look at the next `count` places for entries, each once a round; take out those for which `goes` says so.
-    pub fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &mut V) -> bool) {
-        self.0.sweep(count, goes);
     }
 
     /// Return the number of entries.

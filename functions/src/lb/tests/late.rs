@@ -241,7 +241,10 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     on.engine.step(&mut tx);
     let rewrite = rewrite::<V4>((0, 0), (0, 0));
     let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
-    assert!(tickets.iter().any(|ticket| ways_back.insert(&mut tx, ticket, entry).is_err()), "the map is full");
+    assert!(
+        tickets.iter().any(|ticket| ways_back.insert(&mut tx, ticket, entry, catena_state::FOREVER).is_err()),
+        "the map is full"
+    );
     assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
     assert_eq!(on.balancer.v4.maps[0].len(), 0);

@@ -1,0 +1,170 @@
+//! What a function may do with the map: [`FlowMap`].
+
+use super::map::{LocalMap, LocalTicket, NONE};
+use crate::engine::{Fate, FlowMap, Full, Intent};
+use crate::key::Key;
+use crate::plain::Plain;
+use crate::tx::Tx;
+
+/// A sweep asks for an entry when it is so many places before it.
+const AHEAD: usize = 24;
+/// Most entries that are brought near together.
+const MOST_BROUGHT: usize = 64;
+
+impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
+    type Ticket = LocalTicket<K>;
+    type Entry<'a>
+        = &'a mut V
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn want(&mut self, _tx: &mut Tx, key: K, _intent: Intent) -> LocalTicket<K> {
+        self.ticket(key)
+    }
+
+    /// Its bucket is asked for when others are that are needed at the same time.
+    #[inline(always)]
+    fn want_new(&mut self, _tx: &mut Tx, key: K) -> LocalTicket<K> {
+        LocalTicket { key, place: NONE.into() }
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, ticket: &mut LocalTicket<K>) {
+        if let Some(entry) = self.guess(ticket.place) {
+            self.entries[entry as usize].prefetch();
+            ticket.place = entry.into();
+        }
+    }
+
+    /// The ticket serves again, and is not hashed again.
+    #[inline(always)]
+    fn want_again(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, _intent: Intent) -> LocalTicket<K> {
+        *ticket
+    }
+
+    #[inline(always)]
+    fn seems_new(ticket: &LocalTicket<K>) -> bool {
+        ticket.place > u64::from(NONE)
+    }
+
+    fn bring(&mut self, keys: impl Iterator<Item = K>) {
+        // What was asked for before has come by now.
+        self.settle();
+        let mut hashes = [0; MOST_BROUGHT];
+        let mut count = 0;
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.bring_bucket(key);
+            count += 1;
+        }
+        // By now their buckets have come.
+        for entry in hashes[..count].iter().filter_map(|hash| self.guess(*hash)) {
+            self.bring_place(entry);
+        }
+    }
+
+    #[inline(always)]
+    fn key(ticket: &LocalTicket<K>) -> K {
+        ticket.key
+    }
+
+    #[inline(always)]
+    fn read(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&V> {
+        self.value(ticket).map(|value| &*value)
+    }
+
+    #[inline(always)]
+    fn get(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        self.value(ticket)
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
+        self.put_in(ticket, value, tx.now, until)
+    }
+
+    fn sooner(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, until: u64) {
+        if let Some(entry) = self.likely(ticket) {
+            self.lasts(entry, tx.now, until);
+        }
+    }
+
+    fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
+        self.take(ticket)
+    }
+
+    fn forget(&mut self, _tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+        let hash = key.hash(&self.seed);
+        let Some(found) = self.find_linked(&key, hash) else { return };
+        if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
+            self.take_out(hash, found);
+        }
+    }
+
+    fn peek(&mut self, key: K) -> Option<&V> {
+        let entry = self.place(key)?;
+        self.entries[entry as usize].pair().map(|pair| &pair.1)
+    }
+
+    fn expire(
+        &mut self,
+        tx: &mut Tx,
+        now: u64,
+        most: usize,
+        mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
+    ) -> usize {
+        self.expire_by(now, most, |key, value| look(tx, key, value))
+    }
+
+    fn expire_one(&mut self, tx: &mut Tx, most: usize, mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> bool {
+        self.settle();
+        let now = tx.now;
+        (0..most).any(|_| match self.calendar.first() {
+            Some(entry) => self.look_at(entry, now, &mut |key, value| look(tx, key, value)),
+            None => false,
+        })
+    }
+
+    fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &V) -> bool) -> usize {
+        self.settle();
+        let count = count.min(self.touched);
+        for _ in 0..count {
+            self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
+            self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
+            let Some((key, value)) = self.entries[self.swept].pair() else { continue };
+            if goes(key, value) {
+                self.let_go(key.hash(&self.seed), self.swept as u32);
+            }
+        }
+        count
+    }
+
+    fn owed(&mut self, now: u64) -> usize {
+        self.looks.due(now)
+    }
+
+    fn mark(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, marked: bool) {
+        // Where two entries have this key, the older one keeps its mark.
+        self.settle();
+        match self.likely(ticket) {
+            Some(entry) if marked => self.marked.join(entry),
+            Some(entry) => self.marked.leave(entry),
+            None => {}
+        }
+    }
+
+    fn marked(&self) -> usize {
+        self.marked.len()
+    }
+
+    fn take_marked(&mut self, _tx: &mut Tx) -> Option<(K, V)> {
+        let first = self.marked.first()?;
+        let key = self.entries[first as usize].pair()?.0;
+        let value = self.take(&LocalTicket { key, place: 0 })?;
+        Some((key, value))
+    }
+
+    fn len(&self) -> usize {
+        self.len - if self.arriving.is_empty() { 0 } else { self.doubles() }
+    }
+}
