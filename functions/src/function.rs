@@ -211,14 +211,14 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
         let count = batch.len();
         for (packet, plan) in batch.iter().zip(&mut plans) {
-            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
+            let at = At { tx: engine.begin(packet.meta().clock.bits()), now: time(packet, now), gate };
             plan.write(function.prepare(at, packet));
         }
         // SAFETY: the first `count` plans were just written.
         let plans = unsafe { std::slice::from_raw_parts_mut(plans.as_mut_ptr().cast::<F::Plan>(), count) };
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
-            let at = At { tx: engine.begin(packet.meta().clock), now: time(packet, now), gate };
+            let at = At { tx: engine.begin(packet.meta().clock.bits()), now: time(packet, now), gate };
             let plan = &mut plans[i];
             match function.finish(at, packet, plan) {
                 Step::Done(verdict) => verdict,

@@ -53,11 +53,11 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let bytes = watched::<E>(&packet);
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more.
-                let at = At { tx: engine.begin(packet.meta().clock), now, gate };
+                let at = At { tx: engine.begin(packet.meta().clock.bits()), now, gate };
                 function.prepare(at, &packet);
                 engine.end(at.tx);
             }
-            let at = At { tx: engine.begin(packet.meta().clock), now, gate };
+            let at = At { tx: engine.begin(packet.meta().clock.bits()), now, gate };
             let plan = function.prepare(at, &packet);
             must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
             let flow = flow(&packet);
