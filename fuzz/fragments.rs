@@ -10,7 +10,7 @@ use std::sync::Arc;
 use catena_dataplane::{Context, Graph, Inlet, Module};
 use catena_functions::acl;
 use catena_packet::wire::Seed;
-use catena_packet::{BATCH, Batch, Depot};
+use catena_packet::{BATCH, Batch, Clock, Depot};
 
 /// Keeps the numbers of the packets that come.
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Exit(Vec<usize>);
 
 impl Module for Exit {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        self.0.extend(batch.iter().map(|packet| packet.meta().clock as usize));
+        self.0.extend(batch.iter().map(|packet| packet.meta().clock.bits() as usize));
         cx.pool().put_batch(batch);
     }
 
@@ -42,7 +42,7 @@ pub fn none_gets_past(bytes: &[u8]) {
             for (bytes, number) in chunk.iter().zip(start..) {
                 let mut packet = cx.pool().take(bytes.len()).expect("packets come back");
                 packet.fill(bytes);
-                packet.meta_mut().clock = number;
+                packet.meta_mut().clock = Clock::from_bits(number);
                 batch.push(packet);
             }
             graph.run(&mut cx, Inlet { node, gate: 0 }, &mut batch);

@@ -83,6 +83,7 @@ pub struct ReportOptions {
 const PORTS: &str = "\
 Ports:
   FILE.pcap, FILE.pcapng (also .gz, .zst)   a capture; `-` is standard input or output
+  FILE.pcapng,clocks                        a capture with packets' logical clocks as comments (only outputs)
   eth0                                      an interface (both ways; needs CAP_NET_RAW)
   gen:flows=1000,size=imix,count=1000000    generated traffic (only --in; see the book for all keys)
   null                                      nowhere: packets are counted and given back (only --out)

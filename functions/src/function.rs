@@ -307,5 +307,5 @@ pub fn of(packet: &Packet, now: u64, gate: u16) -> Tx {
         0 => now,
         arrival => arrival,
     };
-    Tx::new(packet.meta().clock, now, gate)
+    Tx::new(packet.meta().clock.bits(), now, gate)
 }

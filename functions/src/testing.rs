@@ -22,7 +22,7 @@ use catena_dataplane::attribute::Attributes;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
-use catena_packet::{BATCH, Batch, Depot, DepotHandle};
+use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle};
 use catena_state::Share;
 
 use crate::{Args, Build, Descriptor};
@@ -56,7 +56,7 @@ struct Exit(Vec<(u64, Vec<u8>)>);
 
 impl Module for Exit {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        self.0.extend(batch.iter().map(|packet| (packet.meta().clock, packet.data().to_vec())));
+        self.0.extend(batch.iter().map(|packet| (packet.meta().clock.bits(), packet.data().to_vec())));
         cx.pool().put_batch(batch);
     }
 
@@ -126,7 +126,7 @@ impl Harness {
                 let mut packet = self.cx.pool().take(bytes.len()).expect("the harness has enough buffers");
                 packet.fill(bytes);
                 packet.meta_mut().arrival = *time;
-                packet.meta_mut().clock = (start + i) as u64;
+                packet.meta_mut().clock = Clock::from_bits((start + i) as u64);
                 self.cx.set_now(*time);
                 batch.push(packet);
             }

@@ -4,6 +4,7 @@
 //! packet that does not come out was dropped for a reason.
 
 mod broken;
+mod clocks;
 mod compare;
 mod faults;
 /// Packets as lines of text, as in the tests of functions.

@@ -11,6 +11,7 @@ use catena_dataplane::task::Task;
 use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
 use catena_dataplane::{Context, Pipeline, clock};
 use catena_functions::{Args, Build, registry};
+use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_state::Share;
@@ -82,7 +83,7 @@ impl Prepared {
         let mut spec: Spec = traffic.parse().map_err(|error| format!("{error}"))?;
         spec.seed += share.index as u64;
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
-        pipeline.add_task(Task::new("source", Box::new(source), chain[0]));
+        pipeline.add_task(Task::new("source", Box::new(source), chain[0]).rooted(Root::first()));
         let context = Context::new(&depot, 1);
         Ok(Prepared { pipeline, context, warm_up: 3 * spec.flows, warm: false, _depot: depot })
     }

@@ -13,6 +13,7 @@ use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::pin_this_thread;
 use catena_dataplane::{Context, Graph, Module, Pipeline};
+use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Batch, Depot, DepotHandle};
 
@@ -199,7 +200,7 @@ impl Near {
             return Err("a module that was added is not there".to_owned());
         };
         let mut pipeline = Pipeline::with(graph, Time::Packets);
-        let mut task = Task::new("near", traffic.source(seed)?, headers);
+        let mut task = Task::new("near", traffic.source(seed)?, headers).rooted(Root::first());
         task.heed(room);
         pipeline.add_task(task);
         Ok(Near { pipeline, steer, entrance, seed })
@@ -241,7 +242,7 @@ pub fn two_tasks(traffic: Traffic, seed: u64) -> Result<Pipeline, String> {
     graph.connect(headers, 0, into);
     let sink = graph.add("sink", Box::new(Sink));
     let mut pipeline = Pipeline::with(graph, Time::Packets);
-    let mut near = Task::new("source", traffic.source(seed)?, headers);
+    let mut near = Task::new("source", traffic.source(seed)?, headers).rooted(Root::first());
     near.heed(room);
     pipeline.add_task(near);
     pipeline.add_task(Task::new("far", Box::new(exit), sink));

@@ -10,6 +10,7 @@ use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::thread_cpu_ns;
 use catena_dataplane::{Context, Pipeline, Source, clock};
 use catena_functions::workload;
+use catena_packet::clock::Root;
 use catena_packet::{Depot, DepotHandle};
 
 use super::chain::{Chain, Line};
@@ -98,7 +99,7 @@ impl Bed {
     /// When the system has no memory for packets.
     pub fn of_source(line: Line, source: Box<dyn Source>, traffic: Traffic, seed: u64) -> Result<Bed, String> {
         let mut pipeline = Pipeline::with(line.graph, Time::Packets);
-        pipeline.add_task(Task::new("source", source, line.inlet));
+        pipeline.add_task(Task::new("source", source, line.inlet).rooted(Root::first()));
         Self::of(pipeline, line.functions, traffic, seed)
     }
 

@@ -22,6 +22,7 @@ use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
 use catena_dataplane::{Context, Pipeline, clock};
+use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_policy::Files;
@@ -93,7 +94,7 @@ impl Bed {
         let spec: Spec = case.traffic.parse().map_err(|error| format!("{error}"))?;
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         let inlet = built.entries[0].ok_or("the chain has no way in")?;
-        pipeline.add_task(Task::new("source", Box::new(source), inlet));
+        pipeline.add_task(Task::new("source", Box::new(source), inlet).rooted(Root::first()));
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
         let context = Context::new(&depot, 1);
         let mut bed = Bed { pipeline, context, flows: spec.flows, _depot: depot };

@@ -10,7 +10,6 @@ mod report;
 mod signals;
 mod workers;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -46,9 +45,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let ports = ports::Ports::parse(options)?;
     let uses = files::of(options, &host, &ports, &files)?;
     // When packets or records go to standard output, the table must not.
-    let ports_out = [Some(&options.output), options.back_out.as_ref()];
-    let mut outputs =
-        files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports_out.into_iter().flatten().map(Path::new));
+    let mut outputs = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written());
     let to_stderr = outputs.any(inode::is_stdout);
     let signalled = signals::listen()?;
     let layout = workers::Layout {

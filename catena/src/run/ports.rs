@@ -6,7 +6,7 @@ use std::path::Path;
 use catena_dataplane::generator::{Generator, Spec, Time};
 use catena_dataplane::port::{CaptureIn, CaptureOut, PacketSocket, Sink};
 use catena_dataplane::{Module, Source};
-use catena_packet::pcap::Format;
+use catena_packet::pcap::{Container, Format};
 
 use crate::Failure;
 use crate::arguments::RunOptions;
@@ -15,8 +15,15 @@ use crate::inode::Uses;
 /// A port, as the command line names it.
 #[derive(Clone, Debug)]
 pub enum Port {
-    /// A capture file, or standard input or output.
+    /// A capture file that is read, or standard input.
     Capture(String),
+    /// A capture file that is written, or standard output.
+    Recording {
+        /// Its name.
+        path: String,
+        /// Whether each packet has its logical clock as a comment.
+        clocks: bool,
+    },
     /// An interface of this machine.
     Interface(String),
     /// Generated traffic.
@@ -49,7 +56,9 @@ impl Ports {
         };
         let back_out = match (&options.back_out, &input) {
             (Some(path), _) if is_nowhere(path) => Port::Null,
-            (Some(path), _) => Port::Capture(path.clone()),
+            (Some(path), _) => recording(path, "--back-out")?.ok_or_else(|| {
+                format!("--back-out {path}: not the name of a capture (.pcap or .pcapng, also with .gz or .zst)")
+            })?,
             (None, Port::Interface(name)) => Port::Interface(name.clone()),
             (None, _) => Port::Null,
         };
@@ -73,11 +82,19 @@ impl Ports {
             }
         }
         for (option, port) in [("--out", &self.outside[1]), ("--back-out", &self.inside[1])] {
-            if let Port::Capture(path) = port {
+            if let Port::Recording { path, .. } = port {
                 uses.writes(option, Path::new(path))?;
             }
         }
         Ok(())
+    }
+
+    /// Return the names of the captures that are written.
+    pub fn written(&self) -> impl Iterator<Item = &Path> {
+        [&self.outside[1], &self.inside[1]].into_iter().filter_map(|port| match port {
+            Port::Recording { path, .. } => Some(Path::new(path)),
+            _ => None,
+        })
     }
 
     /// Return the interfaces that are down: nothing comes from them or leaves by them until they are up.
@@ -102,7 +119,7 @@ impl Ports {
         [&self.inside[0], &self.outside[0]].into_iter().any(|port| match port {
             Port::Interface(_) => true,
             Port::Generator(spec) => spec.time == Time::Wall,
-            Port::Capture(_) | Port::Null => false,
+            Port::Capture(_) | Port::Recording { .. } | Port::Null => false,
         })
     }
 }
@@ -161,18 +178,36 @@ fn sink(text: &str, option: &str) -> Result<Port, Failure> {
     if is_nowhere(text) {
         return Ok(Port::Null);
     }
-    match (text, interface(text)) {
-        ("-", _) => Ok(Port::Capture("-".to_owned())),
-        (_, Some(name)) => Ok(Port::Interface(name)),
-        (_, None) => {
-            Format::from_path(Path::new(text)).map_err(|_| {
-                format!(
-                    "{option} {text}: neither the name of a capture (.pcap or .pcapng, also with .gz or .zst) nor an interface \
-                     of this machine"
-                )
-            })?;
-            Ok(Port::Capture(text.to_owned()))
-        }
+    if text != "-"
+        && let Some(name) = interface(text)
+    {
+        return Ok(Port::Interface(name));
+    }
+    recording(text, option)?.ok_or_else(|| {
+        format!(
+            "{option} {text}: neither the name of a capture (.pcap or .pcapng, also with .gz or .zst) nor an interface \
+             of this machine"
+        )
+        .into()
+    })
+}
+
+/// Read the name of a capture to write, and what is asked of it behind a comma; `None` where it is no such name.
+fn recording(text: &str, option: &str) -> Result<Option<Port>, Failure> {
+    let format = |path: &str| Format::from_path(Path::new(path)).ok();
+    // A file's own name may have commas in it.
+    if format(text).is_some() {
+        return Ok(Some(Port::Recording { path: text.to_owned(), clocks: false }));
+    }
+    let Some((path, asked)) = text.rsplit_once(',') else { return Ok(None) };
+    match (format(path).map(|format| format.container), asked) {
+        (None, _) => Ok(None),
+        (Some(Container::Pcapng), "clocks") => Ok(Some(Port::Recording { path: path.to_owned(), clocks: true })),
+        (Some(Container::Pcap), "clocks") => Err(format!(
+            "{option} {text}: clocks are written as comments of packets, and pcap has none; try FILE.pcapng,clocks"
+        )
+        .into()),
+        (Some(_), _) => Err(format!("{option} {text}: `{asked}` is no option of a capture; there is `clocks`").into()),
     }
 }
 
@@ -219,7 +254,7 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
         return Ok((Some(Box::new(receive)), Box::new(send)));
     }
     let source: Option<Box<dyn Source>> = match from {
-        Port::Null => None,
+        Port::Null | Port::Recording { .. } => None,
         Port::Capture(path) => {
             Some(Box::new(CaptureIn::open(path, number).map_err(|error| format!("{path}: {error}"))?))
         }
@@ -229,9 +264,12 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
         Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0)),
     };
     let exit: Box<dyn Module> = match to {
-        Port::Capture(path) => Box::new(CaptureOut::at(path).map_err(|error| format!("{path}: {error}"))?),
+        Port::Recording { path, clocks } => {
+            let out = CaptureOut::at(path).map_err(|error| format!("{path}: {error}"))?;
+            Box::new(if *clocks { out.with_clocks() } else { out })
+        }
         Port::Interface(name) => Box::new(PacketSocket::new(name, number).open()?.1),
-        Port::Null | Port::Generator(_) => Box::new(Sink),
+        Port::Null | Port::Capture(_) | Port::Generator(_) => Box::new(Sink),
     };
     Ok((source, exit))
 }

@@ -9,6 +9,7 @@ use catena_dataplane::clock;
 use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::worker::Ended;
+use catena_packet::clock::Root;
 use serde::Serialize;
 
 use super::planned::Comparison;
@@ -35,6 +36,8 @@ pub struct Report {
     latency_ns: Percentiles,
     /// The functions, in the order of the chain file, and the modules between them.
     modules: Vec<Row>,
+    /// Where packets came in.
+    sources: Vec<SourceRow>,
     /// Figures of the ports.
     ports: Vec<Gauge>,
     /// What was planned, and what came of it.
@@ -55,6 +58,16 @@ struct Percentiles {
     p50: Option<u64>,
     p99: Option<u64>,
     p999: Option<u64>,
+}
+
+/// A source of packets.
+#[derive(Debug, Serialize)]
+struct SourceRow {
+    name: String,
+    /// The root in its packets' clocks.
+    root: u8,
+    /// The count of the last clock that it gave, 0 if it gave none.
+    count: u64,
 }
 
 /// A function, or a module between functions.
@@ -132,6 +145,7 @@ impl Report {
             hertz: clock::hertz(),
             latency_ns: Percentiles::default(),
             modules: rows,
+            sources: Vec::new(),
             ports: Vec::new(),
             planned: None,
             problems: Vec::new(),
@@ -141,6 +155,9 @@ impl Report {
             for (_, task) in e.pipeline.tasks() {
                 let counters = task.counters();
                 cycles += counters.cycles.get();
+                let row =
+                    |root: &Root| SourceRow { name: task.name().to_string(), root: root.number(), count: root.count() };
+                report.sources.extend(task.root().map(row));
                 if SIDES.contains(&&**task.name()) {
                     report.input.packets += counters.input.packets.get();
                     report.input.bytes += counters.input.bytes.get();

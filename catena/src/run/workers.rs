@@ -19,6 +19,7 @@ use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::Ended;
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
+use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_plan::alpine::SchedulerTree;
@@ -168,11 +169,11 @@ impl Run<'_> {
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
         let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
         let mut pipeline = Pipeline::with(built.graph, self.time);
-        let (mut inputs, mut ports) = (Vec::new(), Vec::new());
+        let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
             let inlet = built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-            let task = self.reading(side, source, inlet, built.entries[side].is_some());
+            let task = self.reading(side, source, inlet, built.entries[side].is_some()).rooted(roots.one_more()?);
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
@@ -221,7 +222,7 @@ impl Run<'_> {
             workers.push(self.worker(&format!("worker {index}"), pipeline, index));
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
-        let (mut inputs, mut ports) = (Vec::new(), Vec::new());
+        let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
         let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
         let mut rooms = first_rooms.clone();
         rooms.extend(entering.iter().map(QueueIn::room));
@@ -241,7 +242,8 @@ impl Run<'_> {
             }
             let Some(source) = source else { continue };
             let inlet = Inlet { node: steer, gate: side as u16 };
-            let mut task = self.reading(side, source, inlet, first.entries[side].is_some());
+            let has_way = first.entries[side].is_some();
+            let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
             rooms.iter().for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));

@@ -8,7 +8,7 @@ use catena_compile::{Host, Side, build};
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::wire::Seed;
-use catena_packet::{Batch, Depot};
+use catena_packet::{Batch, Clock, Depot};
 use catena_state::Share;
 
 /// A packet that comes in: its side (0 in, 1 out), its time in ns, its bytes.
@@ -46,7 +46,7 @@ struct Exit {
 impl Module for Exit {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let mut left = self.left.lock().expect("nobody panics with it");
-        left.extend(batch.iter().map(|packet| (self.out, packet.meta().clock, packet.data().to_vec())));
+        left.extend(batch.iter().map(|packet| (self.out, packet.meta().clock.bits(), packet.data().to_vec())));
         cx.pool().put_batch(batch);
     }
 }
@@ -69,7 +69,7 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
         for (clock, (_, time, bytes)) in (start as u64 + 1..).zip(&packets[start..start + length]) {
             let mut packet = cx.pool().take(bytes.len()).expect("packets come back");
             packet.fill(bytes);
-            packet.meta_mut().clock = clock;
+            packet.meta_mut().clock = Clock::from_bits(clock);
             packet.meta_mut().arrival = *time;
             cx.set_now(*time);
             batch.push(packet);

@@ -10,6 +10,7 @@ use catena_dataplane::pipeline::Time;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::thread_cpu_ns;
 use catena_dataplane::{Context, Module, Pipeline, Source};
+use catena_packet::clock::Root;
 use catena_packet::{Batch, Depot};
 
 const PASSES: usize = 21;
@@ -82,7 +83,7 @@ fn to_sink(case: &str, spec: &Spec, packets: u64) {
     let mut pipeline = Pipeline::new(Time::Packets);
     let sink = pipeline.graph.add("sink", Box::new(Sink));
     let generator = Generator::new(spec).expect("the specification was checked");
-    pipeline.add_task(Task::new("generator", Box::new(generator), sink));
+    pipeline.add_task(Task::new("generator", Box::new(generator), sink).rooted(Root::first()));
     report("to sink", case, packets, || {
         let mut made = 0;
         while made < packets {

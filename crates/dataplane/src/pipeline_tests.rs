@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use catena_packet::clock::Root;
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
 
 use super::*;
@@ -11,22 +12,19 @@ use crate::queue::queue;
 use crate::schedule::{Tree, Unit};
 use crate::{Inlet, Worker};
 
-/// Gives `count` packets numbered by their clock, then is done.
-struct Numbers {
-    next: u64,
-    count: u64,
-}
+/// Gives so many packets, then is done.
+struct Numbers(u64);
 
 impl Source for Numbers {
     fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
-        let left = (self.count - self.next).min(BATCH as u64) as usize;
-        cx.pool().take_batch(batch, left, 60);
-        for packet in batch.iter_mut() {
-            self.next += 1;
-            packet.meta_mut().clock = self.next;
-        }
-        if self.next == self.count { Pulled::Done } else { Pulled::More }
+        self.0 -= cx.pool().take_batch(batch, self.0.min(BATCH as u64) as usize, 60) as u64;
+        if self.0 == 0 { Pulled::Done } else { Pulled::More }
     }
+}
+
+/// A task with so many packets, numbered by their clocks.
+fn numbers(name: &str, count: u64, inlet: impl Into<Inlet>) -> Task {
+    Task::new(name, Box::new(Numbers(count)), inlet).rooted(Root::first())
 }
 
 /// Sends a packet to the gate that its number modulo `ways` names.
@@ -37,7 +35,7 @@ struct Spread {
 impl Module for Spread {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let ways = self.ways;
-        cx.decide(batch, |_, packet| Verdict::Gate((packet.meta().clock % ways) as u16));
+        cx.decide(batch, |_, packet| Verdict::Gate((packet.meta().clock.count() % ways) as u16));
     }
 }
 
@@ -52,7 +50,7 @@ struct Tally {
 impl Module for Tally {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         self.packets.fetch_add(batch.len() as u64, Relaxed);
-        self.sum.fetch_add(batch.iter().map(|p| p.meta().clock).sum(), Relaxed);
+        self.sum.fetch_add(batch.iter().map(|p| p.meta().clock.count()).sum(), Relaxed);
         self.largest.fetch_max(batch.len() as u64, Relaxed);
         cx.pool().put_batch(batch);
     }
@@ -107,7 +105,7 @@ fn ways_part_and_join() {
         graph.connect(middle, 0, join);
     }
     graph.connect(join, 0, tally);
-    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 4000 }), spread));
+    pipeline.add_task(numbers("in", 4000, spread));
     run_to_end(&mut pipeline, &mut cx);
     assert_eq!(packets.load(Relaxed), 3000);
     assert_eq!(sum.load(Relaxed), (1..=4000).filter(|n| n % 4 != 3).sum::<u64>());
@@ -131,7 +129,7 @@ fn a_module_may_make_more_than_a_batch() {
     let tally = pipeline.graph.add("tally", Box::new(tally));
     pipeline.graph.connect(triple, 0, again);
     pipeline.graph.connect(again, 0, tally);
-    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 100 }), triple));
+    pipeline.add_task(numbers("in", 100, triple));
     run_to_end(&mut pipeline, &mut cx);
     assert_eq!(packets.load(Relaxed), 900);
     drop((pipeline, cx));
@@ -148,7 +146,7 @@ fn a_loop_ends_in_a_counted_drop() {
     pipeline.graph.connect(a, 0, b);
     pipeline.graph.connect(b, 0, a);
     pipeline.graph.connect(b, 1, a);
-    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 50 }), a));
+    pipeline.add_task(numbers("in", 50, a));
     run_to_end(&mut pipeline, &mut cx);
     let lost: u64 = pipeline.graph.nodes().iter().map(|(_, n)| n.counters.drops.get(Reason::LOOP)).sum();
     assert_eq!(lost, 50);
@@ -161,7 +159,7 @@ fn a_task_whose_module_is_gone_drops_and_counts() {
     let mut pipeline = Pipeline::new(Time::Packets);
     let keep = pipeline.graph.add("keep", Box::new(Spread { ways: 1 }));
     let gone = pipeline.graph.add("gone", Box::new(Spread { ways: 1 }));
-    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 40 }), gone));
+    pipeline.add_task(numbers("in", 40, gone));
     pipeline.graph.connect(keep, 0, gone);
     assert!(pipeline.graph.remove(&mut cx, gone).is_some());
     run_to_end(&mut pipeline, &mut cx);
@@ -190,8 +188,8 @@ fn one_module_serves_two_ways() {
     graph.connect(b, 0, there);
     graph.connect(b, 1, Inlet { node: a, gate: 1 });
     graph.connect(a, 1, back);
-    pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 70 }), a));
-    pipeline.add_task(Task::new("out", Box::new(Numbers { next: 0, count: 30 }), Inlet { node: b, gate: 1 }));
+    pipeline.add_task(numbers("in", 70, a));
+    pipeline.add_task(numbers("out", 30, Inlet { node: b, gate: 1 }));
     run_to_end(&mut pipeline, &mut cx);
     assert_eq!((went.load(Relaxed), came.load(Relaxed)), (70, 30));
 }
@@ -210,7 +208,7 @@ fn a_pipeline_changes_under_traffic_without_loss() {
     let wait = pipeline.graph.add("wait", Box::new(entrance));
     let tally = pipeline.graph.add("tally", Box::new(tally));
     pipeline.graph.connect(first, 0, wait);
-    let mut task = Task::new("in", Box::new(Numbers { next: 0, count }), first);
+    let mut task = numbers("in", count, first);
     task.heed(room.clone());
     pipeline.add_task(task);
     pipeline.add_task(Task::new("rest", Box::new(exit), tally));
@@ -250,7 +248,7 @@ fn a_removed_task_brings_through_what_its_queue_holds() {
     let packets = tally.packets.clone();
     let wait = pipeline.graph.add("wait", Box::new(entrances.remove(0)));
     let tally = pipeline.graph.add("tally", Box::new(tally));
-    let feed = pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 200 }), wait));
+    let feed = pipeline.add_task(numbers("in", 200, wait));
     let rest = pipeline.add_task(Task::new("rest", Box::new(exit), tally));
     pipeline.tree = Some(Tree::Task(feed));
     (0..10).for_each(|_| _ = pipeline.step(&mut cx));
@@ -268,7 +266,7 @@ fn what_waits_between_tasks_is_brought_through_at_the_end() {
     let mut pipeline = Pipeline::new(Time::Wall);
     let enter = pipeline.graph.add("queue", Box::new(entrances.remove(0)));
     let end = pipeline.graph.add("end", Box::new(tally));
-    let outer = pipeline.add_task(Task::new("in", Box::new(Numbers { next: 0, count: 2000 }), enter));
+    let outer = pipeline.add_task(numbers("in", 2000, enter));
     let inner = pipeline.add_task(Task::inner("behind", Box::new(exit), end));
     // The inner task hardly ever has its turn: most packets still wait when the other one has ended.
     let slow = Tree::limit(Tree::Task(inner), Unit::Packets, 1, 1);

@@ -217,7 +217,7 @@ impl Source for QueueOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catena_packet::Depot;
+    use catena_packet::{Clock, Depot};
 
     #[test]
     fn packets_cross_in_order_and_none_is_lost() {
@@ -235,7 +235,7 @@ mod tests {
                     Pulled::More => {}
                 }
                 for packet in batch.drain() {
-                    assert_eq!(packet.meta().clock, expected);
+                    assert_eq!(packet.meta().clock.bits(), expected);
                     expected += 1;
                     cx.pool().put(packet);
                 }
@@ -248,7 +248,7 @@ mod tests {
             if batch.is_empty() {
                 pool.take_batch(&mut batch, 1 + (sent % 32) as usize, 60);
                 for packet in batch.iter_mut() {
-                    packet.meta_mut().clock = sent;
+                    packet.meta_mut().clock = Clock::from_bits(sent);
                     sent += 1;
                 }
             }

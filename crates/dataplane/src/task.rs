@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catena_packet::clock::Root;
 use catena_packet::meta::STAMP_SHIFT;
 use catena_packet::{BATCH, Batch, Packet};
 
@@ -45,6 +46,8 @@ pub struct Task {
     counters: Arc<TaskCounters>,
     /// Queues that this task fills and must not overfill.
     ahead: Vec<Room>,
+    /// What it stamps packets with; none if they were stamped where they came in.
+    root: Option<Root>,
     /// Whether its packets come from another task of the same pipeline.
     inner: bool,
     /// Whether a pipeline ends without it.
@@ -64,6 +67,7 @@ impl Task {
             entry: Entry::One(inlet.into()),
             counters: Arc::default(),
             ahead: Vec::new(),
+            root: None,
             inner: false,
             follows: false,
             state: Pulled::More,
@@ -86,6 +90,19 @@ impl Task {
     pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
         let entry = Entry::BySide { inlets, recorded };
         Task { entry, ..Task::new(name, source, inlets[0]) }
+    }
+
+    /// Give its packets their logical clocks: they come into a run by its source, rather than by a queue from another
+    /// task, which would have stamped them.
+    #[must_use]
+    pub fn rooted(mut self, root: Root) -> Self {
+        self.root = Some(root);
+        self
+    }
+
+    /// Return what it stamps packets with.
+    pub fn root(&self) -> Option<&Root> {
+        self.root.as_ref()
     }
 
     /// Return whether its packets come from another task of the same pipeline.
@@ -154,6 +171,9 @@ impl Task {
             // Without a branch: a task may find packets of both kinds.
             let old = packet.meta().stamp;
             packet.meta_mut().stamp = if old == 0 { stamp } else { old };
+        }
+        if let Some(root) = &mut self.root {
+            self.batch.iter_mut().for_each(|packet| packet.meta_mut().clock = root.stamp());
         }
         let bytes = self.batch.bytes();
         let packets = self.batch.len();

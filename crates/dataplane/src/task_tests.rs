@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
-use catena_packet::{BATCH, Depot, DepotHandle};
+use catena_packet::{BATCH, Clock, Depot, DepotHandle};
 use proptest::prelude::*;
 
 use super::*;
@@ -44,14 +45,16 @@ fn frame(side: usize, client: u8) -> [u8; 60] {
     frame
 }
 
-/// What a worker saw: the gate, the worker's time, and the times of a batch's packets.
-type Seen = Arc<Mutex<Vec<(u16, u64, Vec<u64>)>>>;
+/// A batch that a worker saw: the gate, the worker's time, and the packets' times and clocks.
+type Saw = (u16, u64, Vec<(u64, Clock)>);
+
+type Seen = Arc<Mutex<Vec<Saw>>>;
 
 struct Note(Seen);
 
 impl Module for Note {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        let times = batch.iter().map(|packet| packet.meta().arrival).collect();
+        let times = batch.iter().map(|packet| (packet.meta().arrival, packet.meta().clock)).collect();
         self.0.lock().unwrap().push((cx.gate(), cx.now(), times));
         cx.pool().put_batch(batch);
     }
@@ -78,11 +81,13 @@ fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
         let side = number.next().unwrap_or_default();
         Box::new(Script { packets: packets.into_iter(), side }) as Box<dyn Source>
     });
+    let mut roots = Roots::default();
     for (side, source) in (0u16..).zip(in_turn(sources)) {
         let steer = first.graph.add("spread", Box::new(Steer::new(2, Seed::from_number(1), Box::new(|_| None))));
         first.graph.connect(steer, 0, Inlet { node: own, gate: side });
         first.graph.connect(steer, 1, other);
-        let mut task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side });
+        let root = roots.one_more().expect("two are not many");
+        let mut task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side }).rooted(root);
         task.heed(room.clone());
         first.add_task(task);
     }
@@ -94,7 +99,7 @@ fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
 }
 
 /// Run both by turns, so many steps of the second after each of the first; returns what they saw.
-fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<(u16, u64, Vec<u64>)>; 2] {
+fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<Saw>; 2] {
     let Pair { depot, mut first, mut second, seen } = pair(sides.clone(), whole);
     let (mut cx, mut other) = (Context::new(&depot, 0), Context::new(&depot, 0));
     for &steps in turns.iter().cycle() {
@@ -128,14 +133,38 @@ proptest! {
         let mut came = Vec::new();
         for worker in &seen {
             let order: Vec<(u64, u16)> =
-                worker.iter().flat_map(|(gate, _, times)| times.iter().map(|time| (*time, *gate))).collect();
+                worker.iter().flat_map(|(gate, _, times)| times.iter().map(|(time, _)| (*time, *gate))).collect();
             prop_assert!(order.is_sorted(), "not by times, side 0 first: {order:?}");
-            prop_assert!(worker.iter().all(|(_, now, times)| times.last().is_some_and(|last| now >= last)));
+            prop_assert!(worker.iter().all(|(_, now, times)| times.last().is_some_and(|(last, _)| now >= last)));
             came.extend(order);
         }
         came.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(came, expected);
+    }
+
+    #[test]
+    fn clocks_are_those_of_the_sources_behind_queues_too(
+        mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
+        whole: bool,
+    ) {
+        sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
+        let seen = play(&sides, whole, &[1]);
+        let mut clocks: Vec<(Clock, u16, u64)> = seen
+            .iter()
+            .flatten()
+            .flat_map(|(gate, _, packets)| packets.iter().map(|(time, clock)| (*clock, *gate, *time)))
+            .collect();
+        clocks.sort_unstable();
+        let numbered = |(side, packets): (u16, &Vec<(u64, u8)>)| {
+            let root = u64::from(side + 1) << 56;
+            let packets: Vec<_> = (1u64..)
+                .zip(packets)
+                .map(|(count, (time, _))| (Clock::from_bits(root | count << 8), side, *time))
+                .collect();
+            packets
+        };
+        prop_assert_eq!(clocks, (0u16..).zip(&sides).flat_map(numbered).collect::<Vec<_>>());
     }
 
     #[test]

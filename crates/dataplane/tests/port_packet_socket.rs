@@ -11,6 +11,7 @@ use catena_dataplane::port::{Cause, PacketSocket, PacketSocketIn, PacketSocketOu
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::{Ended, thread_cpu_ns};
 use catena_dataplane::{Context, Pipeline, Pulled, Reason, Source, Worker, WorkerHandle};
+use catena_packet::clock::Root;
 use catena_packet::{Batch, Depot, DepotHandle};
 use catena_testing::namespace::{Place, Testbed, has};
 use catena_testing::skip;
@@ -27,7 +28,7 @@ fn join(bed: &Testbed) -> WorkerHandle {
         let mut pipeline = Pipeline::new(Time::Wall);
         let to_a = pipeline.graph.add("to a", Box::new(to_a));
         let to_b = pipeline.graph.add("to b", Box::new(to_b));
-        pipeline.add_task(Task::new("from a", Box::new(from_a), to_b));
+        pipeline.add_task(Task::new("from a", Box::new(from_a), to_b).rooted(Root::first()));
         pipeline.add_task(Task::new("from b", Box::new(from_b), to_a));
         Worker::new("joint", pipeline, &depot(), 0).start().unwrap()
     })
@@ -167,8 +168,13 @@ fn datagrams_sent_as_one_arrive_as_many() {
             assert!(buffer[..length].iter().all(|byte| *byte == number));
         }
     }
-    let (_, dropped) = part(worker);
+    let (ended, dropped) = part(worker);
     assert_eq!(dropped, 0);
+    // Each segment has a clock.
+    let (_, from_a) = ended.pipeline.tasks().next().unwrap();
+    assert!(gauge(from_a.source(), "segments") >= 82);
+    assert_eq!(from_a.root().unwrap().count(), from_a.counters().input.packets.get());
+    assert!(from_a.root().unwrap().count() >= 84);
 }
 
 /// Both sides of a wire without a pipeline: `a`'s sending, the middle's receiving.

@@ -1,5 +1,6 @@
 //! What modules know of a packet beside its bytes: one cache line.
 
+use crate::clock::Clock;
 use crate::wire::Layers;
 
 /// Bytes of a packet's attribute area; slots in it get their offsets when a pipeline is built.
@@ -33,8 +34,8 @@ pub struct Meta {
     /// When a worker took the packet from its port, in units of [`STAMP_SHIFT`] cycles of the
     /// processor's time-stamp counter, modulo 2³² (11 s at 3 GHz): enough for latencies.
     pub stamp: u32,
-    /// Logical clock, unique and rising per root (0: not stamped).
-    pub clock: u64,
+    /// Logical clock, unique and rising per root.
+    pub clock: Clock,
     /// Arrival time in ns since 1970, from the capture or the port.
     pub arrival: u64,
     /// Attribute slots.

@@ -341,6 +341,7 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{Clock, Root};
 
     #[test]
     fn the_last_given_back_goes_out_first() {
@@ -398,6 +399,19 @@ mod tests {
             packet
         };
         assert_eq!(packet.data(), b"abc");
+    }
+
+    #[test]
+    fn a_packet_keeps_its_clock_in_a_larger_buffer() {
+        let depot = Depot::map(2, 2).unwrap();
+        let mut pool = depot.pool();
+        let (mut small, mut jumbo) = (pool.take(4).unwrap(), pool.take(JUMBO_BYTES).unwrap());
+        assert_eq!(jumbo.meta().clock, Clock::NONE);
+        small.fill(b"data");
+        small.meta_mut().clock = Root::first().stamp();
+        jumbo.copy_from(&small);
+        assert_eq!((jumbo.data(), jumbo.meta().clock.to_string()), (&b"data"[..], "1:1".to_owned()));
+        assert_eq!(jumbo.meta().class, 1);
     }
 
     #[test]

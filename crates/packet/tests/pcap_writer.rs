@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use catena_packet::pcap::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Reader, Record, Writer};
+use catena_packet::pcap::{
+    Compression, Container, Error, Format, LinkType, MAX_COMMENT, MAX_RECORD, Reader, Record, Writer,
+};
 use proptest::prelude::*;
 
 fn formats() -> impl Iterator<Item = Format> {
@@ -57,6 +59,37 @@ fn the_bytes_of_pcapng() {
         &[3, 0, 0, 0, 3, 0, 0, 0, b'a', b'b', b'c', 0, 36, 0, 0, 0],
     ];
     assert_eq!(file, expected.concat());
+}
+
+#[test]
+fn a_comment_stands_behind_its_packet() {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, Format::PCAPNG, LinkType::ETHERNET).unwrap();
+    let records = [b"abc", b"def", b"ghi"].map(|bytes| Record::new(5, LinkType::ETHERNET, bytes));
+    writer.write_with_comment(&records[0], "1:42.3").unwrap();
+    writer.write_with_comment(&records[1], "").unwrap();
+    let long = "x".repeat(MAX_COMMENT);
+    writer.write_with_comment(&records[2], &long).unwrap();
+    let error = writer.write_with_comment(&records[2], &format!("{long}x")).unwrap_err();
+    assert!(matches!(error, Error::CommentTooLong { len } if len == MAX_COMMENT + 1), "{error}");
+    assert_eq!(writer.records(), 3);
+    writer.finish().unwrap();
+    assert_holds(&file, &records);
+    let behind = [&b"abc\0\x01\0\x06\x001:42.3\0\0\0\0\0\0"[..], &[52, 0, 0, 0]].concat();
+    assert!(file.windows(behind.len()).any(|bytes| bytes == behind));
+    assert_eq!(file.len(), 44 + 32 + (36 + 8 + 8) + 36 + (36 + 8 + MAX_COMMENT));
+}
+
+#[test]
+fn pcap_has_no_comments() {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, Format::PCAP, LinkType::ETHERNET).unwrap();
+    let record = Record::new(0, LinkType::ETHERNET, b"data");
+    let error = writer.write_with_comment(&record, "1:42").unwrap_err();
+    assert!(matches!(error, Error::NoComments), "{error}");
+    writer.write_with_comment(&record, "").unwrap();
+    writer.finish().unwrap();
+    assert_holds(&file, &[record]);
 }
 
 #[test]

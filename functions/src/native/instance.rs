@@ -363,7 +363,7 @@ fn describe(packet: &Packet, data: *mut u8, now: u64, gate: u16) -> abi::Packet 
         payload: layers.payload,
         verdict: u32::from(gate),
         reserved: 0,
-        clock: meta.clock,
+        clock: meta.clock.bits(),
         reserved2: 0,
     }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
-use catena_packet::{Batch, Depot, DepotHandle, Meta};
+use catena_packet::{Batch, Clock, Depot, DepotHandle, Meta};
 use catena_state::{Declaration, Delayed, Object, Scope, Share};
 
 use super::batches::Batches;
@@ -122,7 +122,7 @@ struct Exit(Vec<(u64, Meta, Vec<u8>)>);
 
 impl Module for Exit {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
-        self.0.extend(batch.iter().map(|packet| (packet.meta().clock, *packet.meta(), packet.data().to_vec())));
+        self.0.extend(batch.iter().map(|packet| (packet.meta().clock.bits(), *packet.meta(), packet.data().to_vec())));
         cx.pool().put_batch(batch);
     }
 }
@@ -170,7 +170,7 @@ impl Bench {
         for (i, frame) in frames.iter().enumerate() {
             let mut packet = self.cx.pool().take(frame.len()).unwrap();
             packet.fill(frame);
-            packet.meta_mut().clock = i as u64;
+            packet.meta_mut().clock = Clock::from_bits(i as u64);
             batch.push(packet);
         }
         self.cx.set_now(1_000_000_000);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use catena_packet::pcap::{Format, Writer};
-use catena_packet::{Depot, SMALL_BYTES};
+use catena_packet::{Clock, Depot, SMALL_BYTES};
 
 use super::*;
 use crate::module::{Module, Reason};
@@ -215,6 +215,29 @@ fn a_time_beyond_the_format_is_no_failure() {
     assert_eq!(disk.bytes.lock().unwrap().len(), 24 + 16 + 60);
     assert_eq!(out.finish(&mut cx), Ok(()));
     assert_eq!(out.finish(&mut cx), Ok(()));
+}
+
+#[test]
+fn clocks_are_comments_of_pcapng() {
+    let disks = [Disk::new(usize::MAX), Disk::new(usize::MAX)];
+    let formats = [Format::PCAPNG, Format::PCAP];
+    let (mut cx, mut batch) = (context(128, 0), Batch::new());
+    let dropped = [0, 1].map(|i| {
+        let writer = Writer::new(disks[i].clone(), formats[i], LinkType::ETHERNET).unwrap();
+        let mut out = CaptureOut::new(writer).with_clocks();
+        cx.pool().take_batch(&mut batch, 2, 60);
+        batch.as_mut_slice()[1].meta_mut().clock = Clock::from_bits(u64::MAX);
+        out.process(&mut cx, &mut batch);
+        assert_eq!(out.finish(&mut cx), Ok(()));
+        std::mem::replace(&mut cx.drops, [0; Reason::COUNT]).iter().sum::<u32>()
+    });
+    assert_eq!(dropped, [0, 1]);
+    let [commented, plain] = disks.map(|disk| disk.bytes.lock().unwrap().clone());
+    let longest = b"255:281474976710655.255";
+    assert!(commented.windows(longest.len()).any(|bytes| bytes == longest));
+    // Section, interface, a packet without a comment and one with 23 bytes.
+    assert_eq!(commented.len(), 44 + 32 + 92 + (92 + 8 + 24));
+    assert_eq!(plain.len(), 24 + 76);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-use super::{LinkType, MAX_RECORD};
+use super::{LinkType, MAX_COMMENT, MAX_RECORD};
 
 /// A place in a capture file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,13 @@ pub enum Error {
         /// Its length in bytes.
         len: usize,
     },
+    /// A record has a comment, and pcap has no place for it; pcapng has.
+    NoComments,
+    /// A comment to write is longer than [`MAX_COMMENT`] bytes.
+    CommentTooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
     /// A record's time lies after 2106, which pcap cannot express; pcapng can.
     TimeOutOfRange {
         /// Nanoseconds since 1970.
@@ -146,6 +153,10 @@ impl fmt::Display for Error {
             ),
             Error::RecordTooLong { len } => {
                 write!(f, "a packet of {len} bytes cannot be written, {MAX_RECORD} at most are possible")
+            }
+            Error::NoComments => f.write_str("pcap has no place for comments; .pcapng has"),
+            Error::CommentTooLong { len } => {
+                write!(f, "a comment of {len} bytes cannot be written, {MAX_COMMENT} at most are possible")
             }
             Error::TimeOutOfRange { time_ns } => {
                 write!(f, "second {} lies beyond what pcap can express; .pcapng can", time_ns / 1_000_000_000)

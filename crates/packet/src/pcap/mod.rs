@@ -45,6 +45,9 @@ pub use writer::Writer;
 /// network traffic. A longer one is taken for damage.
 pub const MAX_RECORD: usize = 256 * 1024;
 
+/// The most bytes of a comment that is written beside a record.
+pub const MAX_COMMENT: usize = 64;
+
 /// One captured packet, as it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {

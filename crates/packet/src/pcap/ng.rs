@@ -26,6 +26,11 @@ pub(super) const BLOCK_TRAILER: usize = 4;
 pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
 const OPTION_TIME_OFFSET: u16 = 14;
 
+/// A comment, of any block (§3.5.1).
+pub(super) const OPTION_COMMENT: u16 = 1;
+/// The bytes of any option before its value, and of the one that ends a block's options (§3.5).
+pub(super) const OPTION_HEADER: usize = 4;
+
 /// More interfaces than any section has; a bound on the memory that a hostile file can ask for.
 const MAX_INTERFACES: usize = 65_536;
 

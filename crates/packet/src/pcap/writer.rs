@@ -8,15 +8,16 @@ use std::path::Path;
 
 use flate2::write::GzEncoder;
 
-use super::{Compression, Container, Error, Format, LinkType, MAX_RECORD, Record, classic, ng};
+use super::{Compression, Container, Error, Format, LinkType, MAX_COMMENT, MAX_RECORD, Record, classic, ng};
 use crate::write::write_all;
 
 /// Bytes are handed on, to the compressor or the system, when there are this many.
 const HAND_ON: usize = 64 * 1024;
 
-/// The most that one record can add: its bytes, an interface description (32), and the header,
-/// padding and trailer of a packet block (28, 3 and 4).
-const MOST_ADDED: usize = MAX_RECORD + 32 + 28 + 3 + 4;
+/// The most that one record can add: its bytes, an interface description (32), the header, padding and trailer of a
+/// packet block (28, 3 and 4), and its options: a comment and their end.
+const MOST_ADDED: usize = MAX_RECORD + 32 + 28 + 3 + 4 + MAX_COMMENT + 2 * ng::OPTION_HEADER;
+const _: () = assert!(MAX_COMMENT.is_multiple_of(4), "a comment is padded to 32 bits");
 
 /// Writes a capture, little-endian, with times in nanoseconds.
 ///
@@ -121,6 +122,26 @@ impl<W: Write> Writer<W> {
     /// file stays good. [`Error::Write`] when handing on failed, for good.
     #[inline]
     pub fn write(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        self.put(record, "")
+    }
+
+    /// Adds a record with a comment of at most [`MAX_COMMENT`] bytes, which Wireshark shows as the packet's; an empty one
+    /// is none.
+    ///
+    /// # Errors
+    /// [`Error::CommentTooLong`], with pcap [`Error::NoComments`], and those of [`Self::write`].
+    pub fn write_with_comment(&mut self, record: &Record<'_>, comment: &str) -> Result<(), Error> {
+        if comment.len() > MAX_COMMENT {
+            return Err(Error::CommentTooLong { len: comment.len() });
+        }
+        if self.container == Container::Pcap && !comment.is_empty() {
+            return Err(Error::NoComments);
+        }
+        self.put(record, comment)
+    }
+
+    #[inline]
+    fn put(&mut self, record: &Record<'_>, comment: &str) -> Result<(), Error> {
         let len = record.bytes.len();
         if len > MAX_RECORD {
             return Err(Error::RecordTooLong { len });
@@ -129,7 +150,7 @@ impl<W: Write> Writer<W> {
         let original = record.original_len.max(captured);
         match self.container {
             Container::Pcap => self.put_pcap(record, captured, original)?,
-            Container::Pcapng => self.put_pcapng(record, captured, original),
+            Container::Pcapng => self.put_pcapng(record, captured, original, comment),
         }
         self.records += 1;
         if self.pending.len() >= HAND_ON {
@@ -242,10 +263,14 @@ impl<W: Write> Writer<W> {
     }
 
     #[inline]
-    fn put_pcapng(&mut self, record: &Record<'_>, captured: u32, original: u32) {
+    fn put_pcapng(&mut self, record: &Record<'_>, captured: u32, original: u32, comment: &str) {
         let interface = self.interface(record.link);
         let padded = captured.next_multiple_of(4);
-        let block_len = 32 + padded;
+        let options = match comment.len() {
+            0 => 0,
+            len => len.next_multiple_of(4) + 2 * ng::OPTION_HEADER,
+        };
+        let block_len = 32 + padded + options as u32;
         let mut header = [0; 28];
         header[0..4].copy_from_slice(&ng::ENHANCED_PACKET.to_le_bytes());
         header[4..8].copy_from_slice(&block_len.to_le_bytes());
@@ -257,6 +282,10 @@ impl<W: Write> Writer<W> {
         self.pending.extend_from_slice(&header);
         self.pending.extend_from_slice(record.bytes);
         self.pending.extend_from_slice(&[0; 3][..(padded - captured) as usize]);
+        if options > 0 {
+            put_option(&mut self.pending, ng::OPTION_COMMENT, comment.as_bytes());
+            put_option(&mut self.pending, 0, &[]);
+        }
         self.pending.extend_from_slice(&block_len.to_le_bytes());
     }
 
@@ -358,7 +387,8 @@ mod tests {
             assert_eq!(writer.pending.len(), HAND_ON - 4);
             let len = MAX_RECORD - usize::from(link % 5);
             let record = Record::new(0, LinkType(link), &bytes[..len]);
-            writer.write(&record).unwrap();
+            let comment = ["", "c"][usize::from(link % 2)].repeat(MAX_COMMENT);
+            writer.write_with_comment(&record, &comment).unwrap();
             assert_eq!(writer.pending.capacity(), capacity);
         }
         writer.finish().unwrap();

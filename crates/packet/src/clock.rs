@@ -1,0 +1,207 @@
+//! Logical clocks: one for every packet that comes in, from the source that it comes in by.
+//!
+//! "The root attaches with every input packet a unique logical clock that is incremented per packet. [With several]
+//! we encode the identifier of the root instance into the higher order bits" (CHC, §3.4). Here each source of a run
+//! is a root. Together with an object and an index a clock names a state operation, in every engine.
+//!
+//! Which packet has which clock:
+//!
+//! - A packet gets its clock once, when its source has given it, before any module sees it. It keeps the clock until it
+//!   ends: through queues, while it is parked, when its bytes change, and when they move to a larger buffer.
+//! - Segments that a source cuts out of one frame (GSO) are packets of their own, with a clock each, in their order. So
+//!   are the fragments of a datagram. Of several readers of one interface, each is a source.
+//! - A copy of a packet keeps root and count and gets the next copy number. A packet that a function makes belongs to
+//!   the one that it was made for, and is numbered as its copy. No function copies or makes packets yet: the bits are
+//!   reserved, and all clocks have copy number 0.
+
+use std::error;
+use std::fmt;
+
+/// Bits of the parts, from the lowest. 2⁴⁸ packets are 217 days at 15 million a second. 8 bits of roots and of copies
+/// are more sources and more packets from one than any run has, and whole bytes are easy to read in a dump.
+const COPY_BITS: u32 = 8;
+const COUNT_BITS: u32 = 48;
+const MOST_COUNT: u64 = (1 << COUNT_BITS) - 1;
+
+/// A packet's logical clock. Of one root, a later packet has a greater one, until its count begins again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Clock(u64);
+
+impl Clock {
+    /// That of a packet which no root has stamped.
+    pub const NONE: Clock = Clock(0);
+
+    /// Return the clock that [`Self::bits`] gave.
+    pub fn from_bits(bits: u64) -> Clock {
+        Clock(bits)
+    }
+
+    /// Return the number of the root that gave it, from 1 on.
+    pub fn root(self) -> u8 {
+        (self.0 >> (COUNT_BITS + COPY_BITS)) as u8
+    }
+
+    /// Return which packet of its root this is, from 1 on.
+    pub fn count(self) -> u64 {
+        self.0 >> COPY_BITS & MOST_COUNT
+    }
+
+    /// Return which copy of the packet this is; 0 is the packet itself.
+    pub fn copy(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Return it as a number, for keys: root, count and copy from the highest bit down. 0 is [`Self::NONE`] alone.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Clock {
+    /// Print root and count, such as `1:42`, and of a copy its number, such as `1:42.3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.root(), self.count())?;
+        match self.copy() {
+            0 => Ok(()),
+            copy => write!(f, ".{copy}"),
+        }
+    }
+}
+
+/// What a source stamps its packets with.
+#[derive(Debug)]
+pub struct Root {
+    number: u8,
+    /// The count of the last clock, 0 before the first.
+    count: u64,
+}
+
+impl Root {
+    /// Make root 1, for a pipeline of one source. A run with more has [`Roots`].
+    pub fn first() -> Root {
+        Root { number: 1, count: 0 }
+    }
+
+    /// Return its number, from 1 on.
+    pub fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Return the count of the last clock that it gave; 0 if it gave none.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Return the next packet's clock. After the last count comes 1 again.
+    #[inline(always)]
+    pub fn stamp(&mut self) -> Clock {
+        // Without a branch: this is done for every packet.
+        let next = (self.count + 1) & MOST_COUNT;
+        self.count = next + u64::from(next == 0);
+        Clock(u64::from(self.number) << (COUNT_BITS + COPY_BITS) | self.count << COPY_BITS)
+    }
+}
+
+/// Gives each source of a run a root of its own.
+#[derive(Debug, Default)]
+pub struct Roots {
+    given: u8,
+}
+
+/// A run has more sources than there are roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManySources;
+
+impl fmt::Display for TooManySources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a run has at most {} sources: packets' clocks have no number for another", u8::MAX)
+    }
+}
+
+impl error::Error for TooManySources {}
+
+impl Roots {
+    /// Return the root of one more source: 1, then 2 and so on.
+    ///
+    /// # Errors
+    /// When there are no more.
+    pub fn one_more(&mut self) -> Result<Root, TooManySources> {
+        self.given = self.given.checked_add(1).ok_or(TooManySources)?;
+        Ok(Root { number: self.given, count: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_has_its_parts() {
+        let mut root = Root { number: 255, count: 0x0102_0304_0506 - 1 };
+        let clock = root.stamp();
+        assert_eq!((clock.root(), clock.count(), clock.copy()), (255, 0x0102_0304_0506, 0));
+        assert_eq!(clock.bits(), 0xff01_0203_0405_0600);
+        assert_eq!((root.number(), root.count()), (255, 0x0102_0304_0506));
+        let copy = Clock(clock.bits() | 7);
+        assert_eq!((copy.root(), copy.count(), copy.copy()), (255, 0x0102_0304_0506, 7));
+    }
+
+    #[test]
+    fn clocks_are_printed_for_people() {
+        let clock = Clock(1 << 56 | 42 << 8);
+        assert_eq!(clock.to_string(), "1:42");
+        assert_eq!(Clock(clock.bits() | 3).to_string(), "1:42.3");
+        assert_eq!(Clock(u64::MAX).to_string(), "255:281474976710655.255");
+        assert_eq!(Clock::NONE.to_string(), "0:0");
+    }
+
+    #[test]
+    fn after_the_last_count_comes_the_first() {
+        let mut root = Root { number: 1, count: MOST_COUNT - 1 };
+        let counts = [(); 3].map(|()| root.stamp().count());
+        assert_eq!(counts, [MOST_COUNT, 1, 2]);
+    }
+
+    #[test]
+    fn roots_are_numbered_from_one_until_there_are_no_more() {
+        let mut roots = Roots::default();
+        for number in 1..=u8::MAX {
+            assert_eq!(roots.one_more().map(|root| (root.number(), root.count())), Ok((number, 0)));
+        }
+        for _ in 0..2 {
+            let error = roots.one_more().expect_err("there are 255");
+            assert!(error.to_string().contains("at most 255 sources"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn clocks_are_unique_and_rise_per_root(
+            turns in prop::collection::vec(0usize..3, 1..500),
+            before in prop::array::uniform3(0..MOST_COUNT - 500),
+        ) {
+            let mut roots = Roots::default();
+            let mut roots = before.map(|count| Root { count, ..roots.one_more().expect("three are not many") });
+            let clocks: Vec<Clock> = turns.iter().map(|turn| roots[*turn].stamp()).collect();
+            for (number, root) in (1u8..).zip(&roots) {
+                let own: Vec<Clock> = clocks.iter().copied().filter(|clock| clock.root() == number).collect();
+                prop_assert!(own.windows(2).all(|pair| pair[0] < pair[1] && pair[0].count() + 1 == pair[1].count()));
+                prop_assert!(own.last().is_none_or(|last| last.count() == root.count()));
+            }
+            let mut unique = clocks.clone();
+            unique.sort_unstable();
+            unique.dedup();
+            prop_assert_eq!(unique.len(), clocks.len());
+        }
+
+        #[test]
+        fn no_clock_is_none(number in 1u8.., before in MOST_COUNT - 70..=MOST_COUNT, packets in 1usize..200) {
+            let mut root = Root { number, count: before };
+            let clocks: Vec<Clock> = (0..packets).map(|_| root.stamp()).collect();
+            prop_assert!(clocks.iter().all(|clock| *clock != Clock::NONE && clock.count() != 0 && clock.root() == number));
+        }
+    }
+}
