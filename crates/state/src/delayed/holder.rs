@@ -1,4 +1,4 @@
-//! Whoever holds the shared objects: a thread of its own, which gets operations as bytes and answers with bytes.
+//! Whoever holds the shared objects: gets operations as bytes, and answers with bytes. It may be a thread of its own.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -61,47 +61,77 @@ enum Message {
 }
 
 struct Replies {
-    replies: Vec<Option<Vec<u8>>>,
+    replies: Vec<Vec<u8>>,
     /// Entries that were looked at for them.
     looked: u64,
 }
 
-/// The way to the holder. It ends with this.
-pub(super) struct Holder {
-    requests: Sender<Message>,
-    replies: Receiver<Replies>,
-    objects: usize,
-}
+/// The objects, by number.
+#[derive(Default)]
+struct Objects(Vec<Box<dyn Object>>);
 
-impl Holder {
-    pub(super) fn new() -> Self {
-        let (requests, asked) = channel();
-        let (answers, replies) = channel();
-        thread::spawn(move || {
-            let mut objects: Vec<Box<dyn Object>> = Vec::new();
-            for message in asked {
-                match message {
-                    Message::Hold(object) => objects.push(object),
-                    Message::Answer(requests) => {
-                        let answer = |(object, request): &(usize, Request)| objects.get_mut(*object)?.answer(request);
-                        let before = looked();
-                        let replies = requests.iter().map(answer).collect();
-                        if answers.send(Replies { replies, looked: looked() - before }).is_err() {
-                            return;
-                        }
+impl Objects {
+    /// Do what is asked, in this order.
+    fn answer(&mut self, requests: &[(usize, Request)]) -> Vec<Vec<u8>> {
+        let answer = |(object, request): &(usize, Request)| {
+            let reply = self.0.get_mut(*object).and_then(|object| object.answer(request));
+            reply.unwrap_or_else(|| panic!("nobody can do this: {request:?}, of object {object}"))
+        };
+        requests.iter().map(answer).collect()
+    }
+
+    /// Do what comes, until nobody is left to ask.
+    fn serve(mut self, asked: &Receiver<Message>, answers: &Sender<Replies>) {
+        for message in asked {
+            match message {
+                Message::Hold(object) => self.0.push(object),
+                Message::Answer(requests) => {
+                    let before = looked();
+                    let replies = self.answer(&requests);
+                    if answers.send(Replies { replies, looked: looked() - before }).is_err() {
+                        return;
                     }
                 }
             }
-        });
-        Holder { requests, replies, objects: 0 }
+        }
     }
+}
 
-    fn send(&self, message: Message) {
-        self.requests.send(message).unwrap_or_else(|_| panic!("an operation has panicked where the objects are"));
+/// Where the objects are. They are reached by bytes alone wherever they are; to reach another thread takes far longer.
+enum Place {
+    Here(Objects),
+    /// Ends with this.
+    Elsewhere {
+        requests: Sender<Message>,
+        replies: Receiver<Replies>,
+    },
+}
+
+/// The way to the holder.
+pub(super) struct Holder {
+    place: Place,
+    objects: usize,
+}
+
+const PANICKED: &str = "an operation has panicked where the objects are";
+
+impl Holder {
+    /// Make one without objects: a thread of its own, if it is `elsewhere`.
+    pub(super) fn new(elsewhere: bool) -> Self {
+        if !elsewhere {
+            return Holder { place: Place::Here(Objects::default()), objects: 0 };
+        }
+        let (requests, asked) = channel();
+        let (answers, replies) = channel();
+        thread::spawn(move || Objects::default().serve(&asked, &answers));
+        Holder { place: Place::Elsewhere { requests, replies }, objects: 0 }
     }
 
     fn hold(&mut self, object: Box<dyn Object>) -> usize {
-        self.send(Message::Hold(object));
+        match &mut self.place {
+            Place::Here(objects) => objects.0.push(object),
+            Place::Elsewhere { requests, .. } => requests.send(Message::Hold(object)).expect(PANICKED),
+        }
         self.objects += 1;
         self.objects - 1
     }
@@ -117,18 +147,16 @@ impl Holder {
     }
 
     /// Do what is asked of these objects, in this order; returns the replies.
-    pub(super) fn answer(&self, requests: Vec<(usize, Request)>) -> Vec<Vec<u8>> {
-        if requests.is_empty() {
-            return Vec::new();
+    pub(super) fn answer(&mut self, asked: Vec<(usize, Request)>) -> Vec<Vec<u8>> {
+        match &mut self.place {
+            _ if asked.is_empty() => Vec::new(),
+            Place::Here(objects) => objects.answer(&asked),
+            Place::Elsewhere { requests, replies } => {
+                let sent = requests.send(Message::Answer(asked)).ok();
+                let Replies { replies, looked } = sent.and_then(|()| replies.recv().ok()).expect(PANICKED);
+                let_look(looked);
+                replies
+            }
         }
-        let asked = requests.clone();
-        self.send(Message::Answer(requests));
-        let Replies { replies, looked } =
-            self.replies.recv().unwrap_or_else(|_| panic!("an operation has panicked where the objects are"));
-        let_look(looked);
-        let known = |(reply, asked): (Option<Vec<u8>>, (usize, Request))| {
-            reply.unwrap_or_else(|| panic!("nobody can do this: {asked:?}"))
-        };
-        replies.into_iter().zip(asked).map(known).collect()
     }
 }

@@ -85,7 +85,7 @@ impl Engine for Delayed {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        self.watch().settle_all();
+        self.watch().settle();
         Ok(())
     }
 

@@ -10,6 +10,10 @@ use crate::tx::Tx;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
+/// Every so many seeds the objects are on another thread.
+const ELSEWHERE: u64 = 2;
+/// The holder gets operations at the latest when there are so many.
+const MOST_APPLIED: usize = 64;
 
 /// The promise of a result: by whom it was asked for, and which one it is.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +104,8 @@ pub(super) struct Watch {
     in_prepare: Option<u32>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
+    /// What is applied next time that somebody must know what came of it, in this order; each with its number, where somebody waits.
+    applied: Vec<(Option<u64>, (usize, Request))>,
     /// Replies that nobody has taken yet, by the operation's number.
     replies: BTreeMap<u64, Vec<u8>>,
     pub(super) holder: Holder,
@@ -123,8 +129,9 @@ impl Watch {
             units: 0,
             in_prepare: None,
             sent: Vec::new(),
+            applied: Vec::new(),
             replies: BTreeMap::new(),
-            holder: Holder::new(),
+            holder: Holder::new(delays % ELSEWHERE == 1),
         }
     }
 
@@ -194,21 +201,32 @@ impl Watch {
         self.apply(|sent| sent.due <= polls);
     }
 
-    /// Apply all operations on an object that are on their way.
-    pub(super) fn settle(&mut self, object: Made) {
-        self.apply(|sent| sent.object == object);
-    }
-
     /// Apply all operations that are on their way.
-    pub(super) fn settle_all(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.apply(|_| true);
+        self.fetch();
     }
 
+    /// Apply what is on its way. Nobody can tell when it is done, but by a reply: so it goes to the holder once one is looked at.
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
-        let due = self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.request));
-        let (numbers, requests): (Vec<_>, Vec<_>) = due.unzip();
+        self.applied.extend(self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.request)));
+        if self.applied.len() >= MOST_APPLIED {
+            self.fetch();
+        }
+    }
+
+    /// Let the holder do what is applied, and fetch the replies.
+    fn fetch(&mut self) {
+        let (numbers, requests): (Vec<_>, Vec<_>) = self.applied.drain(..).unzip();
         let replies = numbers.into_iter().zip(self.holder.answer(requests));
         self.replies.extend(replies.filter_map(|(number, reply)| Some((number?, reply))));
+    }
+
+    /// Ask the holder of an object something, after all operations on it that are on their way.
+    pub(super) fn look(&mut self, object: Made, request: (usize, Request)) -> Vec<u8> {
+        self.apply(|sent| sent.object == object);
+        self.fetch();
+        self.holder.answer(vec![request]).swap_remove(0)
     }
 
     fn delay(&mut self) -> u64 {
@@ -318,6 +336,9 @@ impl Watch {
     #[track_caller]
     pub(super) fn take(&mut self, tx: &Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
+        if !self.replies.contains_key(&number) {
+            self.fetch();
+        }
         let reply = self.replies.remove(&number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
     }
