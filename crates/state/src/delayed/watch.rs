@@ -11,7 +11,7 @@ use crate::tx::Tx;
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
 /// Every so many seeds the objects are on another thread.
-const ELSEWHERE: u64 = 2;
+const ELSEWHERE: u64 = 4;
 /// The holder gets operations at the latest when there are so many.
 const MOST_APPLIED: usize = 64;
 
