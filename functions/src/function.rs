@@ -169,12 +169,20 @@ pub struct Runner<E: Engine, F: Function<E>> {
     function: F,
     /// Empty where the engine makes nobody wait.
     parking: Parking<E, F>,
+    /// Events so far.
+    events: u64,
+}
+
+/// Return the logical clock of an event of a module, by its number: 0 that it was made, then each tidying up, and the end. The
+/// highest bit is set, as it is in no packet's clock: no source gives so many.
+pub(crate) fn event(number: u64) -> u64 {
+    1 << 63 | number
 }
 
 impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Make the module of a function whose state objects are of this engine.
     pub fn new(engine: E, function: F) -> Self {
-        Runner { engine, function, parking: Parking::new() }
+        Runner { engine, function, parking: Parking::new(), events: 0 }
     }
 
     /// Return the function.
@@ -191,9 +199,9 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
 impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let Runner { engine, function, parking } = self;
+        let Runner { engine, function, parking, events } = self;
         if E::WAITS {
-            parking.process(engine, function, cx, batch);
+            parking.process(engine, function, events, cx, batch);
             return;
         }
         // Nothing is counted where nobody waits: a packet's operations are begun again rather than kept beside its plan.
@@ -215,7 +223,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
                 Step::Again => again(function, &mut tx, packet, plan),
             }
         });
-        tidy(engine, function, now, false);
+        tidy(engine, function, events, now, false);
     }
 
     fn tick(&mut self, cx: &mut Context) {
@@ -224,7 +232,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             self.parking.go_on(&mut self.engine, &mut self.function, cx);
             now = self.parking.no_later(now);
         }
-        tidy(&mut self.engine, &mut self.function, now, true);
+        tidy(&mut self.engine, &mut self.function, &mut self.events, now, true);
     }
 
     fn idle(&mut self, cx: &mut Context) {
@@ -249,8 +257,9 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         if E::WAITS {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
-        let Runner { engine, function, .. } = self;
-        let mut tx = engine.begin(Tx::new(0, cx.now(), 0));
+        let Runner { engine, function, events, .. } = self;
+        *events += 1;
+        let mut tx = engine.begin(Tx::new(event(*events), cx.now(), 0));
         engine.step(&mut tx);
         let ended = function.end(&mut tx);
         engine.end(tx);
@@ -273,8 +282,9 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
 
 /// Let a function tidy up, by operations of its own.
 #[inline(always)]
-fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, now: u64, idle: bool) {
-    let mut tx = engine.begin(Tx::new(0, now, 0));
+fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, events: &mut u64, now: u64, idle: bool) {
+    *events += 1;
+    let mut tx = engine.begin(Tx::new(event(*events), now, 0));
     engine.step(&mut tx);
     function.tidy(&mut tx, idle);
     engine.end(tx);

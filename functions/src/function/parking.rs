@@ -46,12 +46,19 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     }
 
     /// Carry a batch, whose headers are parsed, through the function as far as it comes.
-    pub(super) fn process(&mut self, engine: &mut E, function: &mut F, cx: &mut Context, batch: &mut Batch) {
+    pub(super) fn process(
+        &mut self,
+        engine: &mut E,
+        function: &mut F,
+        events: &mut u64,
+        cx: &mut Context,
+        batch: &mut Batch,
+    ) {
         let (now, gate) = (cx.now(), cx.gate());
         batch.filter(|_, packet| {
             let bytes = watched::<E>(&packet);
             if E::WATCHES {
-                // *prepare* changes nothing, so it may be asked once more.
+                // *prepare* changes nothing, so it may be asked once more. The engine holds it to asking for the same.
                 let mut tx = engine.begin(of(&packet, now, gate));
                 function.prepare(&mut tx, &packet);
                 engine.end(tx);
@@ -78,7 +85,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             None
         });
-        tidy(engine, function, self.no_later(now), false);
+        tidy(engine, function, events, self.no_later(now), false);
         self.go_on(engine, function, cx);
     }
 

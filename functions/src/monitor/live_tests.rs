@@ -29,8 +29,8 @@ impl Source for Flow {
         }
         let mut packet = cx.pool().take(self.bytes.len()).unwrap();
         packet.fill(&self.bytes);
+        packet.meta_mut().clock = 1 + self.given.fetch_add(1, Relaxed);
         batch.push(packet);
-        self.given.fetch_add(1, Relaxed);
         Pulled::More
     }
 }

@@ -8,6 +8,7 @@ use catena_state::{Access, Declaration, Engine, Object, Scope, Shared, Tx};
 
 use super::asked::{Asked, InHand};
 use super::map::{self, Map, Shape};
+use crate::function::event;
 
 /// Most bytes of a key.
 const KEY: u32 = 40;
@@ -62,7 +63,7 @@ impl<E: Engine> State<E> {
     /// Make an empty set of objects that will live in `engine`.
     /// Those of a patient function are told when an entry comes later.
     pub fn new(engine: &mut E, is_patient: bool) -> State<E> {
-        let mut between = engine.begin(Tx::new(0, 0, 0));
+        let mut between = engine.begin(Tx::new(event(0), 0, 0));
         engine.step(&mut between);
         let packet = InHand { tx: between, usable: Asked::NOTHING, wanted: Asked::NOTHING, is_patient };
         State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, prepares: false }

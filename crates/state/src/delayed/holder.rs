@@ -1,5 +1,6 @@
 //! Whoever holds the shared objects: gets operations as bytes, and answers with bytes. It may be a thread of its own.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -8,9 +9,10 @@ use crate::local::LocalSharedMap;
 use crate::looks::{let_look, looked};
 use crate::shared::Held;
 use crate::shared_map::{Entry, SharedMap};
+use crate::tx::Name;
 
 /// What is asked of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     /// To apply an operation, of a shared object; or to answer a question.
     Apply { id: u16, op: Vec<u8> },
@@ -22,6 +24,16 @@ pub(super) enum Request {
     Len,
     /// To tell how often an event was counted.
     Tally(usize),
+}
+
+/// A request, as it goes to the holder.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    /// Of which object, by its number.
+    pub(super) object: usize,
+    /// The operation's name; none of what only looks.
+    pub(super) name: Option<Name>,
+    pub(super) request: Request,
 }
 
 /// An object, as its holder has it.
@@ -56,8 +68,8 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
 
 enum Message {
     Hold(Box<dyn Object>),
-    /// What is asked of which object, in this order.
-    Answer(Vec<(usize, Request)>),
+    /// What is asked, in this order; and the clocks of packets of which nothing will come any more.
+    Answer(Vec<Call>, Vec<u64>),
 }
 
 struct Replies {
@@ -66,28 +78,49 @@ struct Replies {
     looked: u64,
 }
 
-/// The objects, by number.
+/// The objects, and what was done to them.
+///
+/// "The datastore logs the state value corresponding to each state update request issued by any instance, as well as the
+/// logical clock of the corresponding packet. This is only done for packets that are currently being processed" (CHC: Khalid's
+/// dissertation, §3.4.3).
 #[derive(Default)]
-struct Objects(Vec<Box<dyn Object>>);
+struct Objects {
+    /// By number.
+    objects: Vec<Box<dyn Object>>,
+    /// The replies to operations, by their packets' clocks, then by object and index.
+    applied: HashMap<u64, BTreeMap<(usize, u32), Vec<u8>>>,
+}
 
 impl Objects {
-    /// Do what is asked, in this order.
-    fn answer(&mut self, requests: &[(usize, Request)]) -> Vec<Vec<u8>> {
-        let answer = |(object, request): &(usize, Request)| {
-            let reply = self.0.get_mut(*object).and_then(|object| object.answer(request));
-            reply.unwrap_or_else(|| panic!("nobody can do this: {request:?}, of object {object}"))
-        };
-        requests.iter().map(answer).collect()
+    /// Do what is asked, in this order: but what has been done before is answered as it was then. Then forget packets.
+    fn answer(&mut self, calls: &[Call], over: &[u64]) -> Vec<Vec<u8>> {
+        let replies = calls.iter().map(|call| self.answer_one(call)).collect();
+        over.iter().for_each(|clock| _ = self.applied.remove(clock));
+        replies
+    }
+
+    fn answer_one(&mut self, call: &Call) -> Vec<u8> {
+        let Call { object, name, request } = call;
+        let known = |name: &Name| self.applied.get(&name.clock)?.get(&(*object, name.index));
+        if let Some(reply) = name.as_ref().and_then(known) {
+            return reply.clone();
+        }
+        let reply = self.objects.get_mut(*object).and_then(|object| object.answer(request));
+        let reply = reply.unwrap_or_else(|| panic!("nobody can do this: {call:?}"));
+        if let Some(Name { clock, index }) = *name {
+            self.applied.entry(clock).or_default().insert((*object, index), reply.clone());
+        }
+        reply
     }
 
     /// Do what comes, until nobody is left to ask.
     fn serve(mut self, asked: &Receiver<Message>, answers: &Sender<Replies>) {
         for message in asked {
             match message {
-                Message::Hold(object) => self.0.push(object),
-                Message::Answer(requests) => {
+                Message::Hold(object) => self.objects.push(object),
+                Message::Answer(calls, over) => {
                     let before = looked();
-                    let replies = self.answer(&requests);
+                    let replies = self.answer(&calls, &over);
                     if answers.send(Replies { replies, looked: looked() - before }).is_err() {
                         return;
                     }
@@ -129,7 +162,7 @@ impl Holder {
 
     fn hold(&mut self, object: Box<dyn Object>) -> usize {
         match &mut self.place {
-            Place::Here(objects) => objects.0.push(object),
+            Place::Here(objects) => objects.objects.push(object),
             Place::Elsewhere { requests, .. } => requests.send(Message::Hold(object)).expect(PANICKED),
         }
         self.objects += 1;
@@ -146,17 +179,49 @@ impl Holder {
         self.hold(Box::new(map))
     }
 
-    /// Do what is asked of these objects, in this order; returns the replies.
-    pub(super) fn answer(&mut self, asked: Vec<(usize, Request)>) -> Vec<Vec<u8>> {
+    /// Do what is asked, in this order; returns the replies. Nothing will come any more of packets that are `over`.
+    pub(super) fn answer(&mut self, calls: Vec<Call>, over: Vec<u64>) -> Vec<Vec<u8>> {
         match &mut self.place {
-            _ if asked.is_empty() => Vec::new(),
-            Place::Here(objects) => objects.answer(&asked),
+            Place::Here(objects) => objects.answer(&calls, &over),
             Place::Elsewhere { requests, replies } => {
-                let sent = requests.send(Message::Answer(asked)).ok();
+                let sent = requests.send(Message::Answer(calls, over)).ok();
                 let Replies { replies, looked } = sent.and_then(|()| replies.recv().ok()).expect(PANICKED);
                 let_look(looked);
                 replies
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::bytes;
+    use crate::value::{Add, Counts, Get};
+    use crate::{Numbered, Plain};
+
+    fn call<O: Numbered<Counts> + Plain>(name: Option<(u64, u32)>, op: &O) -> Call {
+        let name = name.map(|(clock, index)| Name { clock, index });
+        Call { object: 0, name, request: Request::Apply { id: O::ID, op: bytes(op) } }
+    }
+
+    #[test]
+    fn what_comes_twice_is_done_once_until_its_packet_is_over() {
+        for elsewhere in [false, true] {
+            let mut holder = Holder::new(elsewhere);
+            holder.hold_one(Counts::new(1));
+            let mut sum_after = |names: &[(u64, u32)], over: &[u64]| {
+                let adds = names.iter().map(|name| call(Some(*name), &Add::to(0, 1)));
+                let calls = adds.chain([call(None, &Get::at(0))]).collect();
+                crate::plain::value::<i64>(holder.answer(calls, over.to_vec()).last().unwrap()).unwrap()
+            };
+            assert_eq!(sum_after(&[(7, 0), (7, 1), (8, 0)], &[]), 3);
+            assert_eq!(sum_after(&[(7, 1), (7, 0), (8, 1)], &[7]), 4);
+            assert_eq!(sum_after(&[(7, 0), (8, 0)], &[]), 5, "forgotten, and not forgotten");
+        }
+        let mut objects = Objects { objects: vec![Box::new(One(Counts::new(1)))], ..Objects::default() };
+        let calls: Vec<_> = (1..100).map(|clock| call(Some((clock, 0)), &Add::to(0, 1))).collect();
+        objects.answer(&calls, &(1..=99).collect::<Vec<_>>());
+        assert!(objects.applied.is_empty());
     }
 }
