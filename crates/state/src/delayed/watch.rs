@@ -123,7 +123,7 @@ pub(super) struct Watch {
     in_prepare: Option<u32>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
-    /// What is applied next time that somebody must know what came of it, in this order; each with its number, where somebody waits.
+    /// What is applied as soon as somebody must know what came of it, in this order: each with its number, where somebody waits.
     applied: Vec<(Option<u64>, Call)>,
     /// Replies that nobody has taken yet, by the operation's number.
     replies: BTreeMap<u64, Vec<u8>>,
