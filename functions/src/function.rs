@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
+use catena_packet::clock::Root;
 use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Tx};
 
@@ -46,7 +47,7 @@ pub enum Step {
 /// use catena_functions::function::{Function, Runner, Step};
 /// use catena_packet::Packet;
 /// use catena_packet::wire::{Seed, ports, source_address};
-/// use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Local, NoMemory, Scope, Share, Tx};
+/// use catena_state::{Access, Declaration, Engine, FOREVER, FlowMap, Intent, Local, NoMemory, Scope, Share, Tx};
 ///
 /// const SENDERS: Declaration =
 ///     Declaration::flow_map("senders", "packets of each", Scope::SourceEndpoint, Access::ReadWrite);
@@ -90,7 +91,7 @@ pub enum Step {
 ///             *seen
 ///         });
 ///         // With a full map, those without an entry pass.
-///         let seen = seen.unwrap_or_else(|| self.senders.insert(tx, ticket, 1).map_or(0, |seen| *seen));
+///         let seen = seen.unwrap_or_else(|| self.senders.insert(tx, ticket, 1, FOREVER).map_or(0, |seen| *seen));
 ///         Step::Done(if seen > self.most { Verdict::Drop(Reason(0)) } else { Verdict::Gate(tx.gate) })
 ///     }
 ///
@@ -169,12 +170,15 @@ pub struct Runner<E: Engine, F: Function<E>> {
     function: F,
     /// Empty where the engine makes nobody wait.
     parking: Parking<E, F>,
+    /// Gives each tidying up, and the end, a clock.
+    events: Root,
 }
 
 impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Make the module of a function whose state objects are of this engine.
     pub fn new(engine: E, function: F) -> Self {
-        Runner { engine, function, parking: Parking::new() }
+        let events = Root::of_events(engine.share().index);
+        Runner { engine, function, parking: Parking::new(), events }
     }
 
     /// Return the function.
@@ -190,16 +194,16 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Do something with the function, as an event of its own.
     #[cfg(test)]
     pub fn event<R>(&mut self, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
-        event(&mut self.engine, &mut self.function, now, what)
+        event(&mut self.engine, &mut self.function, &mut self.events, now, what)
     }
 }
 
 impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let Runner { engine, function, parking } = self;
+        let Runner { engine, function, parking, events } = self;
         if E::WAITS {
-            parking.process(engine, function, cx, batch);
+            parking.process(engine, function, events, cx, batch);
             return;
         }
         // Nothing is counted where nobody waits: a packet's operations are begun again rather than kept beside its plan.
@@ -221,7 +225,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
                 Step::Again => again(function, &mut tx, packet, plan),
             }
         });
-        tidy(engine, function, now, false);
+        tidy(engine, function, events, now, false);
     }
 
     fn tick(&mut self, cx: &mut Context) {
@@ -230,7 +234,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             self.parking.go_on(&mut self.engine, &mut self.function, cx);
             now = self.parking.no_later(now);
         }
-        tidy(&mut self.engine, &mut self.function, now, true);
+        tidy(&mut self.engine, &mut self.function, &mut self.events, now, true);
     }
 
     fn idle(&mut self, cx: &mut Context) {
@@ -255,8 +259,8 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         if E::WAITS {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
-        let Runner { engine, function, .. } = self;
-        let ended = event(engine, function, cx.now(), |function, tx| function.end(tx));
+        let Runner { engine, function, events, .. } = self;
+        let ended = event(engine, function, events, cx.now(), |function, tx| function.end(tx));
         let closed = engine.close();
         ended.and(closed)
     }
@@ -276,14 +280,20 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
 
 /// Let a function tidy up.
 #[inline(always)]
-fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, now: u64, idle: bool) {
-    event(engine, function, now, |function, tx| function.tidy(tx, idle));
+fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, events: &mut Root, now: u64, idle: bool) {
+    event(engine, function, events, now, |function, tx| function.tidy(tx, idle));
 }
 
-/// Let a function do what no packet asks for, by operations of its own.
+/// Let a function do what no packet asks for, by operations of its own, under a clock of its own.
 #[inline(always)]
-fn event<E: Engine, F, R>(engine: &mut E, function: &mut F, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
-    let mut tx = engine.begin(Tx::new(0, now, 0));
+fn event<E: Engine, F, R>(
+    engine: &mut E,
+    function: &mut F,
+    events: &mut Root,
+    now: u64,
+    what: impl FnOnce(&mut F, &mut Tx) -> R,
+) -> R {
+    let mut tx = engine.begin(Tx::new(events.stamp().bits(), now, 0));
     engine.step(&mut tx);
     let done = what(function, &mut tx);
     engine.end(tx);

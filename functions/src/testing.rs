@@ -50,7 +50,7 @@ pub enum Fate {
     Dropped(&'static str),
 }
 
-/// Keeps the packets that come in, with the order they were sent in.
+/// Keeps the packets that come in, with their clocks.
 #[derive(Default)]
 struct Exit(Vec<(u64, Vec<u8>)>);
 
@@ -72,6 +72,10 @@ pub struct Harness {
     exits: Vec<NodeId>,
     cx: Context,
     depot: DepotHandle,
+    /// Packets so far: their clocks rise from 1, as those of a source do.
+    clock: u64,
+    /// The clocks of the first packets that were sent together, each time.
+    firsts: Vec<u64>,
 }
 
 impl Harness {
@@ -88,7 +92,7 @@ impl Harness {
         });
         let exits = exits.collect();
         graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
-        Harness { graph, module, exits, cx, depot }
+        Harness { graph, module, exits, cx, depot, clock: 0, firsts: Vec::new() }
     }
 
     /// Build a function and put it between two gates.
@@ -120,13 +124,15 @@ impl Harness {
 
     fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         let before = self.dropped();
-        for (chunk, start) in frames.chunks(BATCH).zip((0..).step_by(BATCH)) {
+        self.firsts.push(self.clock + 1);
+        for chunk in frames.chunks(BATCH) {
             let mut batch = Batch::new();
-            for (i, (time, bytes)) in chunk.iter().enumerate() {
+            for (time, bytes) in chunk {
+                self.clock += 1;
                 let mut packet = self.cx.pool().take(bytes.len()).expect("the harness has enough buffers");
                 packet.fill(bytes);
                 packet.meta_mut().arrival = *time;
-                packet.meta_mut().clock = Clock::from_bits((start + i) as u64);
+                packet.meta_mut().clock = Clock::from_bits(self.clock);
                 self.cx.set_now(*time);
                 batch.push(packet);
             }
@@ -175,7 +181,10 @@ impl Harness {
     fn collect(&mut self, out: &mut Vec<(usize, u16, Vec<u8>)>) {
         for (&exit, gate) in self.exits.iter().zip(0..) {
             let exit: &mut Exit = self.graph.module_mut(exit).expect("exits are exits");
-            out.extend(exit.0.drain(..).map(|(index, bytes)| (index as usize, gate, bytes)));
+            out.extend(exit.0.drain(..).map(|(clock, bytes)| {
+                let first = self.firsts.iter().rev().find(|first| **first <= clock).expect("it was sent");
+                ((clock - first) as usize, gate, bytes)
+            }));
         }
     }
 

@@ -10,6 +10,8 @@
 //!   ends: through queues, while it is parked, when its bytes change, and when they move to a larger buffer.
 //! - Segments that a source cuts out of one frame (GSO) are packets of their own, with a clock each, in their order. So
 //!   are the fragments of a datagram. Of several readers of one interface, each is a source.
+//! - What a function does without a packet, such as forgetting what is over, is an event. It has a clock too, from a root of the
+//!   worker that it happens on.
 //! - A copy of a packet keeps root and count and gets the next copy number. A packet that a function makes belongs to
 //!   the one that it was made for, and is numbered as its copy. No function copies or makes packets yet: the bits are
 //!   reserved, and all clocks have copy number 0.
@@ -22,6 +24,8 @@ use std::fmt;
 const COPY_BITS: u32 = 8;
 const COUNT_BITS: u32 = 48;
 const MOST_COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// Roots from here on are those of workers' events.
+const EVENTS: u8 = 128;
 
 /// A packet's logical clock. Of one root, a later packet has a greater one, until its count begins again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +87,16 @@ impl Root {
         Root { number: 1, count: 0 }
     }
 
+    /// Make the root of a worker's events; workers are numbered from 0.
+    pub fn of_events(worker: u32) -> Root {
+        Root { number: EVENTS + (worker % u32::from(EVENTS)) as u8, count: 0 }
+    }
+
+    /// Return the clock of what is before the first event: that a function is made.
+    pub fn beginning(&self) -> Clock {
+        Clock(u64::from(self.number) << (COUNT_BITS + COPY_BITS))
+    }
+
     /// Return its number, from 1 on.
     pub fn number(&self) -> u8 {
         self.number
@@ -115,7 +129,7 @@ pub struct TooManySources;
 
 impl fmt::Display for TooManySources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a run has at most {} sources: packets' clocks have no number for another", u8::MAX)
+        write!(f, "a run has at most {} sources: packets' clocks have no number for another", EVENTS - 1)
     }
 }
 
@@ -127,7 +141,10 @@ impl Roots {
     /// # Errors
     /// When there are no more.
     pub fn one_more(&mut self) -> Result<Root, TooManySources> {
-        self.given = self.given.checked_add(1).ok_or(TooManySources)?;
+        if self.given == EVENTS - 1 {
+            return Err(TooManySources);
+        }
+        self.given += 1;
         Ok(Root { number: self.given, count: 0 })
     }
 }
@@ -168,13 +185,23 @@ mod tests {
     #[test]
     fn roots_are_numbered_from_one_until_there_are_no_more() {
         let mut roots = Roots::default();
-        for number in 1..=u8::MAX {
+        for number in 1..EVENTS {
             assert_eq!(roots.one_more().map(|root| (root.number(), root.count())), Ok((number, 0)));
         }
         for _ in 0..2 {
-            let error = roots.one_more().expect_err("there are 255");
-            assert!(error.to_string().contains("at most 255 sources"), "{error}");
+            let error = roots.one_more().expect_err("there are 127");
+            assert!(error.to_string().contains("at most 127 sources"), "{error}");
         }
+    }
+
+    #[test]
+    fn events_have_clocks_that_no_packet_has() {
+        let mut first = Root::of_events(0);
+        assert_eq!(
+            (first.beginning().to_string(), first.stamp().to_string()),
+            ("128:0".to_owned(), "128:1".to_owned())
+        );
+        assert_eq!(Root::of_events(127).number(), 255);
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use std::hash::Hasher;
 
 use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
+use catena_packet::clock::Root;
 use catena_packet::wire::{FlowKey, Seed};
 use catena_packet::{Batch, Packet};
 use catena_state::{Engine, Tx};
@@ -46,12 +47,19 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     }
 
     /// Carry a batch, whose headers are parsed, through the function as far as it comes.
-    pub(super) fn process(&mut self, engine: &mut E, function: &mut F, cx: &mut Context, batch: &mut Batch) {
+    pub(super) fn process(
+        &mut self,
+        engine: &mut E,
+        function: &mut F,
+        events: &mut Root,
+        cx: &mut Context,
+        batch: &mut Batch,
+    ) {
         let (now, gate) = (cx.now(), cx.gate());
         batch.filter(|_, packet| {
             let bytes = watched::<E>(&packet);
             if E::WATCHES {
-                // *prepare* changes nothing, so it may be asked once more.
+                // *prepare* changes nothing, so it may be asked once more. The engine holds it to asking for the same.
                 let mut tx = engine.begin(of(&packet, now, gate));
                 function.prepare(&mut tx, &packet);
                 engine.end(tx);
@@ -78,7 +86,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             None
         });
-        tidy(engine, function, self.no_later(now), false);
+        tidy(engine, function, events, self.no_later(now), false);
         self.go_on(engine, function, cx);
     }
 

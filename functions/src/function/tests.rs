@@ -34,6 +34,12 @@ enum Wrong {
     Sweeps,
     /// It uses the ticket of the packet before.
     Keeps,
+    /// It asks for the entry of a number that it counts in *prepare*.
+    Wanders,
+    /// It asks for another entry, every second time.
+    AsksLess,
+    /// It asks for as many entries as it was asked.
+    AsksMore,
 }
 
 const LENGTHS: Declaration =
@@ -77,12 +83,19 @@ impl<E: Engine> Function<E> for Careless<E> {
     fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Self::Plan {
         let ticket = self.lengths.want(tx, packet.len() as u64, Intent::Create);
         match self.wrong {
-            Wrong::Counts => self.prepared += 1,
+            Wrong::Counts | Wrong::Wanders | Wrong::AsksLess | Wrong::AsksMore => self.prepared += 1,
             Wrong::Adds => self.hits.send(tx, Add::to(0, 1)),
             Wrong::Looks => _ = self.lengths.get(tx, &ticket),
             Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
             _ => {}
         }
+        let others = match self.wrong {
+            Wrong::Wanders => self.prepared..self.prepared + 1,
+            Wrong::AsksLess => 0..self.prepared % 2,
+            Wrong::AsksMore => 0..self.prepared,
+            _ => 0..0,
+        };
+        others.for_each(|key| _ = self.lengths.want(tx, key, Intent::Read));
         (ticket, 0)
     }
 
@@ -184,6 +197,11 @@ fn what_a_function_must_not_do_is_found() {
     ] {
         let said = said(wrong);
         assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
+    }
+    let expected = "lengths: prepare asks for something else when it is asked again";
+    for (wrong, place) in [(Wrong::Wanders, here), (Wrong::AsksMore, here), (Wrong::AsksLess, "")] {
+        let said = said(wrong);
+        assert!(said.contains(expected) && said.contains(place), "{wrong:?}: {said}");
     }
     let expected = "a packet was changed before its verdict, in a step that returned Step::Again";
     assert!(said(Wrong::Rewrites).contains(expected));

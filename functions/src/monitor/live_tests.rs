@@ -7,6 +7,7 @@ use catena_dataplane::pipeline::Time;
 use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::{Context, Pipeline, Pulled, Source, Worker};
+use catena_packet::clock::Clock;
 use catena_packet::{Batch, Depot};
 use catena_state::Share;
 
@@ -29,8 +30,8 @@ impl Source for Flow {
         }
         let mut packet = cx.pool().take(self.bytes.len()).unwrap();
         packet.fill(&self.bytes);
+        packet.meta_mut().clock = Clock::from_bits(1 + self.given.fetch_add(1, Relaxed));
         batch.push(packet);
-        self.given.fetch_add(1, Relaxed);
         Pulled::More
     }
 }

@@ -1,23 +1,28 @@
 //! NAT on engines that are late.
 
 use super::DESCRIPTOR;
-use crate::testing::engines::{Late, SEEDS, on_delayed};
+use crate::testing::engines::{SEEDS, on_delayed};
 use crate::testing::{Harness, START, craft, describe};
 use crate::{Args, Value};
 use catena_packet::wire::{Seed, checksum};
 
-#[test]
-fn all_of_it_on_engines_that_are_late() {
-    use super::{full_tests, hostile_tests, identification_tests, model_tests, tests, vlan_tests};
-    let files = [
-        tests::LATE,
-        vlan_tests::LATE,
-        hostile_tests::LATE,
-        identification_tests::LATE,
-        model_tests::LATE,
-        full_tests::LATE,
-    ];
-    files.iter().for_each(Late::run);
+/// One test for each file: they are long, and run side by side.
+macro_rules! late {
+    ($($name:ident: $file:ident),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            super::$file::LATE.run();
+        })*
+    };
+}
+
+late! {
+    tests_on_engines_that_are_late: tests,
+    vlan_tests_on_engines_that_are_late: vlan_tests,
+    hostile_tests_on_engines_that_are_late: hostile_tests,
+    identification_tests_on_engines_that_are_late: identification_tests,
+    model_tests_on_engines_that_are_late: model_tests,
+    full_tests_on_engines_that_are_late: full_tests,
 }
 
 /// Make a packet that no router may fragment.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use catena_packet::clock::Root;
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, Object, Scope, Shared, Tx};
 
@@ -62,7 +63,8 @@ impl<E: Engine> State<E> {
     /// Make an empty set of objects that will live in `engine`.
     /// Those of a patient function are told when an entry comes later.
     pub fn new(engine: &mut E, is_patient: bool) -> State<E> {
-        let mut between = engine.begin(Tx::new(0, 0, 0));
+        let beginning = Root::of_events(engine.share().index).beginning();
+        let mut between = engine.begin(Tx::new(beginning.bits(), 0, 0));
         engine.step(&mut between);
         let packet = InHand { tx: between, usable: Asked::NOTHING, wanted: Asked::NOTHING, is_patient };
         State { declarations: Vec::new(), maps: Vec::new(), counters: Vec::new(), packet, prepares: false }

@@ -116,7 +116,7 @@ pub fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> S
     build(lib, fields, more, Share::WHOLE).err().expect("it must be refused").to_string()
 }
 
-/// Keeps what comes out: input index, metadata, bytes.
+/// Keeps what comes out: clock, metadata, bytes.
 #[derive(Default)]
 struct Exit(Vec<(u64, Meta, Vec<u8>)>);
 
@@ -134,6 +134,8 @@ pub struct Bench {
     exits: Vec<NodeId>,
     cx: Context,
     depot: DepotHandle,
+    /// Packets so far: their clocks rise from 1, as those of a source do.
+    clock: u64,
 }
 
 /// What became of a packet.
@@ -155,7 +157,7 @@ impl Bench {
             exit
         });
         let exits = exits.collect();
-        Bench { graph, native, exits, cx, depot }
+        Bench { graph, native, exits, cx, depot, clock: 0 }
     }
 
     fn probe(fields: &[(&str, Value)]) -> Option<Self> {
@@ -167,19 +169,21 @@ impl Bench {
         let mut fates: Vec<Option<Fate>> = frames.iter().map(|_| None).collect();
         let before = self.drops();
         let mut batch = Batch::new();
-        for (i, frame) in frames.iter().enumerate() {
+        let first = self.clock + 1;
+        for frame in frames {
+            self.clock += 1;
             let mut packet = self.cx.pool().take(frame.len()).unwrap();
             packet.fill(frame);
-            packet.meta_mut().clock = Clock::from_bits(i as u64);
+            packet.meta_mut().clock = Clock::from_bits(self.clock);
             batch.push(packet);
         }
         self.cx.set_now(1_000_000_000);
         self.graph.run(&mut self.cx, Inlet { node: self.native, gate }, &mut batch);
-        self.collect(&mut fates);
+        self.collect(first, &mut fates);
         // Who is late comes within some polls; who does not was dropped.
         (0..if delays().is_some() { 64 } else { 0 }).for_each(|_| {
             self.graph.idle(&mut self.cx);
-            self.collect(&mut fates);
+            self.collect(first, &mut fates);
         });
         let mut dropped = self.drops();
         for (reason, count) in &mut dropped {
@@ -191,10 +195,10 @@ impl Bench {
         fates.collect()
     }
 
-    fn collect(&mut self, fates: &mut [Option<Fate>]) {
+    fn collect(&mut self, first: u64, fates: &mut [Option<Fate>]) {
         for (&exit, gate) in self.exits.iter().zip(0..) {
-            for (i, meta, bytes) in self.graph.module_mut::<Exit>(exit).unwrap().0.drain(..) {
-                fates[i as usize] = Some(Fate::Out { gate, mark: meta.mark, bytes });
+            for (clock, meta, bytes) in self.graph.module_mut::<Exit>(exit).unwrap().0.drain(..) {
+                fates[(clock - first) as usize] = Some(Fate::Out { gate, mark: meta.mark, bytes });
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Whoever holds the shared objects: a thread of its own, which gets operations as bytes and answers with bytes.
+//! Whoever holds the shared objects: gets operations as bytes, and answers with bytes. It may be a thread of its own.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -8,9 +9,10 @@ use crate::local::LocalSharedMap;
 use crate::looks::{let_look, looked};
 use crate::shared::Held;
 use crate::shared_map::{Entry, SharedMap};
+use crate::tx::Name;
 
 /// What is asked of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     /// To apply an operation, of a shared object; or to answer a question.
     Apply { id: u16, op: Vec<u8> },
@@ -22,6 +24,16 @@ pub(super) enum Request {
     Len,
     /// To tell how often an event was counted.
     Tally(usize),
+}
+
+/// A request, as it goes to the holder.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    /// Of which object, by its number.
+    pub(super) object: usize,
+    /// The operation's name; none of what only looks.
+    pub(super) name: Option<Name>,
+    pub(super) request: Request,
 }
 
 /// An object, as its holder has it.
@@ -56,52 +68,103 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
 
 enum Message {
     Hold(Box<dyn Object>),
-    /// What is asked of which object, in this order.
-    Answer(Vec<(usize, Request)>),
+    /// What is asked, in this order; and the clocks of packets of which nothing will come any more.
+    Answer(Vec<Call>, Vec<u64>),
 }
 
 struct Replies {
-    replies: Vec<Option<Vec<u8>>>,
+    replies: Vec<Vec<u8>>,
     /// Entries that were looked at for them.
     looked: u64,
 }
 
-/// The way to the holder. It ends with this.
-pub(super) struct Holder {
-    requests: Sender<Message>,
-    replies: Receiver<Replies>,
-    objects: usize,
+/// The objects, and what was done to them.
+///
+/// "The datastore logs the state value corresponding to each state update request issued by any instance, as well as the
+/// logical clock of the corresponding packet. This is only done for packets that are currently being processed" (CHC: Khalid's
+/// dissertation, §3.4.3).
+#[derive(Default)]
+struct Objects {
+    /// By number.
+    objects: Vec<Box<dyn Object>>,
+    /// The replies to operations, by their packets' clocks, then by object and index.
+    applied: HashMap<u64, BTreeMap<(usize, u32), Vec<u8>>>,
 }
 
-impl Holder {
-    pub(super) fn new() -> Self {
-        let (requests, asked) = channel();
-        let (answers, replies) = channel();
-        thread::spawn(move || {
-            let mut objects: Vec<Box<dyn Object>> = Vec::new();
-            for message in asked {
-                match message {
-                    Message::Hold(object) => objects.push(object),
-                    Message::Answer(requests) => {
-                        let answer = |(object, request): &(usize, Request)| objects.get_mut(*object)?.answer(request);
-                        let before = looked();
-                        let replies = requests.iter().map(answer).collect();
-                        if answers.send(Replies { replies, looked: looked() - before }).is_err() {
-                            return;
-                        }
+impl Objects {
+    /// Do what is asked, in this order: but what has been done before is answered as it was then. Then forget packets.
+    fn answer(&mut self, calls: &[Call], over: &[u64]) -> Vec<Vec<u8>> {
+        let replies = calls.iter().map(|call| self.answer_one(call)).collect();
+        over.iter().for_each(|clock| _ = self.applied.remove(clock));
+        replies
+    }
+
+    fn answer_one(&mut self, call: &Call) -> Vec<u8> {
+        let Call { object, name, request } = call;
+        let known = |name: &Name| self.applied.get(&name.clock)?.get(&(*object, name.index));
+        if let Some(reply) = name.as_ref().and_then(known) {
+            return reply.clone();
+        }
+        let reply = self.objects.get_mut(*object).and_then(|object| object.answer(request));
+        let reply = reply.unwrap_or_else(|| panic!("nobody can do this: {call:?}"));
+        if let Some(Name { clock, index }) = *name {
+            self.applied.entry(clock).or_default().insert((*object, index), reply.clone());
+        }
+        reply
+    }
+
+    /// Do what comes, until nobody is left to ask.
+    fn serve(mut self, asked: &Receiver<Message>, answers: &Sender<Replies>) {
+        for message in asked {
+            match message {
+                Message::Hold(object) => self.objects.push(object),
+                Message::Answer(calls, over) => {
+                    let before = looked();
+                    let replies = self.answer(&calls, &over);
+                    if answers.send(Replies { replies, looked: looked() - before }).is_err() {
+                        return;
                     }
                 }
             }
-        });
-        Holder { requests, replies, objects: 0 }
+        }
     }
+}
 
-    fn send(&self, message: Message) {
-        self.requests.send(message).unwrap_or_else(|_| panic!("an operation has panicked where the objects are"));
+/// Where the objects are. They are reached by bytes alone wherever they are; to reach another thread takes far longer.
+enum Place {
+    Here(Objects),
+    /// Ends with this.
+    Elsewhere {
+        requests: Sender<Message>,
+        replies: Receiver<Replies>,
+    },
+}
+
+/// The way to the holder.
+pub(super) struct Holder {
+    place: Place,
+    objects: usize,
+}
+
+const PANICKED: &str = "an operation has panicked where the objects are";
+
+impl Holder {
+    /// Make one without objects: a thread of its own, if it is `elsewhere`.
+    pub(super) fn new(elsewhere: bool) -> Self {
+        if !elsewhere {
+            return Holder { place: Place::Here(Objects::default()), objects: 0 };
+        }
+        let (requests, asked) = channel();
+        let (answers, replies) = channel();
+        thread::spawn(move || Objects::default().serve(&asked, &answers));
+        Holder { place: Place::Elsewhere { requests, replies }, objects: 0 }
     }
 
     fn hold(&mut self, object: Box<dyn Object>) -> usize {
-        self.send(Message::Hold(object));
+        match &mut self.place {
+            Place::Here(objects) => objects.objects.push(object),
+            Place::Elsewhere { requests, .. } => requests.send(Message::Hold(object)).expect(PANICKED),
+        }
         self.objects += 1;
         self.objects - 1
     }
@@ -116,19 +179,49 @@ impl Holder {
         self.hold(Box::new(map))
     }
 
-    /// Do what is asked of these objects, in this order; returns the replies.
-    pub(super) fn answer(&self, requests: Vec<(usize, Request)>) -> Vec<Vec<u8>> {
-        if requests.is_empty() {
-            return Vec::new();
+    /// Do what is asked, in this order; returns the replies. Nothing will come any more of packets that are `over`.
+    pub(super) fn answer(&mut self, calls: Vec<Call>, over: Vec<u64>) -> Vec<Vec<u8>> {
+        match &mut self.place {
+            Place::Here(objects) => objects.answer(&calls, &over),
+            Place::Elsewhere { requests, replies } => {
+                let sent = requests.send(Message::Answer(calls, over)).ok();
+                let Replies { replies, looked } = sent.and_then(|()| replies.recv().ok()).expect(PANICKED);
+                let_look(looked);
+                replies
+            }
         }
-        let asked = requests.clone();
-        self.send(Message::Answer(requests));
-        let Replies { replies, looked } =
-            self.replies.recv().unwrap_or_else(|_| panic!("an operation has panicked where the objects are"));
-        let_look(looked);
-        let known = |(reply, asked): (Option<Vec<u8>>, (usize, Request))| {
-            reply.unwrap_or_else(|| panic!("nobody can do this: {asked:?}"))
-        };
-        replies.into_iter().zip(asked).map(known).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::bytes;
+    use crate::value::{Add, Counts, Get};
+    use crate::{Numbered, Plain};
+
+    fn call<O: Numbered<Counts> + Plain>(name: Option<(u64, u32)>, op: &O) -> Call {
+        let name = name.map(|(clock, index)| Name { clock, index });
+        Call { object: 0, name, request: Request::Apply { id: O::ID, op: bytes(op) } }
+    }
+
+    #[test]
+    fn what_comes_twice_is_done_once_until_its_packet_is_over() {
+        for elsewhere in [false, true] {
+            let mut holder = Holder::new(elsewhere);
+            holder.hold_one(Counts::new(1));
+            let mut sum_after = |names: &[(u64, u32)], over: &[u64]| {
+                let adds = names.iter().map(|name| call(Some(*name), &Add::to(0, 1)));
+                let calls = adds.chain([call(None, &Get::at(0))]).collect();
+                crate::plain::value::<i64>(holder.answer(calls, over.to_vec()).last().unwrap()).unwrap()
+            };
+            assert_eq!(sum_after(&[(7, 0), (7, 1), (8, 0)], &[]), 3);
+            assert_eq!(sum_after(&[(7, 1), (7, 0), (8, 1)], &[7]), 4);
+            assert_eq!(sum_after(&[(7, 0), (8, 0)], &[]), 5, "forgotten, and not forgotten");
+        }
+        let mut objects = Objects { objects: vec![Box::new(One(Counts::new(1)))], ..Objects::default() };
+        let calls: Vec<_> = (1..100).map(|clock| call(Some((clock, 0)), &Add::to(0, 1))).collect();
+        objects.answer(&calls, &(1..=99).collect::<Vec<_>>());
+        assert!(objects.applied.is_empty());
     }
 }

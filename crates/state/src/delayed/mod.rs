@@ -2,9 +2,12 @@
 //!
 //! Made from a seed, it lets each result be there at once or some polls later, in any order. A ticket that is used in the
 //! step that asked for it, before its result is there, in a later step than the next, for another packet, or twice where it
-//! stands for a reply, panics with the object and the place; so does a change in *prepare*, and, without the place, a reply that
-//! nobody takes. Operations on shared objects go as bytes to another thread, which holds the objects and applies them late, each
-//! object's in order. Entries are those of [`Local`], but a function gets a copy, made of the entry's bytes, and what it has changed is
+//! stands for a reply, panics with the object and the place; so do a change in *prepare*, two operations of one name, a *prepare*
+//! that asks for something else when it is asked again, and, without the place, a reply that nobody takes.
+//!
+//! Operations on shared objects go as bytes to whoever holds the objects, with some seeds another thread. They are applied late,
+//! each object's in order. Some come twice, and of some the reply is lost, so that they are sent again: the holder knows them by
+//! name. Entries are those of [`Local`], but a function gets a copy, made of the entry's bytes, and what it has changed is
 //! written back: what a function does on both must be the same.
 
 mod holder;
@@ -68,7 +71,7 @@ impl Engine for Delayed {
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
 
     fn begin(&mut self, tx: Tx) -> Tx {
-        let unit = self.watch().begin();
+        let unit = self.watch().begin(tx.clock());
         tx.known_as(unit)
     }
 
@@ -85,7 +88,7 @@ impl Engine for Delayed {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        self.watch().settle_all();
+        self.watch().settle();
         Ok(())
     }
 

@@ -89,8 +89,10 @@ impl<K: Key, V> DelayedMap<K, V> {
 
     /// Look whether a ticket may be used, for this.
     #[track_caller]
-    fn redeem(&self, tx: &Tx, ticket: &DelayedTicket<K>, intent: Intent) {
-        lock(&self.watch).redeem(tx, self.object, ticket.promise, false);
+    fn redeem(&self, tx: &mut Tx, ticket: &DelayedTicket<K>, intent: Intent) {
+        let mut watch = lock(&self.watch);
+        watch.redeem(tx, self.object, ticket.promise, false);
+        watch.name(tx, self.object);
         let (object, asked, at) = (self.object, ticket.intent, Location::caller());
         assert!(asked >= intent, "{object}: used to {intent:?}, and asked for to {asked:?}, at {at}");
     }
@@ -105,7 +107,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> DelayedTicket<K> {
-        let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS));
+        let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS), intent);
         DelayedTicket { ticket: self.map.want(tx, key, intent), promise, intent }
     }
 
@@ -150,6 +152,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     #[track_caller]
     fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
         lock(&self.watch).change(tx, self.object);
+        lock(&self.watch).name(tx, self.object);
         self.map.forget(tx, key, goes);
     }
 
@@ -207,6 +210,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     #[track_caller]
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)> {
         lock(&self.watch).change(tx, self.object);
+        lock(&self.watch).name(tx, self.object);
         self.map.take_marked(tx).map(|(key, value)| (key, copy(&value, self.object)))
     }
 

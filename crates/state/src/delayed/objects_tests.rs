@@ -21,13 +21,13 @@ fn with(
 ) -> Option<String> {
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
     let mut map = engine.flow_map(object, 10).unwrap();
-    let mut filled = engine.begin(Tx::new(0, 0, 0));
+    let mut filled = engine.begin(Tx::new(1, 0, 0));
     let ticket = map.want(&mut filled, 1, Intent::Create);
     engine.step(&mut filled);
     (0..10).for_each(|_| engine.poll());
     map.insert(&mut filled, &ticket, 7, FOREVER).unwrap();
     engine.end(filled);
-    let mut tx = engine.begin(Tx::new(0, 0, 0));
+    let mut tx = engine.begin(Tx::new(2, 0, 0));
     let ticket = map.want(&mut tx, 1, intent);
     engine.step(&mut tx);
     (0..10).for_each(|_| engine.poll());

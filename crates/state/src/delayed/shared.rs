@@ -44,10 +44,7 @@ impl Remote {
 
     /// Ask after all that is on its way, and wait.
     fn look<R: Plain>(&self, request: Request) -> R {
-        let mut watch = lock(&self.watch);
-        watch.settle(self.object);
-        let replies = watch.holder.answer(vec![(self.number, request)]);
-        read(self.object, &replies[0])
+        read(self.object, &lock(&self.watch).look(self.object, (self.number, request)))
     }
 }
 

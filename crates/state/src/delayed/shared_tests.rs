@@ -71,7 +71,7 @@ fn operations_are_applied_late_but_in_order_and_all_of_them() {
         let (mut engine, mut list) = late(seed);
         let mut waiting = Vec::new();
         for n in 0..50 {
-            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let mut tx = engine.begin(Tx::new(1 + u64::from(n), 0, 0));
             let ticket = (n % 3 == 0).then(|| list.want(&mut tx, Append(n)));
             engine.issue(&mut tx);
             engine.step(&mut tx);
@@ -101,7 +101,7 @@ fn operations_are_applied_late_but_in_order_and_all_of_them() {
 #[test]
 fn who_is_given_up_has_done_nothing() {
     let (mut engine, mut list) = late(1);
-    let mut tx = engine.begin(Tx::new(0, 0, 0));
+    let mut tx = engine.begin(Tx::new(1, 0, 0));
     list.want(&mut tx, Append(1));
     engine.end(tx);
     assert_eq!(list.look(At(0)), None);
@@ -115,13 +115,13 @@ fn what_a_function_must_not_do_is_found() {
         panic.downcast_ref::<String>().cloned().unwrap()
     };
     let at_once = said(|engine, list| {
-        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
         let ticket = list.want(&mut tx, Append(1));
         list.got(&mut tx, &ticket);
     });
     assert!(at_once.starts_with("list: a ticket is used in prepare, at "), "{at_once}");
     let twice = said(|engine, list| {
-        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
         let ticket = list.want(&mut tx, Append(1));
         engine.issue(&mut tx);
         (0..10).for_each(|_| engine.poll());
@@ -131,21 +131,45 @@ fn what_a_function_must_not_do_is_found() {
     });
     assert!(twice.starts_with("list: a ticket is used twice, at "), "{twice}");
     let left = said(|engine, list| {
-        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
         list.want(&mut tx, Append(1));
         engine.issue(&mut tx);
         engine.end(tx);
     });
     assert_eq!(left, "list: nobody has taken the reply of an operation");
     let early = said(|engine, list| {
-        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
         list.send(&mut tx, Note(1));
     });
     assert!(early.starts_with("list: changed in prepare, at "), "{early}");
+    let nobodys = said(|engine, list| {
+        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        list.want(&mut tx, Append(1));
+    });
+    let expected = "list: two operations of one name, as clock 0 is no packet's, at ";
+    assert!(nobodys.starts_with(expected), "{nobodys}");
+    let same = said(|engine, list| {
+        for _ in 0..2 {
+            let mut tx = engine.begin(Tx::new(1, 0, 0));
+            engine.step(&mut tx);
+            list.send(&mut tx, Note(1));
+            engine.end(tx);
+        }
+    });
+    let expected = "list: two operations of one name, Name { clock: 1, index: 0 }, at ";
+    assert!(same.starts_with(expected), "{same}");
+    let less = said(|engine, list| {
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
+        list.want(&mut tx, Append(1));
+        engine.end(tx);
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
+        engine.issue(&mut tx);
+    });
+    assert_eq!(less, "list: prepare asks for something else when it is asked again");
     let waited_for = said(|engine, _| {
         let log = Declaration { name: "log", access: Access::WriteMostly, ..LIST };
         let mut log = engine.shared(&log, Vec::new());
-        let mut tx = engine.begin(Tx::new(0, 0, 0));
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
         log.want(&mut tx, Append(1));
     });
     assert!(waited_for.starts_with("log: waited for, and declared as one that is written mostly, at "), "{waited_for}");
@@ -217,14 +241,14 @@ proptest! {
             let mut ticket = near.want(&mut anyone(), key, told);
             near.warm(&mut ticket);
             prop_assert_eq!(near.got(&mut anyone(), &ticket), Some(before));
-            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let mut tx = engine.begin(Tx::new(1 + 2 * number as u64, 0, 0));
             let ticket = far.want(&mut tx, key, told);
             engine.issue(&mut tx);
             engine.step(&mut tx);
             waiting.push((tx, ticket, before));
             if tidies {
                 near.tidy(&mut anyone(), 2, now);
-                let mut tx = engine.begin(Tx::new(0, 0, 0));
+                let mut tx = engine.begin(Tx::new(2 + 2 * number as u64, 0, 0));
                 engine.step(&mut tx);
                 far.tidy(&mut tx, 2, now);
                 engine.end(tx);
@@ -248,7 +272,7 @@ fn operations_on_different_keys_overtake_each_other() {
         let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed);
         let mut map: DelayedSharedMap<u64, Told> = engine.shared_map(&TOLD, 5, 50).unwrap();
         let asked = [1, 2].map(|key| {
-            let mut tx = engine.begin(Tx::new(0, 0, 0));
+            let mut tx = engine.begin(Tx::new(key, 0, 0));
             let ticket = map.want(&mut tx, key, TellOf(1, 1));
             engine.issue(&mut tx);
             (tx, ticket)

@@ -1,15 +1,22 @@
 //! What was asked for by whom, when it will be there, and whether a ticket may be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::holder::{Holder, Request};
+use super::holder::{Call, Holder, Request};
 use crate::declare::{Access, Declaration, Object};
-use crate::tx::Tx;
+use crate::engine::Intent;
+use crate::tx::{Name, Tx};
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
+/// What *prepare* must not do.
+const ASKS_ELSE: &str = "prepare asks for something else when it is asked again";
+/// Every so many seeds the objects are on another thread.
+const ELSEWHERE: u64 = 4;
+/// The holder gets operations at the latest when there are so many.
+const MOST_APPLIED: usize = 64;
 
 /// The promise of a result: by whom it was asked for, and which one it is.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +45,33 @@ struct Asked {
     object: Made,
     /// Hash of the key, if it has one.
     key: Option<u64>,
-    /// Whether it is an operation, and not an entry. Once sent off, who holds the object orders it.
-    is_operation: bool,
+    /// What for an entry is wanted; nothing where it is an operation. Once that is sent off, who holds the object orders it.
+    intent: Option<Intent>,
     number: u64,
     /// The poll after which the result is there; of an operation, once it was sent off.
     ready: Option<u64>,
     taken: bool,
     /// What is asked of an object's holder, until it is sent off.
-    request: Option<(usize, Request)>,
+    call: Option<Call>,
 }
 
 impl Asked {
+    fn is_operation(&self) -> bool {
+        self.intent.is_none()
+    }
+
+    /// Return whether the same was asked for, by the same packet.
+    fn is_same(&self, other: &Asked) -> bool {
+        let is_same = self.object == other.object && self.key == other.key;
+        is_same && self.intent == other.intent && self.call == other.call
+    }
+
     /// Return whether one must wait for the other: for the same entry, or to be sent off after an operation on the same.
     fn follows(&self, earlier: &Asked) -> bool {
-        let is_same = self.object == earlier.object && self.is_operation == earlier.is_operation;
-        match self.is_operation {
+        let is_same = self.object == earlier.object && self.is_operation() == earlier.is_operation();
+        match self.is_operation() {
             false => is_same && self.key == earlier.key,
-            true => is_same && earlier.request.is_some() && may_meet(self.key, earlier.key),
+            true => is_same && earlier.call.is_some() && may_meet(self.key, earlier.key),
         }
     }
 }
@@ -73,7 +90,9 @@ struct Sent {
     key: Option<u64>,
     /// The poll after which it is applied.
     due: u64,
-    request: (usize, Request),
+    call: Call,
+    /// Whether it was sent off before.
+    is_copy: bool,
 }
 
 /// A packet's operations.
@@ -82,6 +101,10 @@ struct Operations {
     /// Steps begun: 0 in *prepare*.
     step: u32,
     asked: Vec<Asked>,
+    /// What *prepare* has asked for when it was asked the last time.
+    expected: Option<Vec<Asked>>,
+    /// Whether anything was sent off.
+    is_sent: bool,
 }
 
 /// All of it.
@@ -100,8 +123,16 @@ pub(super) struct Watch {
     in_prepare: Option<u32>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
+    /// What is applied as soon as somebody must know what came of it, in this order: each with its number, where somebody waits.
+    applied: Vec<(Option<u64>, Call)>,
     /// Replies that nobody has taken yet, by the operation's number.
     replies: BTreeMap<u64, Vec<u8>>,
+    /// Who has given names to operations, by its clock.
+    owners: HashMap<u64, u32>,
+    /// The clock of who was given up last in *prepare*, and what that asked for.
+    given_up: Option<(u64, Vec<Asked>)>,
+    /// The clocks of those that have ended, and of whom something may still be on its way to the holder.
+    ended: Vec<u64>,
     pub(super) holder: Holder,
 }
 
@@ -123,8 +154,12 @@ impl Watch {
             units: 0,
             in_prepare: None,
             sent: Vec::new(),
+            applied: Vec::new(),
             replies: BTreeMap::new(),
-            holder: Holder::new(),
+            owners: HashMap::new(),
+            given_up: None,
+            ended: Vec::new(),
+            holder: Holder::new(delays % ELSEWHERE == 1),
         }
     }
 
@@ -160,9 +195,10 @@ impl Watch {
         self.next
     }
 
-    pub(super) fn begin(&mut self) -> u32 {
+    pub(super) fn begin(&mut self, clock: u64) -> u32 {
         self.units += 1;
-        self.open.insert(self.units, Operations::default());
+        let expected = self.given_up.take_if(|(given_up, _)| *given_up == clock).map(|(_, asked)| asked);
+        self.open.insert(self.units, Operations { expected, ..Operations::default() });
         self.in_prepare = Some(self.units);
         self.units
     }
@@ -170,6 +206,22 @@ impl Watch {
     /// Note that a packet's *prepare* is over, if it was in it.
     fn end_prepare(&mut self, tx: &Tx) {
         self.in_prepare.take_if(|packet| *packet == tx.unit());
+        let Some(operations) = self.open.get_mut(&tx.unit()) else { return };
+        if let Some(missed) =
+            operations.expected.take().and_then(|mut asked| asked.drain(operations.asked.len()..).next())
+        {
+            panic!("{}: {ASKS_ELSE}", missed.object);
+        }
+    }
+
+    /// Name an operation. No other packet has given the name, nor will.
+    #[track_caller]
+    pub(super) fn name(&mut self, tx: &mut Tx, object: Made) -> Name {
+        let (name, at) = (tx.name(), Location::caller());
+        assert!(name.clock != 0, "{object}: two operations of one name, as clock 0 is no packet's, at {at}");
+        let owner = *self.owners.entry(name.clock).or_insert(tx.unit());
+        assert!(owner == tx.unit(), "{object}: two operations of one name, {name:?}, at {at}");
+        name
     }
 
     pub(super) fn step(&mut self, tx: &Tx) {
@@ -182,9 +234,16 @@ impl Watch {
     pub(super) fn end(&mut self, tx: &Tx) {
         self.end_prepare(tx);
         let Some(operations) = self.open.remove(&tx.unit()) else { return };
-        let is_left = |asked: &&Asked| asked.is_operation && asked.ready.is_some() && !asked.taken;
+        let is_left = |asked: &&Asked| asked.is_operation() && asked.ready.is_some() && !asked.taken;
         if let Some(asked) = operations.asked.iter().find(is_left) {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
+        }
+        if operations.is_sent {
+            self.ended.push(tx.clock());
+        } else if operations.step == 0 {
+            // It has done nothing: who comes with its clock is the same packet once more.
+            self.owners.remove(&tx.clock());
+            self.given_up = Some((tx.clock(), operations.asked));
         }
     }
 
@@ -194,21 +253,38 @@ impl Watch {
         self.apply(|sent| sent.due <= polls);
     }
 
-    /// Apply all operations on an object that are on their way.
-    pub(super) fn settle(&mut self, object: Made) {
-        self.apply(|sent| sent.object == object);
-    }
-
     /// Apply all operations that are on their way.
-    pub(super) fn settle_all(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.apply(|_| true);
+        self.fetch();
     }
 
+    /// Apply what is on its way. Nobody can tell when it is done, but by a reply: so it goes to the holder once one is looked at.
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
-        let due = self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.request));
-        let (numbers, requests): (Vec<_>, Vec<_>) = due.unzip();
-        let replies = numbers.into_iter().zip(self.holder.answer(requests));
+        self.applied.extend(self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.call)));
+        if self.applied.len() >= MOST_APPLIED {
+            self.fetch();
+        }
+    }
+
+    /// Let the holder do what is applied, and fetch the replies.
+    fn fetch(&mut self) {
+        if self.applied.is_empty() {
+            return;
+        }
+        let is_coming =
+            |clock: u64| self.sent.iter().any(|sent| sent.call.name.is_some_and(|name| name.clock == clock));
+        let over = self.ended.extract_if(.., |clock| !is_coming(*clock)).collect();
+        let (numbers, calls): (Vec<_>, Vec<_>) = self.applied.drain(..).unzip();
+        let replies = numbers.into_iter().zip(self.holder.answer(calls, over));
         self.replies.extend(replies.filter_map(|(number, reply)| Some((number?, reply))));
+    }
+
+    /// Ask the holder of an object something, after all operations on it that are on their way.
+    pub(super) fn look(&mut self, object: Made, (number, request): (usize, Request)) -> Vec<u8> {
+        self.apply(|sent| sent.object == object);
+        self.fetch();
+        self.holder.answer(vec![Call { object: number, name: None, request }], Vec::new()).swap_remove(0)
     }
 
     fn delay(&mut self) -> u64 {
@@ -218,9 +294,26 @@ impl Watch {
     /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
     /// earlier.
     fn due(&mut self, object: Made, key: Option<u64>) -> u64 {
-        let is_same = |sent: &&Sent| sent.object == object && may_meet(sent.key, key);
+        let is_same = |sent: &&Sent| !sent.is_copy && sent.object == object && may_meet(sent.key, key);
         let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
+    }
+
+    /// Send off an operation; returns the poll after which its reply is there. Some are sent off once more, as who has lost the
+    /// reply would do: the copy comes at once or later, also after later operations.
+    fn send_off(&mut self, object: Made, key: Option<u64>, number: Option<u64>, call: Call) -> u64 {
+        let due = self.due(object, key);
+        let again = due + self.delay();
+        // By which of both the reply comes.
+        let (first, copy) = match self.random() % 8 {
+            0 => (number, Some(None)),
+            1 => (None, Some(number)),
+            _ => (number, None),
+        };
+        let sent = |number, due, is_copy| Sent { object, number, key, due, call: call.clone(), is_copy };
+        self.sent.push(sent(first, due, false));
+        self.sent.extend(copy.map(|number| sent(number, again, true)));
+        if first == number { due } else { again }
     }
 
     /// Send off what a packet has asked for.
@@ -228,10 +321,9 @@ impl Watch {
         self.end_prepare(tx);
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
         for asked in &mut operations.asked {
-            let Some(request) = asked.request.take() else { continue };
-            let due = self.due(asked.object, asked.key);
-            self.sent.push(Sent { object: asked.object, number: Some(asked.number), key: asked.key, due, request });
-            asked.ready = Some(due);
+            let Some(call) = asked.call.take() else { continue };
+            asked.ready = Some(self.send_off(asked.object, asked.key, Some(asked.number), call));
+            operations.is_sent = true;
         }
         self.open.insert(tx.unit(), operations);
         let polls = self.polls;
@@ -260,27 +352,37 @@ impl Watch {
 
     /// Send off an operation that nobody waits for.
     #[track_caller]
-    pub(super) fn send(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: (usize, Request)) {
+    pub(super) fn send(&mut self, tx: &mut Tx, object: Made, key: Option<u64>, (number, request): (usize, Request)) {
         self.change(tx, object);
+        let call = Call { object: number, name: Some(self.name(tx, object)), request };
         let is_untaken = |asked: &Asked| {
             let is_same = asked.object == object && may_meet(asked.key, key);
-            is_same && asked.is_operation && asked.ready.is_some() && !asked.taken
+            is_same && asked.is_operation() && asked.ready.is_some() && !asked.taken
         };
-        if self.open.get(&tx.unit()).is_some_and(|operations| operations.asked.iter().any(is_untaken)) {
-            let at = Location::caller();
-            panic!("{object}: told something before the reply to what was asked of it is taken, at {at}");
+        if let Some(operations) = self.open.get_mut(&tx.unit()) {
+            if operations.asked.iter().any(is_untaken) {
+                let at = Location::caller();
+                panic!("{object}: told something before the reply to what was asked of it is taken, at {at}");
+            }
+            operations.is_sent = true;
         }
-        let due = self.due(object, key);
-        self.sent.push(Sent { object, number: None, key, due, request });
+        self.send_off(object, key, None, call);
     }
 
     /// Note an operation that a packet asks for, and what it is.
     #[track_caller]
-    pub(super) fn ask_for(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: (usize, Request)) -> Promise {
+    pub(super) fn ask_for(
+        &mut self,
+        tx: &mut Tx,
+        object: Made,
+        key: Option<u64>,
+        (number, request): (usize, Request),
+    ) -> Promise {
         if object.declaration.access == Access::WriteMostly {
             panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
         }
-        self.ask_any(tx, object, key, Some(request))
+        let call = Call { object: number, name: Some(self.name(tx, object)), request };
+        self.ask_any(tx, object, key, None, Some(call))
     }
 
     pub(super) fn is_ready(&self, tx: &Tx) -> bool {
@@ -298,19 +400,32 @@ impl Watch {
 
     /// Note an entry that a packet asks for.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: &Tx, object: Made, key: u64) -> Promise {
-        self.ask_any(tx, object, Some(key), None)
+    pub(super) fn ask(&mut self, tx: &mut Tx, object: Made, key: u64, intent: Intent) -> Promise {
+        self.name(tx, object);
+        self.ask_any(tx, object, Some(key), Some(intent), None)
     }
 
     #[track_caller]
-    fn ask_any(&mut self, tx: &Tx, object: Made, key: Option<u64>, request: Option<(usize, Request)>) -> Promise {
-        let (number, is_operation) = (self.number(), request.is_some());
-        let ready = if is_operation { None } else { Some(self.polls + self.delay()) };
+    fn ask_any(
+        &mut self,
+        tx: &Tx,
+        object: Made,
+        key: Option<u64>,
+        intent: Option<Intent>,
+        call: Option<Call>,
+    ) -> Promise {
+        let number = self.number();
+        let ready = intent.map(|_| self.polls + self.delay());
         let Some(operations) = self.open.get_mut(&tx.unit()) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
-        operations.asked.push(Asked { object, key, is_operation, number, ready, taken: false, request });
+        let asked = Asked { object, key, intent, number, ready, taken: false, call };
+        if let Some(expected) = &operations.expected {
+            let is_same = expected.get(operations.asked.len()).is_some_and(|expected| expected.is_same(&asked));
+            assert!(is_same, "{object}: {ASKS_ELSE}, at {}", Location::caller());
+        }
+        operations.asked.push(asked);
         Promise { unit: tx.unit(), step, number }
     }
 
@@ -318,6 +433,9 @@ impl Watch {
     #[track_caller]
     pub(super) fn take(&mut self, tx: &Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
+        if !self.replies.contains_key(&number) {
+            self.fetch();
+        }
         let reply = self.replies.remove(&number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
     }

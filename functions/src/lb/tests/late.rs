@@ -209,7 +209,7 @@ fn filled(pool: &mut Pool, words: &str) -> Packet {
 #[test]
 fn who_is_refused_after_a_wait_counts_nowhere() {
     let (mut on, mut packet, mut pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
-    let mut tx = on.engine.begin(Tx::new(0, START, 0));
+    let mut tx = on.begin(START, 0);
     let mut plan = on.balancer.prepare(&mut tx, &packet);
     wait(&mut on.engine, &mut tx);
     on.engine.step(&mut tx);
@@ -233,7 +233,7 @@ fn who_is_refused_after_a_wait_counts_nowhere() {
 #[test]
 fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
     let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
-    let mut tx = on.engine.begin(Tx::new(0, START, 0));
+    let mut tx = on.begin(START, 0);
     let ways_back = &mut on.balancer.v4.maps[1];
     let tickets: Vec<_> =
         (0..10_000).map(|key| ways_back.want(&mut tx, [key, 0], catena_state::Intent::Create)).collect();

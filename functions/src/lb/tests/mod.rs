@@ -47,12 +47,20 @@ trait Anywhere {
 struct On<E: Engine> {
     engine: E,
     balancer: Balancer<E>,
+    /// Packets and events so far: their clocks rise from 1.
+    clock: u64,
 }
 
 impl<E: Engine> On<E> {
     fn new(mut engine: E, args: &Args, slot: Slot) -> Self {
         let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot).unwrap();
-        On { engine, balancer }
+        On { engine, balancer, clock: 0 }
+    }
+
+    /// Begin the operations of a packet or an event.
+    fn begin(&mut self, now: u64, gate: u16) -> Tx {
+        self.clock += 1;
+        self.engine.begin(Tx::new(self.clock, now, gate))
     }
 }
 
@@ -66,8 +74,8 @@ fn wait<E: Engine>(engine: &mut E, tx: &mut Tx) {
 
 impl<E: Engine> Anywhere for On<E> {
     fn run(&mut self, now: u64, gate: u16, packet: &mut Packet) -> Verdict {
-        let On { engine, balancer } = self;
-        let mut tx = engine.begin(Tx::new(0, now, gate));
+        let mut tx = self.begin(now, gate);
+        let On { engine, balancer, .. } = self;
         let mut plan = balancer.prepare(&mut tx, packet);
         balancer.warm(&mut plan);
         let bytes = E::WATCHES.then(|| packet.data().to_vec());
@@ -84,7 +92,7 @@ impl<E: Engine> Anywhere for On<E> {
     }
 
     fn tidy(&mut self, now: u64, idle: bool) {
-        let mut tx = self.engine.begin(Tx::new(0, now, 0));
+        let mut tx = self.begin(now, 0);
         self.engine.step(&mut tx);
         self.balancer.tidy(&mut tx, idle);
         self.engine.end(tx);

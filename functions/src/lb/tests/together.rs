@@ -20,15 +20,15 @@ fn syns() -> impl Iterator<Item = Vec<u8>> {
 /// Take a step with each of many packets, then the next one: each has read the table before any has written to it. Returns
 /// their fates.
 fn side_by_side<E: Engine>(on: &mut On<E>, packets: Vec<Packet>) -> Vec<Verdict> {
-    let On { engine, balancer } = on;
     let mut waiting: Vec<_> = packets
         .into_iter()
         .map(|packet| {
-            let mut tx = engine.begin(Tx::new(0, START, 0));
-            let plan = balancer.prepare(&mut tx, &packet);
+            let mut tx = on.begin(START, 0);
+            let plan = on.balancer.prepare(&mut tx, &packet);
             (tx, plan, packet)
         })
         .collect();
+    let On { engine, balancer, .. } = on;
     let mut fates = Vec::new();
     while !waiting.is_empty() {
         waiting.iter_mut().for_each(|(tx, ..)| engine.issue(tx));
