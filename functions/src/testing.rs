@@ -16,6 +16,7 @@ pub mod engines;
 pub mod looks;
 pub mod notation;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use catena_dataplane::attribute::Attributes;
@@ -33,11 +34,23 @@ pub const SECOND: u64 = 1_000_000_000;
 /// When scripts begin: some time in 2020, as 0 would be "not stamped".
 pub const START: u64 = 1_600_000_000 * SECOND;
 
-/// Build a function with seeds that never change.
+thread_local! {
+    static SEED: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Do something with functions that hash with this seed.
+pub fn hashed_with<R>(seed: u64, what: impl FnOnce() -> R) -> R {
+    let before = SEED.replace(seed);
+    let done = what();
+    SEED.set(before);
+    done
+}
+
+/// Build a function with a seed that does not change by itself.
 pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
     let mut attributes = Attributes::default();
     let mut build =
-        Build { instance: "it", seed: Seed::from_number(1), share, attributes: &mut attributes, taken: &[] };
+        Build { instance: "it", seed: Seed::from_number(SEED.get()), share, attributes: &mut attributes, taken: &[] };
     (descriptor.build)(args, &mut build)
 }
 

@@ -89,6 +89,25 @@ fn the_book_lists_its_pages() {
     );
 }
 
+/// The page on state says what `Delayed` says of a violation, in the same words.
+#[test]
+fn violations_are_called_what_the_book_calls_them() {
+    let page = read("docs/state.md");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
+    let told: Vec<&str> =
+        rows.filter_map(|row| row.strip_suffix("` |")?.rsplit_once('`').map(|(_, said)| said)).collect();
+    assert!(told.len() > 15, "{told:?}");
+    let sources = with_ending(&["rs"]).into_iter().filter(|file| {
+        let says =
+            file.path.starts_with("crates/state/src/delayed/") || file.path == "functions/src/function/parking.rs";
+        says && !file.path.ends_with("_tests.rs")
+    });
+    let said: String = sources.map(|file| file.text).collect();
+    let findings: Vec<String> =
+        told.into_iter().filter(|what| !said.contains(what)).map(|what| format!("docs/state.md: {what}")).collect();
+    none(&findings, "Nothing says so: give the message the words of the page, or the page those of the message.");
+}
+
 #[test]
 fn the_changelog_begins_with_what_is_not_released() {
     let text = read("CHANGELOG.md");

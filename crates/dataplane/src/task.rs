@@ -167,13 +167,22 @@ impl Task {
             return Ran::default();
         }
         let stamp = (start >> STAMP_SHIFT) as u32;
-        for packet in self.batch.iter_mut() {
-            // Without a branch: a task may find packets of both kinds.
-            let old = packet.meta().stamp;
-            packet.meta_mut().stamp = if old == 0 { stamp } else { old };
-        }
-        if let Some(root) = &mut self.root {
-            self.batch.iter_mut().for_each(|packet| packet.meta_mut().clock = root.stamp());
+        match &mut self.root {
+            // They are new.
+            Some(root) => {
+                let clocks = root.stamps(self.batch.len());
+                for (packet, clock) in self.batch.iter_mut().zip(clocks) {
+                    let meta = packet.meta_mut();
+                    (meta.stamp, meta.clock) = (stamp, clock);
+                }
+            }
+            None => {
+                for packet in self.batch.iter_mut() {
+                    // Without a branch: a task may find packets of both kinds.
+                    let old = packet.meta().stamp;
+                    packet.meta_mut().stamp = if old == 0 { stamp } else { old };
+                }
+            }
         }
         let bytes = self.batch.bytes();
         let packets = self.batch.len();

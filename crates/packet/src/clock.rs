@@ -110,10 +110,20 @@ impl Root {
     /// Return the next packet's clock. After the last count comes 1 again.
     #[inline(always)]
     pub fn stamp(&mut self) -> Clock {
-        // Without a branch: this is done for every packet.
-        let next = (self.count + 1) & MOST_COUNT;
-        self.count = next + u64::from(next == 0);
-        Clock(u64::from(self.number) << (COUNT_BITS + COPY_BITS) | self.count << COPY_BITS)
+        self.stamps(1).next().unwrap_or_default()
+    }
+
+    /// Return the next clocks, of so many packets that come together: their counts are neighbours, and begin again with 1 where
+    /// there are not so many left.
+    #[inline(always)]
+    pub fn stamps(&mut self, packets: usize) -> impl Iterator<Item = Clock> + use<> {
+        let packets = packets as u64;
+        if packets > MOST_COUNT - self.count {
+            self.count = 0;
+        }
+        let before = u64::from(self.number) << (COUNT_BITS + COPY_BITS) | self.count << COPY_BITS;
+        self.count += packets;
+        (1..=packets).map(move |i| Clock(before + (i << COPY_BITS)))
     }
 }
 

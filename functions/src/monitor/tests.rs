@@ -17,8 +17,9 @@ use super::flow::Flow;
 use super::*;
 use crate::config::Value;
 use crate::function::Runner;
-use crate::testing::Harness;
 use crate::testing::engines::{Late, delays, tests};
+use crate::testing::{Harness, hashed_with};
+use catena_dataplane::random::Random;
 
 const START: u64 = 1_700_000_000 * SECOND;
 const MILLI: u64 = 1_000_000;
@@ -204,6 +205,31 @@ fn who_makes_room_was_not_used_of_late() {
 fn set_bytes<E: Engine>(harness: &mut Harness, bytes: u32) {
     let monitor = harness.module::<Runner<E, Monitor<E>>>();
     monitor.event(START, |monitor, tx| monitor.each_v4(tx, |flow: &mut Flow| flow.bytes[flow.origin()] = bytes));
+}
+
+/// Flows come, end and are evicted: what is exported, and in which order, depends on the packets alone.
+#[test]
+fn records_come_in_one_order_whatever_flows_are_hashed_with() {
+    let limits = Limits { idle: 2 * SECOND, active: 5 * SECOND };
+    let records = |seed| {
+        hashed_with(seed, || {
+            let mut bench = Bench::new("json", limits, 24);
+            let (mut random, mut now) = (Random::new(7), START);
+            for _ in 0..2000 {
+                now += random.below(40) as u64 * MILLI;
+                let end = |net: u32, host: u32| format!("{net}.0.0.{host}:{}", 1 + host % 3).parse().unwrap();
+                let flags = if random.below(9) == 0 { FIN | ACK } else { ACK };
+                let (host, other) = (random.below(40), random.below(2));
+                bench.harness.tick(now);
+                bench.see(now, &frame(6, end(7, host), end(9, other), flags, 8));
+            }
+            assert!(bench.gauge("flows evicted") > 100, "there is little room");
+            bench.end()
+        })
+    };
+    let first = records(1);
+    assert!(first.iter().filter(|byte| **byte == b'\n').count() > 500);
+    (2..8).for_each(|seed| assert!(records(seed) == first, "seed {seed}"));
 }
 
 #[test]
@@ -444,7 +470,12 @@ pub(super) const LATE: Late = Late {
         a_counter_never_wraps,
         records_in_ipfix,
     ],
-    slow: tests![what_is_not_ip_passes_and_ends_are_told, tshark_reads_the_ipfix_file, records_add_up_to_what_came_in,],
+    slow: tests![
+        records_come_in_one_order_whatever_flows_are_hashed_with,
+        what_is_not_ip_passes_and_ends_are_told,
+        tshark_reads_the_ipfix_file,
+        records_add_up_to_what_came_in,
+    ],
     apart: &[
         // No packet is sent.
         "it_is_built_from_arguments",

@@ -45,7 +45,7 @@ pub(super) struct Calendar {
     /// By day: who stands first and last, plus one.
     days: Reserved<Link>,
     /// A bit for each day that somebody stands on.
-    taken: [u64; DAYS as usize / 64],
+    taken: Box<[u64; DAYS as usize / 64]>,
     /// The first day that somebody may stand on, counted since 1970.
     today: u64,
     len: usize,
@@ -63,7 +63,7 @@ impl Calendar {
     /// The system's, when it has not the address space.
     pub(super) fn new(bound: usize) -> io::Result<Self> {
         let (links, days) = (Reserved::new(bound)?, Reserved::new(DAYS as usize)?);
-        Ok(Calendar { links, days, taken: [0; DAYS as usize / 64], today: 0, len: 0 })
+        Ok(Calendar { links, days, taken: Box::new([0; DAYS as usize / 64]), today: 0, len: 0 })
     }
 
     /// Put an entry, which stands on no day, on that of its end, told of at `now`; returns the date. An end that has passed is on the
@@ -113,10 +113,16 @@ impl Calendar {
         self.len -= 1;
     }
 
+    /// Return whether somebody may stand on a day that is over.
+    #[inline(always)]
+    pub(super) fn may_be_over(&self, now: u64) -> bool {
+        self.len > 0 && day(now) > self.today
+    }
+
     /// Return who stands first on the first of all days that are over at `now`, and let those days go by that nobody stands on.
     #[inline(always)]
     pub(super) fn over(&mut self, now: u64) -> Option<u32> {
-        if self.len == 0 || day(now) <= self.today {
+        if !self.may_be_over(now) {
             return None;
         }
         let found = self.first_from(self.today);

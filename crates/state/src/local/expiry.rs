@@ -14,7 +14,12 @@ const AHEAD: usize = 24;
 impl<K: Key, V> LocalMap<K, V> {
     /// Look at up to `most` entries whose end has come; returns how many there were.
     #[inline(always)]
-    pub(crate) fn expire_by(&mut self, now: u64, most: usize, mut look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
+    pub(crate) fn expire_by(&mut self, now: u64, most: usize, look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
+        if self.calendar.may_be_over(now) { self.expire_some(now, most, look) } else { 0 }
+    }
+
+    #[inline(never)]
+    fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
         let mut looked = 0;
         while looked < most {
             let Some(first) = self.calendar.over(now) else { break };
