@@ -29,7 +29,7 @@
 //! leaves by `exceed`, packets over the rate go there; else they are dropped.
 //!
 //! Dropped and counted: `over the rate`; `longer than the burst`; `no room for another key`, when `max_keys` are
-//! known and none of some that are looked at has a full bucket (one that has been full for a second is
+//! known and none has a full bucket (one that has been full for a second and some milliseconds is
 //! forgotten, as a new one does what it does); and malformed headers. The first two leave by `exceed` instead,
 //! where it is taken.
 //!
