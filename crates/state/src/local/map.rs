@@ -212,9 +212,10 @@ impl<K: Key, V> LocalMap<K, V> {
             let entry = self.free[self.free_first];
             self.free_first = if self.free_first + 1 < self.free.len() { self.free_first + 1 } else { 0 };
             // Who comes a little later finds it near.
-            let soon = self.free[(self.free_first + SOON) % self.free.len()];
-            self.entries[soon as usize].prefetch();
-            self.calendar.bring(soon);
+            if let Some(soon) = self.free.get(self.free_first + SOON) {
+                self.entries[*soon as usize].prefetch();
+                self.calendar.bring(*soon);
+            }
             return Ok(entry);
         }
         if self.touched == self.entries.len() {
