@@ -97,8 +97,9 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         })
     }
 
-    /// Look at up to `most` entries whose end may have come, and take out those that are over at `now`.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, end: impl Fn(&V) -> u64) {
+    /// Look at up to `most` entries whose end may have come, and take out those that are over at `now`. Returns how many were looked
+    /// at.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, end: impl Fn(&V) -> u64) -> usize {
         let FairMap { entries, shares } = self;
         entries.expire(tx, now, most, |tx, _, entry| {
             let end = end(entry);
@@ -107,7 +108,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
             }
             shares.send(tx, Give(entry.group()));
             Fate::Over
-        });
+        })
     }
 
     /// Look at the next `count` places, and take out the entries that are over.

@@ -240,8 +240,8 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// packet's fate. Nobody waits for it.
     fn peek(&mut self, key: K) -> Option<&V>;
 
-    /// Look at up to `most` entries that have lasted as long as was said, those that end first at first, and of one end (a
-    /// thirtieth of a second) in the order in which it was told: the same whatever lies where. `look` says what becomes of each.
+    /// Look at up to `most` entries that have lasted as long as was said, those that end first at first, and of one end (two
+    /// milliseconds) in the order in which it was told: the same whatever lies where. `look` says what becomes of each.
     /// Returns how many were looked at. Constant work for each, so a few of them after every batch keep the map clean.
     fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> usize;
 

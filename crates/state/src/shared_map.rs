@@ -83,8 +83,8 @@ pub trait Slot<V: Entry> {
     /// Return the entry.
     fn get(&mut self) -> Option<&mut V>;
 
-    /// Put an entry where there is none. In a full map entries are looked for before that are over at `now`, for a thirtieth of a
-    /// second at least.
+    /// Put an entry where there is none. In a full map entries are looked for before that are over at `now`, for some
+    /// milliseconds at least.
     ///
     /// # Errors
     /// [`Full`] when the map holds as many entries as it may.

@@ -51,6 +51,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                     shared.note(tx, Event::Moved);
                     shared.add_active::<F>(tx, own.place, -1);
                     self.maps[0].mark(tx, &want.ticket, true);
+                    self.maps[0].sooner(tx, &want.ticket, own.end(tuple.proto, class, &shared.timeouts));
                 }
                 return Step::Done(Verdict::Drop(NO_BACKEND));
             }

@@ -2,7 +2,7 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
-use catena_packet::Packet;
+use catena_packet::{BATCH, Packet};
 use catena_state::{Access, Declaration, Engine, Scope, SharedMap, Tx};
 
 use super::key::{Key, Per};
@@ -26,9 +26,9 @@ const EXCEED: u16 = 2;
 /// The most keys that `max_keys` may ask for.
 const MOST_KEYS: u64 = 1 << 24;
 
-/// Places looked at for buckets to forget: after every batch, and every millisecond (a million keys in two seconds).
-const SWEEP: usize = 4;
-const SWEEP_TICK: usize = 512;
+/// Most buckets that may be full again that are looked at after a batch, and about every millisecond: more than may have been made.
+const EXPIRE: usize = BATCH + BATCH / 4;
+const EXPIRE_IDLE: usize = 1024;
 
 /// Token buckets by key.
 pub struct Limiter<E: Engine> {
@@ -150,9 +150,9 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         let now = tx.now;
-        let places = if idle { SWEEP_TICK } else { SWEEP };
-        self.narrow.map.tidy(tx, places, now);
-        self.wide.map.tidy(tx, places, now);
+        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        self.narrow.map.tidy(tx, most, now);
+        self.wide.map.tidy(tx, most, now);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

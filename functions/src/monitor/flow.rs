@@ -1,7 +1,7 @@
 //! What is known of one flow, and what a packet adds to it.
 
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
-use catena_state::Plain;
+use catena_state::{FOREVER, Plain};
 
 /// What was read from a packet.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +194,8 @@ impl Flow {
         let most = if self.has(ENDED) { limits.idle.min(LINGER) } else { limits.idle };
         let silent = self.last.saturating_add(most);
         let end = if self.has(FRESH) { silent } else { silent.min(self.first.saturating_add(limits.active)) };
-        end.saturating_add(1)
+        // However long the limits are, it has an end.
+        end.saturating_add(1).min(FOREVER - 1)
     }
 
     /// Return whether the flow lasts longer than the active time-out.

@@ -259,18 +259,18 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
     pub fn catch_up(&mut self, tx: &mut Tx, now: u64, host: Option<Host>) -> bool {
-        self.expire(tx, now, looks::MOST);
+        let is_any_over = self.expire(tx, now, looks::MOST) > 0;
         let due = self.inside.owed(now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
             Some(host) if F::host_of(*key) != host => usual,
             _ => short,
         });
-        due > 0
+        is_any_over || due > 0
     }
 
-    /// Look at up to `most` mappings whose end may have come, and take back those that are over.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
+    /// Look at up to `most` mappings whose end may have come, and take back those that are over. Returns how many were looked at.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) -> usize {
         let (mut left, timeouts) = (most, self.timeouts);
         while left > 0 {
             let some = left.min(MOST_GOING);
@@ -286,9 +286,10 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             });
             self.let_go(tx);
             if looked < some {
-                return;
+                return most - left - some + looked;
             }
         }
+        most
     }
 
     /// Look at the next `count` places for mappings that are over by these timeouts, and take them back.

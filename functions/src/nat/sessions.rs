@@ -128,11 +128,11 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     pub fn sent(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
         let &Contact { inside, mapping, flags } = contact;
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
+        let before = session.state;
         if session.mapping != mapping || self.timeouts.over(session.state, session.last, now) {
             (session.mapping, session.state) = (mapping, State::first(F::parts(inside).2));
         }
-        let before = session.state;
-        session.state = before.out(flags);
+        session.state = session.state.out(flags);
         session.last = now;
         let state = session.state;
         drop(session);
@@ -164,17 +164,17 @@ impl<E: Engine, F: Family> Sessions<E, F> {
         true
     }
 
-    /// Look at up to `most` sessions whose end may have come, and forget those that are over.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
+    /// Look at up to `most` sessions whose end may have come, and forget those that are over. Returns how many were looked at.
+    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) -> usize {
         let timeouts = self.timeouts;
-        self.sent.expire(tx, now, most, |session| timeouts.end(session.state, session.last));
+        self.sent.expire(tx, now, most, |session| timeouts.end(session.state, session.last))
     }
 
     /// Before a group is refused, look at the sessions that are due and forget those that are over or have lost their mapping.
     /// What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short. Returns
     /// whether there were any to look at.
     pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
-        self.expire(tx, now, looks::MOST);
+        let is_any_over = self.expire(tx, now, looks::MOST) > 0;
         let due = self.sent.entries.owed(now);
         let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
         let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());
@@ -187,6 +187,6 @@ impl<E: Engine, F: Family> Sessions<E, F> {
                     && now.saturating_sub(session.last) >= least
                     && !mappings.lives(Self::inside(key), session.mapping, now)
         });
-        due > 0
+        is_any_over || due > 0
     }
 }

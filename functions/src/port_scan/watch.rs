@@ -223,9 +223,8 @@ impl<E: Engine> Function<E> for PortScan<E> {
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.expire(tx, most);
-        if idle {
-            self.sources.tidy(tx, most, tx.now);
-        }
+        let now = tx.now;
+        self.sources.tidy(tx, most, now);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

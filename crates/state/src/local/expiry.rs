@@ -20,10 +20,11 @@ impl<K: Key, V> LocalMap<K, V> {
 
     #[inline(never)]
     fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
+        // Who arrives may be another one's double, and go then.
+        self.settle();
         let mut looked = 0;
         while looked < most {
             let Some(first) = self.calendar.over(now) else { break };
-            self.settle();
             // Who is asked for stands some places behind who is looked at.
             let mut asked = Some(first);
             for _ in 0..AHEAD {

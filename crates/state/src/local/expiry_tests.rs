@@ -161,6 +161,58 @@ proptest! {
     }
 }
 
+/// Of two entries with one key the younger, which is not linked yet, is due first, and goes into the older one just then.
+#[test]
+fn a_double_that_is_due_leaves_nothing_on_the_wheel() {
+    for neighbours in [0, 1] {
+        let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
+        let mut tx = Tx::new(1, START, 0);
+        let second = 1_000_000_000;
+        let older = map.want(&mut tx, 7, Intent::Create);
+        map.insert(&mut tx, &older, START + 5 * second, START + 5 * second).unwrap();
+        let younger = map.want_new(&mut tx, 7);
+        map.insert(&mut tx, &younger, START + second / 100, START + second / 100).unwrap();
+        for key in 0..neighbours {
+            let ticket = map.want(&mut tx, key, Intent::Create);
+            map.insert(&mut tx, &ticket, START + second / 100, START + second / 100).unwrap();
+        }
+        let mut seen = Vec::new();
+        let mut expire = |map: &mut LocalMap<u64, u64>, now| {
+            map.expire(&mut Tx::new(1, now, 0), now, 9, |_, key, end| {
+                seen.push(*key);
+                if *end <= now { Fate::Over } else { Fate::Until(*end) }
+            })
+        };
+        assert_eq!(expire(&mut map, START + second / 10), 1 + neighbours as usize);
+        assert_eq!(map.len(), 0);
+        // The wheel is whole: who comes now goes when its time has come.
+        let ticket = map.want(&mut tx, 9, Intent::Create);
+        map.insert(&mut tx, &ticket, START + second, START + second).unwrap();
+        assert_eq!(expire(&mut map, START + 2 * second), 1);
+        assert!(map.is_empty());
+        seen.sort_unstable();
+        assert_eq!(seen, [&(0..neighbours).collect::<Vec<_>>()[..], &[7, 9]].concat());
+    }
+}
+
+/// In a capture whose time steps back, what ends in a time that has passed goes too.
+#[test]
+fn what_has_ended_when_it_comes_goes() {
+    let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
+    let second = 1_000_000_000;
+    let mut tx = Tx::new(1, START, 0);
+    for (key, end) in [(1, START + 100 * second), (2, START - 3600 * second)] {
+        let ticket = map.want(&mut tx, key, Intent::Create);
+        map.insert(&mut tx, &ticket, end, end).unwrap();
+        map.expire(&mut tx, START, 9, |_, _, end| if *end <= START { Fate::Over } else { Fate::Until(*end) });
+    }
+    assert_eq!(map.len(), 1);
+    let ticket = map.want(&mut tx, 3, Intent::Create);
+    map.insert(&mut tx, &ticket, START - second, START - second).unwrap();
+    let looked = map.expire(&mut tx, START, 9, |_, key, _| if *key == 3 { Fate::Over } else { Fate::Until(u64::MAX) });
+    assert_eq!((looked, map.len()), (1, 1));
+}
+
 #[test]
 fn one_is_found_whose_end_is_still_to_come() {
     let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
