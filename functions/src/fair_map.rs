@@ -112,10 +112,10 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     }
 
     /// Look at the next `count` places, and take out the entries that are over.
-    pub fn sweep(&mut self, tx: &mut Tx, count: usize, mut is_over: impl FnMut(&K, &V) -> bool) {
+    pub fn sweep(&mut self, tx: &mut Tx, count: usize, mut is_over: impl FnMut(&mut Tx, &K, &V) -> bool) {
         let FairMap { entries, shares } = self;
-        entries.sweep(count, |key, entry| {
-            let goes = is_over(key, entry);
+        entries.sweep(tx, count, |tx, key, entry| {
+            let goes = is_over(tx, key, entry);
             if goes {
                 shares.send(tx, Give(entry.group()));
             }

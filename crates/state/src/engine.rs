@@ -175,8 +175,9 @@ pub trait Engine: Send + 'static {
 }
 
 /// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change
-/// it in place. What needs no ticket (from [`Self::forget`] to [`Self::len`]) is the owner's housekeeping, and answers at once:
-/// whatever engine it is, the owner knows all its entries, and what is elsewhere are copies.
+/// it in place. What needs no ticket (from [`Self::forget`] to [`Self::take_marked`]) is the owner's housekeeping, and answers at
+/// once: whatever engine it is, the owner knows all its entries, and what is elsewhere are copies. All that a fate may depend on is
+/// an operation of the packet or event that asks, so that it hears the same when it is processed again.
 pub trait FlowMap<K: Key, V: Plain>: Send {
     /// The promise of an entry.
     type Ticket: Copy + Send;
@@ -238,7 +239,7 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 
     /// Return what is known here of an entry, which may be old where entries are elsewhere: for tidying up, never for a
     /// packet's fate. Nobody waits for it.
-    fn peek(&mut self, key: K) -> Option<&V>;
+    fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V>;
 
     /// Look at up to `most` entries that have lasted as long as was said, those that end first at first, and of one end (two
     /// milliseconds) in the order in which it was told: the same whatever lies where. `look` says what becomes of each.
@@ -251,26 +252,29 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 
     /// Look at the next `count` places for entries, in no particular order but each once per round; take out
     /// those for which `goes` says so. Returns the number of places looked at, less than `count` when the map is smaller.
-    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &V) -> bool) -> usize;
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize;
 
     /// Return how many places may be looked at before something is refused at this time, in ns since 1970, for want of room:
     /// [`Looks`](crate::looks::Looks). What is not looked at now is not owed later.
-    fn owed(&mut self, now: u64) -> usize;
+    fn owed(&mut self, tx: &mut Tx, now: u64) -> usize;
 
     /// Mark an entry as one that may go when room is wanted, or take the mark from it; one that is marked keeps its
     /// place in the line. New entries have no mark.
     fn mark(&mut self, tx: &mut Tx, ticket: &Self::Ticket, marked: bool);
 
     /// Return the number of marked entries.
-    fn marked(&self) -> usize;
+    fn marked(&mut self, tx: &mut Tx) -> usize;
 
     /// Take out the entry that has been marked longest. Constant work.
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)>;
 
-    /// Return the number of entries.
+    /// Return whether there are as many entries as there may be.
+    fn is_full(&mut self, tx: &mut Tx) -> bool;
+
+    /// Return the number of entries: for tables and exports, never for a packet's fate.
     fn len(&self) -> usize;
 
-    /// Return whether there is no entry.
+    /// Return whether there is no entry: for tables and exports, never for a packet's fate.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -86,7 +86,7 @@ impl<E: Engine> Function<E> for Careless<E> {
             Wrong::Counts | Wrong::Wanders | Wrong::AsksLess | Wrong::AsksMore => self.prepared += 1,
             Wrong::Adds => self.hits.send(tx, Add::to(0, 1)),
             Wrong::Looks => _ = self.lengths.get(tx, &ticket),
-            Wrong::Sweeps => _ = self.lengths.sweep(1, |_, _| false),
+            Wrong::Sweeps => _ = self.lengths.sweep(tx, 1, |_, _, _| false),
             _ => {}
         }
         let others = match self.wrong {
@@ -128,7 +128,7 @@ impl<E: Engine> Function<E> for Careless<E> {
 
     fn tidy(&mut self, tx: &mut Tx, _idle: bool) {
         let now = tx.now;
-        self.lengths.sweep(1, |_, _| false);
+        self.lengths.sweep(tx, 1, |_, _, _| false);
         self.tidied = now;
     }
 

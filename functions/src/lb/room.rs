@@ -52,13 +52,13 @@ fn make_room<E: Engine, F: Family, G: Family>(
     if gone > 0 {
         return true;
     }
-    if side.first_to_go() >= other.first_to_go() { side.evict(shared, tx) } else { other.evict(shared, tx) }
+    if side.first_to_go(tx) >= other.first_to_go(tx) { side.evict(shared, tx) } else { other.evict(shared, tx) }
 }
 
 impl<E: Engine, F: Family> Side<E, F> {
     /// Return how many connections go before any other: the half-open and the closed ones.
-    fn first_to_go(&self) -> usize {
-        self.maps[0].marked()
+    fn first_to_go(&mut self, tx: &mut Tx) -> usize {
+        self.maps[0].marked(tx)
     }
 
     /// Forget one of those that go first. Returns whether there was one.

@@ -121,7 +121,7 @@ impl<E: Engine, F: Family> Fragments<E, F> {
 
     /// Look for what is over, before anything is refused; returns whether that is due.
     pub fn make_room(&mut self, tx: &mut Tx, now: u64) -> bool {
-        let due = self.0.entries.owed(now);
+        let due = self.0.entries.owed(tx, now);
         self.expire(tx, now, due);
         due > 0
     }

@@ -152,7 +152,6 @@ pub struct Mappings<E: Engine, F: Family> {
     pub space: Space<F>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
-    max: usize,
     /// Mappings that are over; empty but for the moment when they go.
     going: Vec<Going<F::Endpoint>>,
 }
@@ -196,7 +195,6 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             ports: engine.shared(&PORTS.part(F::PART), ports),
             space,
             timeouts,
-            max,
             going: Vec::with_capacity(MOST_GOING),
         })
     }
@@ -244,13 +242,13 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Return whether there are as many mappings as there may be.
-    pub fn is_full(&self) -> bool {
-        self.inside.len() >= self.max
+    pub fn is_full(&mut self, tx: &mut Tx) -> bool {
+        self.inside.is_full(tx)
     }
 
     /// Return whether a mapping lives that is told from others by `identity`, as far as is known without waiting.
-    pub fn lives(&mut self, inside: F::Endpoint, identity: (u16, u8), now: u64) -> bool {
-        let mapping = self.inside.peek(inside);
+    pub fn lives(&mut self, tx: &mut Tx, inside: F::Endpoint, identity: (u16, u8), now: u64) -> bool {
+        let mapping = self.inside.peek(tx, inside);
         mapping.is_some_and(|mapping| {
             mapping.identity() == identity && !self.timeouts.over(mapping.state, mapping.last, now)
         })
@@ -260,7 +258,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
     pub fn catch_up(&mut self, tx: &mut Tx, now: u64, host: Option<Host>) -> bool {
         let is_any_over = self.expire(tx, now, looks::MOST) > 0;
-        let due = self.inside.owed(now);
+        let due = self.inside.owed(tx, now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
         self.sweep_by(tx, now, due, |key| match host {
             Some(host) if F::host_of(*key) != host => usual,
@@ -299,7 +297,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
             let some = left.min(MOST_GOING);
             left -= some;
             let Mappings { inside, space, going, .. } = self;
-            inside.sweep(some, |key, mapping| {
+            inside.sweep(tx, some, |_, key, mapping| {
                 let is_over = timeouts(key).over(mapping.state, mapping.last, now);
                 if is_over {
                     going.push(Going::of(key, mapping, space));

@@ -179,9 +179,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if plan.kind == Kind::Error {
             return drop(NO_MAPPING);
         }
-        if self.mappings.is_full() {
+        if self.mappings.is_full(tx) {
             self.mappings.catch_up(tx, self.now, None);
-            if self.mappings.is_full() {
+            if self.mappings.is_full(tx) {
                 return drop(TOO_MANY);
             }
         }

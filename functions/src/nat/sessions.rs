@@ -175,17 +175,17 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     /// whether there were any to look at.
     pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
         let is_any_over = self.expire(tx, now, looks::MOST) > 0;
-        let due = self.sent.entries.owed(now);
+        let due = self.sent.entries.owed(tx, now);
         let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
         let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());
-        self.sent.sweep(tx, due, |key, session| {
+        self.sent.sweep(tx, due, |tx, key, session| {
             let timeouts = if whose.is_none_or(|own| own == session.group) { &short } else { &usual };
             // A mapping lives on after the last packet of any session, at least as long as the shortest timeout: only
             // those of TCP that are established outlive theirs, and only after that.
             timeouts.over(session.state, session.last, now)
                 || matches!(session.state, State::Established | State::Doubtful)
                     && now.saturating_sub(session.last) >= least
-                    && !mappings.lives(Self::inside(key), session.mapping, now)
+                    && !mappings.lives(tx, Self::inside(key), session.mapping, now)
         });
         is_any_over || due > 0
     }

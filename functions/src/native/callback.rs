@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use std::marker::PhantomData;
 
-use catena_state::Engine;
+use catena_state::{Engine, Tx};
 
 use super::abi::{self, Handle};
 use super::asked::{self, InHand};
@@ -372,10 +372,19 @@ unsafe extern "C" fn sweep<E: Engine>(
         return 0;
     };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let looked = map.sweep(count, &mut |key, value| {
+    // So are the operations in hand, which are lent to the visitor each time.
+    let mut tx = Tx::new(0, 0, 0);
+    // SAFETY: as the module's; the reference ends with the statement.
+    let swap = |tx: &mut Tx| std::mem::swap(tx, unsafe { &mut own::<E>(cx).state.packet.tx });
+    swap(&mut tx);
+    let looked = map.sweep(&mut tx, count, &mut |tx, key, value| {
+        swap(tx);
         // SAFETY: the visitor is called as the header says; nothing of `own` is referred to meanwhile.
-        unsafe { visitor(argument, key.as_ptr().cast(), value.as_ptr().cast()) != 0 }
+        let goes = unsafe { visitor(argument, key.as_ptr().cast(), value.as_ptr().cast()) != 0 };
+        swap(tx);
+        goes
     });
+    swap(&mut tx);
     // SAFETY: as the module's.
     if let Some((object, _)) = unsafe { object::<E>(cx, handle) } {
         object.map = Some(map);

@@ -1,6 +1,6 @@
 //! Maps of a C function: keys and values of sizes known only when it is loaded, on the engine's typed maps.
 
-use catena_state::{Declaration, Engine, FOREVER, FlowMap, Full, Intent, Key, NoMemory};
+use catena_state::{Declaration, Engine, FOREVER, FlowMap, Full, Intent, Key, NoMemory, Tx};
 
 use super::asked::{InHand, Ticket};
 
@@ -25,7 +25,7 @@ pub trait Map<E: Engine>: Send {
     /// Take an entry out; returns whether it was there.
     fn remove(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool;
     /// Look at the next places and take out what goes.
-    fn sweep(&mut self, count: usize, goes: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> usize;
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: &mut dyn FnMut(&mut Tx, &[u8], &[u8]) -> bool) -> usize;
     /// Return the number of entries.
     fn len(&self) -> usize;
 }
@@ -177,9 +177,10 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
         self.ticket(packet, key).is_some_and(|ticket| self.map.remove(&mut packet.tx, &ticket).is_some())
     }
 
-    fn sweep(&mut self, count: usize, goes: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> usize {
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: &mut dyn FnMut(&mut Tx, &[u8], &[u8]) -> bool) -> usize {
         let (k, v) = (self.key_size, self.value_size);
-        self.map.sweep(count, |key, value| key.with_bytes(|key| goes(&key[..k], &value.as_flattened()[..v])))
+        self.map
+            .sweep(tx, count, |tx, key, value| key.with_bytes(|key| goes(tx, &key[..k], &value.as_flattened()[..v])))
     }
 
     fn len(&self) -> usize {

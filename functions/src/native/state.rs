@@ -284,7 +284,7 @@ mod tests {
             }
             assert_eq!(map.get(packet, key), Some(value));
             let mut seen = 0;
-            map.sweep(8, &mut |at, kept| {
+            map.sweep(&mut packet.tx, 8, &mut |_, at, kept| {
                 if (at, kept) == (key, value) {
                     seen += 1;
                 }

@@ -156,8 +156,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.forget(tx, key, goes);
     }
 
-    fn peek(&mut self, key: K) -> Option<&V> {
-        self.read = self.map.peek(key).map(|value| copy(value, self.object));
+    fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V> {
+        self.read = self.map.peek(tx, key).map(|value| copy(value, self.object));
         self.read.as_ref()
     }
 
@@ -188,13 +188,13 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     }
 
     #[track_caller]
-    fn sweep(&mut self, count: usize, goes: impl FnMut(&K, &V) -> bool) -> usize {
-        lock(&self.watch).change_alone(self.object);
-        self.map.sweep(count, goes)
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize {
+        lock(&self.watch).change(tx, self.object);
+        self.map.sweep(tx, count, goes)
     }
 
-    fn owed(&mut self, now: u64) -> usize {
-        self.map.owed(now)
+    fn owed(&mut self, tx: &mut Tx, now: u64) -> usize {
+        self.map.owed(tx, now)
     }
 
     #[track_caller]
@@ -203,8 +203,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
         self.map.mark(tx, &ticket.ticket, marked);
     }
 
-    fn marked(&self) -> usize {
-        self.map.marked()
+    fn marked(&mut self, tx: &mut Tx) -> usize {
+        self.map.marked(tx)
     }
 
     #[track_caller]
@@ -212,6 +212,10 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
         lock(&self.watch).change(tx, self.object);
         lock(&self.watch).name(tx, self.object);
         self.map.take_marked(tx).map(|(key, value)| (key, copy(&value, self.object)))
+    }
+
+    fn is_full(&mut self, tx: &mut Tx) -> bool {
+        self.map.is_full(tx)
     }
 
     fn len(&self) -> usize {

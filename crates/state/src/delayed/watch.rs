@@ -119,8 +119,6 @@ pub(super) struct Watch {
     instances: Vec<String>,
     open: BTreeMap<u32, Operations>,
     units: u32,
-    /// The packet that is in *prepare*.
-    in_prepare: Option<u32>,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
     /// What is applied as soon as somebody must know what came of it, in this order: each with its number, where somebody waits.
@@ -152,7 +150,6 @@ impl Watch {
             instances: vec![String::new()],
             open: BTreeMap::new(),
             units: 0,
-            in_prepare: None,
             sent: Vec::new(),
             applied: Vec::new(),
             replies: BTreeMap::new(),
@@ -199,13 +196,11 @@ impl Watch {
         self.units += 1;
         let expected = self.given_up.take_if(|(given_up, _)| *given_up == clock).map(|(_, asked)| asked);
         self.open.insert(self.units, Operations { expected, ..Operations::default() });
-        self.in_prepare = Some(self.units);
         self.units
     }
 
     /// Note that a packet's *prepare* is over, if it was in it.
     fn end_prepare(&mut self, tx: &Tx) {
-        self.in_prepare.take_if(|packet| *packet == tx.unit());
         let Some(operations) = self.open.get_mut(&tx.unit()) else { return };
         if let Some(missed) =
             operations.expected.take().and_then(|mut asked| asked.drain(operations.asked.len()..).next())
@@ -339,14 +334,6 @@ impl Watch {
                 panic!("{object}: changed in prepare, at {}", Location::caller())
             }
             Some(_) => {}
-        }
-    }
-
-    /// Look whether an object may be changed now by what is no packet's operation.
-    #[track_caller]
-    pub(super) fn change_alone(&self, object: Made) {
-        if self.in_prepare.is_some() {
-            panic!("{object}: changed in prepare, at {}", Location::caller());
         }
     }
 

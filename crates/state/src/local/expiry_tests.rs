@@ -225,7 +225,7 @@ fn one_is_found_whose_end_is_still_to_come() {
     let look = |_: &mut Tx, key: &u64, _: &u64| if *key == 0 { Fate::Until(START + 9_000_000_000) } else { Fate::Over };
     assert!(!map.expire_one(&mut tx, 1, look) && map.len() == 4);
     assert!(map.expire_one(&mut tx, 1, look) && map.len() == 3);
-    assert_eq!([0, 1, 2, 3].map(|key| map.peek(key).is_some()), [true, false, true, true]);
+    assert_eq!([0, 1, 2, 3].map(|key| map.peek(&mut tx, key).is_some()), [true, false, true, true]);
     // An end before theirs may still be told.
     let ticket = map.want(&mut tx, 7, Intent::Create);
     map.insert(&mut tx, &ticket, 0, START + 100_000_000).unwrap();

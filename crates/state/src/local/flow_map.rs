@@ -101,7 +101,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         }
     }
 
-    fn peek(&mut self, key: K) -> Option<&V> {
+    fn peek(&mut self, _tx: &mut Tx, key: K) -> Option<&V> {
         let entry = self.place(key)?;
         self.entries[entry as usize].pair().map(|pair| &pair.1)
     }
@@ -125,21 +125,21 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         })
     }
 
-    fn sweep(&mut self, count: usize, mut goes: impl FnMut(&K, &V) -> bool) -> usize {
+    fn sweep(&mut self, tx: &mut Tx, count: usize, mut goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize {
         self.settle();
         let count = count.min(self.touched);
         for _ in 0..count {
             self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
             self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
             let Some((key, value)) = self.entries[self.swept].pair() else { continue };
-            if goes(key, value) {
+            if goes(tx, key, value) {
                 self.let_go(key.hash(&self.seed), self.swept as u32);
             }
         }
         count
     }
 
-    fn owed(&mut self, now: u64) -> usize {
+    fn owed(&mut self, _tx: &mut Tx, now: u64) -> usize {
         self.looks.due(now)
     }
 
@@ -153,7 +153,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         }
     }
 
-    fn marked(&self) -> usize {
+    fn marked(&mut self, _tx: &mut Tx) -> usize {
         self.marked.len()
     }
 
@@ -162,6 +162,12 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         let key = self.entries[first as usize].pair()?.0;
         let value = self.take(&LocalTicket { key, place: 0 })?;
         Some((key, value))
+    }
+
+    #[inline(always)]
+    fn is_full(&mut self, _tx: &mut Tx) -> bool {
+        // Most often there is room without looking for doubles.
+        self.len >= self.capacity() && FlowMap::len(self) >= self.capacity()
     }
 
     fn len(&self) -> usize {

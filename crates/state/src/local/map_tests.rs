@@ -52,13 +52,13 @@ fn a_sweep_round_sees_each_entry_once() {
     }
     let mut seen = [0; 777];
     for _ in 0..111 {
-        map.sweep(7, |key, _| {
+        map.sweep(&mut anyone(), 7, |_, key, _| {
             seen[*key as usize] += 1;
             false
         });
     }
     assert_eq!(seen, [1; 777]);
-    assert_eq!(map.sweep(usize::MAX, |key, _| key % 2 == 0), 777);
+    assert_eq!(map.sweep(&mut anyone(), usize::MAX, |_, key, _| key % 2 == 0), 777);
     assert_eq!(map.len(), 388);
 }
 
@@ -120,7 +120,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
                 }
             }
             8 => {
-                _ = ours.sweep(3, |_, value| {
+                _ = ours.sweep(&mut anyone(), 3, |_, _, value| {
                     let of = theirs.values.iter().find(|(_, one)| *one == value).map(|(key, _)| *key);
                     let goes = *value % 4 == 0;
                     let of = of.expect("only what is there is swept");
@@ -141,17 +141,20 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
                 let expected = first.and_then(|key| Some((make(key), theirs.remove(key)?)));
                 assert_eq!(ours.take_marked(&mut anyone()), expected);
             }
-            12 => assert_eq!(ours.peek(make(key)), theirs.values.get(&key)),
+            12 => assert_eq!(ours.peek(&mut anyone(), make(key)), theirs.values.get(&key)),
             _ => {
                 let value = ours.place(make(key)).and_then(|place| ours.look(place));
                 assert_eq!(value, theirs.values.get(&key));
             }
         }
         assert_eq!(ours.get(&mut anyone(), ticket).copied(), theirs.values.get(&key).copied());
-        assert_eq!((ours.len(), ours.marked()), (theirs.values.len(), theirs.line.len()));
+        assert_eq!((ours.len(), ours.marked(&mut anyone())), (theirs.values.len(), theirs.line.len()));
         assert!(ours.len() <= capacity);
     }
-    assert_eq!(ours.sweep(usize::MAX, |_, value| !theirs.values.values().any(|one| one == value)), ours.touched);
+    assert_eq!(
+        ours.sweep(&mut anyone(), usize::MAX, |_, _, value| !theirs.values.values().any(|one| one == value)),
+        ours.touched
+    );
     assert_eq!(ours.len(), theirs.values.len());
     for (key, value) in theirs.values {
         let ticket = ours.want(&mut anyone(), make(key), Intent::Create);
@@ -190,7 +193,7 @@ fn an_arriving_entry_takes_over_an_older_one() {
     map.warm(&mut old);
     let again = far(&mut map, 1);
     map.insert(&mut anyone(), &again, 11, FOREVER).unwrap();
-    assert_eq!((map.arriving.is_empty(), map.len(), map.marked()), (false, 1, 1));
+    assert_eq!((map.arriving.is_empty(), map.len(), map.marked(&mut anyone())), (false, 1, 1));
     assert_eq!(map.get(&mut anyone(), &old), Some(&mut 11), "an earlier ticket finds the younger value");
     let other = far(&mut map, 2);
     map.insert(&mut anyone(), &other, 20, FOREVER).expect("there is room for two");
@@ -226,7 +229,7 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
             break;
         }
     }
-    assert_eq!((map.marked(), map.take_marked(&mut anyone())), (0, None));
+    assert_eq!((map.marked(&mut anyone()), map.take_marked(&mut anyone())), (0, None));
     assert_eq!(map.len(), 100, "who was never marked is there");
     let ticket = map.want(&mut anyone(), 0, Intent::Create);
     map.remove(&mut anyone(), &ticket);
@@ -235,5 +238,5 @@ fn marked_entries_go_in_the_order_in_which_they_were_marked() {
     let ticket = map.want(&mut anyone(), 1001, Intent::Create);
     map.remove(&mut anyone(), &ticket);
     insert(&mut map, &mut line, 3000);
-    assert_eq!((map.marked(), map.take_marked(&mut anyone())), (0, None));
+    assert_eq!((map.marked(&mut anyone()), map.take_marked(&mut anyone())), (0, None));
 }

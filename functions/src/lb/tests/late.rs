@@ -71,7 +71,7 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
             left += harness.send(gate, &frames).len() as u64;
             let dropped: u64 = harness.drops().values().sum();
             assert_eq!(left + dropped, sent, "every packet leaves or is counted");
-            add_up(harness.module::<Runner<E, Balancer<E>>>().function_mut());
+            harness.module::<Runner<E, Balancer<E>>>().event(now, add_up);
         }
         let number = (1 + random.next() % 5) as u16;
         harness.module::<Runner<E, Balancer<E>>>().function_mut().set_backend(number, random.next().is_multiple_of(2));
@@ -83,8 +83,9 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     // When all is over, nothing is left behind.
     now += 20_000 * SECOND;
     (0..200).for_each(|_| harness.tick(now));
-    let balancer = harness.module::<Runner<E, Balancer<E>>>().function_mut();
-    add_up(balancer);
+    let runner = harness.module::<Runner<E, Balancer<E>>>();
+    runner.event(now, add_up);
+    let balancer = runner.function();
     let loads: i64 = balancer.backends().map(|backend| backend.connections).sum();
     let entries: usize = balancer.v4.maps.iter().map(FlowMap::len).sum::<usize>()
         + balancer.v6.maps.iter().map(FlowMap::len).sum::<usize>();
@@ -128,22 +129,22 @@ fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut Random) ->
 }
 
 /// Hold what is counted to what is there.
-fn add_up<E: Engine>(balancer: &mut Balancer<E>) {
+fn add_up<E: Engine>(balancer: &mut Balancer<E>, tx: &mut Tx) {
     let Balancer { v4, v6, shared } = balancer;
     let (connections, fragmented) = shared.admission.look(Inside);
     let let_in = (connections as usize, fragmented as usize);
     let (connections, fragmented) =
-        [entries(v4, shared), entries(v6, shared)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        [entries(v4, shared, tx), entries(v6, shared, tx)].into_iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
     assert_eq!(let_in, (connections, fragmented), "connections, fragmented datagrams");
 }
 
 /// Return how many connections and fragmented datagrams one IP version has. Every way back is that of a connection, and
 /// servers count the connections that say so.
-fn entries<E: Engine, F: Family>(side: &mut Side<E, F>, shared: &Shared<E>) -> (usize, usize) {
+fn entries<E: Engine, F: Family>(side: &mut Side<E, F>, shared: &Shared<E>, tx: &mut Tx) -> (usize, usize) {
     let [mut out, mut back] = [Vec::new(), Vec::new()];
     let [ways_out, ways_back] = &mut side.maps;
     for (map, list) in [(ways_out, &mut out), (ways_back, &mut back)] {
-        map.sweep(usize::MAX, |key, entry| {
+        map.sweep(tx, usize::MAX, |_, key, entry| {
             list.push((F::tuple(key), *entry));
             false
         });
@@ -182,9 +183,9 @@ fn no_connection_is_left_half_open_for_want_of_a_place_to_wait() {
     left += harness.finish().len();
     let dropped = harness.drops()["too many wait for their state"];
     assert!(dropped > 100 && left as u64 + dropped == 2000, "{left} left, {dropped} dropped");
-    let balancer = harness.module::<Runner<Delayed, Balancer<Delayed>>>().function_mut();
-    assert_eq!(balancer.v4.maps.each_ref().map(FlowMap::len), [left; 2]);
-    add_up(balancer);
+    let runner = harness.module::<Runner<Delayed, Balancer<Delayed>>>();
+    assert_eq!(runner.function().v4.maps.each_ref().map(FlowMap::len), [left; 2]);
+    runner.event(START, add_up);
     harness.end();
 }
 
@@ -227,7 +228,9 @@ fn who_is_refused_after_a_wait_counts_nowhere() {
     on.engine.step(&mut tx);
     assert_eq!(on.balancer.finish(&mut tx, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
-    add_up(&mut on.balancer);
+    let mut tx = on.begin(START, 0);
+    on.engine.step(&mut tx);
+    add_up(&mut on.balancer, &mut tx);
 }
 
 #[test]
