@@ -84,10 +84,10 @@ fn fields(scope: Scope) -> Option<Fields> {
 /// Entries of a map lie with the instance that their packets meet if the map's key has all fields of the affinity:
 /// then packets of one entry are of one group. Other objects are shared out whatever their scope, as every instance
 /// is built with its share of the work: what a shared object has to give is divided, and counts of all instances are
-/// added up.
+/// added up, and each writes its own records.
 fn memory(state: &[Declaration], affinity: catalogue::Affinity) -> Memory {
     let apart = |object: &Declaration| match (object.object, fields(object.scope)) {
-        (Object::Shared, _) => true,
+        (Object::Shared | Object::Outlet, _) => true,
         (Object::FlowMap | Object::SharedMap, None) => false,
         (Object::FlowMap | Object::SharedMap, Some(key)) => affinity.satisfies(catalogue::Affinity::Fields(key)),
     };
@@ -150,5 +150,6 @@ mod tests {
         assert_eq!(memory(&map(Scope::Global), by_source), Memory::Shared);
         assert_eq!(memory(&map(Scope::Source), catalogue::Affinity::Any), Memory::Shared);
         assert_eq!(memory(&[object(Object::Shared, Scope::Global)], by_source), Memory::PerGroup);
+        assert_eq!(memory(&[object(Object::Outlet, Scope::Global)], by_source), Memory::PerGroup);
     }
 }

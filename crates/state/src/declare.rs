@@ -69,6 +69,20 @@ pub enum Object {
     Shared,
     /// [`crate::SharedMap`].
     SharedMap,
+    /// [`crate::Outlet`].
+    Outlet,
+}
+
+impl Object {
+    /// Return the kind in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Object::FlowMap => "flow map",
+            Object::Shared => "shared object",
+            Object::SharedMap => "shared map",
+            Object::Outlet => "outlet",
+        }
+    }
 }
 
 /// One state object of a function. With the function's instance it is what the object is known by, wherever it is held.
@@ -106,6 +120,12 @@ impl Declaration {
     /// Declare shared entries.
     pub const fn shared_map(name: &'static str, summary: &'static str, scope: Scope, access: Access) -> Self {
         Declaration { name, summary, object: Object::SharedMap, scope, access, part: 0 }
+    }
+
+    /// Declare an outlet.
+    pub const fn outlet(name: &'static str, summary: &'static str) -> Self {
+        let (scope, access) = (Scope::Global, Access::WriteMostly);
+        Declaration { name, summary, object: Object::Outlet, scope, access, part: 0 }
     }
 
     /// Return the declaration of one of several that are alike.

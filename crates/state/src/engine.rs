@@ -13,6 +13,7 @@ use catena_packet::wire::Seed;
 
 use crate::declare::Declaration;
 use crate::key::Key;
+use crate::outlet::{Outlet, Sink};
 use crate::plain::Plain;
 use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
@@ -100,6 +101,8 @@ pub trait Engine: Send + 'static {
     type Shared<V: Held>: Shared<V>;
     /// The same, by key.
     type SharedMap<K: Key, V: Entry>: SharedMap<K, V>;
+    /// The way of what a function tells the world.
+    type Outlet<S: Sink>: Outlet<S>;
 
     /// Begin the operations of a packet or an event, which the engine may mark as its own. Where nobody waits and nothing is
     /// counted, a packet's may be begun again in each step.
@@ -113,7 +116,12 @@ pub trait Engine: Send + 'static {
     /// Let a packet's next step begin: what it has asked for so far may be used.
     fn step(&mut self, _tx: &mut Tx) {}
 
-    /// End the operations of a packet: its fate is decided, or they are given up.
+    /// Take note that all operations of a packet or event are done, and its fate is decided: what it has told the world may be told
+    /// now. Where nobody waits, it is told at once, and only events call this.
+    #[inline(always)]
+    fn commit(&mut self, _tx: &mut Tx) {}
+
+    /// End the operations of a packet: they are committed, or given up.
     fn end(&mut self, _tx: Tx) {}
 
     /// Let all that was sent off be done, after the last packet.
@@ -166,6 +174,9 @@ pub trait Engine: Send + 'static {
         capacity: usize,
         rules: V::Rules,
     ) -> Result<Self::SharedMap<K, V>, NoMemory>;
+
+    /// Make an outlet to this sink; who makes it once more, as the instance was lost, gets the one to the sink that is there.
+    fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> Self::Outlet<S>;
 
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;

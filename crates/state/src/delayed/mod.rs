@@ -8,14 +8,17 @@
 //! Operations on shared objects go as bytes to whoever holds the objects, with some seeds another thread. They are applied late,
 //! each object's in order. Some come twice, and of some the reply is lost, so that they are sent again: the holder knows them by
 //! name. Entries are those of [`Local`], but a function gets a copy, made of the entry's bytes, and what it has changed is
-//! written back: what a function does on both must be the same.
+//! written back: what a function does on both must be the same. What a packet puts out leaves once its operations are committed, and
+//! some of it is brought to its sink twice.
 
 mod holder;
 mod objects;
+mod outlet;
 mod shared;
 mod watch;
 
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
+pub use outlet::DelayedOutlet;
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +29,7 @@ use crate::declare::{Declaration, Object};
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
 use crate::local::Local;
+use crate::outlet::Sink;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
@@ -69,6 +73,7 @@ impl Engine for Delayed {
     type FlowMap<K: Key, V: Plain> = DelayedMap<K, V>;
     type Shared<V: Held> = DelayedShared<V>;
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
+    type Outlet<S: Sink> = DelayedOutlet<S>;
 
     fn begin(&mut self, tx: Tx) -> Tx {
         let unit = self.watch().begin(tx.clock());
@@ -81,6 +86,10 @@ impl Engine for Delayed {
 
     fn step(&mut self, tx: &mut Tx) {
         self.watch().step(tx);
+    }
+
+    fn commit(&mut self, tx: &mut Tx) {
+        self.watch().commit(tx);
     }
 
     fn end(&mut self, tx: Tx) {
@@ -133,6 +142,12 @@ impl Engine for Delayed {
     ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
         let made = self.watch().make(object, Object::SharedMap);
         Ok(DelayedSharedMap::new(self.local.shared_map(object, capacity, rules)?, made, &self.watch))
+    }
+
+    #[track_caller]
+    fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> DelayedOutlet<S> {
+        let made = self.watch().make(object, Object::Outlet);
+        DelayedOutlet::new(sink, made, &self.watch)
     }
 
     fn share(&self) -> Share {

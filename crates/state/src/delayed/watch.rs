@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::holder::{Call, Holder, Request};
+use super::outlet::{Put, Sinks};
 use crate::declare::{Access, Declaration, Object};
 use crate::engine::Intent;
 use crate::tx::{Name, Tx};
@@ -105,6 +106,8 @@ struct Operations {
     expected: Option<Vec<Asked>>,
     /// Whether anything was sent off.
     is_sent: bool,
+    /// What it has put out.
+    puts: Vec<Put>,
 }
 
 /// All of it.
@@ -118,6 +121,8 @@ pub(super) struct Watch {
     /// The names of functions' instances, the one that objects are made for last.
     instances: Vec<String>,
     open: BTreeMap<u32, Operations>,
+    /// Those that are committed and have not ended.
+    committed: BTreeMap<u32, Operations>,
     units: u32,
     /// In the order in which they were sent off.
     sent: Vec<Sent>,
@@ -132,6 +137,7 @@ pub(super) struct Watch {
     /// The clocks of those that have ended, and of whom something may still be on its way to the holder.
     ended: Vec<u64>,
     pub(super) holder: Holder,
+    pub(super) sinks: Sinks,
 }
 
 pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
@@ -149,6 +155,7 @@ impl Watch {
             objects: Vec::new(),
             instances: vec![String::new()],
             open: BTreeMap::new(),
+            committed: BTreeMap::new(),
             units: 0,
             sent: Vec::new(),
             applied: Vec::new(),
@@ -157,6 +164,7 @@ impl Watch {
             given_up: None,
             ended: Vec::new(),
             holder: Holder::new(delays % ELSEWHERE == 1),
+            sinks: Sinks::default(),
         }
     }
 
@@ -226,9 +234,27 @@ impl Watch {
         }
     }
 
+    /// Keep what a packet puts out until it is committed.
+    pub(super) fn put(&mut self, tx: &Tx, put: Put) {
+        self.open.entry(tx.unit()).or_default().puts.push(put);
+    }
+
+    /// Bring what a packet has put out to where it goes: some of it twice, as who has lost the answer would do.
+    pub(super) fn commit(&mut self, tx: &Tx) {
+        let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
+        for put in operations.puts.drain(..) {
+            self.sinks.deliver(&put);
+            if self.random().is_multiple_of(8) {
+                self.sinks.deliver(&put);
+            }
+        }
+        self.committed.insert(tx.unit(), operations);
+    }
+
     pub(super) fn end(&mut self, tx: &Tx) {
         self.end_prepare(tx);
-        let Some(operations) = self.open.remove(&tx.unit()) else { return };
+        let operations = self.committed.remove(&tx.unit()).or_else(|| self.open.remove(&tx.unit()));
+        let Some(operations) = operations else { return };
         let is_left = |asked: &&Asked| asked.is_operation() && asked.ready.is_some() && !asked.taken;
         if let Some(asked) = operations.asked.iter().find(is_left) {
             panic!("{}: nobody has taken the reply of an operation", asked.object);

@@ -11,16 +11,19 @@ mod leaving;
 mod line;
 mod map;
 mod near;
+mod outlet;
 mod shared;
 mod shared_map;
 
 pub use map::{LocalMap, LocalTicket};
+pub use outlet::LocalOutlet;
 pub use shared::LocalShared;
 pub use shared_map::{LocalAsked, LocalSharedMap};
 
 use crate::declare::Declaration;
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
+use crate::outlet::Sink;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
@@ -48,6 +51,7 @@ impl Engine for Local {
     type FlowMap<K: Key, V: Plain> = LocalMap<K, V>;
     type Shared<V: Held> = LocalShared<V>;
     type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
+    type Outlet<S: Sink> = LocalOutlet<S>;
 
     #[inline(always)]
     fn begin(&mut self, tx: Tx) -> Tx {
@@ -70,6 +74,10 @@ impl Engine for Local {
     ) -> Result<LocalSharedMap<K, V>, NoMemory> {
         let map = self.flow_map(object, entries)?;
         Ok(LocalSharedMap::new(map, entries, rules))
+    }
+
+    fn outlet<S: Sink>(&mut self, _object: &Declaration, sink: S) -> LocalOutlet<S> {
+        LocalOutlet::new(sink)
     }
 
     fn share(&self) -> Share {
