@@ -7,6 +7,7 @@
 //! [`Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
+use std::any::Any;
 use std::ops::{Deref, DerefMut};
 
 use catena_packet::wire::Seed;
@@ -92,6 +93,10 @@ pub trait Engine: Send + 'static {
     const WAITS: bool;
     /// Whether functions are watched: what they must not do is found, at a price.
     const WATCHES: bool = false;
+    /// Whether a function's instance may be lost at an operation, while its objects stay: the operation panics then with what
+    /// [`Self::is_loss`] knows. Who runs the function makes it anew after [`Self::begin_again`], and gives it once more all packets
+    /// and events that are not [committed](Self::commit): what they have done is answered as it was then, and not done again.
+    const CRASHES: bool = false;
 
     /// The promise of an entry, whatever the entry is.
     type Ticket<K: Key>: Copy + Send;
@@ -123,6 +128,15 @@ pub trait Engine: Send + 'static {
 
     /// End the operations of a packet: they are committed, or given up.
     fn end(&mut self, _tx: Tx) {}
+
+    /// Return whether a panic is the loss of an instance.
+    fn is_loss(_panic: &(dyn Any + Send)) -> bool {
+        false
+    }
+
+    /// Forget the instances that were made, and what they had begun, but neither objects nor what was done. Then they are made
+    /// anew, each [for its name](Self::make_for), and get the objects that are there.
+    fn begin_again(&mut self) {}
 
     /// Let all that was sent off be done, after the last packet.
     ///

@@ -53,6 +53,12 @@ impl Tx {
         self.clock
     }
 
+    /// Return how many operations were named.
+    #[inline(always)]
+    pub fn operations(&self) -> u32 {
+        self.count
+    }
+
     /// Name the next operation. For engines that name them: each of their operations calls this once, in the order in which the
     /// function asks.
     #[inline(always)]

@@ -11,16 +11,22 @@
 //! written back: what a function does on both must be the same. What a packet puts out leaves once its operations are committed, and
 //! some of it is brought to its sink twice.
 
+mod chance;
+mod crash;
 mod holder;
+mod log;
 mod objects;
 mod outlet;
+mod post;
 mod shared;
 mod watch;
 
+pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
 pub use outlet::DelayedOutlet;
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use catena_packet::wire::Seed;
@@ -34,25 +40,40 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
-use watch::{Watch, lock};
+use objects::Entries;
+use watch::{Made, Watch, lock};
 
 /// The engine.
 pub struct Delayed {
     local: Local,
     watch: Arc<Mutex<Watch>>,
+    /// The entries of all flow maps that were made. They outlive who made them.
+    maps: Vec<(Made, Box<dyn Any + Send>)>,
 }
 
 impl Delayed {
     /// Make the engine; `delays` decides which results are late.
     pub fn new(seed: Seed, share: Share, delays: u64) -> Self {
-        Delayed { local: Local::new(seed, share), watch: Arc::new(Mutex::new(Watch::new(delays))) }
+        Delayed { local: Local::new(seed, share), watch: Arc::new(Mutex::new(Watch::new(delays))), maps: Vec::new() }
     }
 
     /// Let results be late by up to so many polls.
     #[must_use]
     pub fn slow(self, polls: u64) -> Self {
-        self.watch().most_delay = polls;
+        self.watch().post.most_delay = polls;
         self
+    }
+
+    /// Lose the function's instance now and then: a panic with [`Lost`] comes out of an operation then.
+    #[must_use]
+    pub fn crashing(self, crashes: Crashes) -> Self {
+        self.watch().crashing.crashes = crashes;
+        self
+    }
+
+    /// Return how many instances were lost.
+    pub fn crashes(&self) -> u64 {
+        self.watch().crashing.count
     }
 
     /// Return the objects that were made.
@@ -68,6 +89,7 @@ impl Delayed {
 impl Engine for Delayed {
     const WAITS: bool = true;
     const WATCHES: bool = true;
+    const CRASHES: bool = true;
 
     type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Plain> = DelayedMap<K, V>;
@@ -97,12 +119,20 @@ impl Engine for Delayed {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        self.watch().settle();
+        self.watch().post.settle();
         Ok(())
     }
 
+    fn is_loss(panic: &(dyn Any + Send)) -> bool {
+        panic.is::<Lost>()
+    }
+
+    fn begin_again(&mut self) {
+        self.watch().begin_again();
+    }
+
     fn poll(&mut self) {
-        self.watch().poll();
+        self.watch().post.poll();
     }
 
     fn is_ready(&mut self, tx: &Tx) -> bool {
@@ -124,7 +154,14 @@ impl Engine for Delayed {
         capacity: usize,
     ) -> Result<DelayedMap<K, V>, NoMemory> {
         let made = self.watch().make(object, Object::FlowMap);
-        Ok(DelayedMap::new(self.local.flow_map(object, capacity)?, made, &self.watch))
+        if let Some((_, entries)) = self.maps.iter().find(|(known, _)| *known == made) {
+            let entries = entries.downcast_ref::<Entries<K, V>>();
+            let entries = entries.unwrap_or_else(|| panic!("{object}: made anew for other keys or entries"));
+            return Ok(DelayedMap::new(Arc::clone(entries), made, &self.watch));
+        }
+        let entries: Entries<K, V> = Arc::new(Mutex::new(self.local.flow_map(object, capacity)?));
+        self.maps.push((made, Box::new(Arc::clone(&entries))));
+        Ok(DelayedMap::new(entries, made, &self.watch))
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::log::What;
 use super::watch::{Made, Watch, lock};
 use crate::outlet::{Outlet, Sink};
 use crate::plain::{bytes, value};
@@ -92,20 +93,29 @@ impl<S: Sink> DelayedOutlet<S> {
 impl<S: Sink> Outlet<S> for DelayedOutlet<S> {
     #[track_caller]
     fn has_room(&mut self, tx: &mut Tx) -> bool {
-        {
-            let mut watch = lock(&self.watch);
-            watch.change(tx, self.object);
-            watch.name(tx, self.object);
+        let mut watch = lock(&self.watch);
+        watch.change(tx, self.object);
+        let mut begun = watch.begin_one(tx, self.object, || What::Entry("has room", Vec::new()));
+        if let Some(before) = begun.before.take() {
+            return before == bytes(&true);
         }
-        open(&self.place).sink.has_room()
+        let has_room = open(&self.place).sink.has_room();
+        watch.note(begun, self.object, bytes(&has_room));
+        has_room
     }
 
     #[track_caller]
     fn put(&mut self, tx: &mut Tx, record: S::Record) {
         let mut watch = lock(&self.watch);
         watch.change(tx, self.object);
-        let name = watch.name(tx, self.object);
-        watch.put(tx, Put { sink: self.number, name, record: bytes(&record) });
+        let record = bytes(&record);
+        let begun = watch.begin_one(tx, self.object, || What::Entry("put", record.clone()));
+        // What was put before is lost with the instance: it is kept by this one now.
+        let put = Put { sink: self.number, name: begun.name, record };
+        if begun.before.is_none() {
+            watch.note(begun, self.object, Vec::new());
+        }
+        watch.put(tx, put);
     }
 
     fn with<R>(&self, ask: impl FnOnce(&S) -> R) -> R {

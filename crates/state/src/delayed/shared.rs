@@ -44,7 +44,7 @@ impl Remote {
 
     /// Ask after all that is on its way, and wait.
     fn look<R: Plain>(&self, request: Request) -> R {
-        read(self.object, &lock(&self.watch).look(self.object, (self.number, request)))
+        read(self.object, &lock(&self.watch).post.look(self.object, (self.number, request)))
     }
 }
 
@@ -71,7 +71,7 @@ pub struct DelayedShared<V> {
 impl<V: Held> DelayedShared<V> {
     #[track_caller]
     pub(super) fn new(value: V, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
-        let number = lock(watch).holder.hold_one(value);
+        let number = lock(watch).held(object, |holder| holder.hold_one(value));
         DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData }
     }
 }
@@ -108,7 +108,7 @@ pub struct DelayedSharedMap<K: Key, V: Entry> {
 
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
     pub(super) fn new(map: LocalSharedMap<K, V>, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
-        let number = lock(watch).holder.hold_map(map);
+        let number = lock(watch).held(object, |holder| holder.hold_map(map));
         DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData }
     }
 }

@@ -1,23 +1,23 @@
 //! What was asked for by whom, when it will be there, and whether a ticket may be used.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::Location;
+use std::panic::{Location, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::crash::{Crashing, Lost};
 use super::holder::{Call, Holder, Request};
+use super::log::{Differs, Log, What};
 use super::outlet::{Put, Sinks};
+use super::post::{Post, may_meet};
 use crate::declare::{Access, Declaration, Object};
 use crate::engine::Intent;
+use crate::plain::bytes;
 use crate::tx::{Name, Tx};
 
-/// A result is there after at most so many polls, if nobody says otherwise.
-const MOST_DELAY: u64 = 5;
 /// What *prepare* must not do.
 const ASKS_ELSE: &str = "prepare asks for something else when it is asked again";
-/// Every so many seeds the objects are on another thread.
-const ELSEWHERE: u64 = 4;
-/// The holder gets operations at the latest when there are so many.
-const MOST_APPLIED: usize = 64;
+/// What no step must do.
+const DOES_ELSE: &str = "something else is done when a packet is processed again";
 
 /// The promise of a result: by whom it was asked for, and which one it is.
 #[derive(Clone, Copy, Debug)]
@@ -61,12 +61,6 @@ impl Asked {
         self.intent.is_none()
     }
 
-    /// Return whether the same was asked for, by the same packet.
-    fn is_same(&self, other: &Asked) -> bool {
-        let is_same = self.object == other.object && self.key == other.key;
-        is_same && self.intent == other.intent && self.call == other.call
-    }
-
     /// Return whether one must wait for the other: for the same entry, or to be sent off after an operation on the same.
     fn follows(&self, earlier: &Asked) -> bool {
         let is_same = self.object == earlier.object && self.is_operation() == earlier.is_operation();
@@ -77,67 +71,59 @@ impl Asked {
     }
 }
 
-/// Return whether operations on these keys of an object may be about the same; one without a key is about all of it.
-fn may_meet(a: Option<u64>, b: Option<u64>) -> bool {
-    a.is_none() || b.is_none() || a == b
-}
-
-/// An operation on its way.
-struct Sent {
-    object: Made,
-    /// Its number, where somebody waits for the reply.
-    number: Option<u64>,
-    /// Hash of the key of the entry that it is about; nothing where it may be about all of the object.
-    key: Option<u64>,
-    /// The poll after which it is applied.
-    due: u64,
-    call: Call,
-    /// Whether it was sent off before.
-    is_copy: bool,
-}
-
 /// A packet's operations.
 #[derive(Default)]
 struct Operations {
     /// Steps begun: 0 in *prepare*.
     step: u32,
     asked: Vec<Asked>,
-    /// What *prepare* has asked for when it was asked the last time.
-    expected: Option<Vec<Asked>>,
     /// Whether anything was sent off.
     is_sent: bool,
     /// What it has put out.
     puts: Vec<Put>,
 }
 
+/// An instance of a function, by its name.
+struct Instance {
+    name: String,
+    /// Whether objects were made for it since it was lost.
+    is_made: bool,
+}
+
 /// All of it.
 pub(super) struct Watch {
-    random: u64,
-    pub(super) most_delay: u64,
-    polls: u64,
+    pub(super) post: Post,
+    pub(super) crashing: Crashing,
     next: u64,
-    /// The objects that were made.
+    /// The objects that were made since instances were lost.
     pub(super) objects: Vec<Made>,
-    /// The names of functions' instances, the one that objects are made for last.
-    instances: Vec<String>,
+    instances: Vec<Instance>,
+    /// The number of the one that objects are made for.
+    made_for: usize,
     open: BTreeMap<u32, Operations>,
     /// Those that are committed and have not ended.
     committed: BTreeMap<u32, Operations>,
     units: u32,
-    /// In the order in which they were sent off.
-    sent: Vec<Sent>,
-    /// What is applied as soon as somebody must know what came of it, in this order: each with its number, where somebody waits.
-    applied: Vec<(Option<u64>, Call)>,
-    /// Replies that nobody has taken yet, by the operation's number.
-    replies: BTreeMap<u64, Vec<u8>>,
+    /// The packet that is in *prepare*.
+    in_prepare: Option<u32>,
     /// Who has given names to operations, by its clock.
     owners: HashMap<u64, u32>,
-    /// The clock of who was given up last in *prepare*, and what that asked for.
-    given_up: Option<(u64, Vec<Asked>)>,
-    /// The clocks of those that have ended, and of whom something may still be on its way to the holder.
-    ended: Vec<u64>,
-    pub(super) holder: Holder,
+    /// What was done of packets that are on their way.
+    log: Log,
+    /// The clock of who was given up last in *prepare*.
+    given_up: Option<u64>,
+    /// The shared objects' numbers where they are held, which outlive who made them.
+    held: Vec<(Made, usize)>,
     pub(super) sinks: Sinks,
+}
+
+/// An operation that begins.
+pub(super) struct Begun {
+    pub(super) name: Name,
+    /// The reply, where it was done before.
+    pub(super) before: Option<Vec<u8>>,
+    /// What it is, where it is to be noted.
+    what: Option<What>,
 }
 
 pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
@@ -148,33 +134,22 @@ pub(super) fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
 impl Watch {
     pub(super) fn new(delays: u64) -> Self {
         Watch {
-            random: delays,
-            most_delay: MOST_DELAY,
-            polls: 0,
+            post: Post::new(delays),
+            crashing: Crashing::new(delays),
             next: 1,
             objects: Vec::new(),
-            instances: vec![String::new()],
+            instances: vec![Instance { name: String::new(), is_made: false }],
+            made_for: 0,
             open: BTreeMap::new(),
             committed: BTreeMap::new(),
             units: 0,
-            sent: Vec::new(),
-            applied: Vec::new(),
-            replies: BTreeMap::new(),
+            in_prepare: None,
             owners: HashMap::new(),
+            log: Log::default(),
             given_up: None,
-            ended: Vec::new(),
-            holder: Holder::new(delays % ELSEWHERE == 1),
+            held: Vec::new(),
             sinks: Sinks::default(),
         }
-    }
-
-    /// Return the next of a series of numbers (splitmix64).
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 
     /// Note an object that is made.
@@ -182,17 +157,41 @@ impl Watch {
     pub(super) fn make(&mut self, object: &Declaration, kind: Object) -> Made {
         let called = Location::caller();
         assert!(object.object == kind, "{object}: made as another kind of object than it is declared as, at {called}");
-        let made = Made { instance: self.instances.len() - 1, declaration: *object };
+        let made = Made { instance: self.made_for, declaration: *object };
         let is_same = |known: &Made| known.instance == made.instance && known.declaration.is_named_as(object);
         assert!(!self.objects.iter().any(is_same), "{object}: made twice, at {called}");
         self.objects.push(made);
         made
     }
 
-    /// Make objects for this instance from now on.
-    pub(super) fn make_for(&mut self, instance: &str) {
-        assert!(self.instances.iter().all(|known| known != instance), "{instance}: two instances of this name");
-        self.instances.push(instance.to_owned());
+    /// Make objects for this instance from now on: those that it had, where it was lost.
+    pub(super) fn make_for(&mut self, name: &str) {
+        self.made_for = self.instances.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            self.instances.push(Instance { name: name.to_owned(), is_made: false });
+            self.instances.len() - 1
+        });
+        let was_made = std::mem::replace(&mut self.instances[self.made_for].is_made, true);
+        assert!(!was_made, "{name}: two instances of this name");
+    }
+
+    /// Return the number of a shared object where it is held; it is given to hold the first time.
+    pub(super) fn held(&mut self, object: Made, hold: impl FnOnce(&mut Holder) -> usize) -> usize {
+        let known = self.held.iter().find(|(known, _)| *known == object).map(|(_, number)| *number);
+        known.unwrap_or_else(|| {
+            let number = hold(&mut self.post.holder);
+            self.held.push((object, number));
+            number
+        })
+    }
+
+    /// All instances are lost, and whatever they had begun. What was done is known.
+    pub(super) fn begin_again(&mut self) {
+        let lost = std::mem::take(&mut self.open);
+        self.owners.retain(|_, owner| !lost.contains_key(owner));
+        self.post.forget_who_waits();
+        self.in_prepare = None;
+        self.objects.clear();
+        self.instances.iter_mut().for_each(|instance| instance.is_made = false);
     }
 
     fn number(&mut self) -> u64 {
@@ -202,29 +201,75 @@ impl Watch {
 
     pub(super) fn begin(&mut self, clock: u64) -> u32 {
         self.units += 1;
-        let expected = self.given_up.take_if(|(given_up, _)| *given_up == clock).map(|(_, asked)| asked);
-        self.open.insert(self.units, Operations { expected, ..Operations::default() });
+        if let Some(given_up) = self.given_up.take_if(|given_up| *given_up != clock) {
+            self.log.forget(given_up);
+        }
+        self.open.insert(self.units, Operations::default());
+        self.in_prepare = Some(self.units);
         self.units
+    }
+
+    fn is_in_prepare(&self, tx: &Tx) -> bool {
+        self.open.get(&tx.unit()).is_some_and(|operations| operations.step == 0)
     }
 
     /// Note that a packet's *prepare* is over, if it was in it.
     fn end_prepare(&mut self, tx: &Tx) {
-        let Some(operations) = self.open.get_mut(&tx.unit()) else { return };
-        if let Some(missed) =
-            operations.expected.take().and_then(|mut asked| asked.drain(operations.asked.len()..).next())
+        self.in_prepare.take_if(|packet| *packet == tx.unit());
+        if self.is_in_prepare(tx)
+            && let Err(Differs(missed)) = self.log.prepared(tx.clock(), tx.operations())
         {
-            panic!("{}: {ASKS_ELSE}", missed.object);
+            panic!("{missed}: {ASKS_ELSE}");
         }
     }
 
-    /// Name an operation. No other packet has given the name, nor will.
+    /// Name an operation. No other packet has given the name, nor will. The instance may be lost just before it.
     #[track_caller]
-    pub(super) fn name(&mut self, tx: &mut Tx, object: Made) -> Name {
+    fn name(&mut self, tx: &mut Tx, object: Made) -> Name {
         let (name, at) = (tx.name(), Location::caller());
         assert!(name.clock != 0, "{object}: two operations of one name, as clock 0 is no packet's, at {at}");
         let owner = *self.owners.entry(name.clock).or_insert(tx.unit());
         assert!(owner == tx.unit(), "{object}: two operations of one name, {name:?}, at {at}");
+        self.may_be_lost(name);
         name
+    }
+
+    /// Lose the instance, if it is time.
+    fn may_be_lost(&mut self, name: Name) {
+        if self.crashing.is_due(name, self.log.knows(name)) {
+            resume_unwind(Box::new(Lost));
+        }
+    }
+
+    /// Begin an operation, which may have been done before: then it must be the same.
+    #[track_caller]
+    pub(super) fn begin_one(&mut self, tx: &mut Tx, object: Made, what: impl FnOnce() -> What) -> Begun {
+        let name = self.name(tx, object);
+        let in_prepare = self.is_in_prepare(tx);
+        if !in_prepare && !self.crashing.may_be() {
+            return Begun { name, before: None, what: None };
+        }
+        let at = Location::caller();
+        let is_more = in_prepare && self.log.is_more_than_prepared(name);
+        assert!(!is_more, "{object}: {ASKS_ELSE}, at {at}");
+        let what = what();
+        match self.log.recall(name, object, &what) {
+            Ok(before) => Begun { name, what: before.is_none().then_some(what), before },
+            Err(_) if in_prepare => panic!("{object}: {ASKS_ELSE}, at {at}"),
+            Err(_) => panic!("{object}: {DOES_ELSE}, at {at}"),
+        }
+    }
+
+    /// Note the reply to an operation that was not done before.
+    pub(super) fn note(&mut self, begun: Begun, object: Made, reply: Vec<u8>) {
+        if let Some(what) = begun.what {
+            self.log.note(begun.name, object, what, reply);
+        }
+    }
+
+    /// Note how an entry is left that was in hand under this name; returns whether it must be written now.
+    pub(super) fn leave(&mut self, name: Name, written: Option<Vec<u8>>) -> bool {
+        self.log.leave(name, written).unwrap_or_else(|Differs(object)| panic!("{object}: {DOES_ELSE}"))
     }
 
     pub(super) fn step(&mut self, tx: &Tx) {
@@ -239,12 +284,17 @@ impl Watch {
         self.open.entry(tx.unit()).or_default().puts.push(put);
     }
 
-    /// Bring what a packet has put out to where it goes: some of it twice, as who has lost the answer would do.
+    /// Bring what a packet has put out to where it goes: some of it twice, as who has lost the answer would do. The instance may be
+    /// lost just before that.
     pub(super) fn commit(&mut self, tx: &Tx) {
+        self.may_be_lost(Name { clock: tx.clock(), index: tx.operations() });
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
+        if let Err(Differs(missed)) = self.log.end(tx.clock(), tx.operations()) {
+            panic!("{missed}: {DOES_ELSE}");
+        }
         for put in operations.puts.drain(..) {
             self.sinks.deliver(&put);
-            if self.random().is_multiple_of(8) {
+            if self.post.chance.is_one_in(8) {
                 self.sinks.deliver(&put);
             }
         }
@@ -260,81 +310,15 @@ impl Watch {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
         }
         if operations.is_sent {
-            self.ended.push(tx.clock());
-        } else if operations.step == 0 {
+            self.post.end(tx.clock());
+        }
+        if operations.step > 0 {
+            self.log.forget(tx.clock());
+        } else if !operations.is_sent {
             // It has done nothing: who comes with its clock is the same packet once more.
             self.owners.remove(&tx.clock());
-            self.given_up = Some((tx.clock(), operations.asked));
+            self.given_up = Some(tx.clock());
         }
-    }
-
-    pub(super) fn poll(&mut self) {
-        self.polls += 1;
-        let polls = self.polls;
-        self.apply(|sent| sent.due <= polls);
-    }
-
-    /// Apply all operations that are on their way.
-    pub(super) fn settle(&mut self) {
-        self.apply(|_| true);
-        self.fetch();
-    }
-
-    /// Apply what is on its way. Nobody can tell when it is done, but by a reply: so it goes to the holder once one is looked at.
-    fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
-        self.applied.extend(self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.call)));
-        if self.applied.len() >= MOST_APPLIED {
-            self.fetch();
-        }
-    }
-
-    /// Let the holder do what is applied, and fetch the replies.
-    fn fetch(&mut self) {
-        if self.applied.is_empty() {
-            return;
-        }
-        let is_coming =
-            |clock: u64| self.sent.iter().any(|sent| sent.call.name.is_some_and(|name| name.clock == clock));
-        let over = self.ended.extract_if(.., |clock| !is_coming(*clock)).collect();
-        let (numbers, calls): (Vec<_>, Vec<_>) = self.applied.drain(..).unzip();
-        let replies = numbers.into_iter().zip(self.holder.answer(calls, over));
-        self.replies.extend(replies.filter_map(|(number, reply)| Some((number?, reply))));
-    }
-
-    /// Ask the holder of an object something, after all operations on it that are on their way.
-    pub(super) fn look(&mut self, object: Made, (number, request): (usize, Request)) -> Vec<u8> {
-        self.apply(|sent| sent.object == object);
-        self.fetch();
-        self.holder.answer(vec![Call { object: number, name: None, request }], Vec::new()).swap_remove(0)
-    }
-
-    fn delay(&mut self) -> u64 {
-        if self.random().is_multiple_of(2) { 0 } else { self.random() % (self.most_delay + 1) }
-    }
-
-    /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
-    /// earlier.
-    fn due(&mut self, object: Made, key: Option<u64>) -> u64 {
-        let is_same = |sent: &&Sent| !sent.is_copy && sent.object == object && may_meet(sent.key, key);
-        let earlier = self.sent.iter().filter(is_same).map(|sent| sent.due).max();
-        (self.polls + self.delay()).max(earlier.unwrap_or(0))
-    }
-
-    /// Send off an operation; returns the poll after which its reply is there. Some are sent off once more, as who has lost the
-    /// reply would do: the copy comes at once or later, also after later operations.
-    fn send_off(&mut self, object: Made, key: Option<u64>, number: Option<u64>, call: Call) -> u64 {
-        let due = self.due(object, key);
-        let again = due + self.delay();
-        // By which of both the reply comes.
-        let (first, copy) = match self.random() % 8 {
-            0 => (number, Some(None)),
-            1 => (None, Some(number)),
-            _ => (number, None),
-        };
-        let sent = |number, due, is_copy| Sent { object, number, key, due, call: call.clone(), is_copy };
-        self.sent.push(sent(first, due, false));
-        self.sent.extend(copy.map(|number| sent(number, again, true)));
-        if first == number { due } else { again }
     }
 
     /// Send off what a packet has asked for.
@@ -343,12 +327,19 @@ impl Watch {
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
         for asked in &mut operations.asked {
             let Some(call) = asked.call.take() else { continue };
-            asked.ready = Some(self.send_off(asked.object, asked.key, Some(asked.number), call));
+            asked.ready = Some(self.post.send_off(asked.object, asked.key, Some(asked.number), call));
             operations.is_sent = true;
         }
         self.open.insert(tx.unit(), operations);
-        let polls = self.polls;
-        self.apply(|sent| sent.due <= polls);
+        self.post.apply_due();
+    }
+
+    /// Look whether an object may be changed now by what is no packet's operation.
+    #[track_caller]
+    pub(super) fn change_alone(&self, object: Made) {
+        if self.in_prepare.is_some() {
+            panic!("{object}: changed in prepare, at {}", Location::caller());
+        }
     }
 
     /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
@@ -367,7 +358,8 @@ impl Watch {
     #[track_caller]
     pub(super) fn send(&mut self, tx: &mut Tx, object: Made, key: Option<u64>, (number, request): (usize, Request)) {
         self.change(tx, object);
-        let call = Call { object: number, name: Some(self.name(tx, object)), request };
+        let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
+        let call = Call { object: number, name: Some(begun.name), request };
         let is_untaken = |asked: &Asked| {
             let is_same = asked.object == object && may_meet(asked.key, key);
             is_same && asked.is_operation() && asked.ready.is_some() && !asked.taken
@@ -379,7 +371,12 @@ impl Watch {
             }
             operations.is_sent = true;
         }
-        self.send_off(object, key, None, call);
+        if begun.before.is_some() {
+            self.post.send_again(object, key, call);
+        } else {
+            self.note(begun, object, Vec::new());
+            self.post.send_off(object, key, None, call);
+        }
     }
 
     /// Note an operation that a packet asks for, and what it is.
@@ -394,13 +391,15 @@ impl Watch {
         if object.declaration.access == Access::WriteMostly {
             panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
         }
-        let call = Call { object: number, name: Some(self.name(tx, object)), request };
+        let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
+        let call = Call { object: number, name: Some(begun.name), request };
+        self.note(begun, object, Vec::new());
         self.ask_any(tx, object, key, None, Some(call))
     }
 
     pub(super) fn is_ready(&self, tx: &Tx) -> bool {
         self.open.get(&tx.unit()).is_none_or(|operations| {
-            operations.asked.iter().all(|asked| asked.ready.is_some_and(|ready| ready <= self.polls))
+            operations.asked.iter().all(|asked| asked.ready.is_some_and(|ready| ready <= self.post.polls))
         })
     }
 
@@ -414,7 +413,9 @@ impl Watch {
     /// Note an entry that a packet asks for.
     #[track_caller]
     pub(super) fn ask(&mut self, tx: &mut Tx, object: Made, key: u64, intent: Intent) -> Promise {
-        self.name(tx, object);
+        let what = || What::Entry("want", bytes(&(key, intent as u8)));
+        let begun = self.begin_one(tx, object, what);
+        self.note(begun, object, Vec::new());
         self.ask_any(tx, object, Some(key), Some(intent), None)
     }
 
@@ -428,16 +429,12 @@ impl Watch {
         call: Option<Call>,
     ) -> Promise {
         let number = self.number();
-        let ready = intent.map(|_| self.polls + self.delay());
+        let ready = intent.map(|_| self.post.polls + self.post.delay());
         let Some(operations) = self.open.get_mut(&tx.unit()) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
         let step = operations.step;
         let asked = Asked { object, key, intent, number, ready, taken: false, call };
-        if let Some(expected) = &operations.expected {
-            let is_same = expected.get(operations.asked.len()).is_some_and(|expected| expected.is_same(&asked));
-            assert!(is_same, "{object}: {ASKS_ELSE}, at {}", Location::caller());
-        }
         operations.asked.push(asked);
         Promise { unit: tx.unit(), step, number }
     }
@@ -446,10 +443,7 @@ impl Watch {
     #[track_caller]
     pub(super) fn take(&mut self, tx: &Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
-        if !self.replies.contains_key(&number) {
-            self.fetch();
-        }
-        let reply = self.replies.remove(&number);
+        let reply = self.post.take(number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
     }
 
@@ -457,7 +451,7 @@ impl Watch {
     /// of what was asked for.
     #[track_caller]
     pub(super) fn redeem(&mut self, tx: &Tx, object: Made, promise: Promise, takes: bool) -> u64 {
-        let polls = self.polls;
+        let polls = self.post.polls;
         let prepares = self.open.get(&tx.unit()).is_some_and(|operations| operations.step == 0);
         let wrong = match self.open.get_mut(&promise.unit).filter(|_| promise.unit == tx.unit()) {
             _ if prepares => Some("a ticket is used in prepare"),

@@ -18,6 +18,29 @@ impl<K: Key, V> LocalMap<K, V> {
         if self.calendar.may_be_over(now) { self.expire_some(now, most, look) } else { 0 }
     }
 
+    /// Return the entry that [`Self::expire_by`] would look at now.
+    pub(crate) fn first_over(&mut self, now: u64) -> Option<(K, V)>
+    where
+        V: Copy,
+    {
+        if !self.calendar.may_be_over(now) {
+            return None;
+        }
+        self.settle();
+        let first = self.calendar.over(now)?;
+        self.entries[first as usize].pair().copied()
+    }
+
+    /// Return the entry that is looked at first, whenever its end comes.
+    pub(crate) fn first_to_end(&mut self) -> Option<(K, V)>
+    where
+        V: Copy,
+    {
+        self.settle();
+        let first = self.calendar.first()?;
+        self.entries[first as usize].pair().copied()
+    }
+
     #[inline(never)]
     fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
         // Who arrives may be another one's double, and go then.

@@ -11,6 +11,35 @@ const AHEAD: usize = 24;
 /// Most entries that are brought near together.
 const MOST_BROUGHT: usize = 64;
 
+/// The steps of a sweep.
+impl<K: Key, V: Plain> LocalMap<K, V> {
+    /// Return how many places a sweep of so many looks at.
+    pub(crate) fn places(&mut self, count: usize) -> usize {
+        self.settle();
+        count.min(self.touched)
+    }
+
+    /// Go on to the next place; there is one.
+    #[inline(always)]
+    fn go_on(&mut self) {
+        self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
+        self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
+    }
+
+    /// Go on to the next place, and return what stands there.
+    pub(crate) fn next_place(&mut self) -> Option<(K, V)> {
+        self.go_on();
+        self.entries[self.swept].pair().copied()
+    }
+
+    /// Take out the entry at this place.
+    pub(crate) fn let_swept_go(&mut self) {
+        if let Some((key, _)) = self.entries[self.swept].pair() {
+            self.let_go(key.hash(&self.seed), self.swept as u32);
+        }
+    }
+}
+
 impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     type Ticket = LocalTicket<K>;
     type Entry<'a>
@@ -126,11 +155,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn sweep(&mut self, tx: &mut Tx, count: usize, mut goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize {
-        self.settle();
-        let count = count.min(self.touched);
+        let count = self.places(count);
         for _ in 0..count {
-            self.swept = if self.swept + 1 < self.touched { self.swept + 1 } else { 0 };
-            self.entries[(self.swept + AHEAD).min(self.touched - 1)].prefetch();
+            self.go_on();
             let Some((key, value)) = self.entries[self.swept].pair() else { continue };
             if goes(tx, key, value) {
                 self.let_go(key.hash(&self.seed), self.swept as u32);
