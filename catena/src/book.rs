@@ -146,9 +146,11 @@ fn page(function: &Descriptor) -> String {
         }
     }
     if !function.state.is_empty() {
-        text += "\nState objects:\n\n| name | what it holds | scope | access |\n| --- | --- | --- | --- |\n";
+        text +=
+            "\nState objects:\n\n| name | what it holds | kind | scope | access |\n| --- | --- | --- | --- | --- |\n";
         for state in function.state {
-            row(&mut text, &[&format!("`{}`", state.name), state.summary, state.scope.text(), state.access.text()]);
+            let (kind, scope, access) = (state.object.text(), state.scope.text(), state.access.text());
+            row(&mut text, &[&format!("`{}`", state.name), state.summary, kind, scope, access]);
         }
     }
     text += &match function.affinity {

@@ -72,9 +72,10 @@ pub fn page(function: &Descriptor) -> String {
     }
     if !function.state.is_empty() {
         page += "\n# State\n\n";
-        let mut table = Table::new(&["object", "scope", "access"], &[false, false, false]);
+        let mut table = Table::new(&["object", "kind", "scope", "access"], &[false; 4]);
         for state in function.state {
-            table.row([state.summary.to_owned(), state.scope.text().to_owned(), state.access.text().to_owned()]);
+            let kind = state.object.text().to_owned();
+            table.row([state.summary.to_owned(), kind, state.scope.text().to_owned(), state.access.text().to_owned()]);
         }
         page += &table.to_string();
     }
@@ -83,7 +84,7 @@ pub fn page(function: &Descriptor) -> String {
 
 fn as_json(function: &Descriptor) -> serde_json::Value {
     let state = |s: &catena_state::Declaration| {
-        json!({ "name": s.name, "summary": s.summary, "scope": s.scope.text(), "access": s.access.text(),
+        json!({ "name": s.name, "summary": s.summary, "kind": s.object.text(), "scope": s.scope.text(), "access": s.access.text(),
                 "per_flow": s.scope.is_per_flow() })
     };
     let affinity = match function.affinity {

@@ -142,11 +142,19 @@ pub trait Function<E: Engine>: Send + 'static {
         Ok(())
     }
 
-    /// Write out what is still held, after the last packet.
+    /// Hand over what is still held, once, after the last packet.
+    ///
+    /// # Errors
+    /// What could not be done, in words for the user.
+    fn end(&mut self, _tx: &mut Tx) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Close what [`Self::start`] has opened, after all that was told has gone there.
     ///
     /// # Errors
     /// What could not be written, in words for the user.
-    fn end(&mut self, _tx: &mut Tx) -> Result<(), String> {
+    fn close(&mut self) -> Result<(), String> {
         Ok(())
     }
 
@@ -172,13 +180,14 @@ pub struct Runner<E: Engine, F: Function<E>> {
     parking: Parking<E, F>,
     /// Gives each tidying up, and the end, a clock.
     events: Root,
+    has_ended: bool,
 }
 
 impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Make the module of a function whose state objects are of this engine.
     pub fn new(engine: E, function: F) -> Self {
         let events = Root::of_events(engine.share().index);
-        Runner { engine, function, parking: Parking::new(), events }
+        Runner { engine, function, parking: Parking::new(), events, has_ended: false }
     }
 
     /// Return the function.
@@ -201,7 +210,7 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
 impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let Runner { engine, function, parking, events } = self;
+        let Runner { engine, function, parking, events, .. } = self;
         if E::WAITS {
             parking.process(engine, function, events, cx, batch);
             return;
@@ -259,10 +268,13 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         if E::WAITS {
             self.parking.empty(&mut self.engine, &mut self.function, cx);
         }
+        if std::mem::replace(&mut self.has_ended, true) {
+            return Ok(());
+        }
         let Runner { engine, function, events, .. } = self;
         let ended = event(engine, function, events, cx.now(), |function, tx| function.end(tx));
-        let closed = engine.close();
-        ended.and(closed)
+        let settled = engine.close();
+        ended.and(function.close()).and(settled)
     }
 
     fn reasons(&self) -> &'static [&'static str] {
@@ -296,6 +308,7 @@ fn event<E: Engine, F, R>(
     let mut tx = engine.begin(Tx::new(events.stamp().bits(), now, 0));
     engine.step(&mut tx);
     let done = what(function, &mut tx);
+    engine.commit(&mut tx);
     engine.end(tx);
     done
 }

@@ -78,10 +78,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 return None;
             }
             match parked.advance(&self.parked, engine, function) {
-                Some(verdict) => {
-                    engine.end(parked.tx);
-                    leave(cx, parked.packet, verdict);
-                }
+                Some(verdict) => parked.leave(engine, cx, verdict),
                 None => self.parked.push(parked),
             }
             None
@@ -103,11 +100,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             let (earlier, rest) = self.parked.split_at_mut(at);
             let parked = &mut rest[0];
             match parked.advance(earlier, engine, function) {
-                Some(verdict) => {
-                    let parked = self.parked.remove(at);
-                    engine.end(parked.tx);
-                    leave(cx, parked.packet, verdict);
-                }
+                Some(verdict) => self.parked.remove(at).leave(engine, cx, verdict),
                 None => at += 1,
             }
         }
@@ -148,12 +141,15 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             self.is_issued = false;
         }
     }
-}
 
-fn leave(cx: &mut Context, packet: Packet, verdict: Verdict) {
-    match verdict {
-        Verdict::Gate(gate) => cx.emit(gate, packet),
-        Verdict::Drop(reason) => cx.drop(packet, reason),
+    /// Go: all of it is decided.
+    fn leave(mut self, engine: &mut E, cx: &mut Context, verdict: Verdict) {
+        engine.commit(&mut self.tx);
+        engine.end(self.tx);
+        match verdict {
+            Verdict::Gate(gate) => cx.emit(gate, self.packet),
+            Verdict::Drop(reason) => cx.drop(self.packet, reason),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Scope, Share, Shared, Tx};
+use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Outlet, Scope, Share, Shared, Sink, Tx};
 
 use super::{Function, Runner, Step};
 use crate::config::{ArgError, Args};
@@ -28,6 +28,10 @@ enum Wrong {
     Counts,
     /// It adds to a counter in *prepare*.
     Adds,
+    /// It puts a record out in *prepare*.
+    Puts,
+    /// It asks for room for one in *prepare*.
+    AsksForRoom,
     /// It looks at an entry in *prepare*.
     Looks,
     /// It sweeps a map in *prepare*.
@@ -45,11 +49,29 @@ enum Wrong {
 const LENGTHS: Declaration =
     Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite);
 const HITS: Declaration = Declaration::shared("hits", "steps", Scope::Global, Access::WriteMostly);
+const TIMES: Declaration = Declaration::outlet("times", "times of packets");
+
+/// Where times go.
+#[derive(Default)]
+struct Times(Vec<u64>);
+
+impl Sink for Times {
+    type Record = u64;
+
+    fn has_room(&mut self) -> bool {
+        true
+    }
+
+    fn put(&mut self, time: u64) {
+        self.0.push(time);
+    }
+}
 
 /// Counts the packets of each length, and drops every third one that it has counted.
 struct Careless<E: Engine> {
     lengths: E::FlowMap<u64, u64>,
     hits: E::Shared<Counts>,
+    times: E::Outlet<Times>,
     wrong: Wrong,
     kept: Option<Ticket<E>>,
     prepared: u64,
@@ -64,7 +86,8 @@ impl<E: Engine> Careless<E> {
     fn new(engine: &mut E, wrong: Wrong) -> Self {
         let lengths = engine.flow_map(&LENGTHS, 1024).unwrap();
         let hits = engine.shared(&HITS, Counts::new(1));
-        Careless { lengths, hits, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
+        let times = engine.outlet(&TIMES, Times::default());
+        Careless { lengths, hits, times, wrong, kept: None, prepared: 0, tidied: 0, overtaken: 0 }
     }
 
     fn count(&mut self, tx: &mut Tx, ticket: &Ticket<E>) -> u64 {
@@ -85,6 +108,8 @@ impl<E: Engine> Function<E> for Careless<E> {
         match self.wrong {
             Wrong::Counts | Wrong::Wanders | Wrong::AsksLess | Wrong::AsksMore => self.prepared += 1,
             Wrong::Adds => self.hits.send(tx, Add::to(0, 1)),
+            Wrong::Puts => self.times.put(tx, 0),
+            Wrong::AsksForRoom => _ = self.times.has_room(tx),
             Wrong::Looks => _ = self.lengths.get(tx, &ticket),
             Wrong::Sweeps => _ = self.lengths.sweep(tx, 1, |_, _, _| false),
             _ => {}
@@ -123,6 +148,8 @@ impl<E: Engine> Function<E> for Careless<E> {
             _ => plan.0,
         };
         let count = self.count(tx, &ticket) + self.prepared;
+        let time = tx.now;
+        self.times.put(tx, time);
         Step::Done(if count.is_multiple_of(3) { Verdict::Drop(Reason(0)) } else { Verdict::Gate(tx.gate) })
     }
 
@@ -154,7 +181,7 @@ const PROBE: Descriptor = Descriptor {
     source: "",
     params: &[],
     attributes: &[],
-    state: &[LENGTHS, HITS],
+    state: &[LENGTHS, HITS, TIMES],
     affinity: Affinity::Single,
     returns: Returns::none,
     owner: None,
@@ -171,6 +198,11 @@ fn careless(wrong: Wrong, seed: u64) -> Vec<(usize, u16, Vec<u8>)> {
     let mut harness = Harness::new(Box::new(Runner::new(engine, function)), 2);
     let packets = &traffic(seed)[0].1;
     on_delayed(seed, || harness.send(0, packets))
+}
+
+/// Return what it has put out.
+fn times(function: &Careless<Delayed>) -> Vec<u64> {
+    function.times.with(|times| times.0.clone())
 }
 
 /// What a panic said.
@@ -192,6 +224,8 @@ fn what_a_function_must_not_do_is_found() {
         (Wrong::Late, "lengths: a ticket is used after its step"),
         (Wrong::Keeps, "lengths: a ticket is used for another packet"),
         (Wrong::Adds, "hits: changed in prepare, at "),
+        (Wrong::Puts, "times: changed in prepare, at "),
+        (Wrong::AsksForRoom, "times: changed in prepare, at "),
         (Wrong::Looks, "lengths: a ticket is used in prepare, at "),
         (Wrong::Sweeps, "lengths: changed in prepare, at "),
     ] {
@@ -239,6 +273,9 @@ fn what_finds_no_place_to_wait_is_counted() {
     left.extend(harness.finish());
     let dropped: u64 = harness.drops().values().sum();
     assert_eq!(left.len() as u64 + dropped, packets.len() as u64);
+    let function = harness.module::<Runner<Delayed, Careless<Delayed>>>().function();
+    let (told, given_up) = (times(function).len() as u64, harness.drops()["too many wait for their state"]);
+    assert_eq!(told + given_up, packets.len() as u64, "of each packet that was decided, once");
     harness.end();
 }
 

@@ -7,11 +7,13 @@ use catena_dataplane::pipeline::Time;
 use catena_packet::wire::Net;
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Scope, Shared as _, Tx};
+use catena_state::{
+    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Outlet as _, Scope, Shared as _, Tx,
+};
 
 use crate::function::{Function, Step};
 
-use super::export::{Outlet, Record};
+use super::export::{Export, Record};
 use super::flow::{Due, End, Flow, Limits, Seen};
 use super::key::TwoWayKey;
 
@@ -26,6 +28,9 @@ pub(super) const FLOWS: Declaration = Declaration::flow_map(
 /// What has become of flows.
 pub(super) const SUMS: Declaration =
     Declaration::shared("sums", "flows begun, evicted, ended; records lost", Scope::Global, Access::WriteMostly);
+
+/// To a file.
+pub(super) const RECORDS: Declaration = Declaration::outlet("records", "records of flows that have ended");
 
 /// A sum over all flows: its number among the counts.
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +72,8 @@ pub struct Monitor<E: Engine> {
 /// What both IP versions share.
 struct Shared<E: Engine> {
     limits: Limits,
-    outlet: Outlet,
+    records: E::Outlet<Export>,
     sums: E::Shared<Counts>,
-    ended: bool,
 }
 
 struct Table<E: Engine, K: TwoWayKey> {
@@ -110,12 +114,16 @@ impl<E: Engine> Monitor<E> {
     ///
     /// # Errors
     /// [`NoMemory`] for so many flows.
-    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, outlet: Outlet) -> Result<Self, NoMemory> {
+    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, export: Export) -> Result<Self, NoMemory> {
         let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
         Ok(Monitor {
             v4: Table { map: engine.flow_map(&FLOWS, most)? },
             v6: Table { map: engine.flow_map(&FLOWS.part(1), most)? },
-            shared: Shared { limits, outlet, sums: engine.shared(&SUMS, Counts::new(Sum::COUNT)), ended: false },
+            shared: Shared {
+                limits,
+                records: engine.outlet(&RECORDS, export),
+                sums: engine.shared(&SUMS, Counts::new(Sum::COUNT)),
+            },
         })
     }
 }
@@ -175,23 +183,26 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     fn outputs(&self) -> Vec<PathBuf> {
-        self.shared.outlet.outputs()
+        self.shared.records.with(Export::outputs)
     }
 
     fn start(&mut self, time: Time) -> Result<(), String> {
-        self.shared.outlet.start(time)
+        self.shared.records.with_mut(|export| export.start(time))
     }
 
     fn end(&mut self, tx: &mut Tx) -> Result<(), String> {
-        if !std::mem::replace(&mut self.shared.ended, true) {
-            self.v4.end(&mut self.shared, tx);
-            self.v6.end(&mut self.shared, tx);
-        }
-        self.shared.outlet.close()
+        self.shared.records.with_mut(Export::wait_from_now);
+        self.v4.end(&mut self.shared, tx);
+        self.v6.end(&mut self.shared, tx);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.shared.records.with_mut(Export::close)
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let [unwritten, unwritten_packets] = self.shared.outlet.lost();
+        let [unwritten, unwritten_packets] = self.shared.records.with(Export::lost);
         let sum = |sum: Sum| self.shared.sums.look(Get::at(sum as usize)) as u64;
         tell("flows", sum(Sum::Begun));
         tell("flows at the end", (self.v4.map.len() + self.v6.map.len()) as u64);
@@ -215,11 +226,12 @@ impl<E: Engine> Shared<E> {
         if flow.is_fresh() {
             return true;
         }
-        let room = self.outlet.put(|| Record { key: key.flow_key(), flow: *flow, end });
-        if room {
-            self.sum(tx, flow);
+        if !self.records.has_room(tx) {
+            return false;
         }
-        room
+        self.records.put(tx, Record { key: key.either(), flow: *flow, end });
+        self.sum(tx, flow);
+        true
     }
 
     /// Export at any cost: without room the record is lost, and counted.
@@ -340,7 +352,6 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
     /// Export all that is left, in the order in which it would have ended, waiting for room; the flows stay for the figures.
     fn end(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
         self.map.expire(tx, u64::MAX, usize::MAX, |tx, key, flow| {
-            shared.outlet.wait();
             shared.export_or_lose(tx, key, flow, End::Forced);
             Fate::Until(FOREVER)
         });

@@ -14,11 +14,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use catena_dataplane::pipeline::Time;
-use catena_packet::wire::FlowKey;
 use catena_packet::write::write_all;
+use catena_state::{Plain, Sink};
 use crossbeam_queue::ArrayQueue;
 
 use super::flow::{End, Flow};
+use super::key::EitherKey;
 use super::{ipfix, json};
 
 /// Records that wait for the thread at most.
@@ -28,9 +29,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 const HAND_ON: usize = 64 * 1024;
 
 /// A flow on its way out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Record {
-    pub(super) key: FlowKey,
+    pub(super) key: EitherKey,
     pub(super) flow: Flow,
     pub(super) end: End,
 }
@@ -50,12 +51,12 @@ pub(super) enum Format {
 struct Shared {
     queue: ArrayQueue<Record>,
     closed: AtomicBool,
-    /// Records that could not be written, and their packets.
+    /// Records that found no room or could not be written, and their packets.
     lost: [AtomicU64; 2],
 }
 
 /// Where records go: to a thread, or nowhere.
-pub(super) enum Outlet {
+pub(super) enum Export {
     /// Nowhere.
     Nowhere,
     /// To a file (`-` for stdout) that is not open yet: there is no room for a record.
@@ -75,15 +76,16 @@ pub(super) struct Open {
     /// Until it is closed.
     writer: Option<JoinHandle<io::Result<()>>>,
     path: String,
-    time: Time,
+    /// Whether it may wait for room: no packet of live traffic waits for that.
+    waits: bool,
 }
 
-impl Outlet {
+impl Export {
     /// Return the file that [`Self::start`] creates or empties.
     pub(super) fn outputs(&self) -> Vec<PathBuf> {
         match self {
-            Outlet::Unopened { path, .. } => vec![path.into()],
-            Outlet::Nowhere | Outlet::Open(_) => Vec::new(),
+            Export::Unopened { path, .. } => vec![path.into()],
+            Export::Nowhere | Export::Open(_) => Vec::new(),
         }
     }
 
@@ -92,11 +94,11 @@ impl Outlet {
     /// # Errors
     /// Why not, in words.
     pub(super) fn start(&mut self, time: Time) -> Result<(), String> {
-        let Outlet::Unopened { path, format } = self else { return Ok(()) };
+        let Export::Unopened { path, format } = self else { return Ok(()) };
         let cannot = |error: io::Error| format!("export `{path}` cannot be written: {error}");
-        let sink = match &**path {
-            "-" => Sink::Stdout,
-            path => Sink::File(File::create(path).map_err(cannot)?),
+        let target = match &**path {
+            "-" => Target::Stdout,
+            path => Target::File(File::create(path).map_err(cannot)?),
         };
         let shared = Arc::new(Shared {
             queue: ArrayQueue::new(QUEUE),
@@ -105,38 +107,23 @@ impl Outlet {
         });
         let (theirs, format) = (shared.clone(), *format);
         let writer = thread::Builder::new().name("flow-export".to_owned());
-        let writer = writer.spawn(move || write(&theirs, sink, format, time)).map_err(cannot)?;
-        *self = Outlet::Open(Open { shared, writer: Some(writer), path: path.clone(), time });
+        let writer = writer.spawn(move || write(&theirs, target, format, time)).map_err(cannot)?;
+        *self = Export::Open(Open { shared, writer: Some(writer), path: path.clone(), waits: time == Time::Packets });
         Ok(())
     }
 
-    /// Hand over a record. Returns whether there was room.
-    #[inline]
-    pub(super) fn put(&self, record: impl FnOnce() -> Record) -> bool {
-        match self {
-            Outlet::Nowhere => true,
-            Outlet::Unopened { .. } => false,
-            Outlet::Open(open) => {
-                let queue = &open.shared.queue;
-                (!queue.is_full() || (open.time == Time::Packets && open.wait())) && queue.push(record()).is_ok()
-            }
+    /// Wait for room from now on: the last packet of live traffic is through.
+    pub(super) fn wait_from_now(&mut self) {
+        if let Export::Open(open) = self {
+            open.waits = true;
         }
     }
 
-    /// Wait until there is room; returns whether there is. Only for when no packet of live traffic waits.
-    pub(super) fn wait(&self) -> bool {
-        match self {
-            Outlet::Nowhere => true,
-            Outlet::Unopened { .. } => false,
-            Outlet::Open(open) => open.wait(),
-        }
-    }
-
-    /// Return how many records could not be written, and how many packets they count.
+    /// Return how many records found no room or could not be written, and how many packets they count.
     pub(super) fn lost(&self) -> [u64; 2] {
         match self {
-            Outlet::Nowhere | Outlet::Unopened { .. } => [0; 2],
-            Outlet::Open(open) => open.shared.lost.each_ref().map(|lost| lost.load(Acquire)),
+            Export::Nowhere | Export::Unopened { .. } => [0; 2],
+            Export::Open(open) => open.shared.lost.each_ref().map(|lost| lost.load(Acquire)),
         }
     }
 
@@ -146,14 +133,56 @@ impl Outlet {
     /// What could not be written, in words.
     pub(super) fn close(&mut self) -> Result<(), String> {
         match self {
-            Outlet::Nowhere => Ok(()),
-            Outlet::Unopened { path, .. } => Err(format!("`{path}` was not opened: no flow record was written")),
-            Outlet::Open(open) => open.close(),
+            Export::Nowhere => Ok(()),
+            Export::Unopened { path, .. } => Err(format!("`{path}` was not opened: no flow record was written")),
+            Export::Open(open) => open.close(),
         }
     }
 }
 
+impl Sink for Export {
+    type Record = Record;
+
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        match self {
+            Export::Nowhere => true,
+            Export::Unopened { .. } => false,
+            Export::Open(open) => open.has_room(),
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, record: Record) {
+        // Of what is not open nobody was told that there is room.
+        if let Export::Open(open) = self
+            && (!open.has_room() || open.shared.queue.push(record).is_err())
+        {
+            open.shared.lose(record.count());
+        }
+    }
+}
+
+impl Record {
+    /// Return what it stands for: a record, and its packets.
+    fn count(&self) -> [u64; 2] {
+        [1, self.flow.packets.iter().map(|&n| u64::from(n)).sum()]
+    }
+}
+
+impl Shared {
+    #[cold]
+    fn lose(&self, count: [u64; 2]) {
+        self.lost.iter().zip(count).for_each(|(lost, more)| _ = lost.fetch_add(more, Relaxed));
+    }
+}
+
 impl Open {
+    #[inline]
+    fn has_room(&self) -> bool {
+        !self.shared.queue.is_full() || (self.waits && self.wait())
+    }
+
     /// Give the thread time to make room; returns whether it did, which it always does unless it has ended.
     #[cold]
     fn wait(&self) -> bool {
@@ -185,8 +214,8 @@ impl Drop for Open {
 }
 
 /// The thread. After an error it goes on emptying the queue, and returns the error in the end.
-fn write(shared: &Shared, sink: Sink, format: Format, time: Time) -> io::Result<()> {
-    let mut out = Whole { sink, pending: Vec::with_capacity(2 * HAND_ON), units: Vec::new(), error: None };
+fn write(shared: &Shared, target: Target, format: Format, time: Time) -> io::Result<()> {
+    let mut out = Whole { target, pending: Vec::with_capacity(2 * HAND_ON), units: Vec::new(), error: None };
     let mut ipfix = match format {
         Format::Json => None,
         Format::Ipfix { domain } => Some(ipfix::Exporter::new(domain)),
@@ -200,7 +229,7 @@ fn write(shared: &Shared, sink: Sink, format: Format, time: Time) -> io::Result<
         // Asked before the queue is emptied: what was put before it was closed is seen after.
         let closed = shared.closed.load(Acquire);
         while let Some(record) = shared.queue.pop() {
-            let one = [1, record.flow.packets.iter().map(|&n| u64::from(n)).sum()];
+            let one = record.count();
             match &mut ipfix {
                 None => {
                     json::write(&mut out.pending, &record)?;
@@ -237,15 +266,15 @@ fn write(shared: &Shared, sink: Sink, format: Format, time: Time) -> io::Result<
     }
 }
 
-enum Sink {
+enum Target {
     Stdout,
     File(File),
 }
 
-/// Whole records and messages on their way to a sink: what several threads write to standard output is mixed only
+/// Whole records and messages on their way to a file: what several threads write to standard output is mixed only
 /// between them.
 struct Whole {
-    sink: Sink,
+    target: Target,
     pending: Vec<u8>,
     /// Where in `pending` a record of JSON or a message of IPFIX ends, and how many records and packets it stands for.
     units: Vec<(usize, [u64; 2])>,
@@ -261,18 +290,18 @@ impl Whole {
     fn hand_on(&mut self, shared: &Shared) {
         let mut taken = 0;
         if self.error.is_none() && !self.pending.is_empty() {
-            let written = match &mut self.sink {
-                Sink::Stdout => {
+            let written = match &mut self.target {
+                Target::Stdout => {
                     let mut out = io::stdout().lock();
                     write_all(&mut out, &self.pending, &mut taken).and_then(|()| out.flush())
                 }
-                Sink::File(file) => write_all(file, &self.pending, &mut taken),
+                Target::File(file) => write_all(file, &self.pending, &mut taken),
             };
             self.error = written.err();
         }
         if self.error.is_some() {
             for (_, count) in self.units.iter().filter(|(end, _)| *end > taken) {
-                shared.lost.iter().zip(count).for_each(|(lost, more)| _ = lost.fetch_add(*more, Relaxed));
+                shared.lose(*count);
             }
         }
         self.pending.clear();

@@ -30,7 +30,7 @@ pub(super) struct Limits {
 const LINGER: u64 = 1_000_000_000;
 
 /// Why a flow is exported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub(super) enum End {
     /// No packet for the idle time-out.
     Idle,

@@ -76,7 +76,7 @@ impl Exporter {
     pub(super) fn write(&mut self, out: &mut impl Write, record: &Record) -> io::Result<()> {
         let Record { key, flow, end } = record;
         let (orig, resp) = (flow.origin(), 1 - flow.origin());
-        let key = if orig == 0 { *key } else { key.reverse() };
+        let key = if orig == 0 { key.flow_key() } else { key.flow_key().reverse() };
         let latest = self.latest.max((flow.last / 1_000_000_000) as u32);
         if latest > self.opened {
             self.flush(out)?;

@@ -12,7 +12,7 @@ use super::flow::End;
 pub(super) fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
     let Record { key, flow, end } = record;
     let (orig, resp) = (flow.origin(), 1 - flow.origin());
-    let key = if orig == 0 { *key } else { key.reverse() };
+    let key = if orig == 0 { key.flow_key() } else { key.flow_key().reverse() };
     let (src, dst) = (key.src(), key.dst());
     write!(
         out,

@@ -2,7 +2,7 @@
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{FlowKey, FlowKeyV4, FlowKeyV6, Layers, ipv6};
-use catena_state::Key;
+use catena_state::{Key, Plain};
 
 use super::flow::Seen;
 
@@ -10,8 +10,34 @@ use super::flow::Seen;
 pub trait TwoWayKey: Key {
     /// Read a packet's key, and which way of the flow it goes.
     fn read(frame: &[u8], layers: &Layers) -> Option<(Self, Seen)>;
+    /// Return the key as records have it.
+    fn either(&self) -> EitherKey;
+}
+
+/// The key of a flow of either IP version.
+#[derive(Clone, Copy, Debug, Plain)]
+pub enum EitherKey {
+    /// IPv4.
+    V4([u64; 2]),
+    /// IPv6.
+    V6([u64; 5]),
+}
+
+impl EitherKey {
     /// Return the key as others know it: source is the endpoint of way 0.
-    fn flow_key(&self) -> FlowKey;
+    pub(super) fn flow_key(&self) -> FlowKey {
+        match *self {
+            EitherKey::V4([addresses, rest]) => {
+                let (src, dst) = (addresses as u32, (addresses >> 32) as u32);
+                let (sport, dport, proto) = (rest as u16, (rest >> 16) as u16, (rest >> 32) as u8);
+                FlowKey::V4(FlowKeyV4 { src, dst, sport, dport, proto })
+            }
+            EitherKey::V6([a, b, c, d, rest]) => {
+                let (sport, dport, proto) = (rest as u16, (rest >> 16) as u16, (rest >> 32) as u8);
+                FlowKey::V6(FlowKeyV6 { src: [a, b], dst: [c, d], sport, dport, proto })
+            }
+        }
+    }
 }
 
 impl TwoWayKey for [u64; 2] {
@@ -28,9 +54,8 @@ impl TwoWayKey for [u64; 2] {
         Some((key, Seen { way: u8::from(swap), flags: tcp_flags(frame, layers), bytes }))
     }
 
-    fn flow_key(&self) -> FlowKey {
-        let (src, dst, sport, dport) = (self[0] as u32, (self[0] >> 32) as u32, self[1] as u16, (self[1] >> 16) as u16);
-        FlowKey::V4(FlowKeyV4 { src, dst, sport, dport, proto: (self[1] >> 32) as u8 })
+    fn either(&self) -> EitherKey {
+        EitherKey::V4(*self)
     }
 }
 
@@ -50,10 +75,8 @@ impl TwoWayKey for [u64; 5] {
         Some((key, Seen { way: u8::from(swap), flags: tcp_flags(frame, layers), bytes }))
     }
 
-    fn flow_key(&self) -> FlowKey {
-        let [a, b, c, d, rest] = *self;
-        let (sport, dport, proto) = (rest as u16, (rest >> 16) as u16, (rest >> 32) as u8);
-        FlowKey::V6(FlowKeyV6 { src: [a, b], dst: [c, d], sport, dport, proto })
+    fn either(&self) -> EitherKey {
+        EitherKey::V6(*self)
     }
 }
 

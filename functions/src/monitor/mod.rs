@@ -63,7 +63,8 @@
 //!
 //! # State
 //!
-//! A flow's counters, per flow, write/read often. They end with the flow; nothing is shared.
+//! A flow's counters, per flow, write/read often. They end with the flow; nothing is shared. A record leaves once the packet that
+//! ended the flow is through, and it leaves once.
 //!
 //! # See also
 //!
@@ -94,7 +95,7 @@ use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
 use crate::effects::{Checksum, Effects, Fields};
 
-use export::{Format, Outlet};
+use export::{Export, Format};
 use flow::Limits;
 
 const SECOND: u64 = 1_000_000_000;
@@ -134,7 +135,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     source: include_str!("mod.rs"),
     params: PARAMS,
     attributes: &[],
-    state: &[counting::FLOWS, counting::SUMS],
+    state: &[counting::FLOWS, counting::SUMS, counting::RECORDS],
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,
@@ -159,22 +160,22 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     if args.get("export").is_some() && args.text("export", "").is_empty() {
         return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
     }
-    let outlet = outlet(args, build.share);
-    build.deploy(Counting { limits, max_flows, outlet })
+    let export = export(args, build.share);
+    build.deploy(Counting { limits, max_flows, export })
 }
 
 /// What makes the monitor.
 struct Counting {
     limits: Limits,
     max_flows: usize,
-    outlet: Outlet,
+    export: Export,
 }
 
 impl Recipe for Counting {
     type Function<E: Engine> = Monitor<E>;
 
     fn make<E: Engine>(self, engine: &mut E) -> Result<Monitor<E>, ArgError> {
-        Monitor::new(engine, self.limits, self.max_flows, self.outlet)
+        Monitor::new(engine, self.limits, self.max_flows, self.export)
             .map_err(|error| ArgError::no_memory("max_flows", error))
     }
 }
@@ -183,9 +184,9 @@ fn is_device(path: &str) -> bool {
     std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device())
 }
 
-fn outlet(args: &Args, share: Share) -> Outlet {
+fn export(args: &Args, share: Share) -> Export {
     let path = match args.text("export", "") {
-        "" => return Outlet::Nowhere,
+        "" => return Export::Nowhere,
         "-" | "/dev/stdout" => "-".to_owned(),
         // A device, such as `/dev/null`, is there for all; beside it would be a file in `/dev`.
         path if share.index == 0 || is_device(path) => path.to_owned(),
@@ -195,5 +196,5 @@ fn outlet(args: &Args, share: Share) -> Outlet {
         "ipfix" => Format::Ipfix { domain: share.index },
         _ => Format::Json,
     };
-    Outlet::Unopened { path, format }
+    Export::Unopened { path, format }
 }
