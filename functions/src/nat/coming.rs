@@ -9,7 +9,7 @@ use catena_state::{Engine, FlowMap, Shared};
 use super::family::Family;
 use super::mapping::Mappings;
 
-/// Inside endpoints that seem to have no mapping.
+/// Inside endpoints that seem to have no mapping. Nothing depends on them but what is near.
 pub(super) struct Coming<F: Family>(Vec<F::Endpoint>);
 
 impl<F: Family> Coming<F> {

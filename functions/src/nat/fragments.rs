@@ -86,7 +86,8 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Return the fate of a datagram, if its first fragment came within the last seconds.
-    pub fn get(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, now: u64) -> Option<Part<F::Address>> {
+    pub fn get(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>) -> Option<Part<F::Address>> {
+        let now = tx.now;
         self.0.entries.read(tx, ticket).copied().filter(|part| now.saturating_sub(part.last) < LIFE)
     }
 
@@ -111,8 +112,8 @@ impl<E: Engine, F: Family> Fragments<E, F> {
         first: &First<E, F>,
         room: Result<u16, Taken>,
         ((from, address), ident): Became<F>,
-        now: u64,
     ) {
+        let now = tx.now;
         let sum = checksum::add(!F::sum(from), F::sum(address));
         let _ = self
             .0
@@ -120,14 +121,16 @@ impl<E: Engine, F: Family> Fragments<E, F> {
     }
 
     /// Look for what is over, before anything is refused; returns whether that is due.
-    pub fn make_room(&mut self, tx: &mut Tx, now: u64) -> bool {
+    pub fn make_room(&mut self, tx: &mut Tx) -> bool {
+        let now = tx.now;
         let due = self.0.entries.owed(tx, now);
-        self.expire(tx, now, due);
+        self.expire(tx, due);
         due > 0
     }
 
     /// Look at up to `most` datagrams whose end may have come, and forget the old ones.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) {
+    pub fn expire(&mut self, tx: &mut Tx, most: usize) {
+        let now = tx.now;
         self.0.expire(tx, now, most, |part| part.last.saturating_add(LIFE));
     }
 }

@@ -41,7 +41,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (ticket, session): (&InsideTicket<E, F>, Option<&sessions::Ticket<E, F>>),
         source: Source<F>,
     ) -> Step {
-        let now = self.now;
+        let now = tx.now;
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
@@ -56,7 +56,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let flags = tcp_flags(packet.data(), &layers);
         if let Some(session) = session {
             let contact = Contact { inside, mapping: mapping.identity(), flags };
-            if !self.sessions.may(tx, session, &contact, now) {
+            if !self.sessions.may(tx, session, &contact) {
                 return drop(FILTERED);
             }
         }
@@ -137,14 +137,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
         which: Try,
     ) -> Step {
         let room = self.fragments.room(tx, place);
-        if room.is_err() && which == Try::First && self.fragments.make_room(tx, self.now) {
+        if room.is_err() && which == Try::First && self.fragments.make_room(tx) {
             return self.ask_first(tx, packet, plan, key, (inside, change), Try::Last);
         }
         let Some(became) = self.rewrite_first(tx.gate, packet, inside, &change) else {
             room.into_iter().for_each(|group| self.fragments.give_up(tx, group));
             return drop(UNTRANSLATABLE);
         };
-        self.fragments.remember(tx, place, room, became, self.now);
+        self.fragments.remember(tx, place, room, became);
         self.count(tx, &packet.layers());
         Step::Done(if tx.gate == 0 { OUT } else { BACK })
     }

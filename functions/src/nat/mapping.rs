@@ -152,7 +152,7 @@ pub struct Mappings<E: Engine, F: Family> {
     pub space: Space<F>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
-    /// Mappings that are over; empty but for the moment when they go.
+    /// Mappings that are over: only a place to write them down, empty but for the moment when they go.
     going: Vec<Going<F::Endpoint>>,
 }
 
@@ -217,8 +217,8 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         to: (F::Address, u16),
         birth: u8,
-        now: u64,
     ) -> bool {
+        let now = tx.now;
         let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
@@ -256,11 +256,12 @@ impl<E: Engine, F: Family> Mappings<E, F> {
 
     /// Before something is refused, look at the mappings that are due; returns whether there were any. What only
     /// the outside has ended goes too: of `host`, if it has as many as it may, or of all, if all are short.
-    pub fn catch_up(&mut self, tx: &mut Tx, now: u64, host: Option<Host>) -> bool {
-        let is_any_over = self.expire(tx, now, looks::MOST) > 0;
+    pub fn catch_up(&mut self, tx: &mut Tx, host: Option<Host>) -> bool {
+        let is_any_over = self.expire(tx, looks::MOST) > 0;
+        let now = tx.now;
         let due = self.inside.owed(tx, now);
         let (usual, short) = (self.timeouts, self.timeouts.when_short());
-        self.sweep_by(tx, now, due, |key| match host {
+        self.sweep_by(tx, due, |key| match host {
             Some(host) if F::host_of(*key) != host => usual,
             _ => short,
         });
@@ -268,7 +269,8 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Look at up to `most` mappings whose end may have come, and take back those that are over. Returns how many were looked at.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) -> usize {
+    pub fn expire(&mut self, tx: &mut Tx, most: usize) -> usize {
+        let now = tx.now;
         let (mut left, timeouts) = (most, self.timeouts);
         while left > 0 {
             let some = left.min(MOST_GOING);
@@ -291,7 +293,8 @@ impl<E: Engine, F: Family> Mappings<E, F> {
     }
 
     /// Look at the next `count` places for mappings that are over by these timeouts, and take them back.
-    fn sweep_by(&mut self, tx: &mut Tx, now: u64, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
+    fn sweep_by(&mut self, tx: &mut Tx, count: usize, timeouts: impl Fn(&F::Endpoint) -> Timeouts) {
+        let now = tx.now;
         let mut left = count;
         while left > 0 {
             let some = left.min(MOST_GOING);

@@ -64,7 +64,7 @@ impl Tcp {
 
     fn is_over(self, kind: usize, last: u64, now: u64) -> bool {
         let tcp = if matches!(self, Tcp::Established | Tcp::SaidToEnd) { 7440 } else { 240 };
-        now - last >= [300, tcp, 60][kind] * SECOND
+        now.saturating_sub(last) >= [300, tcp, 60][kind] * SECOND
     }
 }
 
@@ -123,7 +123,7 @@ impl Model {
 
     /// Return whether a mapping goes when there is no room for another.
     fn may_make_room(&self) -> bool {
-        self.map.values().any(|m| m.tcp == Tcp::SaidToEnd && self.now - m.last >= 240 * SECOND)
+        self.map.values().any(|m| m.tcp == Tcp::SaidToEnd && self.now.saturating_sub(m.last) >= 240 * SECOND)
     }
 }
 
@@ -189,12 +189,11 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
     for event in events {
         // What is over is so for a hundredth of a second at least: by then it is forgotten.
         time = time.saturating_add_signed(event.wait * SECOND as i64) + SECOND / 100;
-        if time > model.now {
-            model.now = time;
-            model.expire();
-            harness.tick(time);
-        }
-        let now = model.now;
+        // A packet that comes late is looked at in its own time; what was over before it came is forgotten.
+        model.now = model.now.max(time);
+        model.expire();
+        harness.tick(model.now);
+        let (now, latest) = (time, model.now);
         let (kind, flags) = (event.kind, FLAGS[event.flags]);
         let remote = SocketAddr::new(address(v6, 50, event.remote / 2), 80 + event.remote % 2);
         if event.inbound {
@@ -212,7 +211,9 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
                 Some(((_, vlan), _)) if *vlan != event.vlan => Err("VLAN that is not that of the mapping"),
                 Some((_, m))
                     if filtering != "independent"
-                        && m.sent.get(&allowed).is_none_or(|session| session.tcp.is_over(kind, session.last, now)) =>
+                        && m.sent
+                            .get(&allowed)
+                            .is_none_or(|session| session.tcp.is_over(kind, session.last, latest)) =>
                 {
                     Err("filtered: nothing was sent there")
                 }
@@ -281,13 +282,13 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
         }
         let remembered = model.remote(remote, kind);
         let mapped = model.map.get_mut(&inside).unwrap();
-        mapped.last = now;
+        mapped.last = mapped.last.max(now);
         mapped.tcp = mapped.tcp.after(flags, false);
         let session = mapped.sent.entry(remembered).or_insert(Sent { last: now, tcp: Tcp::Opening });
-        if session.tcp.is_over(kind, session.last, now) {
-            session.tcp = Tcp::Opening;
+        if session.tcp.is_over(kind, session.last, latest) {
+            *session = Sent { last: now, tcp: Tcp::Opening };
         }
-        *session = Sent { last: now, tcp: session.tcp.after(flags, false) };
+        *session = Sent { last: session.last.max(now), tcp: session.tcp.after(flags, false) };
         assert_eq!(text, tagged(vlan, line((kind, mapped.external), remote, flags, false)));
     }
     assert_eq!(harness.gauges()["mappings"], model.map.len() as u64);

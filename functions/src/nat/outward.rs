@@ -24,7 +24,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         plan: &mut Plan<E, F>,
         ticket: &InsideTicket<E, F>,
     ) -> Step {
-        let now = self.now;
+        let now = tx.now;
         let inside = Inside::<E, F>::key(ticket);
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else {
             return self.unmapped(tx, packet, plan, ticket);
@@ -37,7 +37,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let layers = packet.layers();
         let flags = tcp_flags(packet.data(), &layers);
         if plan.kind != Kind::Error {
-            mapping.last = now;
+            mapping.last = mapping.last.max(now);
             mapping.state = mapping.state.out(flags);
         }
         let mapping = taken(mapping);
@@ -63,7 +63,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (key, session, contact): (F::Pair, &sessions::Ticket<E, F>, Contact<F>),
         change: Change<F::Address>,
     ) -> Step {
-        if !self.sessions.sent(tx, session, &contact, self.now) {
+        if !self.sessions.sent(tx, session, &contact) {
             let new = self.sessions.want_new(tx, key);
             return self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::First));
         }
@@ -79,10 +79,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (key, new, contact): (F::Pair, &NewSession<E, F>, Contact<F>),
         (change, which): (Change<F::Address>, Try),
     ) -> Step {
-        match self.sessions.begin(tx, new, &contact, self.now) {
+        match self.sessions.begin(tx, new, &contact) {
             Ok(()) => self.mapped(tx, packet, plan, (contact.inside, change)),
             // What is over gives its room back before another is refused.
-            Err(why) if which == Try::First && self.sessions.make_room(tx, why, &mut self.mappings, self.now) => {
+            Err(why) if which == Try::First && self.sessions.make_room(tx, why, &mut self.mappings) => {
                 let new = self.sessions.want_new(tx, key);
                 self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::Last))
             }
@@ -180,7 +180,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return drop(NO_MAPPING);
         }
         if self.mappings.is_full(tx) {
-            self.mappings.catch_up(tx, self.now, None);
+            self.mappings.catch_up(tx, None);
             if self.mappings.is_full(tx) {
                 return drop(TOO_MANY);
             }
@@ -210,7 +210,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         (to, birth): (Source<F>, u8),
     ) -> Step {
-        if !self.mappings.add(tx, (here, there), to, birth, self.now) {
+        if !self.mappings.add(tx, (here, there), to, birth) {
             return drop(TOO_MANY);
         }
         self.out(tx, packet, plan, here)
@@ -235,7 +235,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 let is_limit = refused == Leased::Limit;
                 // What is over gives its port back before another is refused.
                 let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
-                if which == Try::First && self.mappings.catch_up(tx, self.now, whose) {
+                if which == Try::First && self.mappings.catch_up(tx, whose) {
                     return self.lease(tx, packet, plan, inside, Try::Last);
                 }
                 drop(if is_limit { HOST_LIMIT } else { NO_PORT })

@@ -125,7 +125,8 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Note a packet from inside. Returns whether there was a session of it.
-    pub fn sent(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
+    pub fn sent(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>) -> bool {
+        let now = tx.now;
         let &Contact { inside, mapping, flags } = contact;
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
         let before = session.state;
@@ -133,11 +134,11 @@ impl<E: Engine, F: Family> Sessions<E, F> {
             (session.mapping, session.state) = (mapping, State::first(F::parts(inside).2));
         }
         session.state = session.state.out(flags);
-        session.last = now;
-        let state = session.state;
+        session.last = session.last.max(now);
+        let Session { state, last, .. } = *session;
         drop(session);
         if state != before {
-            self.sent.entries.sooner(tx, ticket, self.timeouts.end(state, now));
+            self.sent.entries.sooner(tx, ticket, self.timeouts.end(state, last));
         }
         true
     }
@@ -146,7 +147,8 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     ///
     /// # Errors
     /// Why there is no room: answers would be filtered, so the packet must not leave.
-    pub fn begin(&mut self, tx: &mut Tx, new: &NewSession<E, F>, contact: &Contact<F>, now: u64) -> Result<(), Taken> {
+    pub fn begin(&mut self, tx: &mut Tx, new: &NewSession<E, F>, contact: &Contact<F>) -> Result<(), Taken> {
+        let now = tx.now;
         let &Contact { inside, mapping, flags } = contact;
         let room = self.sent.room(tx, new)?;
         let state = State::first(F::parts(inside).2).out(flags);
@@ -155,7 +157,8 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
-    pub fn may(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>, now: u64) -> bool {
+    pub fn may(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>) -> bool {
+        let now = tx.now;
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
         if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
             return false;
@@ -165,16 +168,17 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     }
 
     /// Look at up to `most` sessions whose end may have come, and forget those that are over. Returns how many were looked at.
-    pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize) -> usize {
-        let timeouts = self.timeouts;
+    pub fn expire(&mut self, tx: &mut Tx, most: usize) -> usize {
+        let (now, timeouts) = (tx.now, self.timeouts);
         self.sent.expire(tx, now, most, |session| timeouts.end(session.state, session.last))
     }
 
     /// Before a group is refused, look at the sessions that are due and forget those that are over or have lost their mapping.
     /// What only the outside has ended goes too: of the group, if it has its part, or of all, if all are short. Returns
     /// whether there were any to look at.
-    pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>, now: u64) -> bool {
-        let is_any_over = self.expire(tx, now, looks::MOST) > 0;
+    pub fn make_room(&mut self, tx: &mut Tx, refused: Taken, mappings: &mut Mappings<E, F>) -> bool {
+        let now = tx.now;
+        let is_any_over = self.expire(tx, looks::MOST) > 0;
         let due = self.sent.entries.owed(tx, now);
         let whose = if let Taken::HasItsPart(group) = refused { Some(group) } else { None };
         let (usual, short, least) = (self.timeouts, self.timeouts.when_short(), self.timeouts.least_tcp());

@@ -52,8 +52,6 @@ pub struct Napt<E: Engine, F: Family> {
     packets: E::Shared<Counts>,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
-    /// The latest time of any packet: a packet that comes late is taken to come now.
-    pub(super) now: u64,
     /// What is about to be mapped, as far as it is foreseen.
     pub(super) coming: Coming<F>,
     /// What comes next for packets whose plans have no room for it.
@@ -79,7 +77,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
             identifications: Identifications::new(engine.seed(), engine.share()),
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
-            now: 0,
             coming: Coming::nothing(),
             held: Holding::of::<E>(),
         })
@@ -167,7 +164,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// more to do: no mapping, one that is over, headers that are not where they should be.
     #[inline(always)]
     fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
-        let now = self.now;
+        let now = tx.now;
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return false };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return false;
@@ -175,13 +172,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let layers = packet.layers();
         let (change, next) = (mapping.change(), &mut self.identifications);
         let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
-        mapping.last = now;
+        let last = mapping.last.max(now);
+        mapping.last = last;
         // A branch that is hardly ever taken, whatever the mix of protocols.
         if (flags & CHANGES != 0) | (mapping.state == State::Answered) {
             let state = mapping.state.out(flags);
             mapping.state = state;
             std::mem::drop(mapping);
-            self.mappings.inside.sooner(tx, ticket, self.mappings.timeouts.end(state, now));
+            self.mappings.inside.sooner(tx, ticket, self.mappings.timeouts.end(state, last));
         } else {
             std::mem::drop(mapping);
         }
@@ -243,7 +241,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             Next::Back(ticket, source) => self.back(tx, packet, plan, (&ticket, None), source),
             Next::Filtered(ticket, session, source) => self.back(tx, packet, plan, (&ticket, Some(&session)), source),
             Next::Part(ticket, side) => {
-                let Some(part) = self.fragments.get(tx, &ticket, self.now) else { return drop(LOST_FIRST) };
+                let Some(part) = self.fragments.get(tx, &ticket) else { return drop(LOST_FIRST) };
                 let layers = packet.layers();
                 if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
                     return drop(UNTRANSLATABLE);
@@ -318,7 +316,6 @@ impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
 
     #[inline(always)]
     fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
-        self.now = self.now.max(tx.now);
         if let Phase::Plain(ticket) = &plan.phase
             && self.plain(tx, packet, ticket)
         {
@@ -328,11 +325,10 @@ impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let now = self.now.max(tx.now);
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
-        self.mappings.expire(tx, now, most);
-        self.sessions.expire(tx, now, most);
-        self.fragments.expire(tx, now, most);
+        self.mappings.expire(tx, most);
+        self.sessions.expire(tx, most);
+        self.fragments.expire(tx, most);
     }
 
     fn reasons(&self) -> &'static [&'static str] {
