@@ -81,15 +81,18 @@ pub struct Build<'a> {
 }
 
 /// What makes a function, on whatever engine its state is.
-pub trait Recipe {
+pub trait Recipe: Send + 'static {
     /// The function.
     type Function<E: Engine>: Function<E>;
 
-    /// Make it, with objects of this engine.
+    /// Whether the function has memory that no object of the engine holds: it is gone when an instance is lost.
+    const HAS_MEMORY: bool = false;
+
+    /// Make it, with objects of this engine: those that are there already, where an instance was lost.
     ///
     /// # Errors
     /// What is wrong with an argument.
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Self::Function<E>, ArgError>;
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Self::Function<E>, ArgError>;
 
     /// Make the module that runs it on local state, where nobody waits.
     fn on_local(engine: Local, function: Self::Function<Local>) -> Box<dyn Module> {
@@ -105,16 +108,28 @@ impl Build<'_> {
     pub fn deploy<R: Recipe>(&self, recipe: R) -> Result<Box<dyn Module>, ArgError> {
         #[cfg(test)]
         if let Some(delays) = crate::testing::engines::delays() {
-            let mut engine = catena_state::Delayed::new(self.seed, self.share, delays);
-            engine.make_for(self.instance);
-            let function = recipe.make(&mut engine)?;
-            crate::testing::engines::note(engine.objects());
-            return Ok(Box::new(Runner::new(engine, function)));
+            let engine = catena_state::Delayed::new(self.seed, self.share, delays);
+            return self.deploy_late(engine, recipe);
         }
         let mut engine = Local::new(self.seed, self.share);
         engine.make_for(self.instance);
         let function = recipe.make(&mut engine)?;
         Ok(R::on_local(engine, function))
+    }
+
+    /// Make a function on a delayed engine, which may lose it now and then, and the module that runs it.
+    #[cfg(test)]
+    fn deploy_late<R: Recipe>(&self, engine: catena_state::Delayed, recipe: R) -> Result<Box<dyn Module>, ArgError> {
+        use crate::testing::engines;
+        let instance = self.instance.to_owned();
+        let make = move |engine: &mut catena_state::Delayed| {
+            engine.make_for(&instance);
+            let function = recipe.make(engine)?;
+            engines::note(engine.objects());
+            Ok::<_, ArgError>(function)
+        };
+        let engine = if R::HAS_MEMORY { engine } else { engines::losing(engine) };
+        Ok(Box::new(Runner::that_goes_on(engine, make)?))
     }
 }
 

@@ -6,6 +6,7 @@
 //! On an engine that makes packets wait, those that wait are parked (`parking.rs`).
 
 mod holding;
+mod instance;
 #[cfg(test)]
 mod order_tests;
 mod parking;
@@ -23,6 +24,7 @@ use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Tx};
 
 pub use holding::{Held, Holding};
+use instance::{Instance, event};
 use parking::Parking;
 
 /// What *finish* decided.
@@ -174,8 +176,7 @@ pub trait Function<E: Engine>: Send + 'static {
 
 /// The module that runs a function on the state engine `E`.
 pub struct Runner<E: Engine, F: Function<E>> {
-    engine: E,
-    function: F,
+    instance: Instance<E, F>,
     /// Empty where the engine makes nobody wait.
     parking: Parking<E, F>,
     /// Gives each tidying up, and the end, a clock.
@@ -187,34 +188,52 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
     /// Make the module of a function whose state objects are of this engine.
     pub fn new(engine: E, function: F) -> Self {
         let events = Root::of_events(engine.share().index);
-        Runner { engine, function, parking: Parking::new(), events, has_ended: false }
+        let instance = Instance { engine, function, make: None, time: None };
+        Runner { instance, parking: Parking::new(), events, has_ended: false }
+    }
+
+    /// Make the module of a function that may be lost, and is made anew by this.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    #[cfg(test)]
+    pub fn that_goes_on<X: std::fmt::Display>(
+        mut engine: E,
+        mut make: impl FnMut(&mut E) -> Result<F, X> + Send + 'static,
+    ) -> Result<Self, X> {
+        let function = make(&mut engine)?;
+        let mut runner = Self::new(engine, function);
+        let made = move |engine: &mut E| make(engine).unwrap_or_else(|error| panic!("it was made before: {error}"));
+        runner.instance.make = Some(Box::new(made));
+        Ok(runner)
     }
 
     /// Return the function.
     pub fn function(&self) -> &F {
-        &self.function
+        &self.instance.function
     }
 
     /// Return the function for changing: the way of commands (a backend goes down) into a running one.
     pub fn function_mut(&mut self) -> &mut F {
-        &mut self.function
+        &mut self.instance.function
     }
 
     /// Do something with the function, as an event of its own.
     #[cfg(test)]
-    pub fn event<R>(&mut self, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
-        event(&mut self.engine, &mut self.function, &mut self.events, now, what)
+    pub fn event<R>(&mut self, now: u64, what: impl FnMut(&mut F, &mut Tx) -> R) -> R {
+        self.parking.event(&mut self.instance, &mut self.events, now, what)
     }
 }
 
 impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         cx.parse(batch);
-        let Runner { engine, function, parking, events, .. } = self;
+        let Runner { instance, parking, events, .. } = self;
         if E::WAITS {
-            parking.process(engine, function, events, cx, batch);
+            parking.process(instance, events, cx, batch);
             return;
         }
+        let Instance { engine, function, .. } = instance;
         // Nothing is counted where nobody waits: a packet's operations are begun again rather than kept beside its plan.
         let (now, gate) = (cx.now(), cx.gate());
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
@@ -234,83 +253,60 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
                 Step::Again => again(function, &mut tx, packet, plan),
             }
         });
-        tidy(engine, function, events, now, false);
+        event(engine, function, events.stamp().bits(), now, |function, tx| function.tidy(tx, false));
     }
 
     fn tick(&mut self, cx: &mut Context) {
-        let mut now = cx.now();
         if E::WAITS {
-            self.parking.go_on(&mut self.engine, &mut self.function, cx);
-            now = self.parking.no_later(now);
+            self.parking.go_on(&mut self.instance, cx);
         }
-        tidy(&mut self.engine, &mut self.function, &mut self.events, now, true);
+        let now = self.parking.no_later(cx.now());
+        self.parking.event(&mut self.instance, &mut self.events, now, |function, tx| function.tidy(tx, true));
     }
 
     fn idle(&mut self, cx: &mut Context) {
         if E::WAITS {
-            self.parking.go_on(&mut self.engine, &mut self.function, cx);
+            self.parking.go_on(&mut self.instance, cx);
         }
     }
 
     fn inputs(&self) -> Vec<PathBuf> {
-        self.function.inputs()
+        self.instance.function.inputs()
     }
 
     fn outputs(&self) -> Vec<PathBuf> {
-        self.function.outputs()
+        self.instance.function.outputs()
     }
 
     fn start(&mut self, time: Time) -> Result<(), String> {
-        self.function.start(time)
+        self.instance.time = Some(time);
+        self.instance.function.start(time)
     }
 
     fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
         if E::WAITS {
-            self.parking.empty(&mut self.engine, &mut self.function, cx);
+            self.parking.empty(&mut self.instance, cx);
         }
         if std::mem::replace(&mut self.has_ended, true) {
             return Ok(());
         }
-        let Runner { engine, function, events, .. } = self;
-        let ended = event(engine, function, events, cx.now(), |function, tx| function.end(tx));
-        let settled = engine.close();
-        ended.and(function.close()).and(settled)
+        let Runner { instance, parking, events, .. } = self;
+        let ended = parking.event(instance, events, cx.now(), |function, tx| function.end(tx));
+        let settled = instance.engine.close();
+        ended.and(instance.function.close()).and(settled)
     }
 
     fn reasons(&self) -> &'static [&'static str] {
-        self.function.reasons()
+        self.instance.function.reasons()
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        self.function.gauges(tell);
+        self.instance.function.gauges(tell);
     }
 
     fn common_gauges(&self) -> &'static [&'static str] {
-        self.function.common_gauges()
+        self.instance.function.common_gauges()
     }
-}
-
-/// Let a function tidy up.
-#[inline(always)]
-fn tidy<E: Engine, F: Function<E>>(engine: &mut E, function: &mut F, events: &mut Root, now: u64, idle: bool) {
-    event(engine, function, events, now, |function, tx| function.tidy(tx, idle));
-}
-
-/// Let a function do what no packet asks for, by operations of its own, under a clock of its own.
-#[inline(always)]
-fn event<E: Engine, F, R>(
-    engine: &mut E,
-    function: &mut F,
-    events: &mut Root,
-    now: u64,
-    what: impl FnOnce(&mut F, &mut Tx) -> R,
-) -> R {
-    let mut tx = engine.begin(Tx::new(events.stamp().bits(), now, 0));
-    engine.step(&mut tx);
-    let done = what(function, &mut tx);
-    engine.commit(&mut tx);
-    engine.end(tx);
-    done
 }
 
 /// Finish what the first *finish* did not; apart, so that the usual case stays short.

@@ -25,7 +25,7 @@ pub mod tx;
 pub mod value;
 
 pub use declare::{Access, Declaration, Object, Scope};
-pub use delayed::Delayed;
+pub use delayed::{Crashes, Delayed};
 pub use engine::{Engine, FOREVER, Fate, FlowMap, Full, Intent, NoMemory, Share, taken};
 pub use key::{Key, Words};
 pub use local::Local;

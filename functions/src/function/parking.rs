@@ -2,17 +2,19 @@
 //!
 //! Nobody overtakes its own flow. A packet waits behind one that is parked if both have the same two ends, in either
 //! direction, or have asked for the same entry, in whatever step: what the earlier one does to it, the later one must see.
-
-use std::hash::Hasher;
+//!
+//! Where the function's instance may be lost, those that are parked begin once more when it has been made anew.
 
 use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::clock::Root;
+use catena_packet::meta::ATTRIBUTE_BYTES;
 use catena_packet::wire::{FlowKey, Seed};
 use catena_packet::{Batch, Packet};
 use catena_state::{Engine, Tx};
 
-use super::{Function, Step, of, tidy};
+use super::instance::{Instance, event};
+use super::{Function, Step, of};
 
 /// Most packets parked at a time: what comes then and must wait is dropped, and counted.
 pub const MOST: usize = 256;
@@ -37,8 +39,14 @@ struct Parked<E: Engine, F: Function<E>> {
     /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
     /// first.
     is_issued: bool,
-    /// Hash of the packet's bytes, where functions are watched.
-    bytes: u64,
+    came: Came,
+}
+
+/// A packet as it came, where functions are watched.
+struct Came {
+    bytes: Vec<u8>,
+    mark: u32,
+    attributes: [u8; ATTRIBUTE_BYTES],
 }
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
@@ -49,15 +57,25 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     /// Carry a batch, whose headers are parsed, through the function as far as it comes.
     pub(super) fn process(
         &mut self,
-        engine: &mut E,
-        function: &mut F,
+        instance: &mut Instance<E, F>,
         events: &mut Root,
         cx: &mut Context,
         batch: &mut Batch,
     ) {
-        let (now, gate) = (cx.now(), cx.gate());
+        let now = cx.now();
         batch.filter(|_, packet| {
-            let bytes = watched::<E>(&packet);
+            self.take_in(instance, cx, packet);
+            None
+        });
+        self.event(instance, events, self.no_later(now), |function, tx| function.tidy(tx, false));
+        self.go_on(instance, cx);
+    }
+
+    /// Carry a packet through the function as far as it comes.
+    fn take_in(&mut self, instance: &mut Instance<E, F>, cx: &mut Context, packet: Packet) {
+        let (now, gate) = (cx.now(), cx.gate());
+        let came = Came::of::<E>(&packet);
+        let (tx, plan) = self.surely(instance, |_, engine, function| {
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more. The engine holds it to asking for the same.
                 let mut tx = engine.begin(of(&packet, now, gate));
@@ -66,25 +84,22 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             let mut tx = engine.begin(of(&packet, now, gate));
             let plan = function.prepare(&mut tx, &packet);
-            must_be_unchanged::<E, F>(bytes, &packet, "in prepare");
-            let flow = flow(&packet);
-            let mut parked = Parked { tx, packet, plan, flow, is_issued: false, bytes };
-            let waits = parked.waits(&self.parked, engine);
-            let is_full =
-                self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(&parked.tx));
-            if is_full {
-                engine.end(parked.tx);
-                cx.drop(parked.packet, Reason::NO_PARKING);
-                return None;
-            }
-            match parked.advance(&self.parked, engine, function) {
-                Some(verdict) => parked.leave(engine, cx, verdict),
-                None => self.parked.push(parked),
-            }
-            None
+            came.must_be_as::<E, F>(&packet, "in prepare");
+            (tx, plan)
         });
-        tidy(engine, function, events, self.no_later(now), false);
-        self.go_on(engine, function, cx);
+        let flow = flow(&packet);
+        let parked = Parked { tx, packet, plan, flow, is_issued: false, came };
+        let Instance { engine, .. } = instance;
+        let waits = parked.waits(&self.parked, engine);
+        let is_full =
+            self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(&parked.tx));
+        if is_full {
+            engine.end(parked.tx);
+            cx.drop(parked.packet, Reason::NO_PARKING);
+            return;
+        }
+        self.parked.push(parked);
+        self.advance(self.parked.len() - 1, instance, cx);
     }
 
     /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
@@ -93,23 +108,67 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     }
 
     /// Let those go on that may.
-    pub(super) fn go_on(&mut self, engine: &mut E, function: &mut F, cx: &mut Context) {
-        engine.poll();
+    pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
+        instance.engine.poll();
         let mut at = 0;
         while at < self.parked.len() {
-            let (earlier, rest) = self.parked.split_at_mut(at);
-            let parked = &mut rest[0];
-            match parked.advance(earlier, engine, function) {
-                Some(verdict) => self.parked.remove(at).leave(engine, cx, verdict),
-                None => at += 1,
+            if !self.advance(at, instance, cx) {
+                at += 1;
             }
         }
     }
 
+    /// Let one go on as far as it comes; returns whether it has left.
+    fn advance(&mut self, at: usize, instance: &mut Instance<E, F>, cx: &mut Context) -> bool {
+        let verdict = self.surely(instance, |parked, engine, function| {
+            let (earlier, rest) = parked.split_at_mut(at);
+            rest[0].advance(earlier, engine, function)
+        });
+        let Some(verdict) = verdict else { return false };
+        let Parked { tx, packet, .. } = self.parked.remove(at);
+        instance.engine.end(tx);
+        match verdict {
+            Verdict::Gate(gate) => cx.emit(gate, packet),
+            Verdict::Drop(reason) => cx.drop(packet, reason),
+        }
+        true
+    }
+
     /// Let all go on, and wait for them.
-    pub(super) fn empty(&mut self, engine: &mut E, function: &mut F, cx: &mut Context) {
+    pub(super) fn empty(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         while !self.parked.is_empty() {
-            self.go_on(engine, function, cx);
+            self.go_on(instance, cx);
+        }
+    }
+
+    /// Let the function do what no packet asks for, under a clock of its own.
+    pub(super) fn event<R>(
+        &mut self,
+        instance: &mut Instance<E, F>,
+        events: &mut Root,
+        now: u64,
+        mut what: impl FnMut(&mut F, &mut Tx) -> R,
+    ) -> R {
+        let clock = events.stamp().bits();
+        self.surely(instance, |_, engine, function| event(engine, function, clock, now, &mut what))
+    }
+
+    /// Do something with the function, and once more whenever its instance is lost meanwhile: after those that are parked have
+    /// begun once more.
+    fn surely<R>(
+        &mut self,
+        instance: &mut Instance<E, F>,
+        mut what: impl FnMut(&mut [Parked<E, F>], &mut E, &mut F) -> R,
+    ) -> R {
+        loop {
+            let done = instance.attempt(|engine, function| what(&mut self.parked, engine, function));
+            if let Some(done) = done {
+                return done;
+            }
+            let mut begin_all = |engine: &mut E, function: &mut F| {
+                self.parked.iter_mut().for_each(|parked| parked.begin_again(engine, function));
+            };
+            while instance.attempt(&mut begin_all).is_none() {}
         }
     }
 }
@@ -117,10 +176,19 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Return whether it must wait for one of those that came before it.
     fn waits(&self, earlier: &[Self], engine: &E) -> bool {
-        earlier.iter().any(|earlier| self.flow == earlier.flow || engine.follows(&self.tx, &earlier.tx))
+        earlier.iter().any(|earlier| earlier.flow == self.flow || engine.follows(&self.tx, &earlier.tx))
+    }
+
+    /// Begin once more, with the packet as it came: the instance that it was with is lost.
+    fn begin_again(&mut self, engine: &mut E, function: &mut F) {
+        self.came.restore(&mut self.packet);
+        self.tx = engine.begin(Tx::new(self.tx.clock(), self.tx.now, self.tx.gate));
+        self.plan = function.prepare(&mut self.tx, &self.packet);
+        self.is_issued = false;
     }
 
     /// Go on as far as results are there and no `earlier` packet must be waited for; returns the verdict, if it comes to one.
+    /// Then its operations are committed.
     fn advance(&mut self, earlier: &[Self], engine: &mut E, function: &mut F) -> Option<Verdict> {
         loop {
             // Before each step: what it asked for in the last one may be what another has asked for.
@@ -135,20 +203,11 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             }
             engine.step(&mut self.tx);
             if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
+                engine.commit(&mut self.tx);
                 return Some(verdict);
             }
-            must_be_unchanged::<E, F>(self.bytes, &self.packet, "in a step that returned Step::Again");
+            self.came.must_be_as::<E, F>(&self.packet, "in a step that returned Step::Again");
             self.is_issued = false;
-        }
-    }
-
-    /// Go: all of it is decided.
-    fn leave(mut self, engine: &mut E, cx: &mut Context, verdict: Verdict) {
-        engine.commit(&mut self.tx);
-        engine.end(self.tx);
-        match verdict {
-            Verdict::Gate(gate) => cx.emit(gate, self.packet),
-            Verdict::Drop(reason) => cx.drop(self.packet, reason),
         }
     }
 }
@@ -158,16 +217,23 @@ fn flow(packet: &Packet) -> u64 {
     FlowKey::read(packet.data(), &packet.layers()).map_or(0, |key| key.symmetric_hash(&FLOWS))
 }
 
-fn must_be_unchanged<E: Engine, F>(bytes: u64, packet: &Packet, step: &str) {
-    let function = std::any::type_name::<F>();
-    assert!(bytes == watched::<E>(packet), "{function}: a packet was changed before its verdict, {step}");
-}
-
-fn watched<E: Engine>(packet: &Packet) -> u64 {
-    if !E::WATCHES {
-        return 0;
+impl Came {
+    fn of<E: Engine>(packet: &Packet) -> Came {
+        let bytes = if E::WATCHES { packet.data().to_vec() } else { Vec::new() };
+        Came { bytes, mark: packet.meta().mark, attributes: packet.meta().attributes }
     }
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write(packet.data());
-    hasher.finish()
+
+    fn must_be_as<E: Engine, F>(&self, packet: &Packet, step: &str) {
+        let function = std::any::type_name::<F>();
+        let is_as = !E::WATCHES || self.bytes == packet.data();
+        assert!(is_as, "{function}: a packet was changed before its verdict, {step}");
+    }
+
+    /// Make a packet as it came.
+    fn restore(&self, packet: &mut Packet) {
+        packet.fill(&self.bytes);
+        (packet.meta_mut().mark, packet.meta_mut().attributes) = (self.mark, self.attributes);
+        // Where it cannot be parsed now, it could not be before.
+        let _ = packet.parse();
+    }
 }

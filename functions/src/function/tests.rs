@@ -170,7 +170,7 @@ struct Make(Wrong);
 impl Recipe for Make {
     type Function<E: Engine> = Careless<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Careless<E>, ArgError> {
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Careless<E>, ArgError> {
         Ok(Careless::new(engine, self.0))
     }
 }

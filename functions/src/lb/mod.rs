@@ -172,8 +172,9 @@ struct Balancing {
 impl Recipe for Balancing {
     type Function<E: Engine> = Balancer<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Balancer<E>, ArgError> {
-        Balancer::new(engine, self.settings, self.slot).map_err(|error| ArgError::no_memory("max_connections", error))
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Balancer<E>, ArgError> {
+        Balancer::new(engine, self.settings.clone(), self.slot)
+            .map_err(|error| ArgError::no_memory("max_connections", error))
     }
 }
 

@@ -130,21 +130,21 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     owner: None,
     effects,
     workload: Some(&workload::WORKLOAD),
-    build: |args, build| build.deploy(Limited { args, taken: build.taken }),
+    build: |args, build| build.deploy(Limited { args: args.clone(), taken: build.taken.to_vec() }),
     spared: None,
 };
 
 /// What makes the limiter.
-struct Limited<'a> {
-    args: &'a Args,
-    taken: &'a [String],
+struct Limited {
+    args: Args,
+    taken: Vec<String>,
 }
 
-impl Recipe for Limited<'_> {
+impl Recipe for Limited {
     type Function<E: Engine> = Limiter<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Limiter<E>, ArgError> {
-        Limiter::new(engine, self.args, self.taken)
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Limiter<E>, ArgError> {
+        Limiter::new(engine, &self.args, &self.taken)
     }
 }
 

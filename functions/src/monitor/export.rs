@@ -81,6 +81,11 @@ pub(super) struct Open {
 }
 
 impl Export {
+    /// Make the way to a file that is not open yet, or to nowhere.
+    pub(super) fn to(file: Option<(String, Format)>) -> Export {
+        file.map_or(Export::Nowhere, |(path, format)| Export::Unopened { path, format })
+    }
+
     /// Return the file that [`Self::start`] creates or empties.
     pub(super) fn outputs(&self) -> Vec<PathBuf> {
         match self {

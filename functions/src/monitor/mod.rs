@@ -160,22 +160,22 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
     if args.get("export").is_some() && args.text("export", "").is_empty() {
         return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
     }
-    let export = export(args, build.share);
-    build.deploy(Counting { limits, max_flows, export })
+    build.deploy(Counting { limits, max_flows, file: file(args, build.share) })
 }
 
 /// What makes the monitor.
 struct Counting {
     limits: Limits,
     max_flows: usize,
-    export: Export,
+    /// Where records go.
+    file: Option<(String, Format)>,
 }
 
 impl Recipe for Counting {
     type Function<E: Engine> = Monitor<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Monitor<E>, ArgError> {
-        Monitor::new(engine, self.limits, self.max_flows, self.export)
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Monitor<E>, ArgError> {
+        Monitor::new(engine, self.limits, self.max_flows, Export::to(self.file.clone()))
             .map_err(|error| ArgError::no_memory("max_flows", error))
     }
 }
@@ -184,9 +184,10 @@ fn is_device(path: &str) -> bool {
     std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device())
 }
 
-fn export(args: &Args, share: Share) -> Export {
+/// Return the file for records, and how they are written to it.
+fn file(args: &Args, share: Share) -> Option<(String, Format)> {
     let path = match args.text("export", "") {
-        "" => return Export::Nowhere,
+        "" => return None,
         "-" | "/dev/stdout" => "-".to_owned(),
         // A device, such as `/dev/null`, is there for all; beside it would be a file in `/dev`.
         path if share.index == 0 || is_device(path) => path.to_owned(),
@@ -196,5 +197,5 @@ fn export(args: &Args, share: Share) -> Export {
         "ipfix" => Format::Ipfix { domain: share.index },
         _ => Format::Json,
     };
-    Export::Unopened { path, format }
+    Some((path, format))
 }

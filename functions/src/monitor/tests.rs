@@ -258,7 +258,7 @@ fn what_is_not_ip_passes_and_ends_are_told() {
     assert_eq!((bench.gauge("packets not IP"), bench.gauge("flows")), (1, 0));
     assert!(bench.lines().is_empty());
     let nowhere = Args::default().with("export", Value::Text("/nonexistent/flows".to_owned()));
-    let error = export(&nowhere, Share::WHOLE).start(Time::Packets).unwrap_err();
+    let error = Export::to(file(&nowhere, Share::WHOLE)).start(Time::Packets).unwrap_err();
     assert!(error.starts_with("export `/nonexistent/flows` cannot be written"), "{error}");
     if Path::new("/dev/full").exists() {
         let full = Args::default().with("export", Value::Text("/dev/full".to_owned()));

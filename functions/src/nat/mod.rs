@@ -205,9 +205,10 @@ fn effects(_args: &Args) -> Effects {
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let (options, spaces) = (Options::read(args)?, Spaces::read(args)?);
-    let options = &options;
     match spaces {
-        Spaces { v4: Some(v4), v6: Some(v6) } => build.deploy(OfBoth { v4, v6, options }),
+        Spaces { v4: Some(v4), v6: Some(v6) } => {
+            build.deploy(OfBoth { v4: OfOne { space: v4, options }, v6: OfOne { space: v6, options } })
+        }
         Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options }),
         Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options }),
         Spaces { v4: None, v6: None } => Err(ArgError::new("pool", "has no address")),
@@ -215,16 +216,16 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 }
 
 /// What makes a NAT of one family.
-struct OfOne<'a, F: Family> {
+struct OfOne<F: Family> {
     space: Space<F>,
-    options: &'a Options,
+    options: Options,
 }
 
-impl<F: Family> Recipe for OfOne<'_, F> {
+impl<F: Family> Recipe for OfOne<F> {
     type Function<E: Engine> = Napt<E, F>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {
-        Napt::new(engine, self.space, self.options).map_err(|error| {
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {
+        Napt::new(engine, self.space.clone(), &self.options).map_err(|error| {
             let of_blocks = matches!(error.object, "hosts" | "blocks");
             ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
         })
@@ -232,19 +233,16 @@ impl<F: Family> Recipe for OfOne<'_, F> {
 }
 
 /// What makes a NAT of both families.
-struct OfBoth<'a> {
-    v4: Space<V4>,
-    v6: Space<V6>,
-    options: &'a Options,
+struct OfBoth {
+    v4: OfOne<V4>,
+    v6: OfOne<V6>,
 }
 
-impl Recipe for OfBoth<'_> {
+impl Recipe for OfBoth {
     type Function<E: Engine> = Both<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Both<E>, ArgError> {
-        let v4 = OfOne { space: self.v4, options: self.options }.make(engine)?;
-        let v6 = OfOne { space: self.v6, options: self.options }.make(engine)?;
-        Ok(Both { v4, v6 })
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Both<E>, ArgError> {
+        Ok(Both { v4: self.v4.make(engine)?, v6: self.v6.make(engine)? })
     }
 }
 

@@ -16,12 +16,19 @@ pub struct Run<A> {
 }
 
 /// A pool of external addresses and ports.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Space<F: Family> {
     /// Addresses in rising order.
     runs: Vec<Run<F::Address>>,
     /// How they and their ports are numbered.
     pub grid: Grid,
+}
+
+// Derived, it would ask for a family that can be copied.
+impl<F: Family> Clone for Space<F> {
+    fn clone(&self) -> Self {
+        Space { runs: self.runs.clone(), grid: self.grid }
+    }
 }
 
 impl<F: Family> Space<F> {

@@ -145,7 +145,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     effects: Effects::any,
     // What a function in C costs, only its own measurement tells.
     workload: None,
-    build: |args, build| build.deploy(Loading { args, ways: ways(build.taken) }),
+    build: |args, build| build.deploy(Loading { args: args.clone(), ways: ways(build.taken) }),
     spared: None,
 };
 
@@ -189,8 +189,8 @@ impl Origin {
 }
 
 /// Loads a function and makes an instance of it.
-struct Loading<'a> {
-    args: &'a Args,
+struct Loading {
+    args: Args,
     /// A bit for each way that the chain leads on.
     ways: u32,
 }
@@ -201,11 +201,13 @@ fn ways(taken: &[String]) -> u32 {
     (0..).zip(WAYS).filter(|(way, name)| *way == 0 || is_taken(name)).fold(0, |bits, (way, _)| bits | 1 << way)
 }
 
-impl Recipe for Loading<'_> {
+impl Recipe for Loading {
     type Function<E: Engine> = Native<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<Native<E>, ArgError> {
-        Native::new(engine, self.args, self.ways)
+    const HAS_MEMORY: bool = true;
+
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<Native<E>, ArgError> {
+        Native::new(engine, &self.args, self.ways)
     }
 
     fn on_local(_engine: Local, native: Native<Local>) -> Box<dyn Module> {

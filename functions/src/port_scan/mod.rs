@@ -150,8 +150,8 @@ impl Settings {
 impl Recipe for Settings {
     type Function<E: Engine> = PortScan<E>;
 
-    fn make<E: Engine>(self, engine: &mut E) -> Result<PortScan<E>, ArgError> {
-        PortScan::new(engine, self).map_err(|error| {
+    fn make<E: Engine>(&self, engine: &mut E) -> Result<PortScan<E>, ArgError> {
+        PortScan::new(engine, *self).map_err(|error| {
             ArgError::no_memory(if error.object == "contacts" { "max_contacts" } else { "max_sources" }, error)
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catena_packet::wire::Seed;
 use catena_state::Declaration;
 
-use super::engines::{SEEDS, made, on_delayed, on_local};
+use super::engines::{SEEDS, crashes, made, on_delayed, on_local, on_losing};
 use super::{Harness, SECOND, START, craft, describe};
 use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
@@ -99,8 +99,11 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let local = on_local(|| run(descriptor, args, &traffic));
         let late = on_delayed(seed, || run(descriptor, args, &traffic));
         makes_what_it_declares(descriptor);
-        if let Some((what, late, local)) = difference(&late, &local) {
-            panic!("{what} of {} with seed {seed}: late {late}, local {local}; {HINT}", descriptor.name);
+        let lost = on_losing(seed, crashes(seed), seed % 6, || run(descriptor, args, &traffic));
+        for (how, outcome) in [("late", late), ("late, and lost at times,", lost)] {
+            if let Some((what, late, local)) = difference(&outcome, &local) {
+                panic!("{what} of {} with seed {seed}: {how} {late}, local {local}; {HINT}", descriptor.name);
+            }
         }
         local.drops.into_iter().for_each(|(reason, count)| *drops.entry(reason).or_default() += count);
     }
@@ -108,7 +111,8 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
 }
 
 /// What most often makes the difference.
-const HINT: &str = "does *prepare* change something, or does it matter which flow comes first?";
+const HINT: &str =
+    "does *prepare* change something, does it matter which flow comes first, or has the function state of its own?";
 
 /// Say what differs, and what it is on each engine.
 fn difference(late: &Outcome, local: &Outcome) -> Option<(String, String, String)> {

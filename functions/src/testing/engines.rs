@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 
-use catena_state::Declaration;
+use catena_state::{Crashes, Declaration, Delayed};
 
 thread_local! {
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
+    static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
     static MADE: RefCell<Vec<Declaration>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -56,6 +57,8 @@ impl Late {
         for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
+                let losing = |seed: u64| on_losing(seed, crashes(seed), seed % 6, || told(name, *test));
+                (0..seeds.div_ceil(4)).for_each(losing);
             }
         }
     }
@@ -78,6 +81,13 @@ fn told(name: &str, test: fn()) {
 /// Return the seed of the delayed engine that functions are built on now; nothing on the local one.
 pub fn delays() -> Option<u64> {
     DELAYS.get()
+}
+
+/// Return a delayed engine that loses instances, if those do that functions are built on now.
+pub fn losing(engine: Delayed) -> Delayed {
+    let (crashes, most_delay) = LOSES.get();
+    let engine = if let Some(polls) = most_delay { engine.slow(polls) } else { engine };
+    engine.crashing(crashes)
 }
 
 /// Note the objects that a function has made on a delayed engine.
@@ -109,6 +119,24 @@ pub fn on_local<R>(test: impl FnOnce() -> R) -> R {
 /// Run a test on the delayed engine of a seed.
 pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
     on(Some(seed), test)
+}
+
+/// Run a test on the delayed engine of a seed, which loses the functions' instances, and where results come after so many polls
+/// at most.
+pub fn on_losing<R>(seed: u64, crashes: Crashes, polls: u64, test: impl FnOnce() -> R) -> R {
+    struct Back((Crashes, Option<u64>));
+    impl Drop for Back {
+        fn drop(&mut self) {
+            LOSES.set(self.0);
+        }
+    }
+    let _back = Back(LOSES.replace((crashes, Some(polls))));
+    on_delayed(seed, test)
+}
+
+/// When instances are lost, by the seed: at each operation, or at some, and then at those that are done again too.
+pub fn crashes(seed: u64) -> Crashes {
+    if seed.is_multiple_of(2) { Crashes::AtEach } else { Crashes::OneIn(5 + seed % 40) }
 }
 
 fn on<R>(delays: Option<u64>, test: impl FnOnce() -> R) -> R {

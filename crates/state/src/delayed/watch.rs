@@ -201,7 +201,7 @@ impl Watch {
 
     pub(super) fn begin(&mut self, clock: u64) -> u32 {
         self.units += 1;
-        if let Some(given_up) = self.given_up.take_if(|given_up| *given_up != clock) {
+        if let Some(given_up) = self.given_up.take().filter(|given_up| *given_up != clock) {
             self.log.forget(given_up);
         }
         self.open.insert(self.units, Operations::default());
