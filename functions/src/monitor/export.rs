@@ -159,10 +159,10 @@ impl Sink for Export {
 
     #[inline]
     fn put(&mut self, record: Record) {
-        // Of what is not open nobody was told that there is room.
-        if let Export::Open(open) = self
-            && (!open.has_room() || open.shared.queue.push(record).is_err())
-        {
+        // Nobody puts a record before the file is open: there was no room.
+        let Export::Open(open) = self else { return };
+        let Err(record) = open.shared.queue.push(record) else { return };
+        if !open.has_room() || open.shared.queue.push(record).is_err() {
             open.shared.lose(record.count());
         }
     }
@@ -313,3 +313,7 @@ impl Whole {
         self.units.clear();
     }
 }
+
+#[cfg(test)]
+#[path = "export_tests.rs"]
+mod tests;

@@ -114,8 +114,7 @@ fn some_records_come_twice() {
         let count = Count { came: Arc::clone(&twice) };
         engine.watch().sinks.0[0].1 = Box::new(count);
         engine.commit(&mut tx);
-        let came = *twice.lock().unwrap();
-        came
+        *twice.lock().unwrap()
     };
     for seed in 0..20 {
         let came = came(seed);
