@@ -186,13 +186,13 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
         &self.function
     }
 
-    /// Return the function for changing: the way of commands (a backend goes down) into a running one.
+    /// Return the function for changing, past its objects.
+    #[cfg(test)]
     pub fn function_mut(&mut self) -> &mut F {
         &mut self.function
     }
 
-    /// Do something with the function, as an event of its own.
-    #[cfg(test)]
+    /// Do something with the function, as an event of its own: the way of commands (a backend goes down) into a running one.
     pub fn event<R>(&mut self, now: u64, what: impl FnOnce(&mut F, &mut Tx) -> R) -> R {
         event(&mut self.engine, &mut self.function, &mut self.events, now, what)
     }
