@@ -125,10 +125,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         let is_known = entries.get(tx, &want.ticket).map(|mut known| *known = entry).is_some();
         let until = entry.end(tuple.proto, class, &shared.timeouts);
         let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry, until).is_ok();
-        if !is_known && !has_room && which == Try::First {
-            if self.expire(shared, tx, looks::MOST).entries > 0 {
-                return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
-            }
+        let may_ask_again = !is_known && !has_room && which == Try::First;
+        if may_ask_again && self.expire(shared, tx, looks::MOST).entries > 0 {
+            return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
         }
         if has_room && !is_new {
             shared.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
