@@ -318,9 +318,11 @@ fn lbs() -> Vec<Case> {
         }
     };
     let all_down: fn(&mut Line) = |line| {
-        let balancer: Option<&mut Runner<Local, Balancer<Local>>> = line.graph.module_mut(line.function);
-        let balancer = balancer.expect("the balancer runs on local state").function_mut();
-        (1..=3).for_each(|number| assert!(balancer.set_backend(number, false)));
+        let runner: Option<&mut Runner<Local, Balancer<Local>>> = line.graph.module_mut(line.function);
+        let runner = runner.expect("the balancer runs on local state");
+        runner.event(line.now, |balancer, tx| {
+            (1..=3).for_each(|number| assert!(balancer.set_backend(tx, number, false)));
+        });
     };
     vec![
         case("LB, table full", "connection table full", 1, 1000, |_| {}),

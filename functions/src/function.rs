@@ -213,13 +213,14 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
         &self.instance.function
     }
 
-    /// Return the function for changing: the way of commands (a backend goes down) into a running one.
+    /// Return the function for changing, past its objects.
+    #[cfg(test)]
     pub fn function_mut(&mut self) -> &mut F {
         &mut self.instance.function
     }
 
-    /// Do something with the function, as an event of its own.
-    #[cfg(test)]
+    /// Do something with the function, as an event of its own: the way of commands (a backend goes down) into a running one. It is
+    /// done once more where the instance is lost meanwhile.
     pub fn event<R>(&mut self, now: u64, what: impl FnMut(&mut F, &mut Tx) -> R) -> R {
         self.parking.event(&mut self.instance, &mut self.events, now, what)
     }

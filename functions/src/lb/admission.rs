@@ -88,6 +88,13 @@ pub(super) struct Active {
     pub(super) place: u16,
 }
 
+/// Is the server at this place down? For who begins: he has missed what was said before.
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct IsDown {
+    pub(super) is_v6: bool,
+    pub(super) place: u16,
+}
+
 operations!(Admission {
     0 => Admit,
     1 => Release,
@@ -98,6 +105,7 @@ operations!(Admission {
 } looks {
     6 => Inside,
     7 => Active,
+    8 => IsDown,
 });
 
 /// The value of the object.
@@ -215,6 +223,14 @@ impl Look<Admission> for Active {
     }
 }
 
+impl Look<Admission> for IsDown {
+    type Reply = bool;
+
+    fn look(self, admission: &Admission) -> bool {
+        !admission.active[usize::from(self.is_v6)].is_up(usize::from(self.place))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +287,7 @@ mod tests {
                 prop_assert_eq!(Inside.look(&admission), (inside.len() as u64, 0));
                 for place in 0..3 {
                     prop_assert_eq!(Active { is_v6, place }.look(&admission), active(&inside, place) as i64);
+                    prop_assert_eq!(IsDown { is_v6, place }.look(&admission), !up[usize::from(place)]);
                 }
             }
         }

@@ -9,7 +9,7 @@ use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _, Tx
 
 use crate::function::{Function, Step};
 
-use super::admission::{Active, Admission, Inside, SetUp};
+use super::admission::{Active, Admission, Inside, IsDown};
 use super::connection::Timeouts;
 use super::family::{Family, Rewrite, V4, V6};
 use super::room;
@@ -83,8 +83,6 @@ pub(super) struct Shared<E: Engine> {
     pub(super) backends: Vec<Backend>,
     /// Who is let in.
     pub(super) admission: E::Shared<Admission>,
-    /// Servers that went up or down: said before anybody else is let in.
-    news: Vec<SetUp>,
     /// What has become of connections.
     events: E::Shared<Counts>,
 }
@@ -109,28 +107,32 @@ impl<E: Engine> Clone for Plan<E> {
 impl<E: Engine> Balancer<E> {
     pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Result<Self, NoMemory> {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
-        let (v4, v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
+        let (mut v4, mut v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let places = [v4.servers.places(), v6.servers.places()];
         let admission = Admission::new(most, places, engine.seed());
-        let shared = Shared {
+        let shared: Shared<E> = Shared {
             bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
             admission: engine.shared(&CONNECTIONS, admission),
-            news: Vec::new(),
             events: engine.shared(&EVENTS, Counts::new(Event::COUNT)),
         };
+        // An instance may be made anew on objects that are there already: who is down there is down here.
+        let is_down = |question: IsDown| shared.admission.look(question);
+        v4.servers.begin(is_down);
+        v6.servers.begin(is_down);
         Ok(Balancer { v4, v6, shared })
     }
 
     /// Say whether a backend, by its number from 1, is up. Takes some ms with consistent hashing.
     ///
     /// Returns whether there is a backend of this number.
-    pub fn set_backend(&mut self, number: u16, up: bool) -> bool {
+    pub fn set_backend(&mut self, tx: &mut Tx, number: u16, up: bool) -> bool {
         let Some(index) = number.checked_sub(1) else { return false };
-        let news = &mut self.shared.news;
-        self.v4.servers.set_up(index, up, news) || self.v6.servers.set_up(index, up, news)
+        let Balancer { v4, v6, shared } = self;
+        let mut tell = |news| shared.admission.send(tx, news);
+        v4.servers.set_up(index, up, &mut tell) || v6.servers.set_up(index, up, &mut tell)
     }
 
     /// Return the number of the backend at an address and port, from 1.
@@ -194,7 +196,6 @@ impl<E: Engine> Function<E> for Balancer<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        self.shared.tell_news(tx);
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.v4.expire(&mut self.shared, tx, most);
         self.v6.expire(&mut self.shared, tx, most);
@@ -219,13 +220,6 @@ impl<E: Engine> Function<E> for Balancer<E> {
 }
 
 impl<E: Engine> Shared<E> {
-    /// Tell of servers that went up or down.
-    pub(super) fn tell_news(&mut self, tx: &mut Tx) {
-        for news in self.news.drain(..) {
-            self.admission.send(tx, news);
-        }
-    }
-
     /// Count an event.
     #[inline(always)]
     pub(super) fn note(&mut self, tx: &mut Tx, event: Event) {

@@ -65,7 +65,6 @@ impl<E: Engine, F: Family> Side<E, F> {
     ) -> Step {
         let to = place.map(To::Place).or_else(|| self.servers.choose(&Map::<E, F>::key(&want.ticket)));
         let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
-        shared.tell_news(tx);
         let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to });
         match to {
             To::Least => self.then(shared, tx, packet, want, Next::Admitted(asked, which)),

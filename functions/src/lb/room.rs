@@ -48,8 +48,8 @@ fn make_room<E: Engine, F: Family, G: Family>(
     shared: &mut Shared<E>,
     tx: &mut Tx,
 ) -> bool {
-    let gone = side.expire(shared, tx, looks::MOST) + other.expire(shared, tx, looks::MOST);
-    if gone > 0 {
+    let gone = [side.expire(shared, tx, looks::MOST), other.expire(shared, tx, looks::MOST)];
+    if gone.iter().any(|gone| gone.connections > 0) {
         return true;
     }
     if side.first_to_go(tx) >= other.first_to_go(tx) { side.evict(shared, tx) } else { other.evict(shared, tx) }
@@ -125,13 +125,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         let is_known = entries.get(tx, &want.ticket).map(|mut known| *known = entry).is_some();
         let until = entry.end(tuple.proto, class, &shared.timeouts);
         let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry, until).is_ok();
-        if !is_known && !has_room && which == Try::First {
-            let entries = |side: &Self| side.maps.iter().map(FlowMap::len).sum::<usize>();
-            let before = entries(self);
-            self.expire(shared, tx, looks::MOST);
-            if entries(self) < before {
-                return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
-            }
+        let may_ask_again = !is_known && !has_room && which == Try::First;
+        if may_ask_again && self.expire(shared, tx, looks::MOST).entries > 0 {
+            return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
         }
         if has_room && !is_new {
             shared.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
@@ -139,9 +135,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         leaving.leave::<E, F>(shared, tx, packet)
     }
 
-    /// Forget what is over of up to `most` entries of each way whose end may have come. Returns how many connections have gone.
-    pub(super) fn expire(&mut self, shared: &mut Shared<E>, tx: &mut Tx, most: usize) -> usize {
-        let mut gone = 0;
+    /// Forget what is over of up to `most` entries of each way whose end may have come.
+    pub(super) fn expire(&mut self, shared: &mut Shared<E>, tx: &mut Tx, most: usize) -> Gone {
+        let mut gone = Gone::default();
         let mut left = most;
         let Side { maps: [out, ways_back], going, .. } = self;
         while left > 0 {
@@ -149,12 +145,15 @@ impl<E: Engine, F: Family> Side<E, F> {
             left -= some;
             let looked = out.expire(tx, tx.now, some, |tx, key, entry| {
                 let fate = shared.fate::<F>(tx, key, entry);
-                if matches!(fate, Fate::Over) && !F::tuple(key).1.is_fragment() {
-                    going.push(Going::of::<F>(key, &mut { *entry }));
+                if matches!(fate, Fate::Over) {
+                    gone.entries += 1;
+                    if !F::tuple(key).1.is_fragment() {
+                        going.push(Going::of::<F>(key, &mut { *entry }));
+                    }
                 }
                 fate
             });
-            gone += going.len();
+            gone.connections += going.len();
             if !going.is_empty() {
                 leave_together::<E, F>(ways_back, shared, tx, going);
             }
@@ -162,9 +161,22 @@ impl<E: Engine, F: Family> Side<E, F> {
                 break;
             }
         }
-        ways_back.expire(tx, tx.now, most, |tx, key, entry| shared.fate::<F>(tx, key, entry));
+        ways_back.expire(tx, tx.now, most, |tx, key, entry| {
+            let fate = shared.fate::<F>(tx, key, entry);
+            gone.entries += usize::from(matches!(fate, Fate::Over));
+            fate
+        });
         gone
     }
+}
+
+/// How many have gone that were over.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Gone {
+    /// Connections.
+    connections: usize,
+    /// Entries that nobody took out but their own end: of connections, of their ways back, of fragments.
+    entries: usize,
 }
 
 /// A connection that leaves the table: its own entry is no longer there, or about to go.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use catena_packet::wire::Seed;
 use catena_state::Key;
 
-use super::admission::{Active, SetUp, To};
+use super::admission::{Active, IsDown, SetUp, To};
 use super::family::{Family, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
@@ -121,17 +121,33 @@ impl<F: Family> Servers<F> {
         self.moving && !self.is_up(place)
     }
 
-    /// Say whether a server is up; what [`Admission`] must know of it is added to `news`. Returns whether it is of this
-    /// family.
-    pub(super) fn set_up(&mut self, number: u16, up: bool, news: &mut Vec<SetUp>) -> bool {
+    /// Begin with the servers down that [`Admission`] knows to be.
+    pub(super) fn begin(&mut self, is_down: impl Fn(IsDown) -> bool) {
+        for (place, server) in (0..).zip(&self.places) {
+            if is_down(IsDown { is_v6: F::IS_V6, place }) {
+                self.servers[usize::from(*server)].up = false;
+            }
+        }
+        if self.servers.iter().any(|server| !server.up) {
+            self.take_in();
+        }
+    }
+
+    /// Say whether a server is up; `tell` is given what [`Admission`] must know of it. Returns whether it is of this family.
+    pub(super) fn set_up(&mut self, number: u16, up: bool, tell: impl FnMut(SetUp)) -> bool {
         let Some(index) = self.servers.iter().position(|s| s.number == number) else { return false };
         self.servers[index].up = up;
         let places = (0u16..).zip(&self.places).filter(|(_, server)| usize::from(**server) == index);
-        news.extend(places.map(|(place, _)| SetUp { is_v6: F::IS_V6, place, up }));
+        places.map(|(place, _)| SetUp { is_v6: F::IS_V6, place, up }).for_each(tell);
+        self.take_in();
+        true
+    }
+
+    /// Work out what follows from who is up.
+    fn take_in(&mut self) {
         self.moving = !self.drain && self.servers.iter().any(|s| !s.up);
         self.none_up = self.servers.iter().all(|s| !s.up);
         self.populate();
-        true
     }
 
     /// Return the servers: number, whether up, active connections.
@@ -154,4 +170,52 @@ fn spread<A>(servers: &[Server<A>]) -> Vec<u16> {
 
 fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_state::{Look, Op};
+
+    use super::super::admission::Admission;
+    use super::super::family::V4;
+    use super::*;
+    use crate::config::{Args, Value};
+
+    /// Of weights 1 and 2: the second has two places.
+    fn servers(method: &str) -> Servers<V4> {
+        let address = |text: &str| Value::Address(text.parse().unwrap());
+        let heavy = Value::Record(vec![("server".into(), address("10.0.0.2")), ("weight".into(), Value::Integer(2))]);
+        let args = Args::default()
+            .with("vip", address("192.0.2.10"))
+            .with("backends", Value::List(vec![address("10.0.0.1"), heavy]))
+            .with("drain", Value::Bool(false))
+            .with("method", Value::Word(method.into()));
+        Servers::new(&Settings::read(&args).unwrap())
+    }
+
+    #[test]
+    fn who_begins_on_a_used_object_knows_who_is_down() {
+        for method in ["least_connections", "consistent_hash"] {
+            let mut before = servers(method);
+            let mut admission = Admission::new(9, [before.places(), 0], Seed::from_number(1));
+            for (number, up) in [(1, false), (0, false), (0, true)] {
+                assert!(before.set_up(number, up, |news| news.apply(&mut admission)));
+            }
+            let key =
+                V4::key(&Tuple { src: 1, dst: 2, sport: 3, dport: 4, proto: 17 }, super::super::family::Class::FORWARD);
+            let state = |servers: &Servers<V4>| {
+                let moves: Vec<bool> = (0..servers.places() as u16).map(|place| servers.must_move(place)).collect();
+                let up: Vec<bool> = servers.list(|_| 0).into_iter().map(|(_, up, _)| up).collect();
+                (up, moves, servers.none_up(), servers.choose(&key))
+            };
+            let mut anew = servers(method);
+            anew.begin(|question| question.look(&admission));
+            assert_eq!(state(&anew), state(&before));
+            assert_eq!(state(&anew).0, [true, false], "{method}");
+            assert!(before.set_up(0, false, |news| news.apply(&mut admission)));
+            let mut anew = servers(method);
+            anew.begin(|question| question.look(&admission));
+            assert!(anew.none_up() && state(&anew) == state(&before), "{method}");
+        }
+    }
 }

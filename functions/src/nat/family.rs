@@ -6,7 +6,7 @@ use catena_packet::wire::{Layers, Net};
 pub use catena_state::value::ports::Host;
 use catena_state::{Key, Plain};
 
-use super::identifications::Identifications;
+use super::identifications::{Draw, Numbering};
 use super::rewrite::Side;
 use super::tags::Vlan;
 
@@ -44,8 +44,8 @@ pub trait Family: Send + Sync + 'static {
     /// has one; returns whether the header is whole, and changes nothing if not.
     fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
     /// As [`Self::rewrite`], of the source of a packet that is no fragment; it also gets a new identification if routers
-    /// may fragment it.
-    fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: &mut Identifications) -> bool;
+    /// may fragment it: what `next` returns for its ends.
+    fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: impl FnOnce([u64; 2]) -> u16) -> bool;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
     /// Return the key of an endpoint in no VLAN.
@@ -87,8 +87,10 @@ pub trait Family: Send + Sync + 'static {
     fn is_atomic(frame: &[u8], layers: &Layers) -> bool;
     /// Change the identification of a packet at `l3` that is not atomic; `None` where it has none.
     fn set_ident(frame: &mut [u8], l3: usize, ident: u32) -> Option<()>;
-    /// Return the next identification of what only identifications tell apart.
-    fn next_ident(next: &mut Identifications, ends: [Self::Address; 2], proto: u8) -> u32;
+    /// Return what to ask for the next identification of what only identifications tell apart.
+    fn draw(numbering: &Numbering, ends: [Self::Address; 2], proto: u8) -> Draw;
+    /// Return the identification that the number so asked for becomes.
+    fn ident(numbering: &Numbering, number: u32) -> u32;
     /// Return whether an ICMP message of this type tells of an error with another packet.
     fn is_error(icmp_type: u8) -> bool;
 }

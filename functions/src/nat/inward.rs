@@ -8,6 +8,7 @@ use catena_state::{Engine, FlowMap, Intent, Tx, taken};
 use super::family::Family;
 use super::fragments::{self, Became, Fragments};
 use super::icmp;
+use super::identifications::Ident;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
@@ -39,9 +40,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
         packet: &mut Packet,
         plan: &mut Plan<E, F>,
         (ticket, session): (&InsideTicket<E, F>, Option<&sessions::Ticket<E, F>>),
-        source: Source<F>,
+        (source, ident): (Source<F>, Ident<E>),
     ) -> Step {
         let now = tx.now;
+        let ident = self.ident(tx, ident);
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
@@ -69,9 +71,9 @@ impl<E: Engine, F: Family> Napt<E, F> {
             && !plan.hairpin
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
         {
-            return self.ask_first(tx, packet, plan, key, (inside, outward), Try::First);
+            return self.ask_first(tx, packet, plan, key, (inside, outward), (Ident::Kept, Try::First));
         }
-        if plan.hairpin && self.rewrite_hairpin(packet, plan.kind, source).is_none() {
+        if plan.hairpin && Self::rewrite_hairpin(packet, plan.kind, source, ident).is_none() {
             return drop(UNTRANSLATABLE);
         }
         let is_rewritten = if plan.kind == Kind::Error {
@@ -105,11 +107,18 @@ impl<E: Engine, F: Family> Napt<E, F> {
         };
         let ticket = self.mappings.inside.want(tx, inside, Intent::Change);
         if !self.sessions.filter() {
-            return self.then(tx, packet, plan, Next::Back(ticket, source));
+            let ident = self.ask_hairpin_ident(tx, packet, plan, source);
+            return self.then(tx, packet, plan, Next::Back(ticket, source, ident));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
         let session = self.sessions.want(tx, self.sessions.key(inside, remote), Intent::Change);
-        self.then(tx, packet, plan, Next::Filtered(ticket, session, source))
+        let ident = self.ask_hairpin_ident(tx, packet, plan, source);
+        self.then(tx, packet, plan, Next::Filtered(ticket, session, source, ident))
+    }
+
+    /// Ask for an identification for a packet from inside that comes back in; one from outside keeps its own.
+    fn ask_hairpin_ident(&mut self, tx: &mut Tx, packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Ident<E> {
+        if plan.hairpin { self.ask_ident(tx, packet, source.0) } else { Ident::Kept }
     }
 
     /// A first fragment, in either direction, whose mapping was just used: ask for a place for what becomes of its datagram.
@@ -120,10 +129,10 @@ impl<E: Engine, F: Family> Napt<E, F> {
         plan: &mut Plan<E, F>,
         key: F::Pair,
         (inside, change): (F::Endpoint, Change<F::Address>),
-        which: Try,
+        (ident, which): (Ident<E>, Try),
     ) -> Step {
         let place = self.fragments.want_first(tx, key, F::host_of(inside));
-        self.then(tx, packet, plan, Next::First(key, place, inside, change, which))
+        self.then(tx, packet, plan, Next::First(key, place, (inside, change), ident, which))
     }
 
     /// The same, with that place.
@@ -134,13 +143,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
         plan: &mut Plan<E, F>,
         (key, place): (F::Pair, &fragments::First<E, F>),
         (inside, change): (F::Endpoint, Change<F::Address>),
-        which: Try,
+        (ident, which): (Ident<E>, Try),
     ) -> Step {
+        let ident = self.ident(tx, ident);
         let room = self.fragments.room(tx, place);
         if room.is_err() && which == Try::First && self.fragments.make_room(tx) {
-            return self.ask_first(tx, packet, plan, key, (inside, change), Try::Last);
+            let ident = ident.map_or(Ident::Kept, Ident::New);
+            return self.ask_first(tx, packet, plan, key, (inside, change), (ident, Try::Last));
         }
-        let Some(became) = self.rewrite_first(tx.gate, packet, inside, &change) else {
+        let Some(became) = Self::rewrite_first(tx.gate, packet, (inside, &change), ident) else {
             room.into_iter().for_each(|group| self.fragments.give_up(tx, group));
             return drop(UNTRANSLATABLE);
         };
@@ -151,15 +162,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
 
     /// Rewrite a first fragment, in either direction. Returns what became of its datagram.
     fn rewrite_first(
-        &mut self,
         gate: u16,
         packet: &mut Packet,
-        inside: F::Endpoint,
-        change: &Change<F::Address>,
+        (inside, change): (F::Endpoint, &Change<F::Address>),
+        ident: Option<u32>,
     ) -> Option<Became<F>> {
         let (address, port, _) = F::parts(inside);
         if gate == 0 {
-            let ident = self.rewrite_out(packet, Kind::FirstFragment, change)?;
+            let ident = Self::rewrite_out(packet, Kind::FirstFragment, change, ident)?;
             return Some(((address, change.address), ident));
         }
         // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.

@@ -184,6 +184,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         sessions::SESSION_SHARES,
         fragments::FRAGMENTS,
         fragments::FRAGMENT_SHARES,
+        identifications::IDENTIFICATIONS,
         translate::PACKETS,
     ],
     affinity: Affinity::Scope(Scope::Source),

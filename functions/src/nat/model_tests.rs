@@ -291,6 +291,8 @@ fn check(events: &[Event], v6: bool, limit: usize, filtering: &'static str) {
         *session = Sent { last: session.last.max(now), tcp: session.tcp.after(flags, false) };
         assert_eq!(text, tagged(vlan, line((kind, mapped.external), remote, flags, false)));
     }
+    model.expire();
+    harness.tick(model.now);
     assert_eq!(harness.gauges()["mappings"], model.map.len() as u64);
     // All is given back in the end.
     harness.tick(model.now + 8000 * SECOND);

@@ -7,6 +7,7 @@ use catena_state::{Engine, FlowMap, Intent, Shared, Tx, taken};
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
+use super::identifications::Ident;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
@@ -110,15 +111,32 @@ impl<E: Engine, F: Family> Napt<E, F> {
                 None => drop(UNTRANSLATABLE),
             };
         }
+        let ident = self.ask_ident(tx, packet, change.address);
         if plan.kind == Kind::FirstFragment
             && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
         {
-            return self.ask_first(tx, packet, plan, key, (inside, change), Try::First);
+            return self.ask_first(tx, packet, plan, key, (inside, change), (ident, Try::First));
         }
-        if self.rewrite_out(packet, plan.kind, &change).is_none() {
+        match ident {
+            Ident::Kept => self.leave(tx, packet, plan, ident, &change),
+            ident => self.then(tx, packet, plan, Next::Leave(ident, change)),
+        }
+    }
+
+    /// From inside, with an identification asked for where it gets a new one.
+    pub(super) fn leave(
+        &mut self,
+        tx: &mut Tx,
+        packet: &mut Packet,
+        plan: &Plan<E, F>,
+        ident: Ident<E>,
+        change: &Change<F::Address>,
+    ) -> Step {
+        let ident = self.ident(tx, ident);
+        if Self::rewrite_out(packet, plan.kind, change, ident).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        self.count(tx, &layers);
+        self.count(tx, &packet.layers());
         Step::Done(OUT)
     }
 
@@ -134,16 +152,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
         Some(F::endpoint(dst, port, layers.proto))
     }
 
-    /// Rewrite a packet from inside, of whatever kind. Returns its new identification, if it got one; `None` where its
-    /// headers are not what they were.
+    /// Rewrite a packet from inside, of whatever kind, with a new identification if there is one. Returns that, if it found
+    /// its place; `None` where the packet's headers are not what they were.
     pub(super) fn rewrite_out(
-        &mut self,
         packet: &mut Packet,
         kind: Kind,
         change: &Change<F::Address>,
+        ident: Option<u32>,
     ) -> Option<Option<u32>> {
         let layers = packet.layers();
-        let [_, dst] = F::addresses(packet.data(), usize::from(layers.l3))?;
         if kind == Kind::Error {
             let frame = packet.data_mut();
             let sides = (Side::Source, Side::Destination);
@@ -152,18 +169,23 @@ impl<E: Engine, F: Family> Napt<E, F> {
         } else if !rewrite::end::<F>(packet.data_mut(), &layers, Side::Source, change) {
             return None;
         }
-        let ends = [change.address, dst];
-        Some(rewrite::identify::<F>(packet.data_mut(), &layers, ends, &mut self.identifications))
+        let is_set = |ident: &u32| F::set_ident(packet.data_mut(), usize::from(layers.l3), *ident).is_some();
+        Some(ident.filter(is_set))
     }
 
     /// Rewrite a packet from inside that comes back in, as the one it is on its way: from an external endpoint.
-    pub(super) fn rewrite_hairpin(&mut self, packet: &mut Packet, kind: Kind, source: Source<F>) -> Option<()> {
+    pub(super) fn rewrite_hairpin(
+        packet: &mut Packet,
+        kind: Kind,
+        source: Source<F>,
+        ident: Option<u32>,
+    ) -> Option<()> {
         let (frame, layers) = (packet.data(), packet.layers());
         let [src, _] = F::addresses(frame, usize::from(layers.l3))?;
         let port = ports(frame, &layers).map(|(sport, _)| sport).or(icmp_identifier(frame, &layers));
         // Of an error its own end and port are used alone; what that does to sums is worked out with them.
         let change = Change::new::<F>((src, port.unwrap_or_default()), source, layers.proto);
-        self.rewrite_out(packet, kind, &change).map(|_| ())
+        Self::rewrite_out(packet, kind, &change, ident).map(|_| ())
     }
 
     /// From inside, and nothing is mapped: ask for a port. Whether there is room for a mapping is looked at before: a refusal

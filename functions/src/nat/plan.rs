@@ -4,6 +4,7 @@ use catena_dataplane::module::Verdict;
 use catena_state::{Engine, FlowMap, Shared};
 
 use super::family::Family;
+use super::identifications::Ident;
 use super::mapping::Mapping;
 use super::rewrite::{Change, Side};
 use super::sessions::{Contact, NewSession};
@@ -61,14 +62,17 @@ pub enum Next<E: Engine, F: Family> {
     Noted(F::Pair, sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
     /// The same, where there was no session: a place for it.
     Met(F::Pair, NewSession<E, F>, Contact<F>, Change<F::Address>, Try),
-    /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram.
-    First(F::Pair, fragments::First<E, F>, F::Endpoint, Change<F::Address>, Try),
+    /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram, and on the way out its
+    /// identification.
+    First(F::Pair, fragments::First<E, F>, (F::Endpoint, Change<F::Address>), Ident<E>, Try),
+    /// From inside, any other whose mapping was found: its identification.
+    Leave(Ident<E>, Change<F::Address>),
     /// To one of our own external addresses, with this as its new source: whose that is.
     Hairpin(ExternalTicket<E, F>, Source<F>),
-    /// From outside, or with a new source if it is a hairpin: its mapping.
-    Back(InsideTicket<E, F>, Source<F>),
+    /// From outside, or with a new source and identification if it is a hairpin: its mapping.
+    Back(InsideTicket<E, F>, Source<F>, Ident<E>),
     /// The same, and the session of a packet that is filtered.
-    Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>),
+    Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>, Ident<E>),
     /// What became of the first of a later fragment.
     Part(fragments::Ticket<E, F>, Side),
 }

@@ -4,7 +4,6 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, checksum};
 
 use super::family::Family;
-use super::identifications::Identifications;
 
 /// Which end of a packet is rewritten: an index of [`Family::PLACES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +81,13 @@ pub fn end<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, change: &Ch
 
 /// Rewrite the source of a whole TCP segment or UDP datagram: as [`end`] does, with fewer checks. Returns the flags
 /// of TCP, 0 of UDP; `None`, and has changed nothing, where the headers are not where `layers` says. It gets a new
-/// identification if routers may fragment it.
+/// identification if routers may fragment it: what `next` returns for its ends.
 #[inline(always)]
 pub fn source<F: Family>(
     frame: &mut [u8],
     layers: &Layers,
     change: &Change<F::Address>,
-    next: &mut Identifications,
+    next: impl FnOnce([u64; 2]) -> u16,
 ) -> Option<u8> {
     let (before, upper) = frame.split_at_mut_checked(usize::from(layers.l4))?;
     let header = before.get_mut(usize::from(layers.l3)..).filter(|header| header.len() >= F::HEADER)?;
@@ -114,21 +113,6 @@ fn source_port<A, const N: usize>(upper: &mut [u8; N], place: usize, is_tcp: boo
     }
     upper[place..place + 2].copy_from_slice(&new.to_be_bytes());
     upper[..2].copy_from_slice(&change.port.to_be_bytes());
-}
-
-/// Give a packet between two ends, the first just rewritten, a new identification, which is returned, unless it is
-/// atomic.
-pub fn identify<F: Family>(
-    frame: &mut [u8],
-    layers: &Layers,
-    ends: [F::Address; 2],
-    next: &mut Identifications,
-) -> Option<u32> {
-    if F::is_atomic(frame, layers) {
-        return None;
-    }
-    let ident = F::next_ident(next, ends, layers.proto);
-    F::set_ident(frame, usize::from(layers.l3), ident).map(|()| ident)
 }
 
 /// Rewrite one address, and nothing of the upper layer.

@@ -13,7 +13,7 @@ use super::coming::Coming;
 use super::family::Family;
 use super::fragments::Fragments;
 use super::icmp;
-use super::identifications::Identifications;
+use super::identifications::{IDENTIFICATIONS, Identifications, Numbering};
 use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
@@ -48,7 +48,8 @@ pub struct Napt<E: Engine, F: Family> {
     pub(super) mappings: Mappings<E, F>,
     pub(super) sessions: Sessions<E, F>,
     pub(super) fragments: Fragments<E, F>,
-    pub(super) identifications: Identifications,
+    pub(super) identifications: E::Shared<Identifications>,
+    pub(super) numbering: Numbering,
     packets: E::Shared<Counts>,
     /// Least and greatest external address.
     bounds: (F::Address, F::Address),
@@ -74,7 +75,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
             mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
-            identifications: Identifications::new(engine.seed(), engine.share()),
+            identifications: engine.shared(&IDENTIFICATIONS.part(F::PART), Identifications::new(engine.seed())),
+            numbering: Numbering::new(engine.seed(), engine.share()),
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
             coming: Coming::nothing(),
@@ -161,16 +163,23 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 
     /// From inside, a packet that needs nothing but rewriting. Returns `false`, with nothing done, when there is
-    /// more to do: no mapping, one that is over, headers that are not where they should be.
+    /// more to do: no mapping, one that is over, headers that are not where they should be, an identification to wait for.
     #[inline(always)]
     fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
-        let now = tx.now;
+        let (now, layers) = (tx.now, packet.layers());
+        if E::WAITS && !F::is_atomic(packet.data(), &layers) {
+            return false;
+        }
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return false };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return false;
         }
-        let layers = packet.layers();
-        let (change, next) = (mapping.change(), &mut self.identifications);
+        let change = mapping.change();
+        // Where nobody waits: asked for and taken at once.
+        let next = |ends| {
+            let asked = self.identifications.want(tx, self.numbering.draw16(ends));
+            self.numbering.ident16(self.identifications.got(tx, &asked))
+        };
         let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
         let last = mapping.last.max(now);
         mapping.last = last;
@@ -234,12 +243,15 @@ impl<E: Engine, F: Family> Napt<E, F> {
             Next::Met(key, new, contact, change, which) => {
                 self.met(tx, packet, plan, (key, &new, contact), (change, which))
             }
-            Next::First(key, place, inside, change, which) => {
-                self.first(tx, packet, plan, (key, &place), (inside, change), which)
+            Next::First(key, place, mapped, ident, which) => {
+                self.first(tx, packet, plan, (key, &place), mapped, (ident, which))
             }
+            Next::Leave(ident, change) => self.leave(tx, packet, plan, ident, &change),
             Next::Hairpin(ticket, source) => self.inward(tx, packet, plan, &ticket, source),
-            Next::Back(ticket, source) => self.back(tx, packet, plan, (&ticket, None), source),
-            Next::Filtered(ticket, session, source) => self.back(tx, packet, plan, (&ticket, Some(&session)), source),
+            Next::Back(ticket, source, ident) => self.back(tx, packet, plan, (&ticket, None), (source, ident)),
+            Next::Filtered(ticket, session, source, ident) => {
+                self.back(tx, packet, plan, (&ticket, Some(&session)), (source, ident))
+            }
             Next::Part(ticket, side) => {
                 let Some(part) = self.fragments.get(tx, &ticket) else { return drop(LOST_FIRST) };
                 let layers = packet.layers();

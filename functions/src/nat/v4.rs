@@ -7,7 +7,7 @@ use catena_packet::wire::{Layers, Net};
 use catena_state::Words;
 
 use super::family::{Family, Host};
-use super::identifications::Identifications;
+use super::identifications::{Draw, Numbering};
 use super::rewrite::{Side, adjust};
 use super::tags::Vlan;
 
@@ -81,13 +81,13 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: &mut Identifications) -> bool {
+    fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: impl FnOnce([u64; 2]) -> u16) -> bool {
         let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
         let mut delta = Delta::new().change16(0xffff, sum);
         // A branch, as most of today's traffic is atomic.
         if header[6] & 0x40 == 0 {
             let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
-            let new = next.next16(Self::pair(address, dst, header[9].into()));
+            let new = next(Self::pair(address, dst, header[9].into()));
             delta = delta.change16(u16::from_be_bytes([header[4], header[5]]), new);
             header[4..6].copy_from_slice(&new.to_be_bytes());
         }
@@ -193,8 +193,12 @@ impl Family for V4 {
         Some(())
     }
 
-    fn next_ident(next: &mut Identifications, [src, dst]: [u32; 2], proto: u8) -> u32 {
-        next.next16(Self::pair(src, dst, proto.into())).into()
+    fn draw(numbering: &Numbering, [src, dst]: [u32; 2], proto: u8) -> Draw {
+        numbering.draw16(Self::pair(src, dst, proto.into()))
+    }
+
+    fn ident(numbering: &Numbering, number: u32) -> u32 {
+        numbering.ident16(number).into()
     }
 
     fn is_error(icmp_type: u8) -> bool {

@@ -6,7 +6,7 @@ use catena_packet::wire::{Layers, Net, Seed, ipv6ext};
 use catena_state::{Key, Plain, Words};
 
 use super::family::{Family, Host};
-use super::identifications::Identifications;
+use super::identifications::{Draw, Numbering};
 use super::rewrite::Side;
 use super::tags::Vlan;
 
@@ -80,7 +80,7 @@ impl Family for V6 {
     }
 
     #[inline(always)]
-    fn rewrite_source(header: &mut [u8], address: [u64; 2], sum: u16, _next: &mut Identifications) -> bool {
+    fn rewrite_source(header: &mut [u8], address: [u64; 2], sum: u16, _: impl FnOnce([u64; 2]) -> u16) -> bool {
         // RFC 8200 §4.5: "fragmentation in IPv6 is performed only by source nodes".
         Self::rewrite(header, Side::Source, address, sum)
     }
@@ -180,9 +180,13 @@ impl Family for V6 {
         Some(())
     }
 
-    fn next_ident(next: &mut Identifications, [src, dst]: [[u64; 2]; 2], _proto: u8) -> u32 {
+    fn draw(numbering: &Numbering, [src, dst]: [[u64; 2]; 2], _proto: u8) -> Draw {
         // RFC 8200 §4.5: addresses and identification alone tell fragments apart.
-        next.next32(Self::pair(src, dst, 0))
+        numbering.draw32(Self::pair(src, dst, 0))
+    }
+
+    fn ident(numbering: &Numbering, number: u32) -> u32 {
+        numbering.ident32(number)
     }
 
     fn is_error(icmp_type: u8) -> bool {

@@ -89,6 +89,11 @@ impl Loads {
         }
     }
 
+    /// Return whether a thing is up.
+    pub fn is_up(&self, index: usize) -> bool {
+        self.heap[self.place[index] as usize].is_up()
+    }
+
     /// Return a thing's load.
     pub fn load(&self, index: usize) -> i64 {
         self.heap[self.place[index] as usize].load()
@@ -110,6 +115,7 @@ mod tests {
                 loads[thing] += n;
                 tested.set_up(thing, up);
                 ups[thing] = up;
+                prop_assert_eq!(std::array::from_fn(|i| tested.is_up(i)), ups);
                 let expected = (0..7).filter(|&i| ups[i]).min_by_key(|&i| (loads[i], i));
                 prop_assert_eq!(tested.take_least(), expected);
                 if let Some(i) = expected {

@@ -74,7 +74,9 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
             harness.module::<Runner<E, Balancer<E>>>().event(now, add_up);
         }
         let number = (1 + random.next() % 5) as u16;
-        harness.module::<Runner<E, Balancer<E>>>().function_mut().set_backend(number, random.next().is_multiple_of(2));
+        let up = random.next().is_multiple_of(2);
+        let runner = harness.module::<Runner<E, Balancer<E>>>();
+        runner.event(now, |balancer, tx| balancer.set_backend(tx, number, up));
         if random.next().is_multiple_of(4) {
             now += random.next() % (400 * SECOND);
             harness.tick(now);

@@ -99,7 +99,11 @@ impl<E: Engine> Anywhere for On<E> {
     }
 
     fn set_backend(&mut self, number: u16, up: bool) -> bool {
-        self.balancer.set_backend(number, up)
+        let mut tx = self.begin(1_000 * SECOND, 0);
+        self.engine.step(&mut tx);
+        let is_one = self.balancer.set_backend(&mut tx, number, up);
+        self.engine.end(tx);
+        is_one
     }
 
     fn backend(&self, ip: IpAddr, port: Option<u16>) -> Option<u16> {
