@@ -57,6 +57,7 @@ impl Late {
         for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
+                (0..seeds.div_ceil(4)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
             }
         }
     }
@@ -79,6 +80,11 @@ fn told(name: &str, test: fn()) {
 /// Return the seed of the delayed engine that functions are built on now; nothing on the local one.
 pub fn delays() -> Option<u64> {
     DELAYS.get()
+}
+
+/// Return whether functions are lost that are built now.
+pub fn loses() -> bool {
+    LOSES.get().0 != Crashes::Never
 }
 
 /// Return a delayed engine that loses instances, if those do that functions are built on now.
@@ -119,9 +125,20 @@ pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
     on(Some(seed), test)
 }
 
+/// Return when instances are lost, by the seed, and how late results come. Where they are lost at each operation, hardly late: what
+/// waits is begun again each time.
+pub fn losses(seed: u64) -> (Crashes, u64) {
+    match seed % 4 {
+        0 => (Crashes::AtEach, 0),
+        1 => (Crashes::OneIn(10 + seed % 50), 0),
+        2 => (Crashes::AtEach, 1),
+        _ => (Crashes::OneIn(10 + seed % 50), 5),
+    }
+}
+
 /// Run a test on the delayed engine of a seed, which loses the functions' instances, and where results come after so many polls
 /// at most.
-pub fn on_losing<R>(seed: u64, crashes: Crashes, polls: u64, test: impl FnOnce() -> R) -> R {
+pub fn on_losing<R>(seed: u64, (crashes, polls): (Crashes, u64), test: impl FnOnce() -> R) -> R {
     struct Back((Crashes, Option<u64>));
     impl Drop for Back {
         fn drop(&mut self) {
@@ -130,11 +147,6 @@ pub fn on_losing<R>(seed: u64, crashes: Crashes, polls: u64, test: impl FnOnce()
     }
     let _back = Back(LOSES.replace((crashes, Some(polls))));
     on_delayed(seed, test)
-}
-
-/// When instances are lost, by the seed: at each operation, or at some, and then at those that are done again too.
-pub fn crashes(seed: u64) -> Crashes {
-    if seed.is_multiple_of(2) { Crashes::AtEach } else { Crashes::OneIn(5 + seed % 40) }
 }
 
 fn on<R>(delays: Option<u64>, test: impl FnOnce() -> R) -> R {
