@@ -3,6 +3,8 @@
 //! Room is asked for by an operation, as other instances may share it out too, and the entry is written in the step after. An
 //! entry knows whose part it takes, so that its room is given back with it.
 
+use std::convert::Infallible;
+
 use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, NoMemory, Plain, Shared, Tx};
 
 use crate::shares::{Give, Shares, Take, Taken};
@@ -43,8 +45,9 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     /// # Errors
     /// [`NoMemory`] for so many.
     pub fn new(engine: &mut E, [entries, shares]: [&Declaration; 2], most: usize) -> Result<Self, NoMemory> {
-        let whole = Shares::new(engine.seed(), most);
-        Ok(FairMap { entries: engine.flow_map(entries, most)?, shares: engine.shared(shares, whole) })
+        let seed = engine.seed();
+        let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Shares::new(seed, most)));
+        Ok(FairMap { entries: engine.flow_map(entries, most)?, shares })
     }
 
     /// Ask for the place of a new entry, and for room among those of a sender, who is known by one or two words.

@@ -8,6 +8,7 @@
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
 
 use catena_packet::wire::Seed;
@@ -176,7 +177,20 @@ pub trait Engine: Send + 'static {
     ) -> Result<Self::FlowMap<K, V>, NoMemory>;
 
     /// Make a shared object of its first value.
-    fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> Self::Shared<V>;
+    fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> Self::Shared<V> {
+        let Ok(shared) = self.shared_of(object, || Ok::<V, Infallible>(value));
+        shared
+    }
+
+    /// Make a shared object of its first value, which is worked out where there is no object yet.
+    ///
+    /// # Errors
+    /// Why there is no such value.
+    fn shared_of<V: Held, X>(
+        &mut self,
+        object: &Declaration,
+        first: impl FnOnce() -> Result<V, X>,
+    ) -> Result<Self::Shared<V>, X>;
 
     /// Make an empty map of shared entries, up to `capacity`, with what all of them have in common.
     ///

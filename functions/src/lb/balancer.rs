@@ -1,5 +1,7 @@
 //! The balancer: both IP versions, to the library and to the operator.
 
+use std::convert::Infallible;
+
 use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::wire::Net;
@@ -109,13 +111,14 @@ impl<E: Engine> Balancer<E> {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
         let (mut v4, mut v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let places = [v4.servers.places(), v6.servers.places()];
-        let admission = Admission::new(most, places, engine.seed());
+        let seed = engine.seed();
+        let Ok(admission) = engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(most, places, seed)));
         let shared: Shared<E> = Shared {
             bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
-            admission: engine.shared(&CONNECTIONS, admission),
+            admission,
             events: engine.shared(&EVENTS, Counts::new(Event::COUNT)),
         };
         // An instance may be made anew on objects that are there already: who is down there is down here.

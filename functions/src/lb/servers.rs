@@ -58,24 +58,22 @@ impl<F: Family> Servers<F> {
         let seed = Seed::from_number(settings.hash_seed);
         let (choice, places) = match settings.method {
             Method::Hash => {
-                let table = maglev::Table::new(seed, servers.len());
-                (Choice::Hash(Box::new(table), seed), (0..servers.len() as u16).collect())
+                let table = settings.tables[usize::from(F::IS_V6)].get_or_init(|| {
+                    let mut table = maglev::Table::new(seed, servers.len());
+                    table.populate(&turns::<F>(&servers));
+                    table
+                });
+                (Choice::Hash(Box::new(table.clone()), seed), (0..servers.len() as u16).collect())
             }
             Method::Least => (Choice::Least, spread(&servers)),
         };
-        let mut servers =
-            Servers { vips, servers, places, choice, moving: false, drain: settings.drain, none_up: false };
-        servers.populate();
-        servers
+        Servers { vips, servers, places, choice, moving: false, drain: settings.drain, none_up: false }
     }
 
     fn populate(&mut self) {
-        let Choice::Hash(table, _) = &mut self.choice else { return };
-        let weight = |s: &Server<F::Address>| if s.up { s.weight } else { 0 };
-        let endpoint = |s: &Server<F::Address>| SocketAddr::new(F::ip(s.address), s.port.unwrap_or(0));
-        let list: Vec<_> =
-            self.servers.iter().map(|s| maglev::Server { endpoint: endpoint(s), weight: weight(s) }).collect();
-        table.populate(&list);
+        if let Choice::Hash(table, _) = &mut self.choice {
+            table.populate(&turns::<F>(&self.servers));
+        }
     }
 
     /// Return whether packets with this destination are balanced.
@@ -158,6 +156,13 @@ impl<F: Family> Servers<F> {
         }
         list
     }
+}
+
+/// Return how often each server takes its turn.
+fn turns<F: Family>(servers: &[Server<F::Address>]) -> Vec<maglev::Server> {
+    let weight = |s: &Server<F::Address>| if s.up { s.weight } else { 0 };
+    let endpoint = |s: &Server<F::Address>| SocketAddr::new(F::ip(s.address), s.port.unwrap_or(0));
+    servers.iter().map(|s| maglev::Server { endpoint: endpoint(s), weight: weight(s) }).collect()
 }
 
 /// Give every server as many places as its weight, the first ones to each in turn.

@@ -1,10 +1,12 @@
 //! The balancer's arguments, read and checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, OnceLock};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
 
 use super::connection::Timeouts;
+use super::maglev;
 
 const SECOND: u64 = 1_000_000_000;
 /// Most backends; the attribute and the table's entries hold their number in 16 bits, and a rack has fewer.
@@ -105,6 +107,8 @@ pub(super) struct Settings {
     pub(super) drain: bool,
     pub(super) timeouts: Timeouts,
     pub(super) hash_seed: u64,
+    /// The tables of `consistent_hash` with all servers up, of IPv4 and of IPv6: worked out once for all instances that are made.
+    pub(super) tables: Arc<[OnceLock<maglev::Table>; 2]>,
 }
 
 impl Settings {
@@ -132,6 +136,7 @@ impl Settings {
             drain: args.flag("drain", true),
             timeouts,
             hash_seed: args.integer("hash_seed", 0, 0..=i64::MAX as u64)?,
+            tables: Arc::default(),
         })
     }
 }

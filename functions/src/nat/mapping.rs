@@ -187,12 +187,12 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         max: usize,
         per_host: u32,
     ) -> Result<Self, NoMemory> {
+        let (share, seed) = (engine.share(), engine.seed());
         let limits = Limits { per_host, roams: F::IS_HOST_SUBNET };
-        let ports = Ports::new(space.grid, limits, engine.share(), engine.seed())?;
         Ok(Mappings {
             inside: engine.flow_map(&MAPPINGS.part(F::PART), max)?,
             external: engine.flow_map(&EXTERNAL.part(F::PART), max)?,
-            ports: engine.shared(&PORTS.part(F::PART), ports),
+            ports: engine.shared_of(&PORTS.part(F::PART), || Ports::new(space.grid, limits, share, seed))?,
             space,
             timeouts,
             going: Vec::with_capacity(MOST_GOING),

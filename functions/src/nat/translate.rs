@@ -1,5 +1,7 @@
 //! The translation of one family, packet by packet.
 
+use std::convert::Infallible;
+
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::wire::number::proto;
@@ -70,12 +72,14 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// [`NoMemory`] for what the options and the space ask for.
     pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
         let max = options.max_mappings.min(space.grid.ports()) as usize;
-        let bounds = space.bounds();
+        let (bounds, seed) = (space.bounds(), engine.seed());
+        let object = IDENTIFICATIONS.part(F::PART);
+        let Ok(identifications) = engine.shared_of(&object, || Ok::<_, Infallible>(Identifications::new(seed)));
         Ok(Napt {
             mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
-            identifications: engine.shared(&IDENTIFICATIONS.part(F::PART), Identifications::new(engine.seed())),
+            identifications,
             numbering: Numbering::new(engine.seed(), engine.share()),
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,

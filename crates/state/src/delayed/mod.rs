@@ -165,9 +165,13 @@ impl Engine for Delayed {
     }
 
     #[track_caller]
-    fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> DelayedShared<V> {
+    fn shared_of<V: Held, X>(
+        &mut self,
+        object: &Declaration,
+        first: impl FnOnce() -> Result<V, X>,
+    ) -> Result<DelayedShared<V>, X> {
         let made = self.watch().make(object, Object::Shared);
-        DelayedShared::new(value, made, &self.watch)
+        DelayedShared::new(first, made, &self.watch)
     }
 
     #[track_caller]
@@ -178,7 +182,7 @@ impl Engine for Delayed {
         rules: V::Rules,
     ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
         let made = self.watch().make(object, Object::SharedMap);
-        Ok(DelayedSharedMap::new(self.local.shared_map(object, capacity, rules)?, made, &self.watch))
+        DelayedSharedMap::new(|| self.local.shared_map(object, capacity, rules), made, &self.watch)
     }
 
     #[track_caller]

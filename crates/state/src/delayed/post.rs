@@ -1,6 +1,6 @@
 //! The way to who holds the shared objects: operations on it are late, but in order, and none is lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::chance::Chance;
 use super::holder::{Call, Holder, Request};
@@ -75,8 +75,10 @@ impl Post {
         self.replies.remove(&number)
     }
 
-    /// Nobody waits any more for what was sent off: who did is lost.
+    /// Nobody waits any more for what was sent off: who did is lost, and with it what it had sent off once more.
     pub(super) fn forget_who_waits(&mut self) {
+        let mut known = HashSet::new();
+        self.sent.retain(|sent| known.insert((sent.call.object, sent.call.name)));
         self.sent.iter_mut().for_each(|sent| sent.number = None);
         self.applied.iter_mut().for_each(|(number, _)| *number = None);
         self.replies.clear();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::holder::Request;
 use super::objects::KEYS;
 use super::watch::{Made, Promise, Watch, lock};
+use crate::engine::NoMemory;
 use crate::key::Key;
 use crate::local::LocalSharedMap;
 use crate::plain::{Plain, bytes, value};
@@ -70,9 +71,13 @@ pub struct DelayedShared<V> {
 
 impl<V: Held> DelayedShared<V> {
     #[track_caller]
-    pub(super) fn new(value: V, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
-        let number = lock(watch).held(object, |holder| holder.hold_one(value));
-        DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData }
+    pub(super) fn new<X>(
+        first: impl FnOnce() -> Result<V, X>,
+        object: Made,
+        watch: &Arc<Mutex<Watch>>,
+    ) -> Result<Self, X> {
+        let number = lock(watch).held(object, |holder| Ok(holder.hold_one(first()?)))?;
+        Ok(DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData })
     }
 }
 
@@ -107,9 +112,13 @@ pub struct DelayedSharedMap<K: Key, V: Entry> {
 }
 
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
-    pub(super) fn new(map: LocalSharedMap<K, V>, object: Made, watch: &Arc<Mutex<Watch>>) -> Self {
-        let number = lock(watch).held(object, |holder| holder.hold_map(map));
-        DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData }
+    pub(super) fn new(
+        first: impl FnOnce() -> Result<LocalSharedMap<K, V>, NoMemory>,
+        object: Made,
+        watch: &Arc<Mutex<Watch>>,
+    ) -> Result<Self, NoMemory> {
+        let number = lock(watch).held(object, |holder| Ok(holder.hold_map(first()?)))?;
+        Ok(DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData })
     }
 }
 

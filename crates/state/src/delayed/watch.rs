@@ -1,6 +1,7 @@
 //! What was asked for by whom, when it will be there, and whether a ticket may be used.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{Location, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -71,9 +72,31 @@ impl Asked {
     }
 }
 
+/// Finds what is known by a number that rises.
+type ByNumber = BuildHasherDefault<Number>;
+
+#[derive(Default)]
+struct Number(u64);
+
+impl Hasher for Number {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // The highest bits count too.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 /// A packet's operations.
 #[derive(Default)]
 struct Operations {
+    clock: u64,
     /// Steps begun: 0 in *prepare*.
     step: u32,
     asked: Vec<Asked>,
@@ -100,9 +123,9 @@ pub(super) struct Watch {
     instances: Vec<Instance>,
     /// The number of the one that objects are made for.
     made_for: usize,
-    open: BTreeMap<u32, Operations>,
+    open: HashMap<u32, Operations, ByNumber>,
     /// Those that are committed and have not ended.
-    committed: BTreeMap<u32, Operations>,
+    committed: HashMap<u32, Operations, ByNumber>,
     units: u32,
     /// The packet that is in *prepare*.
     in_prepare: Option<u32>,
@@ -140,8 +163,8 @@ impl Watch {
             objects: Vec::new(),
             instances: vec![Instance { name: String::new(), is_made: false }],
             made_for: 0,
-            open: BTreeMap::new(),
-            committed: BTreeMap::new(),
+            open: HashMap::default(),
+            committed: HashMap::default(),
             units: 0,
             in_prepare: None,
             owners: HashMap::new(),
@@ -175,19 +198,23 @@ impl Watch {
     }
 
     /// Return the number of a shared object where it is held; it is given to hold the first time.
-    pub(super) fn held(&mut self, object: Made, hold: impl FnOnce(&mut Holder) -> usize) -> usize {
-        let known = self.held.iter().find(|(known, _)| *known == object).map(|(_, number)| *number);
-        known.unwrap_or_else(|| {
-            let number = hold(&mut self.post.holder);
-            self.held.push((object, number));
-            number
-        })
+    pub(super) fn held<X>(
+        &mut self,
+        object: Made,
+        hold: impl FnOnce(&mut Holder) -> Result<usize, X>,
+    ) -> Result<usize, X> {
+        if let Some((_, number)) = self.held.iter().find(|(known, _)| *known == object) {
+            return Ok(*number);
+        }
+        let number = hold(&mut self.post.holder)?;
+        self.held.push((object, number));
+        Ok(number)
     }
 
     /// All instances are lost, and whatever they had begun. What was done is known.
     pub(super) fn begin_again(&mut self) {
         let lost = std::mem::take(&mut self.open);
-        self.owners.retain(|_, owner| !lost.contains_key(owner));
+        lost.values().for_each(|lost| _ = self.owners.remove(&lost.clock));
         self.post.forget_who_waits();
         self.in_prepare = None;
         self.objects.clear();
@@ -204,7 +231,7 @@ impl Watch {
         if let Some(given_up) = self.given_up.take().filter(|given_up| *given_up != clock) {
             self.log.forget(given_up);
         }
-        self.open.insert(self.units, Operations::default());
+        self.open.insert(self.units, Operations { clock, ..Operations::default() });
         self.in_prepare = Some(self.units);
         self.units
     }
@@ -281,7 +308,9 @@ impl Watch {
 
     /// Keep what a packet puts out until it is committed.
     pub(super) fn put(&mut self, tx: &Tx, put: Put) {
-        self.open.entry(tx.unit()).or_default().puts.push(put);
+        if let Some(operations) = self.open.get_mut(&tx.unit()) {
+            operations.puts.push(put);
+        }
     }
 
     /// Bring what a packet has put out to where it goes: some of it twice, as who has lost the answer would do. The instance may be

@@ -62,8 +62,12 @@ impl Engine for Local {
         LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object: object.name, entries })
     }
 
-    fn shared<V: Held>(&mut self, _object: &Declaration, value: V) -> LocalShared<V> {
-        LocalShared::new(value)
+    fn shared_of<V: Held, X>(
+        &mut self,
+        _object: &Declaration,
+        first: impl FnOnce() -> Result<V, X>,
+    ) -> Result<LocalShared<V>, X> {
+        first().map(LocalShared::new)
     }
 
     fn shared_map<K: Key, V: Entry>(
