@@ -57,7 +57,6 @@ impl Late {
         for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
-                (0..seeds.div_ceil(4)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
             }
         }
     }

@@ -11,7 +11,7 @@ pub enum Crashes {
     /// Never.
     #[default]
     Never,
-    /// At each operation, once.
+    /// At each operation, once: of a packet or event of many operations, at each of the first 64, and at some.
     AtEach,
     /// At one operation in so many, by the seed.
     OneIn(u64),
@@ -20,6 +20,9 @@ pub enum Crashes {
 /// What unwinds the stack of an instance that is lost: a panic's payload. Who runs the function catches it.
 #[derive(Debug)]
 pub struct Lost;
+
+/// Of an event of so many operations an instance is lost at some only: each time it does all of them once more.
+const FIRST: u32 = 64;
 
 /// Most instances in a row that are lost before any of them has done something new.
 const MOST_IN_A_ROW: u32 = 3;
@@ -55,7 +58,10 @@ impl Crashing {
     pub(super) fn is_due(&mut self, name: Name, is_known: bool) -> bool {
         let is_due = match self.crashes {
             Crashes::Never => return false,
-            Crashes::AtEach => !is_known && self.lost_at.insert(name),
+            Crashes::AtEach => {
+                let is_chosen = name.index < FIRST || name.index % FIRST == 0;
+                is_chosen && !is_known && self.lost_at.insert(name)
+            }
             Crashes::OneIn(many) => self.in_a_row < MOST_IN_A_ROW && self.chance.is_one_in(many),
         };
         if is_due {

@@ -29,11 +29,19 @@ pub(super) struct Promise {
 }
 
 /// An object that was made.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) struct Made {
+    /// The same each time that it is made.
+    number: usize,
     /// The number of the function's instance whose it is.
     instance: usize,
     pub(super) declaration: Declaration,
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Made) -> bool {
+        self.number == other.number
+    }
 }
 
 impl std::fmt::Display for Made {
@@ -118,7 +126,8 @@ pub(super) struct Watch {
     pub(super) post: Post,
     pub(super) crashing: Crashing,
     next: u64,
-    /// The objects that were made since instances were lost.
+    /// All objects that were ever made, and those that were made since instances were lost.
+    known: Vec<Made>,
     pub(super) objects: Vec<Made>,
     instances: Vec<Instance>,
     /// The number of the one that objects are made for.
@@ -160,6 +169,7 @@ impl Watch {
             post: Post::new(delays),
             crashing: Crashing::new(delays),
             next: 1,
+            known: Vec::new(),
             objects: Vec::new(),
             instances: vec![Instance { name: String::new(), is_made: false }],
             made_for: 0,
@@ -180,9 +190,14 @@ impl Watch {
     pub(super) fn make(&mut self, object: &Declaration, kind: Object) -> Made {
         let called = Location::caller();
         assert!(object.object == kind, "{object}: made as another kind of object than it is declared as, at {called}");
-        let made = Made { instance: self.made_for, declaration: *object };
-        let is_same = |known: &Made| known.instance == made.instance && known.declaration.is_named_as(object);
-        assert!(!self.objects.iter().any(is_same), "{object}: made twice, at {called}");
+        let is_it = |known: &&Made| known.instance == self.made_for && known.declaration.is_named_as(object);
+        let known = self.known.iter().find(is_it).copied();
+        let made = known.unwrap_or(Made { number: self.known.len(), instance: self.made_for, declaration: *object });
+        assert!(!self.objects.contains(&made), "{object}: made twice, at {called}");
+        assert!(made.declaration == *object, "{object}: declared otherwise when it was made first, at {called}");
+        if known.is_none() {
+            self.known.push(made);
+        }
         self.objects.push(made);
         made
     }
