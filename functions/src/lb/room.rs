@@ -163,7 +163,9 @@ impl<E: Engine, F: Family> Side<E, F> {
         }
         ways_back.expire(tx, tx.now, most, |tx, key, entry| {
             let fate = shared.fate::<F>(tx, key, entry);
-            gone.entries += usize::from(matches!(fate, Fate::Over));
+            if matches!(fate, Fate::Over) {
+                gone.entries += 1;
+            }
             fate
         });
         gone

@@ -4,6 +4,9 @@ use catena_state::{Declaration, Engine, FOREVER, FlowMap, Full, Intent, Key, NoM
 
 use super::asked::{InHand, Ticket};
 
+/// Says of a key and its value whether they go, by operations of its own.
+pub type Visitor<'a> = &'a mut dyn FnMut(&mut Tx, &[u8], &[u8]) -> bool;
+
 /// A map of keys and values of fixed sizes; a slice given is of its size.
 ///
 /// On an engine that makes packets wait, a key is used in the step after the one that expected it, as
@@ -25,7 +28,7 @@ pub trait Map<E: Engine>: Send {
     /// Take an entry out; returns whether it was there.
     fn remove(&mut self, packet: &mut InHand<E>, key: &[u8]) -> bool;
     /// Look at the next places and take out what goes.
-    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: &mut dyn FnMut(&mut Tx, &[u8], &[u8]) -> bool) -> usize;
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: Visitor) -> usize;
     /// Return the number of entries.
     fn len(&self) -> usize;
 }
@@ -177,7 +180,7 @@ impl<E: Engine, K: Bytes, const V: usize> Map<E> for Words<E, K, V> {
         self.ticket(packet, key).is_some_and(|ticket| self.map.remove(&mut packet.tx, &ticket).is_some())
     }
 
-    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: &mut dyn FnMut(&mut Tx, &[u8], &[u8]) -> bool) -> usize {
+    fn sweep(&mut self, tx: &mut Tx, count: usize, goes: Visitor) -> usize {
         let (k, v) = (self.key_size, self.value_size);
         self.map
             .sweep(tx, count, |tx, key, value| key.with_bytes(|key| goes(tx, &key[..k], &value.as_flattened()[..v])))

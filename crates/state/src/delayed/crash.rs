@@ -59,7 +59,7 @@ impl Crashing {
         let is_due = match self.crashes {
             Crashes::Never => return false,
             Crashes::AtEach => {
-                let is_chosen = name.index < FIRST || name.index % FIRST == 0;
+                let is_chosen = name.index < FIRST || name.index.is_multiple_of(FIRST);
                 is_chosen && !is_known && self.lost_at.insert(name)
             }
             Crashes::OneIn(many) => self.in_a_row < MOST_IN_A_ROW && self.chance.is_one_in(many),

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::holder::Request;
-use super::watch::Made;
+use super::made::Made;
 use crate::tx::Name;
 
 /// What is done under a name.

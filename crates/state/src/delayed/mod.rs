@@ -15,6 +15,7 @@ mod chance;
 mod crash;
 mod holder;
 mod log;
+mod made;
 mod objects;
 mod outlet;
 mod post;
@@ -40,8 +41,9 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
+use made::Made;
 use objects::Entries;
-use watch::{Made, Watch, lock};
+use watch::{Watch, lock};
 
 /// The engine.
 pub struct Delayed {

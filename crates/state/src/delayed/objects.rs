@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use catena_packet::wire::Seed;
 
 use super::log::What;
-use super::watch::{Made, Promise, Watch, lock};
+use super::made::Made;
+use super::watch::{Promise, Watch, lock};
 use crate::declare::Access;
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;

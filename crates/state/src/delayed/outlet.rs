@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::log::What;
-use super::watch::{Made, Watch, lock};
+use super::made::Made;
+use super::watch::{Watch, lock};
 use crate::outlet::{Outlet, Sink};
 use crate::plain::{bytes, value};
 use crate::tx::{Name, Tx};

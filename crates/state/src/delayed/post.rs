@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::chance::Chance;
 use super::holder::{Call, Holder, Request};
-use super::watch::Made;
+use super::made::Made;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;

@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use super::holder::Request;
+use super::made::Made;
 use super::objects::KEYS;
-use super::watch::{Made, Promise, Watch, lock};
+use super::watch::{Promise, Watch, lock};
 use crate::engine::NoMemory;
 use crate::key::Key;
 use crate::local::LocalSharedMap;

@@ -1,13 +1,13 @@
 //! What was asked for by whom, when it will be there, and whether a ticket may be used.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{Location, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::crash::{Crashing, Lost};
 use super::holder::{Call, Holder, Request};
 use super::log::{Differs, Log, What};
+use super::made::{ByNumber, Made};
 use super::outlet::{Put, Sinks};
 use super::post::{Post, may_meet};
 use crate::declare::{Access, Declaration, Object};
@@ -26,28 +26,6 @@ pub(super) struct Promise {
     unit: u32,
     step: u32,
     number: u64,
-}
-
-/// An object that was made.
-#[derive(Clone, Copy)]
-pub(super) struct Made {
-    /// The same each time that it is made.
-    number: usize,
-    /// The number of the function's instance whose it is.
-    instance: usize,
-    pub(super) declaration: Declaration,
-}
-
-impl PartialEq for Made {
-    fn eq(&self, other: &Made) -> bool {
-        self.number == other.number
-    }
-}
-
-impl std::fmt::Display for Made {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.declaration.fmt(f)
-    }
 }
 
 /// What was asked for once.
@@ -77,27 +55,6 @@ impl Asked {
             false => is_same && self.key == earlier.key,
             true => is_same && earlier.call.is_some() && may_meet(self.key, earlier.key),
         }
-    }
-}
-
-/// Finds what is known by a number that rises.
-type ByNumber = BuildHasherDefault<Number>;
-
-#[derive(Default)]
-struct Number(u64);
-
-impl Hasher for Number {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        // The highest bits count too.
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
