@@ -135,6 +135,12 @@ pub trait Engine: Send + 'static {
         false
     }
 
+    /// Return whether a packet's next step had begun before its instance was lost. Then all that it asks for until that step is
+    /// there, and it goes through that step before anybody goes on: a step is never left half done while others come between.
+    fn has_stepped(&self, _tx: &Tx) -> bool {
+        false
+    }
+
     /// Forget the instances that were made, and what they had begun, but neither objects nor what was done. Then they are made
     /// anew, each [for its name](Self::make_for), and get the objects that are there.
     fn begin_again(&mut self) {}

@@ -39,6 +39,8 @@ struct Parked<E: Engine, F: Function<E>> {
     /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
     /// first.
     is_issued: bool,
+    /// Its fate, where it came to that when it began once more: then its operations are committed.
+    verdict: Option<Verdict>,
     came: Came,
 }
 
@@ -88,7 +90,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             (tx, plan)
         });
         let flow = flow(&packet);
-        let parked = Parked { tx, packet, plan, flow, is_issued: false, came };
+        let parked = Parked { tx, packet, plan, flow, is_issued: false, verdict: None, came };
         let Instance { engine, .. } = instance;
         let waits = parked.waits(&self.parked, engine);
         let is_full =
@@ -179,18 +181,25 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         earlier.iter().any(|earlier| earlier.flow == self.flow || engine.follows(&self.tx, &earlier.tx))
     }
 
-    /// Begin once more, with the packet as it came: the instance that it was with is lost.
+    /// Begin once more, with the packet as it came: the instance that it was with is lost. It goes on to where it was.
     fn begin_again(&mut self, engine: &mut E, function: &mut F) {
+        if self.verdict.is_some() {
+            return;
+        }
         self.came.restore(&mut self.packet);
         self.tx = engine.begin(Tx::new(self.tx.clock(), self.tx.now, self.tx.gate));
         self.plan = function.prepare(&mut self.tx, &self.packet);
         self.is_issued = false;
+        while self.verdict.is_none() && engine.has_stepped(&self.tx) {
+            engine.issue(&mut self.tx);
+            self.step(engine, function);
+        }
     }
 
     /// Go on as far as results are there and no `earlier` packet must be waited for; returns the verdict, if it comes to one.
     /// Then its operations are committed.
     fn advance(&mut self, earlier: &[Self], engine: &mut E, function: &mut F) -> Option<Verdict> {
-        loop {
+        while self.verdict.is_none() {
             // Before each step: what it asked for in the last one may be what another has asked for.
             if self.waits(earlier, engine) {
                 return None;
@@ -201,14 +210,21 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             if !engine.is_ready(&self.tx) {
                 return None;
             }
-            engine.step(&mut self.tx);
-            if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
-                engine.commit(&mut self.tx);
-                return Some(verdict);
-            }
-            self.came.must_be_as::<E, F>(&self.packet, "in a step that returned Step::Again");
-            self.is_issued = false;
+            self.step(engine, function);
         }
+        self.verdict
+    }
+
+    /// Do the next step.
+    fn step(&mut self, engine: &mut E, function: &mut F) {
+        engine.step(&mut self.tx);
+        if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
+            engine.commit(&mut self.tx);
+            self.verdict = Some(verdict);
+            return;
+        }
+        self.came.must_be_as::<E, F>(&self.packet, "in a step that returned Step::Again");
+        self.is_issued = false;
     }
 }
 

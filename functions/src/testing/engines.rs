@@ -15,6 +15,9 @@ pub const SEEDS: u64 = if cfg!(debug_assertions) { 20 } else { 200 };
 /// Delayed engines that a slow test runs on.
 const SEEDS_OF_SLOW: u64 = 3;
 
+/// When instances are lost, and how many polls results come late at most.
+pub type Losses = (Crashes, u64);
+
 /// A test by its name.
 pub type Named = (&'static str, fn());
 
@@ -54,9 +57,12 @@ impl Late {
         for name in named.chain(self.apart.iter().copied()) {
             assert!(self.source.contains(&format!("fn {name}(")), "there is no {name}");
         }
-        for (tests, seeds) in [(self.quick, SEEDS), (self.slow, SEEDS_OF_SLOW)] {
+        let seldom = |_| (Crashes::OneIn(1000), 1);
+        let runs: [(_, _, fn(u64) -> Losses); 2] = [(self.quick, SEEDS, losses), (self.slow, SEEDS_OF_SLOW, seldom)];
+        for (tests, seeds, losses) in runs {
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
+                (0..seeds.div_ceil(4)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
             }
         }
     }
@@ -126,7 +132,7 @@ pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
 
 /// Return when instances are lost, by the seed, and how late results come. Where they are lost at each operation, hardly late: what
 /// waits is begun again each time.
-pub fn losses(seed: u64) -> (Crashes, u64) {
+pub fn losses(seed: u64) -> Losses {
     match seed % 4 {
         0 => (Crashes::AtEach, 0),
         1 => (Crashes::OneIn(10 + seed % 50), 0),
@@ -137,7 +143,7 @@ pub fn losses(seed: u64) -> (Crashes, u64) {
 
 /// Run a test on the delayed engine of a seed, which loses the functions' instances, and where results come after so many polls
 /// at most.
-pub fn on_losing<R>(seed: u64, (crashes, polls): (Crashes, u64), test: impl FnOnce() -> R) -> R {
+pub fn on_losing<R>(seed: u64, (crashes, polls): Losses, test: impl FnOnce() -> R) -> R {
     struct Back((Crashes, Option<u64>));
     impl Drop for Back {
         fn drop(&mut self) {

@@ -35,6 +35,8 @@ struct Packet {
     done: Vec<Done>,
     /// How many operations *prepare* asked for.
     prepared: Option<usize>,
+    /// Steps that had begun, after *prepare*.
+    steps: u32,
 }
 
 /// What packets have done, by their clocks.
@@ -111,6 +113,17 @@ impl Log {
             Some(before) if before > count => Err(Differs(packet.done[count].object)),
             _ => Ok(()),
         }
+    }
+
+    /// Note that a packet's step begins: the first after *prepare* is number 1.
+    pub(super) fn step(&mut self, clock: u64, step: u32) {
+        let packet = self.0.entry(clock).or_default();
+        packet.steps = packet.steps.max(step);
+    }
+
+    /// Return how many steps of a packet had begun.
+    pub(super) fn steps(&self, clock: u64) -> u32 {
+        self.0.get(&clock).map_or(0, |packet| packet.steps)
     }
 
     /// Forget a packet, which has done so many operations and will do no more.

@@ -129,6 +129,10 @@ impl Engine for Delayed {
         panic.is::<Lost>()
     }
 
+    fn has_stepped(&self, tx: &Tx) -> bool {
+        self.watch().has_stepped(tx)
+    }
+
     fn begin_again(&mut self) {
         self.watch().begin_again();
     }

@@ -141,6 +141,12 @@ impl Post {
         (self.polls + self.delay()).max(earlier.unwrap_or(0))
     }
 
+    /// Ask once more for what was answered before; returns the poll after which the reply is there, which is now.
+    pub(super) fn ask_again(&mut self, object: Made, key: Option<u64>, number: u64, call: Call) -> u64 {
+        self.sent.push(Sent { object, number: Some(number), key, due: self.polls, call, is_copy: true });
+        self.polls
+    }
+
     /// Send off once more what was sent off before.
     pub(super) fn send_again(&mut self, object: Made, key: Option<u64>, call: Call) {
         let due = self.due(object, key) + self.delay();

@@ -275,6 +275,9 @@ impl Watch {
         self.end_prepare(tx);
         if let Some(operations) = self.open.get_mut(&tx.unit()) {
             operations.step += 1;
+            if self.crashing.may_be() {
+                self.log.step(tx.clock(), operations.step);
+            }
         }
     }
 
@@ -322,13 +325,23 @@ impl Watch {
         }
     }
 
+    /// Return whether a packet's next step had begun when its instance was lost: what it asks for until then was there.
+    pub(super) fn has_stepped(&self, tx: &Tx) -> bool {
+        self.open.get(&tx.unit()).is_some_and(|operations| self.log.steps(tx.clock()) > operations.step)
+    }
+
     /// Send off what a packet has asked for.
     pub(super) fn issue(&mut self, tx: &Tx) {
         self.end_prepare(tx);
+        let is_there = self.has_stepped(tx);
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
         for asked in &mut operations.asked {
             let Some(call) = asked.call.take() else { continue };
-            asked.ready = Some(self.post.send_off(asked.object, asked.key, Some(asked.number), call));
+            asked.ready = Some(if is_there {
+                self.post.ask_again(asked.object, asked.key, asked.number, call)
+            } else {
+                self.post.send_off(asked.object, asked.key, Some(asked.number), call)
+            });
             operations.is_sent = true;
         }
         self.open.insert(tx.unit(), operations);
@@ -430,7 +443,8 @@ impl Watch {
         call: Option<Call>,
     ) -> Promise {
         let number = self.number();
-        let ready = intent.map(|_| self.post.polls + self.post.delay());
+        let is_there = self.has_stepped(tx);
+        let ready = intent.map(|_| self.post.polls + if is_there { 0 } else { self.post.delay() });
         let Some(operations) = self.open.get_mut(&tx.unit()) else {
             panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller())
         };
