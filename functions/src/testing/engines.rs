@@ -57,9 +57,9 @@ impl Late {
         for name in named.chain(self.apart.iter().copied()) {
             assert!(self.source.contains(&format!("fn {name}(")), "there is no {name}");
         }
-        let seldom = |_| (Crashes::OneIn(1000), 1);
-        let runs: [(_, _, fn(u64) -> Losses); 2] = [(self.quick, SEEDS, losses), (self.slow, SEEDS_OF_SLOW, seldom)];
-        for (tests, seeds, losses) in runs {
+        let seldom = (Crashes::OneIn(1000), 1);
+        for (tests, seeds, of_all) in [(self.quick, SEEDS, None), (self.slow, SEEDS_OF_SLOW, Some(seldom))] {
+            let losses = |seed| of_all.unwrap_or_else(|| losses(seed));
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
                 (0..seeds.div_ceil(4)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
