@@ -78,10 +78,11 @@ impl Module for Exit {
     }
 }
 
-/// A module with an exit behind each of its gates.
+/// A module with an exit behind each of its gates; or several in a row, with an exit at each end.
 pub struct Harness {
     graph: Graph,
-    module: NodeId,
+    /// From the first on the way out to the last.
+    modules: Vec<NodeId>,
     exits: Vec<NodeId>,
     cx: Context,
     depot: DepotHandle,
@@ -98,14 +99,39 @@ impl Harness {
         let cx = Context::new(&depot, 1);
         let mut graph = Graph::new();
         let module = graph.add("tested", module);
-        let exits = (0..gates).map(|gate| {
+        let exits = (0..gates).map(|gate| (module, gate)).collect();
+        Self::between(graph, vec![module], exits, (cx, depot))
+    }
+
+    /// Put modules in a row: who goes out by gate 0 meets them in this order, who comes back by gate 1 in the other.
+    pub fn chain(chain: Vec<Box<dyn Module>>) -> Self {
+        let depot = Depot::map(1024, 64).expect("there is memory for a thousand packets");
+        let cx = Context::new(&depot, 1);
+        let mut graph = Graph::new();
+        let modules: Vec<_> = chain.into_iter().map(|module| graph.add("tested", module)).collect();
+        for pair in modules.windows(2) {
+            graph.connect(pair[0], 0, Inlet { node: pair[1], gate: 0 });
+            graph.connect(pair[1], 1, Inlet { node: pair[0], gate: 1 });
+        }
+        let (first, last) = (modules[0], modules[modules.len() - 1]);
+        Self::between(graph, modules, vec![(last, 0), (first, 1)], (cx, depot))
+    }
+
+    /// Lead gates to exits.
+    fn between(
+        mut graph: Graph,
+        modules: Vec<NodeId>,
+        gates: Vec<(NodeId, u16)>,
+        (cx, depot): (Context, DepotHandle),
+    ) -> Self {
+        let exits = gates.into_iter().map(|(module, gate)| {
             let exit = graph.add("exit", Box::<Exit>::default());
             graph.connect(module, gate, exit);
             exit
         });
         let exits = exits.collect();
         graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
-        Harness { graph, module, exits, cx, depot, clock: 0, firsts: Vec::new() }
+        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new() }
     }
 
     /// Build a function and put it between two gates.
@@ -116,7 +142,7 @@ impl Harness {
 
     /// Return the module, to look into it.
     pub fn module<M: Module>(&mut self) -> &mut M {
-        self.graph.module_mut(self.module).expect("the module is of this type")
+        self.graph.module_mut(self.modules[0]).expect("the module is of this type")
     }
 
     /// Send frames into a gate, in batches, each with its time in ns since 1970; returns those that came out, by
@@ -135,7 +161,8 @@ impl Harness {
         out.into_iter().map(|(number, ..)| number).collect()
     }
 
-    fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
+    /// Send frames as [`Self::send`] does; adds those that came out, in the order in which they did.
+    pub fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         let before = self.dropped();
         self.firsts.push(self.clock + 1);
         for chunk in frames.chunks(BATCH) {
@@ -149,7 +176,8 @@ impl Harness {
                 self.cx.set_now(*time);
                 batch.push(packet);
             }
-            self.graph.run(&mut self.cx, Inlet { node: self.module, gate }, &mut batch);
+            let node = self.modules[if gate == 0 { 0 } else { self.modules.len() - 1 }];
+            self.graph.run(&mut self.cx, Inlet { node, gate }, &mut batch);
             self.collect(out);
         }
         if engines::delays().is_some() {
@@ -221,9 +249,13 @@ impl Harness {
 
     /// Return how many packets were dropped, by reason.
     pub fn drops(&self) -> BTreeMap<&'static str, u64> {
-        let nodes = self.graph.nodes();
-        let (_, info) = nodes.into_iter().find(|(id, _)| *id == self.module).expect("the module is in the graph");
-        info.counters.drops.iter().map(|(reason, count)| (reason.text(info.reasons), count)).collect()
+        let mut drops = BTreeMap::new();
+        for (_, info) in self.graph.nodes().into_iter().filter(|(id, _)| self.modules.contains(id)) {
+            for (reason, count) in info.counters.drops.iter() {
+                *drops.entry(reason.text(info.reasons)).or_default() += count;
+            }
+        }
+        drops
     }
 
     /// Return the module's gauges.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catena_packet::wire::Seed;
 use catena_state::Declaration;
 
-use super::engines::{SEEDS, losses, made, on_delayed, on_local, on_losing};
+use super::engines::{LOSING, SEEDS, losses, made, on_delayed, on_local, on_losing};
 use super::{Harness, SECOND, START, craft, describe};
 use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
@@ -99,9 +99,10 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let local = on_local(|| run(descriptor, args, &traffic));
         let late = on_delayed(seed, || run(descriptor, args, &traffic));
         makes_what_it_declares(descriptor);
-        let lost = on_losing(seed, losses(seed), || run(descriptor, args, &traffic));
-        for (how, outcome) in [("late", late), ("late, and lost at times,", lost)] {
-            if let Some((what, late, local)) = difference(&outcome, &local) {
+        let losing = || on_losing(seed, losses(seed), || run(descriptor, args, &traffic));
+        let lost = (seed < LOSING).then(losing);
+        for (how, outcome) in [("late", Some(&late)), ("late, and lost at times,", lost.as_ref())] {
+            if let Some((what, late, local)) = outcome.and_then(|outcome| difference(outcome, &local)) {
                 panic!("{what} of {} with seed {seed}: {how} {late}, local {local}; {HINT}", descriptor.name);
             }
         }

@@ -7,11 +7,14 @@ use catena_state::{Crashes, Declaration, Delayed};
 thread_local! {
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
+    static LOST: Cell<u64> = const { Cell::new(0) };
     static MADE: RefCell<Vec<Declaration>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Delayed engines that a test runs on: all of them where the code is as fast as users have it.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 20 } else { 200 };
+/// And those that lose instances.
+pub const LOSING: u64 = if cfg!(debug_assertions) { 8 } else { 24 };
 /// Delayed engines that a slow test runs on.
 const SEEDS_OF_SLOW: u64 = 3;
 
@@ -62,7 +65,7 @@ impl Late {
             let losses = |seed| of_all.unwrap_or_else(|| losses(seed));
             for (name, test) in tests {
                 (0..seeds).for_each(|seed| on_delayed(seed, || told(name, *test)));
-                (0..seeds.div_ceil(4)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
+                (0..seeds.min(LOSING)).for_each(|seed| on_losing(seed, losses(seed), || told(name, *test)));
             }
         }
     }
@@ -97,6 +100,16 @@ pub fn losing(engine: Delayed) -> Delayed {
     let (crashes, most_delay) = LOSES.get();
     let engine = if let Some(polls) = most_delay { engine.slow(polls) } else { engine };
     engine.crashing(crashes)
+}
+
+/// Note that an instance is lost.
+pub fn note_loss() {
+    LOST.set(LOST.get() + 1);
+}
+
+/// Return how many instances this thread has lost.
+pub fn lost() -> u64 {
+    LOST.get()
 }
 
 /// Note the objects that a function has made on a delayed engine.

@@ -1,0 +1,300 @@
+//! A chain whose functions lose their instances does what one does that loses none: packet by packet and record by record.
+//!
+//! More seeds than usual: `CATENA_SEEDS=10000 cargo test --release -p catena-functions chain_tests`; one of them again:
+//! `CATENA_SEED=7`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catena_dataplane::random::Random;
+use catena_state::{Crashes, Share};
+
+use crate::testing::engines::{SEEDS, lost, on_local, on_losing};
+use crate::testing::{Harness, SECOND, START, build, craft, describe};
+use crate::{Args, Value, acl, lb, monitor, nat, port_scan};
+
+/// What happens to the chain.
+enum Event {
+    /// Packets come in by a gate.
+    Packets(u16, Vec<(u64, Vec<u8>)>),
+    /// It does what is due.
+    Tick(u64),
+}
+
+/// What came of a run.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    /// By event: which packet left, by which gate, with which bytes, in this order.
+    left: Vec<Vec<(usize, u16, Vec<u8>)>>,
+    drops: BTreeMap<&'static str, u64>,
+    gauges: BTreeMap<&'static str, u64>,
+    /// The records of flows.
+    records: String,
+}
+
+/// ACL -> NAT -> LB -> Monitor -> PortScan, exporting to a file. What the arguments are goes with the seed.
+fn chain(seed: u64, records: &str) -> Harness {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let list = |words: &str, value: fn(&str) -> Value| Value::List(words.split(' ').map(value).collect());
+    let seconds = |count: u64| Value::Duration(count * SECOND);
+    let rules = "deny udp to any port 9; permit any";
+    let rules = Value::List(rules.split("; ").map(text).collect());
+    let acl = Args::default().with("rules", rules);
+    let pool = Value::List(vec![
+        Value::Prefix("198.51.100.7".parse().unwrap(), 32),
+        Value::Prefix("2001:db8:99::".parse().unwrap(), 64),
+    ]);
+    let filtering = ["independent", "address", "address_port"][seed as usize % 3];
+    let nat = Args::default().with("pool", pool).with("filtering", Value::Word(filtering.into()));
+    let nat = nat.with("block", Value::Integer(4)).with("max_per_host", Value::Integer(6));
+    let nat =
+        nat.with("udp_timeout", seconds(30)).with("max_mappings", Value::Integer(if seed % 5 == 0 { 12 } else { 900 }));
+    let endpoint =
+        |text: &str| text.parse().map(Value::Endpoint).unwrap_or_else(|_| Value::Address(text.parse().unwrap()));
+    let method = if seed % 4 == 1 { "consistent_hash" } else { "least_connections" };
+    let lb = Args::default().with("vip", list("192.0.2.10:80 2001:db8:9::9", endpoint));
+    let lb = lb.with("backends", list("10.9.0.1:80 10.9.0.2:81 10.9.0.3:80 fd00::1 fd00::2", endpoint));
+    let lb = lb.with("method", Value::Word(method.into())).with("udp", seconds(40));
+    let lb = lb.with("max_connections", Value::Integer(if seed % 7 == 0 { 5 } else { 1000 }));
+    let monitor = Args::default().with("export", text(records)).with("idle_timeout", seconds(20));
+    let monitor = monitor.with("active_timeout", seconds(100));
+    let monitor = monitor.with("max_flows", Value::Integer(if seed % 6 == 0 { 10 } else { 1000 }));
+    let scan = Args::default().with("timeout", seconds(2)).with("memory", seconds(200));
+    let functions = [
+        (&acl::DESCRIPTOR, acl),
+        (&nat::DESCRIPTOR, nat),
+        (&lb::DESCRIPTOR, lb),
+        (&monitor::DESCRIPTOR, monitor),
+        (&port_scan::DESCRIPTOR, scan),
+    ];
+    let built = functions.map(|(descriptor, args)| build(descriptor, &args, Share::WHOLE));
+    Harness::chain(built.map(|module| module.unwrap_or_else(|error| panic!("{error}"))).into())
+}
+
+/// Somebody inside as the outside sees them, and who they spoke to, as lines spell them; and whether by TCP.
+struct Spoke {
+    external: String,
+    remote: String,
+    is_tcp: bool,
+}
+
+/// Makes packets.
+struct Maker {
+    random: Random,
+    now: u64,
+    spoke: Vec<Spoke>,
+}
+
+impl Maker {
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random.bits() % below
+    }
+
+    /// A segment or datagram between two endpoints.
+    fn upper(&mut self, from: &str, to: &str, is_tcp: bool) -> String {
+        let flags = ["S", "S", "SA", "A", "A", "FA", "R"][self.draw(7) as usize];
+        let length = self.draw(60);
+        match is_tcp {
+            true => format!("tcp {from} > {to} {flags} len {length}"),
+            false => format!("udp {from} > {to} len {length}"),
+        }
+    }
+
+    /// A packet from inside: to a server, to a virtual address, to another inside by its external endpoint; fragments, pings,
+    /// errors, what is denied.
+    fn out(&mut self) -> String {
+        let (host, port) = (1 + self.draw(5), 4000 + self.draw(4));
+        let is_v6 = self.draw(4) == 0;
+        let (address, from) = match is_v6 {
+            true => (format!("2001:db8::{host}"), format!("[2001:db8::{host}]:{port}")),
+            false => (format!("10.0.0.{host}"), format!("10.0.0.{host}:{port}")),
+        };
+        let server = 9 + 2 * self.draw(3);
+        let (server, to) = match (is_v6, self.draw(3)) {
+            (true, 0) => ("2001:db8:9::9".to_owned(), "[2001:db8:9::9]:80".to_owned()),
+            (true, _) => (format!("2001:db8:8::{server}"), format!("[2001:db8:8::{server}]:53")),
+            (false, 0) => ("192.0.2.10".to_owned(), "192.0.2.10:80".to_owned()),
+            (false, _) => (format!("192.0.2.{server}"), format!("192.0.2.{server}:53")),
+        };
+        let ident = 1 + self.draw(4);
+        match self.draw(14) {
+            0 => format!("udp {from} > {to} len 120 id {ident} first"),
+            1 => format!("ip {address} > {server} proto 17 len 8 id {ident} later 128"),
+            2 => format!("icmp {address} > {server} echo {port}"),
+            3 => format!("icmp {address} > {server} unreachable {{ udp {to} > {from} len 12 }}"),
+            4 => format!("udp {from} > {} len 5", to.replace(":53", ":9").replace(":80", ":9")),
+            5 | 6 if !self.spoke.is_empty() => {
+                let Spoke { external, is_tcp, .. } = &self.spoke[self.random.below(self.spoke.len() as u32) as usize];
+                let (external, is_tcp) = (external.clone(), *is_tcp);
+                match external.starts_with('[') == is_v6 {
+                    true => self.upper(&from, &external, is_tcp),
+                    false => "arp".to_owned(),
+                }
+            }
+            7..10 => self.upper(&from, &to, false),
+            _ => self.upper(&from, &to, true),
+        }
+    }
+
+    /// A packet from outside: an answer, an error, a fragment, or one that nobody waits for.
+    fn back(&mut self) -> String {
+        let stranger = "udp 203.0.113.9:53 > 198.51.100.7:9999".to_owned();
+        let Some(last) = self.spoke.len().checked_sub(1) else { return stranger };
+        let Spoke { external, remote, is_tcp } = &self.spoke[self.random.below(1 + last as u32) as usize];
+        let (external, remote, is_tcp) = (external.clone(), remote.clone(), *is_tcp);
+        let address = |endpoint: &str| endpoint.rsplit_once(':').unwrap().0.trim_matches(['[', ']']).to_owned();
+        let ident = 1 + self.draw(4);
+        match self.draw(12) {
+            0 => stranger,
+            1 => format!(
+                "icmp {} > {} exceeded {{ udp {external} > {remote} len 12 }}",
+                address(&remote),
+                address(&external)
+            ),
+            2 => format!("udp {remote} > {external} len 120 id {ident} first"),
+            3 => format!("ip {} > {} proto 17 len 8 id {ident} later 128", address(&remote), address(&external)),
+            _ => self.upper(&remote, &external, is_tcp),
+        }
+    }
+
+    /// Learn from what left on the way out who is seen as whom.
+    fn learn(&mut self, left: &[(usize, u16, Vec<u8>)]) {
+        for (_, _, bytes) in left.iter().filter(|(_, gate, _)| *gate == 0) {
+            let line = describe(bytes);
+            let [kind @ ("udp" | "tcp"), external, ">", remote, ..] = line.split(' ').collect::<Vec<_>>()[..] else {
+                continue;
+            };
+            let is_tcp = kind == "tcp";
+            self.spoke.push(Spoke { external: external.to_owned(), remote: remote.to_owned(), is_tcp });
+        }
+        let old = self.spoke.len().saturating_sub(40);
+        self.spoke.drain(..old);
+    }
+}
+
+/// Play a chain on local state, making up as it goes what comes in; returns that, and what came of it.
+fn made_up(seed: u64, records: &str) -> (Vec<Event>, Outcome) {
+    let mut maker = Maker { random: Random::new(seed), now: START, spoke: Vec::new() };
+    let (mut harness, mut outcome, mut events) = (chain(seed, records), Outcome::default(), Vec::new());
+    for round in 0..10 {
+        if maker.draw(4) == 0 {
+            maker.now += maker.draw(50 * SECOND);
+            harness.tick(maker.now);
+            events.push(Event::Tick(maker.now));
+        }
+        let gate = round % 2;
+        let mut piece = Vec::new();
+        for _ in 0..1 + maker.draw(40) {
+            maker.now += maker.draw(SECOND / 20);
+            let line = if gate == 0 { maker.out() } else { maker.back() };
+            piece.push((maker.now, craft(&line)));
+        }
+        let mut left = Vec::new();
+        harness.send_to(gate, &piece, &mut left);
+        maker.learn(&left);
+        outcome.left.push(left);
+        events.push(Event::Packets(gate, piece));
+    }
+    end(harness, &mut outcome, records);
+    (events, outcome)
+}
+
+/// Play the same once more.
+fn played(seed: u64, events: &[Event], records: &str) -> Outcome {
+    let (mut harness, mut outcome) = (chain(seed, records), Outcome::default());
+    for event in events {
+        match event {
+            Event::Tick(now) => harness.tick(*now),
+            Event::Packets(gate, piece) => {
+                let mut left = Vec::new();
+                harness.send_to(*gate, piece, &mut left);
+                outcome.left.push(left);
+            }
+        }
+    }
+    end(harness, &mut outcome, records);
+    outcome
+}
+
+fn end(mut harness: Harness, outcome: &mut Outcome, records: &str) {
+    outcome.left.push(harness.finish());
+    (outcome.drops, outcome.gauges) = (harness.drops(), harness.gauges());
+    harness.end();
+    outcome.records = std::fs::read_to_string(records).unwrap();
+}
+
+/// When instances are lost. Results are not late here: which flow comes first decides which port it gets, and who has to go.
+fn losses(seed: u64) -> (Crashes, u64) {
+    let crashes = match seed % 3 {
+        0 => Crashes::AtEach,
+        1 => Crashes::OneIn(3 + seed % 20),
+        _ => Crashes::OneIn(50 + seed % 500),
+    };
+    (crashes, 0)
+}
+
+/// A file of its own for each run, which goes with it.
+struct Records(std::path::PathBuf);
+
+impl Records {
+    fn new() -> Records {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("catena-chain-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Records(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn hold(seed: u64) -> Outcome {
+    let records = Records::new();
+    let path = records.0.to_str().unwrap();
+    let (events, expected) = on_local(|| made_up(seed, path));
+    let came = on_losing(seed, losses(seed), || played(seed, &events, path));
+    let again = format!("CATENA_SEED={seed} repeats it");
+    for (event, (came, expected)) in came.left.iter().zip(&expected.left).enumerate() {
+        let differs = came.iter().zip(expected).find(|(came, expected)| came != expected);
+        let lines =
+            differs.map(|(came, expected)| [came, expected].map(|(n, gate, bytes)| (*n, *gate, describe(bytes))));
+        assert_eq!(lines, None, "what left after event {event}: with losses, without; {again}");
+        assert_eq!(came.len(), expected.len(), "how many left after event {event}; {again}");
+    }
+    assert_eq!(came, expected, "with losses, without; {again}");
+    expected
+}
+
+#[test]
+fn a_chain_that_loses_instances_does_what_one_does_that_loses_none() {
+    let number =
+        |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number of seeds, or a seed"));
+    if let Some(seed) = number("CATENA_SEED") {
+        hold(seed);
+        return;
+    }
+    let (mut drops, mut lines, mut hairpins) = (BTreeMap::<_, u64>::new(), 0, 0);
+    let seeds = number("CATENA_SEEDS").unwrap_or(SEEDS);
+    for seed in 0..seeds {
+        let outcome = hold(seed);
+        outcome.drops.into_iter().for_each(|(reason, count)| *drops.entry(reason).or_default() += count);
+        lines += outcome.records.lines().count();
+        hairpins += outcome.left.iter().step_by(2).flatten().filter(|(_, gate, _)| *gate == 1).count();
+    }
+    // What it is about does happen.
+    let reasons = [
+        "denied by a rule",
+        "no mapping",
+        "host has as many ports as it may",
+        "filtered: nothing was sent there",
+        "fragment without its first",
+        "source scans ports",
+    ];
+    for reason in reasons {
+        assert!(drops.contains_key(reason), "nothing was dropped as `{reason}`: {drops:?}");
+    }
+    assert!(lines > 0 && hairpins > 0, "{lines} records, {hairpins} hairpins");
+    assert!(lost() > 100 * seeds, "{} instances lost by {seeds} seeds", lost());
+}
