@@ -8,6 +8,8 @@
 mod holding;
 mod instance;
 #[cfg(test)]
+mod lost_tests;
+#[cfg(test)]
 mod order_tests;
 mod parking;
 #[cfg(test)]

@@ -14,7 +14,7 @@ thread_local! {
 /// Delayed engines that a test runs on: all of them where the code is as fast as users have it.
 pub const SEEDS: u64 = if cfg!(debug_assertions) { 20 } else { 200 };
 /// And those that lose instances.
-pub const LOSING: u64 = if cfg!(debug_assertions) { 8 } else { 24 };
+pub const LOSING: u64 = 8;
 /// Delayed engines that a slow test runs on.
 const SEEDS_OF_SLOW: u64 = 3;
 
