@@ -47,18 +47,19 @@ fn chain(seed: u64, records: &str) -> Harness {
     let filtering = ["independent", "address", "address_port"][seed as usize % 3];
     let nat = Args::default().with("pool", pool).with("filtering", Value::Word(filtering.into()));
     let nat = nat.with("block", Value::Integer(4)).with("max_per_host", Value::Integer(6));
-    let nat =
-        nat.with("udp_timeout", seconds(30)).with("max_mappings", Value::Integer(if seed % 5 == 0 { 12 } else { 900 }));
+    let nat = nat
+        .with("udp_timeout", seconds(30))
+        .with("max_mappings", Value::Integer(if seed.is_multiple_of(5) { 12 } else { 900 }));
     let endpoint =
         |text: &str| text.parse().map(Value::Endpoint).unwrap_or_else(|_| Value::Address(text.parse().unwrap()));
     let method = if seed % 4 == 1 { "consistent_hash" } else { "least_connections" };
     let lb = Args::default().with("vip", list("192.0.2.10:80 2001:db8:9::9", endpoint));
     let lb = lb.with("backends", list("10.9.0.1:80 10.9.0.2:81 10.9.0.3:80 fd00::1 fd00::2", endpoint));
     let lb = lb.with("method", Value::Word(method.into())).with("udp", seconds(40));
-    let lb = lb.with("max_connections", Value::Integer(if seed % 7 == 0 { 5 } else { 1000 }));
+    let lb = lb.with("max_connections", Value::Integer(if seed.is_multiple_of(7) { 5 } else { 1000 }));
     let monitor = Args::default().with("export", text(records)).with("idle_timeout", seconds(20));
     let monitor = monitor.with("active_timeout", seconds(100));
-    let monitor = monitor.with("max_flows", Value::Integer(if seed % 6 == 0 { 10 } else { 1000 }));
+    let monitor = monitor.with("max_flows", Value::Integer(if seed.is_multiple_of(6) { 10 } else { 1000 }));
     let scan = Args::default().with("timeout", seconds(2)).with("memory", seconds(200));
     let functions = [
         (&acl::DESCRIPTOR, acl),
