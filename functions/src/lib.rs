@@ -6,8 +6,6 @@
 //! where its state lives; a stateless one is a module of the dataplane.
 
 pub mod acl;
-#[cfg(test)]
-mod chain_tests;
 pub mod config;
 pub mod descriptor;
 pub mod effects;

@@ -70,6 +70,8 @@
 //!
 //! Limiter, LB.
 
+#[cfg(test)]
+mod chain_tests;
 mod counting;
 #[cfg(test)]
 mod engine_tests;
