@@ -320,7 +320,7 @@ fn lbs() -> Vec<Case> {
     let all_down: fn(&mut Line) = |line| {
         let runner: Option<&mut Runner<Local, Balancer<Local>>> = line.graph.module_mut(line.function);
         let runner = runner.expect("the balancer runs on local state");
-        runner.event(line.now, |balancer, tx| {
+        runner.command(line.now, |balancer, tx| {
             (1..=3).for_each(|number| assert!(balancer.set_backend(tx, number, false)));
         });
     };

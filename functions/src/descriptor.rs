@@ -129,6 +129,7 @@ impl Build<'_> {
             Ok::<_, ArgError>(function)
         };
         let engine = if R::HAS_MEMORY { engine } else { engines::losing(engine) };
+        engines::note_view(engine.view());
         Ok(Box::new(Runner::that_goes_on(engine, make)?))
     }
 }

@@ -205,7 +205,11 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
     ) -> Result<Self, X> {
         let function = make(&mut engine)?;
         let mut runner = Self::new(engine, function);
-        let made = move |engine: &mut E| make(engine).unwrap_or_else(|error| panic!("it was made before: {error}"));
+        let lost = crate::testing::engines::losses_of_this_thread();
+        let made = move |engine: &mut E| {
+            lost.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            make(engine).unwrap_or_else(|error| panic!("it was made before: {error}"))
+        };
         runner.instance.make = Some(Box::new(made));
         Ok(runner)
     }
@@ -221,10 +225,10 @@ impl<E: Engine, F: Function<E>> Runner<E, F> {
         &mut self.instance.function
     }
 
-    /// Do something with the function, as an event of its own: the way of commands (a backend goes down) into a running one. It is
-    /// done once more where the instance is lost meanwhile.
-    pub fn event<R>(&mut self, now: u64, what: impl FnMut(&mut F, &mut Tx) -> R) -> R {
-        self.parking.event(&mut self.instance, &mut self.events, now, what)
+    /// Do something with the function, as an event of its own: the way of commands (a backend goes down) into a running one. It comes
+    /// after all packets that came before it, which are waited for, and is done once more where the instance is lost meanwhile.
+    pub fn command<R>(&mut self, now: u64, what: impl FnMut(&mut F, &mut Tx) -> R) -> R {
+        self.parking.command(&mut self.instance, &mut self.events, now, what)
     }
 }
 

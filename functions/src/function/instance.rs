@@ -39,8 +39,6 @@ impl<E: Engine, F: Function<E>> Instance<E, F> {
     }
 
     fn make_anew(&mut self) {
-        #[cfg(test)]
-        crate::testing::engines::note_loss();
         let Instance { engine, function, make, time } = self;
         engine.begin_again();
         let Some(make) = make else { panic!("an instance is lost, and nothing says how it is made anew") };

@@ -3,7 +3,8 @@
 //! Nobody overtakes its own flow. A packet waits behind one that is parked if both have the same two ends, in either
 //! direction, or have asked for the same entry, in whatever step: what the earlier one does to it, the later one must see.
 //!
-//! Where the function's instance may be lost, those that are parked begin once more when it has been made anew.
+//! Where the function's instance may be lost, those that are parked begin once more when it has been made anew. They must find
+//! it as they left it: what changes the function beside its objects, as commands may, waits for all of them.
 
 use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
@@ -39,12 +40,13 @@ struct Parked<E: Engine, F: Function<E>> {
     /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
     /// first.
     is_issued: bool,
-    /// Its fate, where it came to that when it began once more: then its operations are committed.
+    /// Its fate, once it has come to that: then its operations are committed.
     verdict: Option<Verdict>,
     came: Came,
 }
 
-/// A packet as it came, where functions are watched.
+/// A packet as it came, where functions are watched or lost.
+#[derive(PartialEq)]
 struct Came {
     bytes: Vec<u8>,
     mark: u32,
@@ -120,13 +122,17 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         }
     }
 
-    /// Let one go on as far as it comes; returns whether it has left.
-    fn advance(&mut self, at: usize, instance: &mut Instance<E, F>, cx: &mut Context) -> bool {
-        let verdict = self.surely(instance, |parked, engine, function| {
+    /// Let one go on as far as it comes; returns its fate, if it comes to that.
+    fn decide(&mut self, at: usize, instance: &mut Instance<E, F>) -> Option<Verdict> {
+        self.surely(instance, |parked, engine, function| {
             let (earlier, rest) = parked.split_at_mut(at);
             rest[0].advance(earlier, engine, function)
-        });
-        let Some(verdict) = verdict else { return false };
+        })
+    }
+
+    /// Let one go on as far as it comes; returns whether it has left.
+    fn advance(&mut self, at: usize, instance: &mut Instance<E, F>, cx: &mut Context) -> bool {
+        let Some(verdict) = self.decide(at, instance) else { return false };
         let Parked { tx, packet, .. } = self.parked.remove(at);
         instance.engine.end(tx);
         match verdict {
@@ -134,6 +140,24 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             Verdict::Drop(reason) => cx.drop(packet, reason),
         }
         true
+    }
+
+    /// Let a command change the function, under a clock of its own. All that came before it come to their fates first, as what the
+    /// function does with them may not change half-way; they leave when they go on the next time.
+    pub(super) fn command<R>(
+        &mut self,
+        instance: &mut Instance<E, F>,
+        events: &mut Root,
+        now: u64,
+        what: impl FnMut(&mut F, &mut Tx) -> R,
+    ) -> R {
+        while self.parked.iter().any(|parked| parked.verdict.is_none()) {
+            instance.engine.poll();
+            for at in 0..self.parked.len() {
+                self.decide(at, instance);
+            }
+        }
+        self.event(instance, events, now, what)
     }
 
     /// Let all go on, and wait for them.
@@ -178,7 +202,8 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 impl<E: Engine, F: Function<E>> Parked<E, F> {
     /// Return whether it must wait for one of those that came before it.
     fn waits(&self, earlier: &[Self], engine: &E) -> bool {
-        earlier.iter().any(|earlier| earlier.flow == self.flow || engine.follows(&self.tx, &earlier.tx))
+        let mut undecided = earlier.iter().filter(|earlier| earlier.verdict.is_none());
+        undecided.any(|earlier| earlier.flow == self.flow || engine.follows(&self.tx, &earlier.tx))
     }
 
     /// Begin once more, with the packet as it came: the instance that it was with is lost. It goes on to where it was.
@@ -235,13 +260,13 @@ fn flow(packet: &Packet) -> u64 {
 
 impl Came {
     fn of<E: Engine>(packet: &Packet) -> Came {
-        let bytes = if E::WATCHES { packet.data().to_vec() } else { Vec::new() };
+        let bytes = if E::WATCHES || E::CRASHES { packet.data().to_vec() } else { Vec::new() };
         Came { bytes, mark: packet.meta().mark, attributes: packet.meta().attributes }
     }
 
     fn must_be_as<E: Engine, F>(&self, packet: &Packet, step: &str) {
         let function = std::any::type_name::<F>();
-        let is_as = !E::WATCHES || self.bytes == packet.data();
+        let is_as = !E::WATCHES || *self == Came::of::<E>(packet);
         assert!(is_as, "{function}: a packet was changed before its verdict, {step}");
     }
 

@@ -24,6 +24,10 @@ enum Wrong {
     Late,
     /// It changes the packet, and then asks for more.
     Rewrites,
+    /// It marks the packet, and then asks for more.
+    Marks,
+    /// It gives the packet an attribute, and then asks for more.
+    Tags,
     /// It counts packets in *prepare*, in a field of its own.
     Counts,
     /// It adds to a counter in *prepare*.
@@ -136,8 +140,12 @@ impl<E: Engine> Function<E> for Careless<E> {
                 self.count(tx, &ticket);
             }
             (Wrong::Late, 1) => return Step::Again,
-            (Wrong::Rewrites, 1) => {
-                packet.data_mut()[0] ^= 1;
+            (Wrong::Rewrites | Wrong::Marks | Wrong::Tags, 1) => {
+                match self.wrong {
+                    Wrong::Rewrites => packet.data_mut()[0] ^= 1,
+                    Wrong::Marks => packet.meta_mut().mark ^= 1,
+                    _ => packet.meta_mut().attributes[0] ^= 1,
+                }
                 plan.0 = self.lengths.want(tx, packet.len() as u64, Intent::Create);
                 return Step::Again;
             }
@@ -238,7 +246,10 @@ fn what_a_function_must_not_do_is_found() {
         assert!(said.contains(expected) && said.contains(place), "{wrong:?}: {said}");
     }
     let expected = "a packet was changed before its verdict, in a step that returned Step::Again";
-    assert!(said(Wrong::Rewrites).contains(expected));
+    for wrong in [Wrong::Rewrites, Wrong::Marks, Wrong::Tags] {
+        let said = said(wrong);
+        assert!(said.contains(expected), "{wrong:?}: {said}");
+    }
     // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));

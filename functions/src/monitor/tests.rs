@@ -204,7 +204,7 @@ fn who_makes_room_was_not_used_of_late() {
 /// Let the flows of a monitor have had so many bytes.
 fn set_bytes<E: Engine>(harness: &mut Harness, bytes: u32) {
     let monitor = harness.module::<Runner<E, Monitor<E>>>();
-    monitor.event(START, |monitor, tx| monitor.each_v4(tx, |flow: &mut Flow| flow.bytes[flow.origin()] = bytes));
+    monitor.command(START, |monitor, tx| monitor.each_v4(tx, |flow: &mut Flow| flow.bytes[flow.origin()] = bytes));
 }
 
 /// Flows come, end and are evicted: what is exported, and in which order, depends on the packets alone.

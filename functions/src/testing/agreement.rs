@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catena_packet::wire::Seed;
 use catena_state::Declaration;
 
-use super::engines::{LOSING, SEEDS, losses, made, on_delayed, on_local, on_losing};
+use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_local, on_losing};
 use super::{Harness, SECOND, START, craft, describe};
 use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
@@ -99,9 +99,12 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let local = on_local(|| run(descriptor, args, &traffic));
         let late = on_delayed(seed, || run(descriptor, args, &traffic));
         makes_what_it_declares(descriptor);
-        let losing = || on_losing(seed, losses(seed), || run(descriptor, args, &traffic));
-        let lost = (seed < LOSING).then(losing);
-        for (how, outcome) in [("late", Some(&late)), ("late, and lost at times,", lost.as_ref())] {
+        // One in C has memory of its own, and is never lost.
+        let may_be_lost = seed < LOSING && !matches!(descriptor.affinity, Affinity::Manifest { .. });
+        let lost_before = lost();
+        let losing = may_be_lost.then(|| on_losing(seed, losses(seed), || run(descriptor, args, &traffic)));
+        assert!(!may_be_lost || lost() > lost_before, "{} with seed {seed}: no instance was lost", descriptor.name);
+        for (how, outcome) in [("late", Some(&late)), ("late, and lost at times,", losing.as_ref())] {
             if let Some((what, late, local)) = outcome.and_then(|outcome| difference(outcome, &local)) {
                 panic!("{what} of {} with seed {seed}: {how} {late}, local {local}; {HINT}", descriptor.name);
             }

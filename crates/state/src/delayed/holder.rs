@@ -1,6 +1,7 @@
 //! Whoever holds the shared objects: gets operations as bytes, and answers with bytes. It may be a thread of its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -12,7 +13,7 @@ use crate::shared_map::{Entry, SharedMap};
 use crate::tx::Name;
 
 /// What is asked of an object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(super) enum Request {
     /// To apply an operation, of a shared object; or to answer a question.
     Apply { id: u16, op: Vec<u8> },
@@ -24,6 +25,8 @@ pub(super) enum Request {
     Len,
     /// To tell how often an event was counted.
     Tally(usize),
+    /// To tell the hash of all operations so far and their replies.
+    History,
 }
 
 /// A request, as it goes to the holder.
@@ -61,6 +64,7 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
             Request::Tidy { places, now } => self.forget_some(*places, *now),
             Request::Len => reply.extend((self.len() as u64).to_le_bytes()),
             Request::Tally(event) => reply.extend(self.tally(*event).to_le_bytes()),
+            Request::History => return None,
         }
         Some(reply)
     }
@@ -85,10 +89,17 @@ struct Replies {
 /// dissertation, §3.4.3).
 #[derive(Default)]
 struct Objects {
-    /// By number.
-    objects: Vec<Box<dyn Object>>,
+    /// By number, each with the hash of its history.
+    objects: Vec<(Box<dyn Object>, u64)>,
     /// The replies to operations, by their packets' clocks, then by object and index.
     applied: HashMap<u64, BTreeMap<(usize, u32), Vec<u8>>>,
+}
+
+/// Return the hash of a history that goes on with this.
+fn after(history: u64, request: &Request, reply: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (history, request, reply).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Objects {
@@ -105,7 +116,15 @@ impl Objects {
         if let Some(reply) = name.as_ref().and_then(known) {
             return reply.clone();
         }
-        let reply = self.objects.get_mut(*object).and_then(|object| object.answer(request));
+        let place = self.objects.get_mut(*object);
+        let reply = place.and_then(|(object, history)| match request {
+            Request::History => Some(history.to_le_bytes().to_vec()),
+            _ => object.answer(request).inspect(|reply| {
+                if name.is_some() {
+                    *history = after(*history, request, reply);
+                }
+            }),
+        });
         let reply = reply.unwrap_or_else(|| panic!("nobody can do this: {call:?}"));
         if let Some(Name { clock, index }) = *name {
             self.applied.entry(clock).or_default().insert((*object, index), reply.clone());
@@ -117,7 +136,7 @@ impl Objects {
     fn serve(mut self, asked: &Receiver<Message>, answers: &Sender<Replies>) {
         for message in asked {
             match message {
-                Message::Hold(object) => self.objects.push(object),
+                Message::Hold(object) => self.objects.push((object, 0)),
                 Message::Answer(calls, over) => {
                     let before = looked();
                     let replies = self.answer(&calls, &over);
@@ -162,7 +181,7 @@ impl Holder {
 
     fn hold(&mut self, object: Box<dyn Object>) -> usize {
         match &mut self.place {
-            Place::Here(objects) => objects.objects.push(object),
+            Place::Here(objects) => objects.objects.push((object, 0)),
             Place::Elsewhere { requests, .. } => requests.send(Message::Hold(object)).expect(PANICKED),
         }
         self.objects += 1;
@@ -219,7 +238,7 @@ mod tests {
             assert_eq!(sum_after(&[(7, 1), (7, 0), (8, 1)], &[7]), 4);
             assert_eq!(sum_after(&[(7, 0), (8, 0)], &[]), 5, "forgotten, and not forgotten");
         }
-        let mut objects = Objects { objects: vec![Box::new(One(Counts::new(1)))], ..Objects::default() };
+        let mut objects = Objects { objects: vec![(Box::new(One(Counts::new(1))), 0)], ..Objects::default() };
         let calls: Vec<_> = (1..100).map(|clock| call(Some((clock, 0)), &Add::to(0, 1))).collect();
         objects.answer(&calls, &(1..=99).collect::<Vec<_>>());
         assert!(objects.applied.is_empty());

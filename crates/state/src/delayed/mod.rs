@@ -10,6 +10,10 @@
 //! name. Entries are those of [`Local`], but a function gets a copy, made of the entry's bytes, and what it has changed is
 //! written back: what a function does on both must be the same. What a packet puts out leaves once its operations are committed, and
 //! some of it is brought to its sink twice.
+//!
+//! The function's instance may be lost at any operation ([`Crashes`]): a panic with [`Lost`] comes out of it. What was done is known by
+//! (clock, index), so the one that is made anew finds its objects as they are, and its packets hear once more what they heard; who
+//! does something else then is found. Maps lie otherwise than local ones do: what depends on the order of memory shows.
 
 mod chance;
 mod crash;
@@ -20,15 +24,17 @@ mod objects;
 mod outlet;
 mod post;
 mod shared;
+mod view;
 mod watch;
 
 pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
 pub use outlet::DelayedOutlet;
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
+pub use view::{Holds, View};
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catena_packet::wire::Seed;
 
@@ -41,22 +47,29 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
-use made::Made;
 use objects::Entries;
+use view::Maps;
 use watch::{Watch, lock};
+
+/// Makes another number of a seed.
+const LAYOUT: u64 = 0x6c61_796f_7574;
 
 /// The engine.
 pub struct Delayed {
+    /// Makes the maps, which lie otherwise than those of [`Local`] with the same seed do.
     local: Local,
+    /// What functions are told that keys are hashed with.
+    seed: Seed,
     watch: Arc<Mutex<Watch>>,
-    /// The entries of all flow maps that were made. They outlive who made them.
-    maps: Vec<(Made, Box<dyn Any + Send>)>,
+    maps: Maps,
 }
 
 impl Delayed {
     /// Make the engine; `delays` decides which results are late.
     pub fn new(seed: Seed, share: Share, delays: u64) -> Self {
-        Delayed { local: Local::new(seed, share), watch: Arc::new(Mutex::new(Watch::new(delays))), maps: Vec::new() }
+        let layout = Seed::from_number(delays ^ LAYOUT);
+        let watch = Arc::new(Mutex::new(Watch::new(delays)));
+        Delayed { local: Local::new(layout, share), seed, watch, maps: Maps::default() }
     }
 
     /// Let results be late by up to so many polls.
@@ -76,6 +89,11 @@ impl Delayed {
     /// Return how many instances were lost.
     pub fn crashes(&self) -> u64 {
         self.watch().crashing.count
+    }
+
+    /// Return what looks at the engine's objects, wherever the engine goes.
+    pub fn view(&self) -> View {
+        View { watch: Arc::clone(&self.watch), maps: Arc::clone(&self.maps) }
     }
 
     /// Return the objects that were made.
@@ -160,13 +178,15 @@ impl Engine for Delayed {
         capacity: usize,
     ) -> Result<DelayedMap<K, V>, NoMemory> {
         let made = self.watch().make(object, Object::FlowMap);
-        if let Some((_, entries)) = self.maps.iter().find(|(known, _)| *known == made) {
+        let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entries)) = maps.iter().find(|(known, _)| *known == made) {
+            let entries: &dyn Any = &**entries;
             let entries = entries.downcast_ref::<Entries<K, V>>();
             let entries = entries.unwrap_or_else(|| panic!("{object}: made anew for other keys or entries"));
             return Ok(DelayedMap::new(Arc::clone(entries), made, &self.watch));
         }
         let entries: Entries<K, V> = Arc::new(Mutex::new(self.local.flow_map(object, capacity)?));
-        self.maps.push((made, Box::new(Arc::clone(&entries))));
+        maps.push((made, Box::new(Arc::clone(&entries))));
         Ok(DelayedMap::new(entries, made, &self.watch))
     }
 
@@ -202,6 +222,6 @@ impl Engine for Delayed {
     }
 
     fn seed(&self) -> Seed {
-        self.local.seed()
+        self.seed
     }
 }

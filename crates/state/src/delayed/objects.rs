@@ -204,10 +204,14 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
         self.once(tx, ("remove", Self::key(ticket)), |map, tx| map.remove(tx, &ticket.ticket)).1
     }
 
+    /// To tell what is there is an operation, and to take it out another one.
     #[track_caller]
     fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
         self.may_change(tx);
-        self.once(tx, ("forget", key), |map, tx| map.forget(tx, key, goes));
+        let (_, there) = self.once(tx, ("forget", key), |map, tx| map.peek(tx, key).copied());
+        if there.is_some_and(|entry| goes(&entry)) {
+            self.once(tx, ("forget now", key), |map, tx| map.forget(tx, key, |_| true));
+        }
     }
 
     #[track_caller]

@@ -102,7 +102,7 @@ pub(super) struct Watch {
     /// The clock of who was given up last in *prepare*.
     given_up: Option<u64>,
     /// The shared objects' numbers where they are held, which outlive who made them.
-    held: Vec<(Made, usize)>,
+    pub(super) held: Vec<(Made, usize)>,
     pub(super) sinks: Sinks,
 }
 

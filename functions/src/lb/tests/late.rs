@@ -9,9 +9,10 @@ use super::hostile::Random;
 use super::*;
 use crate::function::Runner;
 use crate::testing::agreement::agrees;
-use crate::testing::{Harness, START, craft};
+use crate::testing::{Harness, START, craft, engines};
 use catena_dataplane::Module;
-use catena_state::{FlowMap, Shared as _};
+use catena_state::{Crashes, FlowMap, Shared as _};
+use std::collections::BTreeMap;
 
 /// A hash of the connection names its server, whoever came before; and who has one server has no choice. No two addresses
 /// meet at one server and port here: there the younger connection is meant, and which one that is depends on who comes first.
@@ -71,12 +72,12 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
             left += harness.send(gate, &frames).len() as u64;
             let dropped: u64 = harness.drops().values().sum();
             assert_eq!(left + dropped, sent, "every packet leaves or is counted");
-            harness.module::<Runner<E, Balancer<E>>>().event(now, add_up);
+            harness.module::<Runner<E, Balancer<E>>>().command(now, add_up);
         }
         let number = (1 + random.next() % 5) as u16;
         let up = random.next().is_multiple_of(2);
         let runner = harness.module::<Runner<E, Balancer<E>>>();
-        runner.event(now, |balancer, tx| balancer.set_backend(tx, number, up));
+        runner.command(now, |balancer, tx| balancer.set_backend(tx, number, up));
         if random.next().is_multiple_of(4) {
             now += random.next() % (400 * SECOND);
             harness.tick(now);
@@ -86,13 +87,77 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     now += 20_000 * SECOND;
     (0..200).for_each(|_| harness.tick(now));
     let runner = harness.module::<Runner<E, Balancer<E>>>();
-    runner.event(now, add_up);
+    runner.command(now, add_up);
     let balancer = runner.function();
     let loads: i64 = balancer.backends().map(|backend| backend.connections).sum();
     let entries: usize = balancer.v4.maps.iter().map(FlowMap::len).sum::<usize>()
         + balancer.v6.maps.iter().map(FlowMap::len).sum::<usize>();
     assert_eq!((loads, entries), (0, 0));
     harness.end();
+}
+
+/// A server that goes down or comes up while packets wait does so between two of them, as on local state: whoever came before it
+/// finds it as it was, also when an instance is lost and its packets begin once more.
+#[test]
+fn a_server_that_goes_down_while_packets_wait_does_so_between_two_of_them() {
+    // No two addresses meet at one server and port.
+    let args = args("192.0.2.10:80 2001:db8:9::9", "10.9.0.1 10.9.0.2 10.9.0.3:81 fd00::1 fd00::2");
+    for (drain, method) in [
+        (true, "consistent_hash"),
+        (false, "consistent_hash"),
+        (true, "least_connections"),
+        (false, "least_connections"),
+    ] {
+        let args = args.clone().with("method", Value::Word(method.into())).with("drain", Value::Bool(drain));
+        for seed in 0..10 {
+            let expected = changing(Local::new(Seed::from_number(1), Share::WHOLE), &args, seed);
+            for crashes in [Crashes::Never, Crashes::OneIn(40), Crashes::OneIn(400)] {
+                let lost = engines::lost();
+                let engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed).slow(5).crashing(crashes);
+                let came = changing(engine, &args, seed);
+                assert_eq!(engines::lost() > lost, crashes != Crashes::Never);
+                // Who has the fewest connections depends on who comes first.
+                if method == "consistent_hash" {
+                    assert_eq!(came, expected, "{crashes:?}, drain {drain}, seed {seed}");
+                }
+            }
+        }
+    }
+}
+
+/// What came of a run: what left, sorted; drops; gauges.
+type Came = (Vec<(usize, u16, Vec<u8>)>, BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>);
+
+/// Send packets, both ways, while servers go down and come up. Nobody waits for those that wait.
+fn changing<E: Engine>(engine: E, args: &Args, seed: u64) -> Came {
+    let slot = Attributes::default().slot("backend").unwrap();
+    let settings = Settings::read(args).unwrap();
+    let backends: Vec<_> = settings.backends.iter().map(|backend| (backend.ip, backend.port)).collect();
+    let made = args.clone();
+    let make = move |engine: &mut E| {
+        engine.make_for("it");
+        Balancer::new(engine, Settings::read(&made).unwrap(), slot)
+    };
+    let mut harness = Harness::new(Box::new(Runner::that_goes_on(engine, make).unwrap()), 2);
+    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let (mut now, mut left) = (START, Vec::new());
+    for round in 0..24 {
+        let gate = round % 2;
+        let mut packet = || {
+            now += random.next() % (SECOND / 100);
+            (now, packet(gate, &backends, &mut random))
+        };
+        let packets: Vec<_> = (0..30).map(|_| packet()).collect();
+        harness.send_to(gate, &packets, &mut left);
+        let (number, up) = ((1 + random.next() % 5) as u16, random.next().is_multiple_of(2));
+        let runner = harness.module::<Runner<E, Balancer<E>>>();
+        assert!(runner.command(now, |balancer, tx| balancer.set_backend(tx, number, up)));
+    }
+    left.extend(harness.finish());
+    left.sort();
+    let came = (left, harness.drops(), harness.gauges());
+    harness.end();
+    came
 }
 
 /// A packet of one of a few clients or their servers: of any kind that does something.
@@ -187,7 +252,7 @@ fn no_connection_is_left_half_open_for_want_of_a_place_to_wait() {
     assert!(dropped > 100 && left as u64 + dropped == 2000, "{left} left, {dropped} dropped");
     let runner = harness.module::<Runner<Delayed, Balancer<Delayed>>>();
     assert_eq!(runner.function().v4.maps.each_ref().map(FlowMap::len), [left; 2]);
-    runner.event(START, add_up);
+    runner.command(START, add_up);
     harness.end();
 }
 
