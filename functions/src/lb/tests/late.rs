@@ -109,7 +109,7 @@ fn a_server_that_goes_down_while_packets_wait_does_so_between_two_of_them() {
         (false, "least_connections"),
     ] {
         let args = args.clone().with("method", Value::Word(method.into())).with("drain", Value::Bool(drain));
-        for seed in 0..10 {
+        for seed in 0..if cfg!(debug_assertions) { 2 } else { 10 } {
             let expected = changing(Local::new(Seed::from_number(1), Share::WHOLE), &args, seed);
             for crashes in [Crashes::Never, Crashes::OneIn(40), Crashes::OneIn(400)] {
                 let lost = engines::lost();
