@@ -93,6 +93,12 @@ test-properties: needs
 	@$(call install,$(TEST_NEEDS))
 	tests/timed $(CARGO) test --workspace --profile optimised --lib
 
+# A chain that loses instances of its functions, with more seeds than the tests have.
+SEEDS ?= 10000
+.PHONY: test-losses
+test-losses:
+	CATENA_SEEDS=$(SEEDS) $(CARGO) test --package catena-functions --lib --profile optimised chain_tests
+
 # What of plans is decided by a solver, by both solvers: every program that a test poses.
 .PHONY: test-solvers
 test-solvers:

@@ -23,7 +23,23 @@ pub trait Numbered<V> {
 
 /// An operation on a shared object.
 ///
-/// It is pure: what it does follows from the object and from itself. Time and randomness are members of it.
+/// It is pure: what it does follows from the object and from itself. Time and randomness are members of it. Its reply is plain data, and
+/// nothing that points into the object:
+///
+/// ```compile_fail
+/// # use catena_state::{Op, Plain, operations};
+/// # struct Sum(u64);
+/// # #[derive(Clone, Copy, Plain)]
+/// # struct Get;
+/// # operations!(Sum { 0 => Get });
+/// impl Op<Sum> for Get {
+///     type Reply = &'static u64;
+///
+///     fn apply(self, sum: &mut Sum) -> &'static u64 {
+///         unimplemented!()
+///     }
+/// }
+/// ```
 pub trait Op<V>: Numbered<V> + Plain {
     /// What it answers; an operation that answers nothing is waited for by nobody.
     type Reply: Plain;

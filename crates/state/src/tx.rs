@@ -4,6 +4,14 @@
 ///
 /// It belongs to one packet, from its *prepare* to its fate, so it is no [`Copy`]: what is counted in it is counted once. All that
 /// *prepare* and *finish* may know beside the packet and the state is in it, and is the same whenever the packet is processed again.
+/// Nobody keeps one to do something on its account later:
+///
+/// ```compile_fail
+/// # use catena_state::Tx;
+/// fn kept(tx: &Tx) -> Tx {
+///     *tx
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Tx {
     /// The time in ns since 1970: a packet's own. Captures may hold packets out of order: it can step back.
