@@ -166,25 +166,7 @@ impl Task {
         if self.batch.is_empty() {
             return Ran::default();
         }
-        let stamp = (start >> STAMP_SHIFT) as u32;
-        match &mut self.root {
-            // They are new.
-            Some(root) => {
-                let clocks = root.stamps(self.batch.len());
-                for (packet, clock) in self.batch.iter_mut().zip(clocks) {
-                    let meta = packet.meta_mut();
-                    (meta.stamp, meta.clock) = (stamp, clock);
-                }
-            }
-            None => {
-                for packet in self.batch.iter_mut() {
-                    // Without a branch: a task may find packets of both kinds.
-                    let old = packet.meta().stamp;
-                    packet.meta_mut().stamp = if old == 0 { stamp } else { old };
-                }
-            }
-        }
-        let bytes = self.batch.bytes();
+        let bytes = stamp(&mut self.batch, (start >> STAMP_SHIFT) as u32, self.root.as_mut());
         let packets = self.batch.len();
         self.counters.input.add(packets, bytes);
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
@@ -199,6 +181,31 @@ impl Task {
         self.counters.cycles.add(spent);
         Ran { packets: packets as u64, bits: bytes * 8, cycles: spent }
     }
+}
+
+/// Note when packets came, and give those that are new their logical clocks; returns their bytes. One look at each packet's metadata.
+#[inline(always)]
+fn stamp(batch: &mut Batch, stamp: u32, root: Option<&mut Root>) -> u64 {
+    let mut bytes = 0;
+    match root {
+        Some(root) => {
+            let clocks = root.stamps(batch.len());
+            for (packet, clock) in batch.iter_mut().zip(clocks) {
+                bytes += packet.len() as u64;
+                let meta = packet.meta_mut();
+                (meta.stamp, meta.clock) = (stamp, clock);
+            }
+        }
+        None => {
+            for packet in batch.iter_mut() {
+                bytes += packet.len() as u64;
+                // Without a branch: a task may find packets of both kinds.
+                let old = packet.meta().stamp;
+                packet.meta_mut().stamp = if old == 0 { stamp } else { old };
+            }
+        }
+    }
+    bytes
 }
 
 /// Run the packets of a batch from the inlet of their side: all neighbours of one side at once, none before its turn.

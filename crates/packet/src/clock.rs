@@ -121,9 +121,9 @@ impl Root {
         if packets > MOST_COUNT - self.count {
             self.count = 0;
         }
-        let before = u64::from(self.number) << (COUNT_BITS + COPY_BITS) | self.count << COPY_BITS;
+        let first = u64::from(self.number) << (COUNT_BITS + COPY_BITS) | (self.count + 1) << COPY_BITS;
         self.count += packets;
-        (1..=packets).map(move |i| Clock(before + (i << COPY_BITS)))
+        (0..packets).map(move |i| Clock(first + (i << COPY_BITS)))
     }
 }
 

@@ -18,6 +18,7 @@ pub mod local;
 pub mod looks;
 mod memory;
 pub mod outlet;
+pub mod peers;
 pub mod plain;
 pub mod shared;
 pub mod shared_map;
@@ -30,6 +31,7 @@ pub use engine::{Engine, FOREVER, Fate, FlowMap, Full, Intent, NoMemory, Share, 
 pub use key::{Key, Words};
 pub use local::Local;
 pub use outlet::{Outlet, Sink};
+pub use peers::{Peers, Team};
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, SharedMap, Slot};

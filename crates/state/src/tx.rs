@@ -20,8 +20,9 @@ pub struct Tx {
     clock: u64,
     /// Operations so far.
     count: u32,
-    /// By which the engine knows it.
+    /// By which the engine knows it; 0 where it does not.
     unit: u32,
+    asked: Marks,
     /// The input gate: 0 on the way out, 1 on the way back.
     pub gate: u16,
 }
@@ -39,7 +40,7 @@ impl Tx {
     /// Begin the operations of a packet or an event: its logical clock, its time in ns since 1970 and its gate.
     #[inline(always)]
     pub fn new(clock: u64, now: u64, gate: u16) -> Self {
-        Tx { now, clock, count: 0, unit: 0, gate }
+        Tx { now, clock, count: 0, unit: 0, asked: Marks::default(), gate }
     }
 
     /// Give it the number by which an engine knows it.
@@ -47,6 +48,23 @@ impl Tx {
     #[must_use]
     pub fn known_as(self, unit: u32) -> Self {
         Tx { unit, ..self }
+    }
+
+    /// Note the number by which an engine knows it.
+    #[inline(always)]
+    pub(crate) fn is_known_as(&mut self, unit: u32) {
+        self.unit = unit;
+    }
+
+    /// Note that it has asked for an entry: its key's hash.
+    #[inline(always)]
+    pub(crate) fn asks_for(&mut self, key: u64) {
+        self.asked.add((key >> 48) as u16);
+    }
+
+    /// Return whether it has asked for an entry that the other has asked for. It may say so of others, too.
+    pub(crate) fn meets(&self, other: &Tx) -> bool {
+        self.asked.meet(&other.asked)
     }
 
     /// Return the number by which the engine knows it: no other that is open has it.
@@ -77,9 +95,56 @@ impl Tx {
     }
 }
 
+/// Most marks that are told apart.
+const MARKS: usize = 7;
+
+/// What was asked for, as short hashes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    marks: [u16; MARKS],
+    /// How many there were: also of those that found no place.
+    count: u16,
+}
+
+impl Marks {
+    #[inline(always)]
+    fn add(&mut self, mark: u16) {
+        if let Some(place) = self.marks.get_mut(usize::from(self.count)) {
+            *place = mark;
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn meet(&self, other: &Marks) -> bool {
+        let [ours, theirs] = [self, other].map(|marks| marks.marks.get(..marks.count.into()));
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) => ours.iter().any(|mark| theirs.contains(mark)),
+            // Of too many nobody knows.
+            _ => self.count > 0 && other.count > 0,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_the_same_is_known_and_of_too_many_all_are() {
+        let mut packets = [(); 3].map(|()| Tx::new(1, 0, 0));
+        let [a, b, c] = &mut packets;
+        (1..=7).for_each(|key: u64| a.asks_for(key << 48));
+        b.asks_for(9 << 48);
+        assert!(!a.meets(b) && !b.meets(a) && !c.meets(a));
+        b.asks_for(7 << 48);
+        assert!(a.meets(b) && b.meets(a) && !c.meets(b));
+        b.asks_for(10 << 48);
+        c.asks_for(11 << 48);
+        assert!(!c.meets(a) && !c.meets(b));
+        a.asks_for(8 << 48);
+        assert!(c.meets(a) && a.meets(c) && !c.meets(b));
+        assert!(!Tx::new(2, 0, 0).meets(a));
+    }
 
     #[test]
     fn operations_are_named_in_order() {

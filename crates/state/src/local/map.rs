@@ -123,7 +123,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Return the hash of a ticket's key. Hashes that could be the number of an entry are worked out again.
     #[inline(always)]
-    pub(super) fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+    pub(crate) fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
         if ticket.place > u64::from(NONE) { ticket.place } else { ticket.key.hash(&self.seed) }
     }
 

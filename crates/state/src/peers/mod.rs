@@ -1,0 +1,229 @@
+//! The engine of several workers of one process: flows are each worker's own, what they have in common is shared.
+//!
+//! Per-flow entries are local ones, of the worker that the flow belongs to. A shared object is owned by one worker, who does what is
+//! asked of it; the others send it operations, as bytes, over a ring of words, and the packets that asked wait for the replies. What
+//! is only told waits for nobody. Nothing of this is done twice or lost, so no operation needs a name here.
+//!
+//! Each worker does what it is asked when its engine is polled, also while it has no packets. Who stops, stops those that ask for its
+//! objects, and nobody else.
+
+mod desk;
+mod map;
+mod ring;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+pub use map::PeersMap;
+pub use shared::{PeersAsked, PeersShared, PeersSharedMap};
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catena_packet::wire::Seed;
+
+use crate::declare::Declaration;
+use crate::engine::{Engine, NoMemory, Share};
+use crate::key::Key;
+use crate::local::{Local, LocalOutlet, LocalTicket};
+use crate::outlet::Sink;
+use crate::plain::Plain;
+use crate::shared::Held;
+use crate::shared_map::Entry;
+use crate::tx::Tx;
+use desk::{Desk, Way};
+use shared::{Kept, Place, open};
+
+/// Words that a ring between two workers holds: some hundred operations.
+const RING: usize = 4096;
+
+/// The workers of a run, and what their functions' instances have in common.
+pub struct Team {
+    workers: usize,
+    instances: Mutex<HashMap<String, Arc<Instance>>>,
+}
+
+/// What the workers' instances of a function of one name have in common.
+struct Instance {
+    /// The ends of the rings of each worker that has not taken them, by worker and peer.
+    ends: Mutex<Vec<Option<Vec<Option<Way>>>>>,
+    /// The shared objects that were made, by number.
+    objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
+}
+
+impl Team {
+    /// Make a team of so many workers.
+    pub fn new(workers: usize) -> Arc<Team> {
+        Arc::new(Team { workers, instances: Mutex::default() })
+    }
+
+    fn instance(&self, name: &str) -> Arc<Instance> {
+        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
+        let instance = instances.entry(name.to_owned()).or_insert_with(|| Arc::new(Instance::new(self.workers)));
+        Arc::clone(instance)
+    }
+}
+
+impl Instance {
+    fn new(workers: usize) -> Instance {
+        let mut ends: Vec<Vec<Option<Way>>> = Vec::new();
+        for _ in 0..workers {
+            ends.push((0..workers).map(|_| None).collect());
+        }
+        for (a, b) in (0..workers).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let ((to_b, from_a), (to_a, from_b)) = (ring::ring(RING), ring::ring(RING));
+            (ends[a][b], ends[b][a]) = (Some(Way::new(to_b, from_b)), Some(Way::new(to_a, from_a)));
+        }
+        Instance { ends: Mutex::new(ends.into_iter().map(Some).collect()), objects: Mutex::default() }
+    }
+
+    /// Return an object and its number; it is made where it is not there.
+    fn object<T: Send + 'static, X>(
+        &self,
+        declaration: &Declaration,
+        make: impl FnOnce() -> Result<T, X>,
+    ) -> Result<(usize, Kept<T>), X> {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = objects.iter().position(|(known, _)| known.is_named_as(declaration)) {
+            let object = objects[number].1.downcast_ref::<Kept<T>>();
+            let object = object.unwrap_or_else(|| panic!("{declaration}: made of another kind by another worker"));
+            return Ok((number, Arc::clone(object)));
+        }
+        let object: Kept<T> = Arc::new(Mutex::new(make()?));
+        objects.push((*declaration, Box::new(Arc::clone(&object))));
+        Ok((objects.len() - 1, object))
+    }
+}
+
+/// The engine of one worker, for one function.
+pub struct Peers {
+    local: Local,
+    team: Arc<Team>,
+    worker: usize,
+    /// What the worker's instance of the function has in common with the others', once it is known which function it is.
+    joined: Option<Joined>,
+    maps: u64,
+}
+
+struct Joined {
+    instance: Arc<Instance>,
+    desk: Kept<Desk>,
+}
+
+impl Peers {
+    /// Make the engine of a worker of a team; `seed` as for [`Local::new`].
+    pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Self {
+        let share = Share { index: worker as u32, count: team.workers as u32 };
+        Peers { local: Local::new(seed, share), team: Arc::clone(team), worker, joined: None, maps: 0 }
+    }
+
+    fn joined(&self) -> &Joined {
+        self.joined.as_ref().unwrap_or_else(|| panic!("an object is made before it is said for which instance"))
+    }
+
+    /// Return the place of an object, by its number. Owners take turns.
+    fn place(&self, number: usize) -> Place {
+        let owner = number % self.team.workers;
+        let desk = Arc::clone(&self.joined().desk);
+        Place { desk, owner, object: number as u16, is_mine: owner == self.worker }
+    }
+
+    /// Return whether nothing is left to be sent.
+    pub fn has_sent_all(&self) -> bool {
+        open(&self.joined().desk).has_left()
+    }
+}
+
+impl Engine for Peers {
+    const WAITS: bool = true;
+
+    type Ticket<K: Key> = LocalTicket<K>;
+    type FlowMap<K: Key, V: Plain> = PeersMap<K, V>;
+    type Shared<V: Held> = PeersShared<V>;
+    type SharedMap<K: Key, V: Entry> = PeersSharedMap<K, V>;
+    type Outlet<S: Sink> = LocalOutlet<S>;
+
+    #[inline(always)]
+    fn begin(&mut self, tx: Tx) -> Tx {
+        tx
+    }
+
+    fn issue(&mut self, tx: &mut Tx) {
+        if tx.unit() != 0 {
+            open(&self.joined().desk).issue(tx);
+        }
+    }
+
+    fn end(&mut self, tx: Tx) {
+        if tx.unit() != 0 {
+            open(&self.joined().desk).end(&tx);
+        }
+    }
+
+    fn poll(&mut self) {
+        open(&self.joined().desk).poll();
+    }
+
+    fn is_ready(&mut self, tx: &Tx) -> bool {
+        tx.unit() == 0 || open(&self.joined().desk).is_ready(tx)
+    }
+
+    fn follows(&self, tx: &Tx, earlier: &Tx) -> bool {
+        tx.meets(earlier)
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        self.poll();
+        Ok(())
+    }
+
+    fn make_for(&mut self, instance: &str) {
+        let instance = self.team.instance(instance);
+        let ends = instance.ends.lock().unwrap_or_else(PoisonError::into_inner)[self.worker].take();
+        let ends = ends.unwrap_or_else(|| panic!("worker {} has this instance already", self.worker));
+        self.joined = Some(Joined { instance, desk: Arc::new(Mutex::new(Desk::new(ends))) });
+    }
+
+    fn flow_map<K: Key, V: Plain>(
+        &mut self,
+        object: &Declaration,
+        capacity: usize,
+    ) -> Result<PeersMap<K, V>, NoMemory> {
+        self.maps += 1;
+        Ok(PeersMap::new(self.local.flow_map(object, capacity)?, self.maps))
+    }
+
+    fn shared_of<V: Held, X>(
+        &mut self,
+        object: &Declaration,
+        first: impl FnOnce() -> Result<V, X>,
+    ) -> Result<PeersShared<V>, X> {
+        let (number, value) = self.joined().instance.object(object, first)?;
+        Ok(PeersShared::new(self.place(number), value))
+    }
+
+    fn shared_map<K: Key, V: Entry>(
+        &mut self,
+        object: &Declaration,
+        capacity: usize,
+        rules: V::Rules,
+    ) -> Result<PeersSharedMap<K, V>, NoMemory> {
+        let mut local = self.local.clone();
+        let make = || local.shared_map(object, capacity, rules);
+        let (number, map) = self.joined().instance.object(object, make)?;
+        Ok(PeersSharedMap::new(self.place(number), map))
+    }
+
+    fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> LocalOutlet<S> {
+        self.local.outlet(object, sink)
+    }
+
+    fn share(&self) -> Share {
+        self.local.share()
+    }
+
+    fn seed(&self) -> Seed {
+        self.local.seed()
+    }
+}
