@@ -11,7 +11,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::clock::Root;
 use catena_packet::meta::ATTRIBUTE_BYTES;
 use catena_packet::wire::{FlowKey, Seed};
-use catena_packet::{Batch, Packet};
+use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Tx};
 
 use super::instance::{Instance, event};
@@ -29,23 +29,30 @@ const FLOWS: Seed = Seed::from_number(1);
 
 /// The packets that wait.
 pub(super) struct Parking<E: Engine, F: Function<E>> {
+    /// In the order in which they came; those whose fates are known leave together.
     parked: Vec<Parked<E, F>>,
+    /// The places of those that have no fate yet, as far as they were gone through; empty but for that moment.
+    waiting: Vec<usize>,
 }
 
 struct Parked<E: Engine, F: Function<E>> {
     tx: Tx,
     packet: Packet,
     plan: F::Plan,
-    flow: u64,
+    /// What tells its flow, once somebody has asked.
+    flow: Option<u64>,
     /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
     /// first.
     is_issued: bool,
-    /// Its fate, once it has come to that: then its operations are committed.
+    /// Whether its first step is done.
+    has_begun: bool,
+    /// Its fate, once it has come to that: then its operations are committed, or given up.
     verdict: Option<Verdict>,
-    came: Came,
+    /// Where functions are watched or lost.
+    came: Option<Came>,
 }
 
-/// A packet as it came, where functions are watched or lost.
+/// A packet as it came.
 #[derive(PartialEq)]
 struct Came {
     bytes: Vec<u8>,
@@ -55,10 +62,12 @@ struct Came {
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn new() -> Self {
-        Parking { parked: if E::WAITS { Vec::with_capacity(MOST_BEGUN) } else { Vec::new() } }
+        let most = if E::WAITS { MOST_BEGUN + BATCH } else { 0 };
+        Parking { parked: Vec::with_capacity(most), waiting: Vec::with_capacity(most) }
     }
 
-    /// Carry a batch, whose headers are parsed, through the function as far as it comes.
+    /// Carry a batch, whose headers are parsed, through the function as far as it comes. As on local state, all packets ask first,
+    /// so that what they need is on its way together.
     pub(super) fn process(
         &mut self,
         instance: &mut Instance<E, F>,
@@ -66,19 +75,19 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         cx: &mut Context,
         batch: &mut Batch,
     ) {
-        let now = cx.now();
-        batch.filter(|_, packet| {
-            self.take_in(instance, cx, packet);
-            None
-        });
+        let (now, gate, before) = (cx.now(), cx.gate(), self.parked.len());
+        for packet in batch.drain() {
+            self.prepare(instance, now, gate, packet);
+        }
+        self.parked[before..].iter_mut().for_each(|parked| instance.function.warm(&mut parked.plan));
+        self.advance(before, instance);
         self.event(instance, events, self.no_later(now), |function, tx| function.tidy(tx, false));
         self.go_on(instance, cx);
     }
 
-    /// Carry a packet through the function as far as it comes.
-    fn take_in(&mut self, instance: &mut Instance<E, F>, cx: &mut Context, packet: Packet) {
-        let (now, gate) = (cx.now(), cx.gate());
-        let came = Came::of::<E>(&packet);
+    /// Let a packet ask for what it needs.
+    fn prepare(&mut self, instance: &mut Instance<E, F>, now: u64, gate: u16, packet: Packet) {
+        let came = (E::WATCHES || E::CRASHES).then(|| Came::of(&packet));
         let (tx, plan) = self.surely(instance, |_, engine, function| {
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more. The engine holds it to asking for the same.
@@ -88,58 +97,62 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             }
             let mut tx = engine.begin(of(&packet, now, gate));
             let plan = function.prepare(&mut tx, &packet);
-            came.must_be_as::<E, F>(&packet, "in prepare");
+            must_be_as::<E, F>(came.as_ref(), &packet, "in prepare");
             (tx, plan)
         });
-        let flow = flow(&packet);
-        let parked = Parked { tx, packet, plan, flow, is_issued: false, verdict: None, came };
-        let Instance { engine, .. } = instance;
-        let waits = parked.waits(&self.parked, engine);
-        let is_full =
-            self.parked.len() == MOST_BEGUN || self.parked.len() >= MOST && (waits || !engine.is_ready(&parked.tx));
-        if is_full {
-            engine.end(parked.tx);
-            cx.drop(parked.packet, Reason::NO_PARKING);
-            return;
-        }
+        let flow = None;
+        let parked = Parked { tx, packet, plan, flow, is_issued: false, has_begun: false, verdict: None, came };
         self.parked.push(parked);
-        self.advance(self.parked.len() - 1, instance, cx);
     }
 
     /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
     pub(super) fn no_later(&self, now: u64) -> u64 {
-        self.parked.iter().map(|parked| parked.tx.now).fold(now, u64::min)
+        let waiting = self.parked.iter().filter(|parked| parked.verdict.is_none());
+        waiting.fold(now, |now, parked| now.min(parked.tx.now))
     }
 
     /// Let those go on that may.
     pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         instance.engine.poll();
-        let mut at = 0;
-        while at < self.parked.len() {
-            if !self.advance(at, instance, cx) {
-                at += 1;
+        self.advance(0, instance);
+        for Parked { tx, packet, verdict, .. } in self.parked.extract_if(.., |parked| parked.verdict.is_some()) {
+            instance.engine.end(tx);
+            match verdict {
+                Some(Verdict::Gate(gate)) => cx.emit(gate, packet),
+                Some(Verdict::Drop(reason)) => cx.drop(packet, reason),
+                None => unreachable!("those that leave have their fates"),
             }
         }
     }
 
-    /// Let one go on as far as it comes; returns its fate, if it comes to that.
-    fn decide(&mut self, at: usize, instance: &mut Instance<E, F>) -> Option<Verdict> {
-        self.surely(instance, |parked, engine, function| {
-            let (earlier, rest) = parked.split_at_mut(at);
-            rest[0].advance(earlier, engine, function)
-        })
-    }
-
-    /// Let one go on as far as it comes; returns whether it has left.
-    fn advance(&mut self, at: usize, instance: &mut Instance<E, F>, cx: &mut Context) -> bool {
-        let Some(verdict) = self.decide(at, instance) else { return false };
-        let Parked { tx, packet, .. } = self.parked.remove(at);
-        instance.engine.end(tx);
-        match verdict {
-            Verdict::Gate(gate) => cx.emit(gate, packet),
-            Verdict::Drop(reason) => cx.drop(packet, reason),
+    /// Let all from this one on go on as far as they come. Who finds no place to wait is given up, if it has not begun.
+    fn advance(&mut self, from: usize, instance: &mut Instance<E, F>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let has_no_fate = |at: &usize| self.parked[*at].verdict.is_none();
+        waiting.extend((0..from).filter(has_no_fate));
+        for at in from..self.parked.len() {
+            if self.parked[at].verdict.is_some() {
+                continue;
+            }
+            let is_new = !self.parked[at].has_begun;
+            if !(is_new && waiting.len() >= MOST_BEGUN) {
+                self.surely(instance, |parked, engine, function| {
+                    let (earlier, rest) = parked.split_at_mut(at);
+                    rest[0].advance(earlier, &waiting, engine, function);
+                });
+            }
+            let parked = &mut self.parked[at];
+            if parked.verdict.is_some() {
+                continue;
+            }
+            if !parked.has_begun && waiting.len() >= MOST {
+                parked.verdict = Some(Verdict::Drop(Reason::NO_PARKING));
+                continue;
+            }
+            waiting.push(at);
         }
-        true
+        waiting.clear();
+        self.waiting = waiting;
     }
 
     /// Let a command change the function, under a clock of its own. All that came before it come to their fates first, as what the
@@ -153,9 +166,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     ) -> R {
         while self.parked.iter().any(|parked| parked.verdict.is_none()) {
             instance.engine.poll();
-            for at in 0..self.parked.len() {
-                self.decide(at, instance);
-            }
+            self.advance(0, instance);
         }
         self.event(instance, events, now, what)
     }
@@ -200,10 +211,17 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 }
 
 impl<E: Engine, F: Function<E>> Parked<E, F> {
-    /// Return whether it must wait for one of those that came before it.
-    fn waits(&self, earlier: &[Self], engine: &E) -> bool {
-        let mut undecided = earlier.iter().filter(|earlier| earlier.verdict.is_none());
-        undecided.any(|earlier| earlier.flow == self.flow || engine.follows(&self.tx, &earlier.tx))
+    /// Return whether it must wait for one of the `waiting` that came before it.
+    fn waits(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &E) -> bool {
+        if waiting.is_empty() {
+            return false;
+        }
+        let flow = self.flow();
+        waiting.iter().any(|at| earlier[*at].flow() == flow || engine.follows(&self.tx, &earlier[*at].tx))
+    }
+
+    fn flow(&mut self) -> u64 {
+        *self.flow.get_or_insert_with(|| flow(&self.packet))
     }
 
     /// Begin once more, with the packet as it came: the instance that it was with is lost. It goes on to where it was.
@@ -211,7 +229,9 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         if self.verdict.is_some() {
             return;
         }
-        self.came.restore(&mut self.packet);
+        if let Some(came) = &self.came {
+            came.restore(&mut self.packet);
+        }
         self.tx = engine.begin(Tx::new(self.tx.clock(), self.tx.now, self.tx.gate));
         self.plan = function.prepare(&mut self.tx, &self.packet);
         self.is_issued = false;
@@ -221,34 +241,34 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         }
     }
 
-    /// Go on as far as results are there and no `earlier` packet must be waited for; returns the verdict, if it comes to one.
-    /// Then its operations are committed.
-    fn advance(&mut self, earlier: &[Self], engine: &mut E, function: &mut F) -> Option<Verdict> {
+    /// Go on as far as results are there and no `earlier` packet that is `waiting` must be waited for, to its fate at best: then its
+    /// operations are committed.
+    fn advance(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &mut E, function: &mut F) {
         while self.verdict.is_none() {
             // Before each step: what it asked for in the last one may be what another has asked for.
-            if self.waits(earlier, engine) {
-                return None;
+            if self.waits(earlier, waiting, engine) {
+                return;
             }
             if !std::mem::replace(&mut self.is_issued, true) {
                 engine.issue(&mut self.tx);
             }
             if !engine.is_ready(&self.tx) {
-                return None;
+                return;
             }
             self.step(engine, function);
         }
-        self.verdict
     }
 
     /// Do the next step.
     fn step(&mut self, engine: &mut E, function: &mut F) {
+        self.has_begun = true;
         engine.step(&mut self.tx);
         if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
             engine.commit(&mut self.tx);
             self.verdict = Some(verdict);
             return;
         }
-        self.came.must_be_as::<E, F>(&self.packet, "in a step that returned Step::Again");
+        must_be_as::<E, F>(self.came.as_ref(), &self.packet, "in a step that returned Step::Again");
         self.is_issued = false;
     }
 }
@@ -258,16 +278,15 @@ fn flow(packet: &Packet) -> u64 {
     FlowKey::read(packet.data(), &packet.layers()).map_or(0, |key| key.symmetric_hash(&FLOWS))
 }
 
-impl Came {
-    fn of<E: Engine>(packet: &Packet) -> Came {
-        let bytes = if E::WATCHES || E::CRASHES { packet.data().to_vec() } else { Vec::new() };
-        Came { bytes, mark: packet.meta().mark, attributes: packet.meta().attributes }
-    }
+fn must_be_as<E: Engine, F>(came: Option<&Came>, packet: &Packet, step: &str) {
+    let function = std::any::type_name::<F>();
+    let is_as = !E::WATCHES || came.is_none_or(|came| *came == Came::of(packet));
+    assert!(is_as, "{function}: a packet was changed before its verdict, {step}");
+}
 
-    fn must_be_as<E: Engine, F>(&self, packet: &Packet, step: &str) {
-        let function = std::any::type_name::<F>();
-        let is_as = !E::WATCHES || *self == Came::of::<E>(packet);
-        assert!(is_as, "{function}: a packet was changed before its verdict, {step}");
+impl Came {
+    fn of(packet: &Packet) -> Came {
+        Came { bytes: packet.data().to_vec(), mark: packet.meta().mark, attributes: packet.meta().attributes }
     }
 
     /// Make a packet as it came.

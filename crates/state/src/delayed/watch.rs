@@ -321,7 +321,9 @@ impl Watch {
         } else if !operations.is_sent {
             // It has done nothing: who comes with its clock is the same packet once more.
             self.owners.remove(&tx.clock());
-            self.given_up = Some(tx.clock());
+            if let Some(before) = self.given_up.replace(tx.clock()).filter(|before| *before != tx.clock()) {
+                self.log.forget(before);
+            }
         }
     }
 
