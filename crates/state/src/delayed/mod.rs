@@ -13,7 +13,7 @@
 //!
 //! The function's instance may be lost at any operation ([`Crashes`]): a panic with [`Lost`] comes out of it. What was done is known by
 //! (clock, index), so the one that is made anew finds its objects as they are, and its packets hear once more what they heard; who
-//! does something else then is found. Maps lie otherwise than local ones do: what depends on the order of memory shows.
+//! does something else then is found. Maps are hashed otherwise than local ones of the same seed: what depends on hashes shows.
 
 mod chance;
 mod crash;
@@ -56,7 +56,7 @@ const LAYOUT: u64 = 0x6c61_796f_7574;
 
 /// The engine.
 pub struct Delayed {
-    /// Makes the maps, which lie otherwise than those of [`Local`] with the same seed do.
+    /// Makes the maps, which are hashed otherwise than those of [`Local`] with the same seed.
     local: Local,
     /// What functions are told that keys are hashed with.
     seed: Seed,
