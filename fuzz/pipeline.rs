@@ -130,6 +130,7 @@ impl Chain {
                 instance: "it",
                 seed: Seed::from_number(1),
                 share: Share::WHOLE,
+                team: None,
                 attributes: &mut attributes,
                 taken: &[],
             };

@@ -23,3 +23,4 @@ mod seeds;
 mod starter;
 mod streams;
 mod tutorial;
+mod workers;

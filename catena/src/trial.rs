@@ -49,7 +49,7 @@ pub fn counts(early_drops: bool) -> Counts {
 /// # Errors
 /// What a function refuses, with the place in the chain file.
 pub fn build_once(host: &Host, loaded: &Loaded) -> Result<Files, Failure> {
-    let built = build(host, Seed::from_number(0), Share::WHOLE, |_| Box::new(Sink));
+    let built = build(host, Seed::from_number(0), (Share::WHOLE, None), |_| Box::new(Sink));
     let files = |built: Built| Files { inputs: built.graph.inputs(), outputs: built.graph.outputs() };
     built.map(files).map_err(|error| explain(&error, loaded))
 }

@@ -57,7 +57,8 @@ fn measure(name: &str, traffic: &str) -> f64 {
     if let Some(descriptor) = registry::find(name) {
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
-        let mut build = Build { instance: "it", seed, share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+        let mut build =
+            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
         let module = (descriptor.build)(&arguments(name), &mut build).expect("the arguments are right");
         first = pipeline.graph.add(name, module);
         pipeline.graph.connect(first, 0, sink);

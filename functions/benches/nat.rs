@@ -140,6 +140,7 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
         instance: "it",
         seed: Seed::from_number(1),
         share: Share::WHOLE,
+        team: None,
         attributes: &mut attributes,
         taken: &[],
     };

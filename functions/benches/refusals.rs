@@ -87,7 +87,8 @@ impl Line {
         let depot = Depot::map(1024, 0).expect("there is memory for a thousand packets");
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(1);
-        let mut build = Build { instance: "it", seed, share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+        let mut build =
+            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
         let module = (descriptor.build)(args, &mut build).unwrap_or_else(|error| panic!("{error}"));
         let mut graph = Graph::new();
         let function = graph.add("function", module);

@@ -1,12 +1,13 @@
 //! What a function says about itself, as plain data.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use catena_dataplane::Module;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::steer::Owner;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Engine, Local, Scope, Share};
+use catena_state::{Declaration, Engine, Local, Peers, Scope, Share, Team};
 
 use crate::config::{ArgError, Args, Param};
 use crate::effects::{Effects, SparedBuilder};
@@ -74,6 +75,8 @@ pub struct Build<'a> {
     pub seed: Seed,
     /// The instance's share of the work.
     pub share: Share,
+    /// The workers that share the function's objects; none where it works alone.
+    pub team: Option<&'a Arc<Team>>,
     /// The pipeline's attribute slots.
     pub attributes: &'a mut Attributes,
     /// The values of the function's Port attributes that some edge of the chain selects.
@@ -87,6 +90,10 @@ pub trait Recipe: Send + 'static {
 
     /// Whether the function has memory that no object of the engine holds: it is gone when an instance is lost.
     const HAS_MEMORY: bool = false;
+
+    /// Whether the objects of a team of workers are the function's as they are its own: what it has in common with other instances is in
+    /// shared objects, and bounded by their totals. Else each instance has its part of everything.
+    const IS_SHARED: bool = false;
 
     /// Make it, with objects of this engine: those that are there already, where an instance was lost.
     ///
@@ -110,6 +117,12 @@ impl Build<'_> {
         if let Some(delays) = crate::testing::engines::delays() {
             let engine = catena_state::Delayed::new(self.seed, self.share, delays);
             return self.deploy_late(engine, recipe);
+        }
+        if let Some(team) = self.team.filter(|_| R::IS_SHARED) {
+            let mut engine = Peers::new(self.seed, team, self.share.index as usize);
+            engine.make_for(self.instance);
+            let function = recipe.make(&mut engine)?;
+            return Ok(Box::new(Runner::new(engine, function)));
         }
         let mut engine = Local::new(self.seed, self.share);
         engine.make_for(self.instance);

@@ -277,6 +277,20 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         }
     }
 
+    fn is_polled(&self) -> bool {
+        E::ALL_SEE
+    }
+
+    fn poll(&mut self, cx: &mut Context) {
+        if E::WAITS {
+            self.parking.go_on(&mut self.instance, cx);
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.parking.waiting()
+    }
+
     fn inputs(&self) -> Vec<PathBuf> {
         self.instance.function.inputs()
     }

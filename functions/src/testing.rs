@@ -18,13 +18,14 @@ pub mod notation;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle};
-use catena_state::Share;
+use catena_state::{Share, Team};
 
 use crate::{Args, Build, Descriptor};
 pub use notation::{craft, describe};
@@ -56,9 +57,19 @@ pub fn hashed_with<R>(seed: u64, what: impl FnOnce() -> R) -> R {
 
 /// Build a function with a seed that does not change by itself.
 pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
+    build_for(None, descriptor, args, share)
+}
+
+/// Build a function for a worker of a team.
+fn build_for(
+    team: Option<&Arc<Team>>,
+    descriptor: &Descriptor,
+    args: &Args,
+    share: Share,
+) -> Result<Box<dyn Module>, crate::config::ArgError> {
     let mut attributes = Attributes::default();
-    let mut build =
-        Build { instance: "it", seed: Seed::from_number(SEED.get()), share, attributes: &mut attributes, taken: &[] };
+    let seed = Seed::from_number(SEED.get());
+    let mut build = Build { instance: "it", seed, share, team, attributes: &mut attributes, taken: &[] };
     (descriptor.build)(args, &mut build)
 }
 
@@ -98,6 +109,8 @@ pub struct Harness {
     clock: u64,
     /// The clocks of the first packets that were sent together, each time.
     firsts: Vec<u64>,
+    /// Of a team the other worker's module, which gets no packets.
+    other: Option<Box<dyn Module>>,
 }
 
 impl Harness {
@@ -139,13 +152,33 @@ impl Harness {
         });
         let exits = exits.collect();
         graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
-        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new() }
+        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new(), other: None }
     }
 
     /// Build a function and put it between two gates.
     pub fn of(descriptor: &Descriptor, args: &Args) -> Self {
-        let module = build(descriptor, args, Share::WHOLE).unwrap_or_else(|error| panic!("{error}"));
-        Harness::new(module, 2)
+        let Some(team) = engines::team() else {
+            let module = build(descriptor, args, Share::WHOLE).unwrap_or_else(|error| panic!("{error}"));
+            return Harness::new(module, 2);
+        };
+        let [module, other] = [0, 1].map(|index| {
+            let module = build_for(Some(&team), descriptor, args, Share { index, count: 2 });
+            module.unwrap_or_else(|error| panic!("{error}"))
+        });
+        if !module.is_polled() {
+            // What it has is its own: there is no team.
+            let module = build(descriptor, args, Share::WHOLE).unwrap_or_else(|error| panic!("{error}"));
+            return Harness::new(module, 2);
+        }
+        Harness { other: Some(other), ..Harness::new(module, 2) }
+    }
+
+    /// Let the other worker answer, and go on.
+    fn poll(&mut self) {
+        if let Some(other) = &mut self.other {
+            other.poll(&mut self.cx);
+            self.graph.poll(&mut self.cx);
+        }
     }
 
     /// Return the module, to look into it.
@@ -188,6 +221,10 @@ impl Harness {
             self.graph.run(&mut self.cx, Inlet { node, gate }, &mut batch);
             self.collect(out);
         }
+        while self.other.is_some() && self.graph.most_waiting() > 0 {
+            self.poll();
+            self.collect(out);
+        }
         if engines::delays().is_some() {
             self.wait(frames.len(), before, out);
         }
@@ -215,8 +252,10 @@ impl Harness {
     /// End the module's work; returns what came out of that.
     pub fn finish(&mut self) -> Vec<(usize, u16, Vec<u8>)> {
         let mut out = Vec::new();
+        self.poll();
         let failed = self.graph.finish(&mut self.cx);
         assert!(failed.is_empty(), "{failed:?}");
+        self.poll();
         self.collect(&mut out);
         out
     }
@@ -254,6 +293,7 @@ impl Harness {
     pub fn tick(&mut self, now: u64) {
         self.cx.set_now(now);
         self.graph.tick(&mut self.cx);
+        self.poll();
     }
 
     /// Return how many packets were dropped, by reason.
@@ -276,8 +316,8 @@ impl Harness {
 
     /// End the test: every packet buffer must be back.
     pub fn end(self) {
-        let Harness { graph, cx, depot, .. } = self;
-        drop((graph, cx));
+        let Harness { graph, cx, depot, other, .. } = self;
+        drop((graph, cx, other));
         assert!(depot.all_home(), "a packet buffer is lost");
         SPARE.with_borrow_mut(|spare| spare.push(depot));
     }

@@ -149,6 +149,7 @@ fn function(name: &str, args: Vec<(&str, Value)>, taken: &[String]) -> Result<Bo
         instance: "it",
         seed: Seed::from_number(11),
         share: Share::WHOLE,
+        team: None,
         attributes: &mut Attributes::default(),
         taken,
     };

@@ -71,7 +71,7 @@ impl Prepared {
         let mut chain = Vec::new();
         for (name, args) in functions {
             let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
-            let mut build = Build { instance: "it", seed, share, attributes: &mut attributes, taken: &[] };
+            let mut build = Build { instance: "it", seed, share, team: None, attributes: &mut attributes, taken: &[] };
             let args = Args::new(args.iter().cloned());
             let module = (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))?;
             chain.push(pipeline.graph.add(name, module));

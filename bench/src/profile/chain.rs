@@ -155,7 +155,7 @@ impl Line {
                 None => Box::new(Sink),
             }
         };
-        let mut built = build(&host, Seed::from_number(seed), Share::WHOLE, exit).map_err(|e| e.to_string())?;
+        let mut built = build(&host, Seed::from_number(seed), (Share::WHOLE, None), exit).map_err(|e| e.to_string())?;
         let nodes = built.graph.nodes();
         let counters = |i: usize| nodes.iter().find(|(id, _)| *id == built.nodes[i]).map(|(_, n)| n.counters.clone());
         let is_function = |i: &usize| matches!(host.modules[*i].kind, Lowered::Function { .. });

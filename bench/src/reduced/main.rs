@@ -88,7 +88,7 @@ impl Bed {
         if let How::Reduced(counts) = how {
             host = reduce(host, counts).map_err(|error| error.to_string())?.0;
         }
-        let built = build(&host, Seed::from_number(11), Share::WHOLE, |_| Box::new(Sink));
+        let built = build(&host, Seed::from_number(11), (Share::WHOLE, None), |_| Box::new(Sink));
         let built = built.map_err(|error| error.to_string())?;
         let mut pipeline = Pipeline::with(built.graph, Time::Packets);
         let spec: Spec = case.traffic.parse().map_err(|error| format!("{error}"))?;

@@ -17,13 +17,13 @@ use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
 use catena_dataplane::schedule::Tree;
 use catena_dataplane::steer::Steer;
 use catena_dataplane::task::{Task, TaskCounters};
-use catena_dataplane::worker::Ended;
+use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
 use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_plan::alpine::SchedulerTree;
-use catena_state::Share;
+use catena_state::{Share, Team};
 
 use super::files;
 use super::outputs::{Locks, Readers};
@@ -31,8 +31,9 @@ use super::ports::{self, Ports};
 use crate::inode::Uses;
 use crate::{Failure, streams};
 
-/// Packets that a queue between workers holds.
-const QUEUE: usize = 4096;
+/// Packets that a queue between workers holds. Who fills it rests once it is half full: the rest is for packets that wait in
+/// modules.
+const QUEUE: usize = 8192;
 /// Small and jumbo buffers for each worker.
 const SMALL: usize = 16 * 1024;
 const JUMBO: usize = 512;
@@ -167,7 +168,7 @@ impl Run<'_> {
     fn alone(&self, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         let mut exits = exits.map(Some);
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
-        let built = build(self.host, Seed::from_number(self.seed), Share::WHOLE, exit)?;
+        let built = build(self.host, Seed::from_number(self.seed), (Share::WHOLE, None), exit)?;
         let mut pipeline = Pipeline::with(built.graph, self.time);
         let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
         for (side, source) in sources.into_iter().enumerate() {
@@ -188,6 +189,9 @@ impl Run<'_> {
     fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         // Exit queues: one entrance for each worker, on each side.
         let mut leaving: Vec<(Vec<QueueIn>, QueueOut)> = (0..2).map(|_| queue(QUEUE, count)).collect();
+        // Who of several workers asks first is a matter of chance: a replay has to repeat, so there each has objects of its own.
+        let team = (self.time == Time::Wall).then(|| Team::new(count));
+        let gathering = Gathering::new(count);
         let mut graphs = Vec::new();
         for index in 0..count {
             let share = Share { index: index as u32, count: count as u32 };
@@ -198,7 +202,7 @@ impl Run<'_> {
                 rooms.push(entrance.room());
                 Box::new(entrance)
             };
-            let built = build(self.host, Seed::from_number(self.seed), share, exit)?;
+            let built = build(self.host, Seed::from_number(self.seed), (share, team.as_ref()), exit)?;
             // A side that no chain leaves by: its queue must not wait for us.
             entrances.into_iter().flatten().for_each(|unused| unused.room().close());
             graphs.push((built, rooms));
@@ -219,13 +223,15 @@ impl Run<'_> {
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
             entering.extend(entrance);
-            workers.push(self.worker(&format!("worker {index}"), pipeline, index));
+            let worker = self.worker(&format!("worker {index}"), pipeline, index);
+            workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
         let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
         let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
         let mut rooms = first_rooms.clone();
-        rooms.extend(entering.iter().map(QueueIn::room));
+        let to_others: Vec<_> = entering.iter().map(QueueIn::room).collect();
+        rooms.extend(to_others.iter().cloned());
         let to_workers: Vec<(u16, NodeId)> = (1u16..)
             .zip(entering)
             .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
@@ -249,7 +255,7 @@ impl Run<'_> {
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        workers.insert(0, self.worker("worker 0", pipeline, 0));
+        workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
         // Who reads along from a live stream gets packets in time even when no further one comes.
         let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
         for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {

@@ -8,8 +8,9 @@ use catena_functions::Build;
 use catena_functions::config::ArgError;
 use catena_packet::wire::Seed;
 use catena_policy::{Direction, Filter};
-use catena_state::Share;
+use catena_state::{Share, Team};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::filter::prefix;
 use crate::host::{Host, Lowered, When};
@@ -101,7 +102,7 @@ impl std::error::Error for BuildError {}
 pub fn build(
     host: &Host,
     seed: Seed,
-    share: Share,
+    (share, team): (Share, Option<&Arc<Team>>),
     mut exit: impl FnMut(Side) -> Box<dyn Module>,
 ) -> Result<Built, BuildError> {
     let mut graph = Graph::new();
@@ -121,7 +122,7 @@ pub fn build(
                 Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
             }
             Lowered::Function { descriptor, args, taken, origin, spared } => {
-                let mut build = Build { instance: &module.name, seed, share, attributes: &mut attributes, taken };
+                let mut build = Build { instance: &module.name, seed, share, team, attributes: &mut attributes, taken };
                 let made = match descriptor.spared.filter(|_| !spared.is_nothing()) {
                     Some(sparing) => sparing(args, spared, &mut build),
                     None => (descriptor.build)(args, &mut build),

@@ -31,7 +31,7 @@ fn what_is_built_says_where_a_packet_carries_what_a_function_said_of_it() {
     let host = lower(&outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics))).expect("it can be lowered");
     let carried = Arc::new(Mutex::new([0; ATTRIBUTE_BYTES]));
     let exit = |_| Box::new(Exit(Arc::clone(&carried))) as Box<dyn Module>;
-    let mut built = build(&host, Seed::from_number(5), Share::WHOLE, exit).expect("it can be built");
+    let mut built = build(&host, Seed::from_number(5), (Share::WHOLE, None), exit).expect("it can be built");
     built.graph.start(Time::Packets).expect("nothing is written");
     let depot = Depot::map(8, 2).expect("there is memory for a few packets");
     let mut cx = Context::new(&depot, 1);

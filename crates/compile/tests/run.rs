@@ -55,7 +55,7 @@ impl Module for Exit {
 pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
     let left = Arc::new(Mutex::new(Vec::new()));
     let exit = |side| Box::new(Exit { out: side == Side::Out, left: Arc::clone(&left) }) as Box<dyn Module>;
-    let mut built = build(host, Seed::from_number(5), Share::WHOLE, exit).expect("random chains can be built");
+    let mut built = build(host, Seed::from_number(5), (Share::WHOLE, None), exit).expect("random chains can be built");
     built.graph.start(Time::Packets).expect("exports can be written");
     let depot = Depot::map(512, 16).expect("there is memory for a few packets");
     let mut cx = Context::new(&depot, 1);

@@ -100,6 +100,8 @@ pub struct Graph {
     /// A bit for every place of `waiting` that has packets.
     busy: Vec<u64>,
     numbered: bool,
+    /// Those modules that are polled.
+    polled: Vec<NodeId>,
 }
 
 impl Graph {
@@ -179,6 +181,25 @@ impl Graph {
     /// Let all modules hand on what somebody may be waiting for.
     pub fn idle(&mut self, cx: &mut Context) {
         self.each(cx, Module::idle);
+    }
+
+    /// Let those modules that wait for other workers, and whom these wait for, do what is asked and go on.
+    #[inline]
+    pub fn poll(&mut self, cx: &mut Context) {
+        for at in 0..self.polled.len() {
+            let id = self.polled[at];
+            let Some(node) = &mut self.nodes[id.0 as usize] else { continue };
+            node.module.poll(cx);
+            fold_drops(cx, &node.counters);
+            self.bring_through(cx, id);
+        }
+    }
+
+    /// Return how many packets wait in a module for other workers, where most do.
+    #[inline]
+    pub fn most_waiting(&self) -> usize {
+        let modules = self.polled.iter().filter_map(|id| self.nodes[id.0 as usize].as_ref());
+        modules.map(|node| node.module.waiting()).max().unwrap_or(0)
     }
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they

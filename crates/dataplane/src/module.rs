@@ -67,6 +67,19 @@ pub trait Module: Any + Send {
     /// context's time. What comes of packets must not depend on it.
     fn idle(&mut self, _cx: &mut Context) {}
 
+    /// Return whether [`Self::poll`] is to be called: the module waits for other workers, and they for it.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
+    /// Do what other workers ask for, and go on with what they have answered: called again and again, with packets and without.
+    fn poll(&mut self, _cx: &mut Context) {}
+
+    /// Return how many packets wait in the module for other workers.
+    fn waiting(&self) -> usize {
+        0
+    }
+
     /// Return the names of files that the module uses while it runs, other than a port's: no output may be one of them.
     fn inputs(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -299,14 +312,27 @@ impl Context {
     /// Decide for every packet of the batch what becomes of it, in order.
     #[inline(always)]
     pub fn decide(&mut self, batch: &mut Batch, mut verdict: impl FnMut(usize, &mut Packet) -> Verdict) {
+        self.decide_some(batch, |i, mut packet| {
+            let verdict = verdict(i, &mut packet);
+            Some((packet, verdict))
+        });
+    }
+
+    /// Ask for the fate of every packet in the batch, and do it; those that are not given back are kept by who was asked.
+    #[inline(always)]
+    pub fn decide_some(
+        &mut self,
+        batch: &mut Batch,
+        mut verdict: impl FnMut(usize, Packet) -> Option<(Packet, Verdict)>,
+    ) {
         let onward = self.gate;
-        batch.filter(|i, mut packet| match verdict(i, &mut packet) {
-            Verdict::Gate(gate) if gate == onward => Some(packet),
-            Verdict::Gate(gate) => {
+        batch.filter(|i, packet| match verdict(i, packet)? {
+            (packet, Verdict::Gate(gate)) if gate == onward => Some(packet),
+            (packet, Verdict::Gate(gate)) => {
                 self.emit(gate, packet);
                 None
             }
-            Verdict::Drop(reason) => {
+            (packet, Verdict::Drop(reason)) => {
                 self.drop(packet, reason);
                 None
             }

@@ -128,6 +128,11 @@ impl Room {
         self.0.places.len() - written.saturating_sub(read).min(self.0.places.len())
     }
 
+    /// Return whether the queue is half full: what waits in modules for other workers must find room, too, when it goes on.
+    pub fn is_scarce(&self) -> bool {
+        self.packets() < (self.0.places.len() / 2).max(2 * BATCH)
+    }
+
     /// Say that nothing will be put in any more: the reader is done once it has taken the rest.
     pub fn close(&self) {
         self.0.closed.store(true, Ordering::Release);
@@ -170,7 +175,9 @@ impl Exit {
             let place = &self.ring.places[self.read & mask];
             // SAFETY: `read < written`: the writer has filled this place and will not touch it before
             // it sees `read` go past it.
-            batch.push(unsafe { (*place.get()).assume_init_read() });
+            let packet = unsafe { (*place.get()).assume_init_read() };
+            packet.bring();
+            batch.push(packet);
             self.read += 1;
         }
         if count > 0 {

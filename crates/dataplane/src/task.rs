@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catena_packet::clock::Root;
 use catena_packet::meta::STAMP_SHIFT;
-use catena_packet::{BATCH, Batch, Packet};
+use catena_packet::{Batch, Packet};
 
 use crate::clock::cycles;
 use crate::counter::{Counter, Traffic};
@@ -129,7 +129,7 @@ impl Task {
 
     /// Return whether a queue ahead has no room for what it might bring.
     pub fn is_held_up(&self) -> bool {
-        self.ahead.iter().any(|room| room.packets() < 2 * BATCH)
+        self.ahead.iter().any(Room::is_scarce)
     }
 
     /// Return the name.

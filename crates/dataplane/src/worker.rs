@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,12 +16,16 @@ use catena_packet::DepotHandle;
 use crate::clock::Wall;
 use crate::module::Context;
 use crate::pipeline::{Pipeline, Time};
+use crate::queue::Room;
+use crate::schedule::Ran;
 
 /// ns of the context's time between two ticks.
 const TICK_NS: u64 = 1_000_000;
 /// Fruitless looks at all tasks before a worker yields its core, and before it sleeps.
 const SPIN: u32 = 2_000;
 const YIELD: u32 = 4_000;
+/// Packets that wait in a module for other workers, from which on a replay waits for them.
+const MOST_WAITING: usize = 128;
 /// How long an idle worker sleeps: short beside a network's round trip, long beside a wake-up.
 const NAP: Duration = Duration::from_micros(50);
 /// Fruitless looks after which modules hand on what somebody may be waiting for: some 20 ms while the worker sleeps in
@@ -36,6 +40,51 @@ pub struct Worker {
     context: Context,
     core: Option<usize>,
     name: String,
+    gathering: Option<Arc<Gathering>>,
+    closes: Vec<Room>,
+}
+
+/// Where workers come together that answer each other: none ends while another may still ask.
+#[derive(Debug)]
+pub struct Gathering {
+    workers: usize,
+    /// How many have come to each end: that of their packets, and that of their modules.
+    come: [AtomicUsize; 2],
+    /// A worker has ended by a panic: who asks it something waits for ever.
+    is_broken: AtomicBool,
+}
+
+/// Says so, where its worker ends by a panic.
+struct Member<'a>(&'a Gathering);
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_broken.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Gathering {
+    /// Make one for so many workers.
+    pub fn new(workers: usize) -> Arc<Gathering> {
+        Arc::new(Gathering { workers, come: Default::default(), is_broken: AtomicBool::new(false) })
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
+    }
+
+    /// Come to an end, and do something again and again until all have.
+    fn wait(&self, end: usize, mut meanwhile: impl FnMut()) {
+        self.come[end].fetch_add(1, Ordering::AcqRel);
+        let mut fruitless = 0;
+        while self.come[end].load(Ordering::Acquire) < self.workers && !self.is_broken() {
+            meanwhile();
+            fruitless += 1;
+            rest(fruitless);
+        }
+    }
 }
 
 /// What is left when a worker has ended.
@@ -95,7 +144,22 @@ struct Signal {
 impl Worker {
     /// Make a worker for a pipeline. `seed` makes its randomness repeatable.
     pub fn new(name: &str, pipeline: Pipeline, depot: &DepotHandle, seed: u64) -> Self {
-        Worker { pipeline, context: Context::new(depot, seed), core: None, name: name.to_owned() }
+        Worker {
+            pipeline,
+            context: Context::new(depot, seed),
+            core: None,
+            name: name.to_owned(),
+            gathering: None,
+            closes: Vec::new(),
+        }
+    }
+
+    /// Let the worker end together with others, whom its modules answer. As many workers must come there as it was made for. When
+    /// its own packets have come to their ends it closes the queues through which the others get theirs.
+    #[must_use]
+    pub fn ends_with(mut self, gathering: Arc<Gathering>, closes: Vec<Room>) -> Self {
+        (self.gathering, self.closes) = (Some(gathering), closes);
+        self
     }
 
     /// Pin the worker to a core.
@@ -133,6 +197,8 @@ impl Worker {
 
     fn work(mut self, edits: &Receiver<Edit>, signal: &Signal) -> Ended {
         let pinned = self.core.is_none_or(pin_this_thread);
+        let gathering = self.gathering.take();
+        let _member = gathering.as_deref().map(Member);
         let cx = &mut self.context;
         let pipeline = &mut self.pipeline;
         let mut wall = Wall::new();
@@ -144,7 +210,10 @@ impl Worker {
             if pipeline.time == Time::Wall {
                 cx.set_now(wall.now().0);
             }
-            let ran = pipeline.step(cx);
+            pipeline.graph.poll(cx);
+            // A replay loses nothing: who waits holds up what comes.
+            let is_crowded = pipeline.time == Time::Packets && pipeline.graph.most_waiting() > MOST_WAITING;
+            let ran = if is_crowded { Ran::default() } else { pipeline.step(cx) };
             if cx.now() >= ticked + TICK_NS {
                 ticked = cx.now();
                 pipeline.graph.tick(cx);
@@ -155,7 +224,8 @@ impl Worker {
                 continue;
             }
             fruitless = fruitless.wrapping_add(1);
-            if pipeline.is_done() {
+            let is_broken = gathering.as_ref().is_some_and(|gathering| gathering.is_broken());
+            if is_broken || !is_crowded && pipeline.is_done() {
                 break;
             }
             if fruitless.is_multiple_of(IDLE) {
@@ -166,7 +236,24 @@ impl Worker {
         // Edits that came too late still get their answer.
         edits.try_iter().for_each(|edit| edit(pipeline, cx));
         pipeline.drain(cx);
+        if let Some(gathering) = &gathering {
+            while pipeline.graph.most_waiting() > 0 && !gathering.is_broken() {
+                pipeline.graph.poll(cx);
+                pipeline.drain(cx);
+                std::hint::spin_loop();
+            }
+            self.closes.iter().for_each(Room::close);
+            gathering.wait(0, || pipeline.graph.poll(cx));
+            if gathering.is_broken() {
+                let failed = vec![(self.name.into(), "ended in the middle, as another worker did".to_owned())];
+                return Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() };
+            }
+        }
         let failed = pipeline.graph.finish(cx);
+        if let Some(gathering) = &gathering {
+            gathering.wait(1, || pipeline.graph.poll(cx));
+            pipeline.graph.poll(cx);
+        }
         Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
     }
 }

@@ -226,6 +226,13 @@ impl Packet {
         *self.meta_mut() = Meta { head, class, ..*other.meta() };
     }
 
+    /// Ask for the metadata and for the first bytes, where most packets have them: of a packet that another core had.
+    #[inline(always)]
+    pub fn bring(&self) {
+        prefetch(self.0.as_ptr());
+        self.prefetch();
+    }
+
     /// Ask the processor to bring the first line of the packet's bytes near.
     #[inline(always)]
     pub fn prefetch(&self) {

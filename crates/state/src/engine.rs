@@ -99,6 +99,9 @@ pub trait Engine: Send + 'static {
     /// and events that are not [committed](Self::commit): what they have done is answered as it was then, and not done again.
     const CRASHES: bool = false;
 
+    /// Whether all instances of a function look at the same shared objects: what one of them tells of these is told of all.
+    const ALL_SEE: bool = false;
+
     /// The promise of an entry, whatever the entry is.
     type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.

@@ -13,6 +13,12 @@ pub trait Held: Send + 'static {
     /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
     /// done, where it is none.
     fn operate(&mut self, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>;
+
+    /// Whether several may be changed side by side and put together afterwards, as sums may.
+    const ABSORBS: bool = false;
+
+    /// Take in what was done to another one, which is as new then.
+    fn absorb(&mut self, _other: &mut Self) {}
 }
 
 /// What has a number among the operations on a `V`. [`operations!`](crate::operations) gives it.
@@ -57,7 +63,8 @@ pub trait Look<V>: Numbered<V> + Plain {
     fn look(self, value: &V) -> Self::Reply;
 }
 
-/// List the operations on a kind of shared object, and the questions about it, each with a number that it keeps.
+/// List the operations on a kind of shared object, and the questions about it, each with a number that it keeps. `absorbs` names what puts
+/// two objects together that were changed side by side ([`Held::absorb`]), where that is possible.
 ///
 /// ```
 /// use catena_state::{Look, Op, Plain, operations};
@@ -93,8 +100,20 @@ pub trait Look<V>: Numbered<V> + Plain {
 /// ```
 #[macro_export]
 macro_rules! operations {
-    ($value:ty { $($id:literal => $op:ty),* $(,)? } $(looks { $($look_id:literal => $look:ty),* $(,)? })?) => {
+    (
+        $value:ty { $($id:literal => $op:ty),* $(,)? }
+        $(looks { $($look_id:literal => $look:ty),* $(,)? })?
+        $(absorbs $absorb:path)?
+    ) => {
         impl $crate::Held for $value {
+            $(
+                const ABSORBS: bool = true;
+
+                fn absorb(&mut self, other: &mut Self) {
+                    $absorb(self, other);
+                }
+            )?
+
             fn operate(&mut self, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
                 match id {
                     $($id => {

@@ -29,7 +29,8 @@ pub fn measure(function: Option<(&Descriptor, &Args)>, traffic: &str) -> (f64, f
     let inlet = function.map_or(sink, |(descriptor, args)| {
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
-        let mut build = Build { instance: "it", seed, share: Share::WHOLE, attributes: &mut attributes, taken: &[] };
+        let mut build =
+            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
         let module = (descriptor.build)(args, &mut build).unwrap_or_else(|error| panic!("{error}"));
         let node = pipeline.graph.add("function", module);
         pipeline.graph.connect(node, 0, sink);

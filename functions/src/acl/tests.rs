@@ -127,6 +127,7 @@ fn denied_packets_take_the_edge_that_selects_them() {
         instance: "it",
         seed: catena_packet::wire::Seed::from_number(1),
         share: Share::WHOLE,
+        team: None,
         attributes: &mut attributes,
         taken: &["deny".to_owned()],
     };

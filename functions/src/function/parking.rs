@@ -6,6 +6,8 @@
 //! Where the function's instance may be lost, those that are parked begin once more when it has been made anew. They must find
 //! it as they left it: what changes the function beside its objects, as commands may, waits for all of them.
 
+use std::mem::MaybeUninit;
+
 use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::clock::Root;
@@ -36,16 +38,8 @@ pub(super) struct Parking<E: Engine, F: Function<E>> {
 }
 
 struct Parked<E: Engine, F: Function<E>> {
-    tx: Tx,
+    work: Work<E, F>,
     packet: Packet,
-    plan: F::Plan,
-    /// What tells its flow, once somebody has asked.
-    flow: Option<u64>,
-    /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
-    /// first.
-    is_issued: bool,
-    /// Whether its first step is done.
-    has_begun: bool,
     /// Its fate, once it has come to that: then its operations are committed, or given up.
     verdict: Option<Verdict>,
     /// Where functions are watched or lost.
@@ -58,6 +52,74 @@ struct Came {
     bytes: Vec<u8>,
     mark: u32,
     attributes: [u8; ATTRIBUTE_BYTES],
+}
+
+/// How far a packet is.
+struct Work<E: Engine, F: Function<E>> {
+    tx: Tx,
+    plan: F::Plan,
+    /// What tells its flow, once somebody has asked.
+    flow: Option<u64>,
+    /// Whether what it asks for has been sent off: not while it waits for an earlier packet, as what that one tells comes
+    /// first.
+    is_issued: bool,
+    /// Whether its first step is done.
+    has_begun: bool,
+}
+
+impl<E: Engine, F: Function<E>> Work<E, F> {
+    fn flow(&mut self, packet: &Packet) -> u64 {
+        *self.flow.get_or_insert_with(|| flow(packet))
+    }
+
+    /// Return whether it must wait for an earlier packet.
+    fn waits_for(&mut self, packet: &Packet, earlier: &mut Parked<E, F>, engine: &E) -> bool {
+        let Parked { work, packet: other, .. } = earlier;
+        self.flow(packet) == work.flow(other) || engine.follows(&self.tx, &work.tx)
+    }
+
+    /// Go on as far as results are there, while it `waits` for nobody; returns its fate, if it comes to that. Then its operations are
+    /// committed.
+    #[inline(always)]
+    fn advance(
+        &mut self,
+        packet: &mut Packet,
+        came: Option<&Came>,
+        waits: &mut impl FnMut(&mut Self, &Packet, &E) -> bool,
+        engine: &mut E,
+        function: &mut F,
+    ) -> Option<Verdict> {
+        loop {
+            // Before each step: what it asked for in the last one may be what another has asked for.
+            if waits(self, packet, engine) {
+                return None;
+            }
+            if !std::mem::replace(&mut self.is_issued, true) {
+                engine.issue(&mut self.tx);
+            }
+            if !engine.is_ready(&self.tx) {
+                return None;
+            }
+            let verdict = self.step(packet, came, engine, function);
+            if verdict.is_some() {
+                return verdict;
+            }
+        }
+    }
+
+    /// Do the next step; returns the fate that it comes to, if it does.
+    #[inline(always)]
+    fn step(&mut self, packet: &mut Packet, came: Option<&Came>, engine: &mut E, function: &mut F) -> Option<Verdict> {
+        self.has_begun = true;
+        engine.step(&mut self.tx);
+        if let Step::Done(verdict) = function.finish(&mut self.tx, packet, &mut self.plan) {
+            engine.commit(&mut self.tx);
+            return Some(verdict);
+        }
+        must_be_as::<E, F>(came, packet, "in a step that returned Step::Again");
+        self.is_issued = false;
+        None
+    }
 }
 
 impl<E: Engine, F: Function<E>> Parking<E, F> {
@@ -75,14 +137,65 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         cx: &mut Context,
         batch: &mut Batch,
     ) {
-        let (now, gate, before) = (cx.now(), cx.gate(), self.parked.len());
-        for packet in batch.drain() {
-            self.prepare(instance, now, gate, packet);
+        let now = cx.now();
+        if E::WATCHES || E::CRASHES {
+            let (gate, before) = (cx.gate(), self.parked.len());
+            for packet in batch.drain() {
+                self.prepare(instance, now, gate, packet);
+            }
+            self.parked[before..].iter_mut().for_each(|parked| instance.function.warm(&mut parked.work.plan));
+            self.advance(before, instance);
+        } else {
+            self.pass(instance, cx, batch);
         }
-        self.parked[before..].iter_mut().for_each(|parked| instance.function.warm(&mut parked.plan));
-        self.advance(before, instance);
         self.event(instance, events, self.no_later(now), |function, tx| function.tidy(tx, false));
         self.go_on(instance, cx);
+    }
+
+    /// Carry a batch through the function, where nobody is watched or lost: packets that need not wait stay in it, and the others are
+    /// parked.
+    fn pass(&mut self, instance: &mut Instance<E, F>, cx: &mut Context, batch: &mut Batch) {
+        let Instance { engine, function, .. } = instance;
+        let (now, gate) = (cx.now(), cx.gate());
+        let mut works = [const { MaybeUninit::<Work<E, F>>::uninit() }; BATCH];
+        for (packet, work) in batch.iter().zip(&mut works) {
+            let mut tx = engine.begin(of(packet, now, gate));
+            let plan = function.prepare(&mut tx, packet);
+            work.write(Work { tx, plan, flow: None, is_issued: false, has_begun: false });
+        }
+        for work in &mut works[..batch.len()] {
+            // SAFETY: it was just written.
+            function.warm(&mut unsafe { work.assume_init_mut() }.plan);
+        }
+        cx.decide_some(batch, |i, mut packet| {
+            // SAFETY: as many were written as the batch has packets, and each is read once.
+            let mut work = unsafe { works[i].assume_init_read() };
+            // All that are parked have no fate: they have left otherwise.
+            let parked = &mut self.parked;
+            let verdict = match parked.len() {
+                MOST_BEGUN.. => None,
+                _ => {
+                    let mut waits = |work: &mut Work<E, F>, packet: &Packet, engine: &E| {
+                        parked.iter_mut().any(|earlier| work.waits_for(packet, earlier, engine))
+                    };
+                    work.advance(&mut packet, None, &mut waits, engine, function)
+                }
+            };
+            match verdict {
+                Some(verdict) => {
+                    engine.end(work.tx);
+                    Some((packet, verdict))
+                }
+                None if !work.has_begun && parked.len() >= MOST => {
+                    engine.end(work.tx);
+                    Some((packet, Verdict::Drop(Reason::NO_PARKING)))
+                }
+                None => {
+                    parked.push(Parked { work, packet, verdict: None, came: None });
+                    None
+                }
+            }
+        });
     }
 
     /// Let a packet ask for what it needs.
@@ -100,23 +213,27 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             must_be_as::<E, F>(came.as_ref(), &packet, "in prepare");
             (tx, plan)
         });
-        let flow = None;
-        let parked = Parked { tx, packet, plan, flow, is_issued: false, has_begun: false, verdict: None, came };
-        self.parked.push(parked);
+        let work = Work { tx, plan, flow: None, is_issued: false, has_begun: false };
+        self.parked.push(Parked { work, packet, verdict: None, came });
     }
 
     /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
     pub(super) fn no_later(&self, now: u64) -> u64 {
         let waiting = self.parked.iter().filter(|parked| parked.verdict.is_none());
-        waiting.fold(now, |now, parked| now.min(parked.tx.now))
+        waiting.fold(now, |now, parked| now.min(parked.work.tx.now))
+    }
+
+    /// Return how many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.parked.len()
     }
 
     /// Let those go on that may.
     pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         instance.engine.poll();
         self.advance(0, instance);
-        for Parked { tx, packet, verdict, .. } in self.parked.extract_if(.., |parked| parked.verdict.is_some()) {
-            instance.engine.end(tx);
+        for Parked { work, packet, verdict, .. } in self.parked.extract_if(.., |parked| parked.verdict.is_some()) {
+            instance.engine.end(work.tx);
             match verdict {
                 Some(Verdict::Gate(gate)) => cx.emit(gate, packet),
                 Some(Verdict::Drop(reason)) => cx.drop(packet, reason),
@@ -134,7 +251,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             if self.parked[at].verdict.is_some() {
                 continue;
             }
-            let is_new = !self.parked[at].has_begun;
+            let is_new = !self.parked[at].work.has_begun;
             if !(is_new && waiting.len() >= MOST_BEGUN) {
                 self.surely(instance, |parked, engine, function| {
                     let (earlier, rest) = parked.split_at_mut(at);
@@ -145,7 +262,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             if parked.verdict.is_some() {
                 continue;
             }
-            if !parked.has_begun && waiting.len() >= MOST {
+            if !parked.work.has_begun && waiting.len() >= MOST {
                 parked.verdict = Some(Verdict::Drop(Reason::NO_PARKING));
                 continue;
             }
@@ -211,65 +328,36 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 }
 
 impl<E: Engine, F: Function<E>> Parked<E, F> {
-    /// Return whether it must wait for one of the `waiting` that came before it.
-    fn waits(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &E) -> bool {
-        if waiting.is_empty() {
-            return false;
-        }
-        let flow = self.flow();
-        waiting.iter().any(|at| earlier[*at].flow() == flow || engine.follows(&self.tx, &earlier[*at].tx))
-    }
-
-    fn flow(&mut self) -> u64 {
-        *self.flow.get_or_insert_with(|| flow(&self.packet))
-    }
-
     /// Begin once more, with the packet as it came: the instance that it was with is lost. It goes on to where it was.
     fn begin_again(&mut self, engine: &mut E, function: &mut F) {
         if self.verdict.is_some() {
             return;
         }
-        if let Some(came) = &self.came {
-            came.restore(&mut self.packet);
+        let Parked { work, packet, verdict, came } = self;
+        if let Some(came) = came {
+            came.restore(packet);
         }
-        self.tx = engine.begin(Tx::new(self.tx.clock(), self.tx.now, self.tx.gate));
-        self.plan = function.prepare(&mut self.tx, &self.packet);
-        self.is_issued = false;
-        while self.verdict.is_none() && engine.has_stepped(&self.tx) {
-            engine.issue(&mut self.tx);
-            self.step(engine, function);
+        work.tx = engine.begin(Tx::new(work.tx.clock(), work.tx.now, work.tx.gate));
+        work.plan = function.prepare(&mut work.tx, packet);
+        work.is_issued = false;
+        while verdict.is_none() && engine.has_stepped(&work.tx) {
+            engine.issue(&mut work.tx);
+            *verdict = work.step(packet, came.as_ref(), engine, function);
         }
     }
 
-    /// Go on as far as results are there and no `earlier` packet that is `waiting` must be waited for, to its fate at best: then its
-    /// operations are committed.
+    /// Go on as far as may be, past no `earlier` packet that is `waiting` and must be waited for.
     fn advance(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &mut E, function: &mut F) {
-        while self.verdict.is_none() {
-            // Before each step: what it asked for in the last one may be what another has asked for.
-            if self.waits(earlier, waiting, engine) {
-                return;
-            }
-            if !std::mem::replace(&mut self.is_issued, true) {
-                engine.issue(&mut self.tx);
-            }
-            if !engine.is_ready(&self.tx) {
-                return;
-            }
-            self.step(engine, function);
-        }
-    }
-
-    /// Do the next step.
-    fn step(&mut self, engine: &mut E, function: &mut F) {
-        self.has_begun = true;
-        engine.step(&mut self.tx);
-        if let Step::Done(verdict) = function.finish(&mut self.tx, &mut self.packet, &mut self.plan) {
-            engine.commit(&mut self.tx);
-            self.verdict = Some(verdict);
+        let Parked { work, packet, verdict, came } = self;
+        if verdict.is_some() {
+            // It came to that when it began once more.
             return;
         }
-        must_be_as::<E, F>(self.came.as_ref(), &self.packet, "in a step that returned Step::Again");
-        self.is_issued = false;
+        let mut waits = |work: &mut Work<E, F>, packet: &Packet, engine: &E| {
+            // There are few.
+            waiting.iter().any(|at| work.waits_for(packet, &mut earlier[*at], engine))
+        };
+        *verdict = work.advance(packet, came.as_ref(), &mut waits, engine, function);
     }
 }
 

@@ -16,6 +16,10 @@ pub(super) struct Admit {
     pub(super) is_v6: bool,
     /// Which server it gets.
     pub(super) to: To,
+    /// The instance whose connection it is.
+    pub(super) instance: u16,
+    /// One that leaves the table for it: nobody else gets its room.
+    pub(super) instead: Option<Release>,
 }
 
 /// Which server a new connection gets.
@@ -32,7 +36,7 @@ pub(super) enum To {
 pub(super) enum Admitted {
     /// It is let in, to the server at this place.
     To(u16),
-    /// There are as many connections as there may be.
+    /// The instance has as many connections as it may have.
     Full,
     /// No server is up.
     NoneUp,
@@ -44,6 +48,7 @@ pub(super) struct Release {
     pub(super) is_v6: bool,
     /// Where it counts as active, if it still does.
     pub(super) place: Option<u16>,
+    pub(super) instance: u16,
 }
 
 /// A connection that stays in the table ends (-1), or lives again (1).
@@ -110,8 +115,10 @@ operations!(Admission {
 
 /// The value of the object.
 pub(super) struct Admission {
+    /// Most connections of an instance: each has its part of the room, so that a flood which meets one leaves the others theirs.
     most: usize,
-    connections: usize,
+    /// By instance.
+    connections: Box<[usize]>,
     /// Active connections by place, of IPv4 and of IPv6.
     active: [Loads; 2],
     fragmented: usize,
@@ -119,10 +126,11 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Nobody is in. There may be `most` connections, to servers at so many `places` of IPv4 and of IPv6.
-    pub(super) fn new(most: usize, places: [usize; 2], seed: Seed) -> Self {
+    /// Nobody is in. Each of `instances` may have `most` connections, to servers at so many `places` of IPv4 and of IPv6.
+    pub(super) fn new(most: usize, instances: usize, places: [usize; 2], seed: Seed) -> Self {
         let shares = Shares::new(seed, MOST_FRAGMENTED);
-        Admission { most, connections: 0, active: places.map(Loads::new), fragmented: 0, shares }
+        let connections = vec![0; instances].into();
+        Admission { most, connections, active: places.map(Loads::new), fragmented: 0, shares }
     }
 
     fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
@@ -135,7 +143,14 @@ impl Op<Admission> for Admit {
 
     #[inline]
     fn apply(self, admission: &mut Admission) -> Admitted {
-        if admission.connections >= admission.most {
+        if let Some(release) = self.instead {
+            release.apply(admission);
+        }
+        if admission
+            .connections
+            .get(usize::from(self.instance))
+            .is_none_or(|connections| *connections >= admission.most)
+        {
             return Admitted::Full;
         }
         let active = admission.active_mut(self.is_v6);
@@ -149,7 +164,7 @@ impl Op<Admission> for Admit {
                 None => return Admitted::NoneUp,
             },
         };
-        admission.connections += 1;
+        admission.connections[usize::from(self.instance)] += 1;
         Admitted::To(place)
     }
 }
@@ -159,8 +174,10 @@ impl Op<Admission> for Release {
 
     #[inline]
     fn apply(self, admission: &mut Admission) {
-        debug_assert!(admission.connections > 0, "only who was let in leaves");
-        admission.connections = admission.connections.saturating_sub(1);
+        if let Some(connections) = admission.connections.get_mut(usize::from(self.instance)) {
+            debug_assert!(*connections > 0, "only who was let in leaves");
+            *connections = connections.saturating_sub(1);
+        }
         if let Some(place) = self.place {
             admission.active_mut(self.is_v6).add(usize::from(place), -1);
         }
@@ -211,7 +228,7 @@ impl Look<Admission> for Inside {
     type Reply = (u64, u64);
 
     fn look(self, admission: &Admission) -> (u64, u64) {
-        (admission.connections as u64, admission.fragmented as u64)
+        (admission.connections.iter().sum::<usize>() as u64, admission.fragmented as u64)
     }
 }
 
@@ -244,7 +261,7 @@ mod tests {
         fn connections_are_let_in_by_the_rules(
             steps in prop::collection::vec((0u8..6, any::<bool>(), 0u16..3, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut admission = Admission::new(MOST, [3, 3], Seed::from_number(1));
+            let mut admission = Admission::new(MOST, 1, [3, 3], Seed::from_number(1));
             let mut up = [[true; 3]; 2];
             // Who is in, and whether active.
             let mut inside: Vec<(bool, u16, bool)> = Vec::new();
@@ -263,7 +280,7 @@ mod tests {
                             (To::Least, Some(least)) => Admitted::To(least),
                             (To::Least, None) => Admitted::NoneUp,
                         };
-                        prop_assert_eq!(Admit { is_v6, to }.apply(&mut admission), expected);
+                        prop_assert_eq!(Admit { is_v6, to, instance: 0, instead: None }.apply(&mut admission), expected);
                         if let Admitted::To(place) = expected {
                             inside.push((is_v6, place, true));
                         }
@@ -281,7 +298,7 @@ mod tests {
                     }
                     _ => {
                         let (is_v6, place, active) = inside.swap_remove(which.index(inside.len()));
-                        Release { is_v6, place: active.then_some(place) }.apply(&mut admission);
+                        Release { is_v6, place: active.then_some(place), instance: 0 }.apply(&mut admission);
                     }
                 }
                 prop_assert_eq!(Inside.look(&admission), (inside.len() as u64, 0));
@@ -295,7 +312,7 @@ mod tests {
 
     #[test]
     fn unanswered_clients_share_half_of_the_room_for_fragments() {
-        let mut admission = Admission::new(MOST, [1, 0], Seed::from_number(1));
+        let mut admission = Admission::new(MOST, 1, [1, 0], Seed::from_number(1));
         let mut admit =
             |client: u64, is_answered| AdmitFragments { sender: [client, 4], is_answered }.apply(&mut admission);
         let mut senders = (0..4000).filter(|client| admit(*client, false)).collect::<Vec<_>>();

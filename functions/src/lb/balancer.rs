@@ -85,6 +85,8 @@ pub(super) struct Shared<E: Engine> {
     pub(super) backends: Vec<Backend>,
     /// Who is let in.
     pub(super) admission: E::Shared<Admission>,
+    /// Which of those that are let in by the same object this one is.
+    pub(super) instance: u16,
     /// What has become of connections.
     events: E::Shared<Counts>,
 }
@@ -111,14 +113,17 @@ impl<E: Engine> Balancer<E> {
         let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
         let (mut v4, mut v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let places = [v4.servers.places(), v6.servers.places()];
-        let seed = engine.seed();
-        let Ok(admission) = engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(most, places, seed)));
+        let (seed, share) = (engine.seed(), engine.share());
+        let (instance, instances) = if E::ALL_SEE { (share.index as u16, share.count as usize) } else { (0, 1) };
+        let Ok(admission) =
+            engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(most, instances, places, seed)));
         let shared: Shared<E> = Shared {
             bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
             admission,
+            instance,
             events: engine.shared(&EVENTS, Counts::new(Event::COUNT)),
         };
         // An instance may be made anew on objects that are there already: who is down there is down here.
@@ -218,7 +223,7 @@ impl<E: Engine> Function<E> for Balancer<E> {
     }
 
     fn common_gauges(&self) -> &'static [&'static str] {
-        &["backends up"]
+        if E::ALL_SEE { &["connections", "opened", "moved", "evicted", "backends up"] } else { &["backends up"] }
     }
 }
 

@@ -63,7 +63,7 @@ impl<E: Engine, F: Family> Side<E, F> {
                 drop(own);
                 // Its room is free for the connection that takes its place.
                 self.remove(shared, tx, &want.ticket);
-                return self.admit(shared, tx, packet, want, place, Try::First);
+                return self.admit(shared, tx, packet, want, place, (Try::First, None));
             }
         }
         if want.special & FIRST_FRAGMENT != 0 {

@@ -49,11 +49,11 @@ impl<E: Engine, F: Family> Side<E, F> {
         if self.servers.none_up() {
             return Step::Done(Verdict::Drop(NO_BACKEND));
         }
-        self.admit(shared, tx, packet, want, None, Try::First)
+        self.admit(shared, tx, packet, want, None, (Try::First, None))
     }
 
     /// Ask for a new connection to be let in, to the server at `place` or one that is chosen; the ticket is that of its own
-    /// entry.
+    /// entry. If it is let in `instead` of one that leaves, it gets that one's room.
     pub(super) fn admit(
         &mut self,
         shared: &mut Shared<E>,
@@ -61,11 +61,11 @@ impl<E: Engine, F: Family> Side<E, F> {
         packet: &mut Packet,
         want: &mut Want<E, F>,
         place: Option<u16>,
-        which: Try,
+        (which, instead): (Try, Option<Release>),
     ) -> Step {
         let to = place.map(To::Place).or_else(|| self.servers.choose(&Map::<E, F>::key(&want.ticket)));
         let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
-        let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to });
+        let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to, instance: shared.instance, instead });
         match to {
             To::Least => self.then(shared, tx, packet, want, Next::Admitted(asked, which)),
             To::Place(place) => self.want_both(shared, tx, packet, want, (place, Some((asked, which)))),
@@ -134,7 +134,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let is_written = out.insert(tx, &want.ticket, own, until).is_ok();
         if !is_written || ways_back.insert(tx, back, there, until).is_err() {
             out.remove(tx, &want.ticket);
-            shared.admission.send(tx, Release { is_v6: F::IS_V6, place: Some(place) });
+            shared.admission.send(tx, shared.release::<F>(Some(place)));
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         out.mark(tx, &want.ticket, true);

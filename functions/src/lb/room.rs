@@ -34,25 +34,38 @@ pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
 ) -> Step {
     let step = side.finish_rare(shared, tx, packet, want);
     match want.stage {
-        Stage::Full(place) if make_room(side, other, shared, tx) => {
-            side.admit(shared, tx, packet, want, place, Try::Last)
-        }
+        Stage::Full(place) => match make_room(side, other, shared, tx) {
+            Made::Nothing => step,
+            Made::Some => side.admit(shared, tx, packet, want, place, (Try::Last, None)),
+            Made::Of(release) => side.admit(shared, tx, packet, want, place, (Try::Last, Some(release))),
+        },
         _ => step,
     }
 }
 
-/// Forget what is over, or else who goes first. Returns whether anybody has gone.
+/// Room that was made.
+enum Made {
+    Nothing,
+    /// Some connections were over, and have left.
+    Some,
+    /// That of one that leaves for another.
+    Of(Release),
+}
+
+/// Forget what is over, or else who goes first.
 fn make_room<E: Engine, F: Family, G: Family>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
     tx: &mut Tx,
-) -> bool {
+) -> Made {
     let gone = [side.expire(shared, tx, looks::MOST), other.expire(shared, tx, looks::MOST)];
     if gone.iter().any(|gone| gone.connections > 0) {
-        return true;
+        return Made::Some;
     }
-    if side.first_to_go(tx) >= other.first_to_go(tx) { side.evict(shared, tx) } else { other.evict(shared, tx) }
+    let is_ours = side.first_to_go(tx) >= other.first_to_go(tx);
+    let evicted = if is_ours { side.evict(shared, tx) } else { other.evict(shared, tx) };
+    evicted.map_or(Made::Nothing, Made::Of)
 }
 
 impl<E: Engine, F: Family> Side<E, F> {
@@ -61,13 +74,12 @@ impl<E: Engine, F: Family> Side<E, F> {
         self.maps[0].marked(tx)
     }
 
-    /// Forget one of those that go first. Returns whether there was one.
-    fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) -> bool {
+    /// Forget one of those that go first. Returns what says that it leaves, if there was one.
+    fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) -> Option<Release> {
         let [out, ways_back] = &mut self.maps;
-        let Some((key, mut gone)) = out.take_marked(tx) else { return false };
+        let (key, mut gone) = out.take_marked(tx)?;
         shared.note(tx, Event::Evicted);
-        leave_table::<E, F>(ways_back, shared, tx, Going::of::<F>(&key, &mut gone));
-        true
+        Some(forget_way_back::<E, F>(ways_back, shared, tx, Going::of::<F>(&key, &mut gone)))
     }
 
     /// Forget the connection of a ticket.
@@ -213,19 +225,35 @@ fn leave_together<E: Engine, F: Family>(
     going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
 }
 
-/// Take out the way back of a connection that goes, unless it is that of a younger connection by now, and give its room
-/// back.
+/// Take out the way back of a connection that goes, and give its room back.
 fn leave_table<E: Engine, F: Family>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
     tx: &mut Tx,
-    Going { way_back, service, place }: Going<F::Key, F::Address>,
+    going: Going<F::Key, F::Address>,
 ) {
+    let release = forget_way_back::<E, F>(ways_back, shared, tx, going);
+    shared.admission.send(tx, release);
+}
+
+/// Take out the way back of a connection that goes, unless it is that of a younger connection by now. Returns what gives its room
+/// back.
+fn forget_way_back<E: Engine, F: Family>(
+    ways_back: &mut Map<E, F>,
+    shared: &Shared<E>,
+    tx: &mut Tx,
+    Going { way_back, service, place }: Going<F::Key, F::Address>,
+) -> Release {
     ways_back.forget(tx, way_back, |back| (back.rewrite.address, back.rewrite.port) == service);
-    shared.admission.send(tx, Release { is_v6: F::IS_V6, place });
+    shared.release::<F>(place)
 }
 
 impl<E: Engine> Shared<E> {
+    /// Return what says that a connection leaves the table.
+    pub(super) fn release<F: Family>(&self, place: Option<u16>) -> Release {
+        Release { is_v6: F::IS_V6, place, instance: self.instance }
+    }
+
     /// Count one active connection more at the server at `place`, or one less.
     pub(super) fn add_active<F: Family>(&mut self, tx: &mut Tx, place: u16, n: i8) {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });

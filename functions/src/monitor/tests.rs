@@ -277,6 +277,7 @@ fn it_is_built_from_arguments() {
         instance: "it",
         seed: Seed::from_number(0),
         share: Share { index: 1, count: 2 },
+        team: None,
         attributes: &mut attributes,
         taken: &[],
     };

@@ -89,6 +89,7 @@ fn main() {
             instance: "it",
             seed: Seed::from_number(1),
             share: Share::WHOLE,
+            team: None,
             attributes: &mut attributes,
             taken: &[],
         };

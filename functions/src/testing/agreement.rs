@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catena_packet::wire::Seed;
 use catena_state::Declaration;
 
-use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_local, on_losing};
+use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_local, on_losing, on_team};
 use super::{Harness, SECOND, START, craft, describe};
 use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
@@ -104,7 +104,10 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let lost_before = lost();
         let losing = may_be_lost.then(|| on_losing(seed, losses(seed), || run(descriptor, args, &traffic)));
         assert!(!may_be_lost || lost() > lost_before, "{} with seed {seed}: no instance was lost", descriptor.name);
-        for (how, outcome) in [("late", Some(&late)), ("late, and lost at times,", losing.as_ref())] {
+        let shared = on_team(|| run(descriptor, args, &traffic));
+        let outcomes =
+            [("late", Some(&late)), ("late, and lost at times,", losing.as_ref()), ("of a team", Some(&shared))];
+        for (how, outcome) in outcomes {
             if let Some((what, late, local)) = outcome.and_then(|outcome| difference(outcome, &local)) {
                 panic!("{what} of {} with seed {seed}: {how} {late}, local {local}; {HINT}", descriptor.name);
             }

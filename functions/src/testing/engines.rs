@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catena_state::delayed::View;
-use catena_state::{Crashes, Declaration, Delayed};
+use catena_state::{Crashes, Declaration, Delayed, Team};
 
 thread_local! {
+    static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
     static LOST: Arc<AtomicU64> = Arc::default();
@@ -170,6 +171,19 @@ pub fn on_local<R>(test: impl FnOnce() -> R) -> R {
 /// Run a test on the delayed engine of a seed.
 pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
     on(Some(seed), test)
+}
+
+/// Run a test on the engine of a team of two workers: the other one has no packets, but owns some objects.
+pub fn on_team<R>(test: impl FnOnce() -> R) -> R {
+    TEAM.set(Some(Team::new(2)));
+    let done = on_local(test);
+    TEAM.take();
+    done
+}
+
+/// Return the team that functions are built for now.
+pub fn team() -> Option<Arc<Team>> {
+    TEAM.with_borrow(Option::clone)
 }
 
 /// Return when instances are lost, by the seed, and how late results come. Where they are lost at each operation, hardly late: what

@@ -16,7 +16,7 @@ pub struct Removed {
 impl Graph {
     /// Add a module.
     pub fn add(&mut self, name: &str, module: Box<dyn Module>) -> NodeId {
-        let is_exit = module.is_exit();
+        let (is_exit, is_polled) = (module.is_exit(), module.is_polled());
         let counters = Arc::default();
         self.nodes.push(Some(Node {
             module,
@@ -27,7 +27,9 @@ impl Graph {
             started: Started::No,
         }));
         self.numbered = false;
-        NodeId((self.nodes.len() - 1) as u32)
+        let id = NodeId((self.nodes.len() - 1) as u32);
+        self.polled.extend(is_polled.then_some(id));
+        id
     }
 
     /// Lead an output gate to an inlet; what it led to before is forgotten.

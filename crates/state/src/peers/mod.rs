@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_packet::wire::Seed;
 
-use crate::declare::Declaration;
+use crate::declare::{Access, Declaration};
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
 use crate::local::{Local, LocalOutlet, LocalTicket};
@@ -137,6 +137,7 @@ impl Peers {
 
 impl Engine for Peers {
     const WAITS: bool = true;
+    const ALL_SEE: bool = true;
 
     type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Plain> = PeersMap<K, V>;
@@ -199,6 +200,10 @@ impl Engine for Peers {
         object: &Declaration,
         first: impl FnOnce() -> Result<V, X>,
     ) -> Result<PeersShared<V>, X> {
+        if V::ABSORBS && object.access == Access::WriteMostly {
+            let parts = self.joined().instance.object(object, || Ok::<_, X>(Vec::new()))?;
+            return Ok(PeersShared::of_parts(self.place(parts.0), first()?, parts.1));
+        }
         let (number, value) = self.joined().instance.object(object, first)?;
         Ok(PeersShared::new(self.place(number), value))
     }

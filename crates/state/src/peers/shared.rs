@@ -49,7 +49,12 @@ pub struct PeersAsked<T> {
 pub struct PeersShared<V> {
     place: Place,
     value: Kept<V>,
+    /// Of one that is written mostly, and can be put together of parts, each worker has a part: these are all of them.
+    parts: Option<Parts<V>>,
 }
+
+/// The parts of an object.
+pub(super) type Parts<V> = Kept<Vec<Kept<V>>>;
 
 impl<V: Held> Owned for Kept<V> {
     fn answer(&mut self, _key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
@@ -62,7 +67,23 @@ impl<V: Held> PeersShared<V> {
         if place.is_mine {
             open(&place.desk).own(place.object, Box::new(Arc::clone(&value)));
         }
-        PeersShared { place, value }
+        PeersShared { place, value, parts: None }
+    }
+
+    /// Make a worker's part of an object.
+    pub(super) fn of_parts(place: Place, part: V, parts: Parts<V>) -> Self {
+        let value = Arc::new(Mutex::new(part));
+        open(&parts).push(Arc::clone(&value));
+        PeersShared { place: Place { is_mine: true, ..place }, value, parts: Some(parts) }
+    }
+
+    /// Put the parts together, where it has parts.
+    fn gather(&self) {
+        let Some(parts) = &self.parts else { return };
+        // Nobody else gathers meanwhile.
+        for part in open(parts).iter().filter(|part| !Arc::ptr_eq(part, &self.value)) {
+            open(&self.value).absorb(&mut open(part));
+        }
     }
 }
 
@@ -98,6 +119,7 @@ impl<V: Held> Shared<V> for PeersShared<V> {
     }
 
     fn look<L: Look<V>>(&self, look: L) -> L::Reply {
+        self.gather();
         look.look(&open(&self.value))
     }
 }

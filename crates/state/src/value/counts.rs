@@ -12,9 +12,16 @@ impl Counts {
     pub fn new(count: usize) -> Self {
         Counts(vec![0; count].into())
     }
+
+    /// Add what others count, which are 0 then.
+    fn absorb(&mut self, other: &mut Counts) {
+        for (count, more) in self.0.iter_mut().zip(&mut other.0) {
+            *count = count.wrapping_add(std::mem::take(more));
+        }
+    }
 }
 
-crate::operations!(Counts { 0 => Add } looks { 1 => Get });
+crate::operations!(Counts { 0 => Add } looks { 1 => Get } absorbs Counts::absorb);
 
 /// Add to one of them (*increment/decrement a value*: Khalid's dissertation, Table 3.6). Nothing happens beyond the last.
 #[derive(Clone, Copy, Debug, Plain)]
