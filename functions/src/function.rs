@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
-use catena_packet::clock::Root;
+use catena_packet::clock::{Clock, Root};
 use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Tx};
 
@@ -242,25 +242,25 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         }
         let Instance { engine, function, .. } = instance;
         // Nothing is counted where nobody waits: a packet's operations are begun again rather than kept beside its plan.
-        let (now, gate) = (cx.now(), cx.gate());
+        let (times, gate) = (cx.times(), cx.gate());
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
         let count = batch.len();
         for (packet, plan) in batch.iter().zip(&mut plans) {
-            let mut tx = engine.begin(of(packet, now, gate));
+            let mut tx = engine.begin(of(packet, times.of(packet), gate));
             plan.write(function.prepare(&mut tx, packet));
         }
         // SAFETY: the first `count` plans were just written.
         let plans = unsafe { std::slice::from_raw_parts_mut(plans.as_mut_ptr().cast::<F::Plan>(), count) };
         plans.iter_mut().for_each(|plan| function.warm(plan));
         cx.decide(batch, |i, packet| {
-            let mut tx = engine.begin(of(packet, now, gate));
+            let mut tx = engine.begin(of(packet, times.of(packet), gate));
             let plan = &mut plans[i];
             match function.finish(&mut tx, packet, plan) {
                 Step::Done(verdict) => verdict,
                 Step::Again => again(function, &mut tx, packet, plan),
             }
         });
-        event(engine, function, events.stamp().bits(), now, |function, tx| function.tidy(tx, false));
+        event(engine, function, events.stamp().bits(), cx.now(), |function, tx| function.tidy(tx, false));
     }
 
     fn tick(&mut self, cx: &mut Context) {
@@ -289,6 +289,10 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
 
     fn waiting(&self) -> usize {
         self.parking.waiting()
+    }
+
+    fn first_waiting(&self) -> Option<Clock> {
+        self.parking.first()
     }
 
     fn inputs(&self) -> Vec<PathBuf> {

@@ -94,21 +94,25 @@ impl Place {
             workers,
         ]);
         accounted(&report);
-        let source = |name: &str, root: u8| serde_json::json!({ "name": name, "root": root, "count": PACKETS });
-        assert_eq!(report["sources"], serde_json::json!([source("in", 1), source("out", 2)]));
+        let source = |name: &str, root: u8, last| serde_json::json!({ "name": name, "root": root, "count": last });
+        assert_eq!(
+            report["sources"],
+            serde_json::json!([source("in", 1, 2 * PACKETS - 1), source("out", 2, 2 * PACKETS)])
+        );
         ["out.pcapng", "back,out.pcapng"].map(|name| comments(&self.path(name)))
     }
 }
 
-/// The clocks that a side's packets must have.
-fn numbered(root: u8, side: &[Packet]) -> Comments {
-    (1u64..).zip(side).map(|(count, packet)| (packet.frame.clone(), format!("{root}:{count}"))).collect()
+/// The clocks that a side's packets must have, where so many sides take turns.
+fn numbered(root: u8, side: &[Packet], sides: usize) -> Comments {
+    let counts = (u64::from(root)..).step_by(sides);
+    counts.zip(side).map(|(count, packet)| (packet.frame.clone(), format!("{root}:{count}"))).collect()
 }
 
 #[test]
 fn each_source_is_a_root_and_workers_change_no_clock() {
     let place = Place::new();
-    let expected = [numbered(1, &place.sides[0]), numbered(2, &place.sides[1])];
+    let expected = [numbered(1, &place.sides[0], 2), numbered(2, &place.sides[1], 2)];
     for workers in ["1", "2", "3"] {
         let came = place.run(workers);
         assert!(came == expected, "{workers} workers: {:?}", came.map(|side| side.into_values().next()));
@@ -135,7 +139,7 @@ fn queues_between_tasks_change_no_clock() {
     let report = run(&[&chains, "--in", &input, "--out", &(out + ",clocks"), "--plan", &plan]);
     let queued = |module: &serde_json::Value| module["name"] == "queue a/acl" && module["packets"] == PACKETS / 3;
     assert!(report["modules"].as_array().is_some_and(|modules| modules.iter().any(queued)), "{report}");
-    let (came, expected) = (comments(&place.path("out.pcapng")), numbered(1, &place.sides[0]));
+    let (came, expected) = (comments(&place.path("out.pcapng")), numbered(1, &place.sides[0], 1));
     // A full queue may have lost some.
     assert!(came.len() > expected.len() / 2);
     assert!(came.iter().all(|(frame, clock)| expected.get(frame) == Some(clock)));

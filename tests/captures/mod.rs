@@ -7,6 +7,7 @@ mod broken;
 mod clocks;
 mod compare;
 mod faults;
+mod merged;
 /// Packets as lines of text, as in the tests of functions.
 #[path = "../../functions/src/testing/notation.rs"]
 mod notation;
@@ -69,7 +70,7 @@ fn the_example_passes_wireshark() {
 }
 
 #[test]
-fn several_workers_do_what_one_does() {
+fn several_workers_translate_what_one_does() {
     let folder = tempfile::tempdir().expect("a folder");
     let chain = folder.path().join("nat.catena");
     std::fs::write(&chain, "chain c { in -> NAT(pool = 198.51.100.0/28) -> out }\n").expect("a chain file");

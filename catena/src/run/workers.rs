@@ -11,6 +11,7 @@ use std::sync::Arc;
 use catena_compile::{Host, Queued, Side, build, tasks};
 use catena_dataplane::branch::Branch;
 use catena_dataplane::graph::NodeInfo;
+use catena_dataplane::order::{InWindows, Merge, Order};
 use catena_dataplane::pipeline::{TaskId, Time};
 use catena_dataplane::port::in_turn;
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
@@ -209,6 +210,8 @@ impl Run<'_> {
         }
         let recorded = self.time == Time::Packets;
         let whole = sources.iter().flatten().all(|source| source.is_recorded());
+        // What a plan's tasks drop depends on who is faster.
+        let order = (recorded && whole && self.host.cuts.is_empty()).then(|| Order::new(count, 2));
         let mut workers = Vec::new();
         let mut entering: Vec<QueueIn> = Vec::new();
         let mut graphs = graphs.into_iter().enumerate();
@@ -217,14 +220,18 @@ impl Run<'_> {
             let mut pipeline = Pipeline::with(built.graph, self.time);
             let inlets = [0, 1].map(|side| built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
             let (entrance, exit) = queue(QUEUE, 1);
-            let exit = if whole { exit.in_whole_batches() } else { exit };
-            let mut task = Task::by_side(&format!("share {index}"), Box::new(exit), inlets, recorded);
+            let given: Box<dyn Source> = match &order {
+                Some(order) => Box::new(InWindows::new(exit, order, index)),
+                None => Box::new(exit),
+            };
+            let mut task = Task::by_side(&format!("share {index}"), given, inlets, recorded);
             rooms.iter().for_each(|room| task.heed(room.clone()));
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
             entering.extend(entrance);
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
-            workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
+            let worker = worker.ends_with(Arc::clone(&gathering), Vec::new());
+            workers.push(order.iter().fold(worker, |worker, order| worker.ordered(order, index)));
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
         let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
@@ -249,18 +256,24 @@ impl Run<'_> {
             let Some(source) = source else { continue };
             let inlet = Inlet { node: steer, gate: side as u16 };
             let has_way = first.entries[side].is_some();
-            let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
+            let task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
+            let mut task = order.iter().fold(task, Task::ordered);
             rooms.iter().for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
+        let worker = self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others);
+        workers.insert(0, order.iter().fold(worker, |worker, order| worker.ordered(order, 0)));
         // Who reads along from a live stream gets packets in time even when no further one comes.
         let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
         for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
             let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
-            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
+            let leaving: Box<dyn Source> = match &order {
+                Some(order) => Box::new(Merge::new(queue, order, side)),
+                None => Box::new(queue),
+            };
+            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), leaving, node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
         Ok((workers, inputs))

@@ -11,7 +11,7 @@ mod edit;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_packet::{Batch, Packet};
+use catena_packet::{Batch, Clock, Packet};
 
 use crate::clock::cycles;
 use crate::counter::{Gauge, Traffic};
@@ -200,6 +200,13 @@ impl Graph {
     pub fn most_waiting(&self) -> usize {
         let modules = self.polled.iter().filter_map(|id| self.nodes[id.0 as usize].as_ref());
         modules.map(|node| node.module.waiting()).max().unwrap_or(0)
+    }
+
+    /// Return the clock of the earliest packet that waits in a module for other workers.
+    #[inline]
+    pub fn first_waiting(&self) -> Option<Clock> {
+        let modules = self.polled.iter().filter_map(|id| self.nodes[id.0 as usize].as_ref());
+        modules.filter_map(|node| node.module.first_waiting()).min()
     }
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they

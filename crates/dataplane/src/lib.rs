@@ -13,6 +13,7 @@ pub mod counter;
 pub mod generator;
 pub mod graph;
 pub mod module;
+pub mod order;
 pub mod pipeline;
 pub mod port;
 pub mod queue;
@@ -24,6 +25,7 @@ pub mod worker;
 
 pub use graph::{Graph, Inlet, NodeId};
 pub use module::{Context, Module, Pulled, Reason, Source};
+pub use order::Order;
 pub use pipeline::{Pipeline, TaskId};
 pub use schedule::Tree;
 pub use worker::{Worker, WorkerHandle};

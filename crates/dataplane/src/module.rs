@@ -4,7 +4,7 @@ use std::any::Any;
 use std::path::PathBuf;
 
 use catena_packet::wire::Malformed;
-use catena_packet::{BATCH, Batch, DepotHandle, Packet, Pool};
+use catena_packet::{BATCH, Batch, Clock, DepotHandle, Packet, Pool};
 
 use crate::pipeline::Time;
 use crate::random::Random;
@@ -78,6 +78,11 @@ pub trait Module: Any + Send {
     /// Return how many packets wait in the module for other workers.
     fn waiting(&self) -> usize {
         0
+    }
+
+    /// Return the clock of the earliest packet that waits in the module for other workers.
+    fn first_waiting(&self) -> Option<Clock> {
+        None
     }
 
     /// Return the names of files that the module uses while it runs, other than a port's: no output may be one of them.
@@ -172,6 +177,7 @@ pub(crate) struct Emitted {
 /// What a module sees of the world: time, randomness, buffers, gates. One per worker.
 pub struct Context {
     pub(crate) now: u64,
+    is_replay: bool,
     pub(crate) gate: u16,
     pub(crate) sample: bool,
     pub(crate) emitted: Vec<Emitted>,
@@ -191,6 +197,7 @@ impl Context {
     pub fn new(depot: &DepotHandle, seed: u64) -> Self {
         Context {
             now: 0,
+            is_replay: false,
             gate: 0,
             sample: false,
             emitted: Vec::new(),
@@ -207,6 +214,17 @@ impl Context {
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.now
+    }
+
+    /// Let each packet have the time at which it came, as a recorded one does, rather than that of its batch.
+    pub fn tell_packets_apart(&mut self) {
+        self.is_replay = true;
+    }
+
+    /// Return what tells the times of packets.
+    #[inline(always)]
+    pub fn times(&self) -> Times {
+        Times { now: self.now, is_replay: self.is_replay }
     }
 
     /// Set the time to that of recorded traffic, unless that would go back.
@@ -337,6 +355,22 @@ impl Context {
                 None
             }
         });
+    }
+}
+
+/// Tells at which time a packet came.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    now: u64,
+    is_replay: bool,
+}
+
+impl Times {
+    /// Return the time of a packet, in ns since 1970. Where traffic is recorded it is the same, whatever packets are with it in
+    /// the batch: what becomes of it does not depend on how packets are spread.
+    #[inline(always)]
+    pub fn of(self, packet: &Packet) -> u64 {
+        if self.is_replay { packet.meta().time() } else { self.now }
     }
 }
 

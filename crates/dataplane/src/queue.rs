@@ -47,7 +47,7 @@ pub fn queue(packets: usize, writers: usize) -> (Vec<QueueIn>, QueueOut) {
     let rings: Vec<Arc<Ring>> = (0..writers.max(1)).map(|_| Arc::new(ring(packets))).collect();
     let entrances = rings.iter().map(|ring| QueueIn { ring: ring.clone(), written: 0, read: 0 }).collect();
     let exits = rings.into_iter().map(|ring| Exit { ring, written: 0, read: 0 }).collect();
-    (entrances, QueueOut { exits, next: 0, whole: false })
+    (entrances, QueueOut { exits, next: 0 })
 }
 
 fn ring(packets: usize) -> Ring {
@@ -139,7 +139,8 @@ impl Room {
     }
 }
 
-struct Exit {
+/// The far end of one entrance.
+pub(crate) struct Exit {
     ring: Arc<Ring>,
     /// What we last saw the writer at.
     written: usize,
@@ -150,54 +151,67 @@ struct Exit {
 pub struct QueueOut {
     exits: Vec<Exit>,
     next: usize,
-    /// Whether a batch waits until it is full.
-    whole: bool,
 }
 
 impl QueueOut {
-    /// Give full batches only, and the rest once the queue is closed: where batches end then depends on the packets
-    /// alone and not on who was faster. For recorded traffic; a queue of several entrances has no such order.
-    #[must_use]
-    pub fn in_whole_batches(mut self) -> Self {
-        self.whole = true;
-        self
+    pub(crate) fn exits(self) -> Vec<Exit> {
+        self.exits
     }
 }
 
 impl Exit {
-    fn pop(&mut self, batch: &mut Batch) {
-        if self.written == self.read {
-            self.written = self.ring.written.0.load(Ordering::Acquire);
-        }
-        let count = (self.written - self.read).min(BATCH - batch.len());
-        let mask = self.ring.places.len() - 1;
+    /// Look what has come; returns how many packets there are.
+    pub(crate) fn see(&mut self) -> usize {
+        self.written = self.ring.written.0.load(Ordering::Acquire);
+        self.written - self.read
+    }
+
+    /// Return a packet that has been seen, counted from the next one.
+    pub(crate) fn peek(&self, at: usize) -> Option<&Packet> {
+        let at = self.read + at;
+        let place = &self.ring.places[at & (self.ring.places.len() - 1)];
+        // SAFETY: `read <= at < written`: the writer has filled this place and will not touch it before it sees `read` go past it.
+        (at < self.written).then(|| unsafe { (*place.get()).assume_init_ref() })
+    }
+
+    /// Take the next of those that have been seen.
+    pub(crate) fn next(&mut self) -> Option<Packet> {
+        let packet = self.read_next();
+        self.ring.read.0.store(self.read, Ordering::Release);
+        packet
+    }
+
+    /// Move so many of those that have been seen into a batch that has room for them.
+    pub(crate) fn pop(&mut self, batch: &mut Batch, count: usize) {
         for _ in 0..count {
-            let place = &self.ring.places[self.read & mask];
-            // SAFETY: `read < written`: the writer has filled this place and will not touch it before
-            // it sees `read` go past it.
-            let packet = unsafe { (*place.get()).assume_init_read() };
+            let Some(packet) = self.read_next() else { break };
             packet.bring();
             batch.push(packet);
-            self.read += 1;
         }
         if count > 0 {
             self.ring.read.0.store(self.read, Ordering::Release);
         }
     }
 
-    /// Return whether there is a full batch, or all that will ever come.
-    fn has_whole(&mut self) -> bool {
-        // Closed first, as below.
-        let closed = self.ring.closed.load(Ordering::Acquire);
-        if self.written - self.read < BATCH {
-            self.written = self.ring.written.0.load(Ordering::Acquire);
+    fn read_next(&mut self) -> Option<Packet> {
+        if self.read == self.written {
+            return None;
         }
-        closed || self.written - self.read >= BATCH
+        let place = &self.ring.places[self.read & (self.ring.places.len() - 1)];
+        self.read += 1;
+        // SAFETY: `read < written`: the writer has filled this place and will not touch it before
+        // it sees `read` go past it.
+        Some(unsafe { (*place.get()).assume_init_read() })
+    }
+
+    /// Return whether nothing will be put in any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.ring.closed.load(Ordering::Acquire)
     }
 
     fn is_done(&self) -> bool {
         // Closed first: what was written before the closing is then seen.
-        self.ring.closed.load(Ordering::Acquire) && self.ring.written.0.load(Ordering::Acquire) == self.read
+        self.is_closed() && self.ring.written.0.load(Ordering::Acquire) == self.read
     }
 }
 
@@ -206,9 +220,10 @@ impl Source for QueueOut {
         for _ in 0..self.exits.len() {
             self.next = if self.next + 1 < self.exits.len() { self.next + 1 } else { 0 };
             let exit = &mut self.exits[self.next];
-            if !self.whole || exit.has_whole() {
-                exit.pop(batch);
-            }
+            let room = BATCH - batch.len();
+            let seen = exit.written - exit.read;
+            let count = if seen == 0 { exit.see() } else { seen };
+            exit.pop(batch, count.min(room));
             if batch.is_full() {
                 break;
             }

@@ -10,6 +10,7 @@ use crate::clock::cycles;
 use crate::counter::{Counter, Traffic};
 use crate::graph::{Graph, Inlet};
 use crate::module::{Context, Pulled, Source};
+use crate::order::Order;
 use crate::queue::Room;
 use crate::schedule::Ran;
 
@@ -48,6 +49,8 @@ pub struct Task {
     ahead: Vec<Room>,
     /// What it stamps packets with; none if they were stamped where they came in.
     root: Option<Root>,
+    /// Of one that reads for several workers, in whose order packets leave.
+    order: Option<Arc<Order>>,
     /// Whether its packets come from another task of the same pipeline.
     inner: bool,
     /// Whether a pipeline ends without it.
@@ -68,6 +71,7 @@ impl Task {
             counters: Arc::default(),
             ahead: Vec::new(),
             root: None,
+            order: None,
             inner: false,
             follows: false,
             state: Pulled::More,
@@ -100,6 +104,13 @@ impl Task {
         self
     }
 
+    /// Let it, which gives packets their clocks, read no further ahead than an order allows.
+    #[must_use]
+    pub fn ordered(mut self, order: &Arc<Order>) -> Self {
+        self.order = Some(Arc::clone(order));
+        self
+    }
+
     /// Return what it stamps packets with.
     pub fn root(&self) -> Option<&Root> {
         self.root.as_ref()
@@ -127,9 +138,13 @@ impl Task {
         self.ahead.push(room);
     }
 
-    /// Return whether a queue ahead has no room for what it might bring.
+    /// Return whether a queue ahead has no room for what it might bring, or others are behind.
     pub fn is_held_up(&self) -> bool {
-        self.ahead.iter().any(Room::is_scarce)
+        self.ahead.iter().any(Room::is_scarce) || self.is_ahead()
+    }
+
+    fn is_ahead(&self) -> bool {
+        matches!((&self.order, &self.root), (Some(order), Some(root)) if order.is_ahead(root.count()))
     }
 
     /// Return the name.
@@ -176,6 +191,9 @@ impl Task {
                 run_by_side(cx, graph, &mut self.batch, inlets, recorded, &mut self.run);
             }
         }
+        if let (Some(order), Some(root)) = (&self.order, &self.root) {
+            order.take(0, root.latest().bits());
+        }
         let spent = cycles() - start;
         self.counters.runs.add(1);
         self.counters.cycles.add(spent);
@@ -220,7 +238,7 @@ fn run_by_side(
     let side = |packet: &Packet| usize::from(packet.meta().port == 1);
     let mut enter = |side: usize, run: &mut Batch| {
         if recorded {
-            run.iter().for_each(|packet| cx.set_now(packet.meta().arrival));
+            run.iter().for_each(|packet| cx.set_now(packet.meta().time()));
         }
         graph.run(cx, inlets[side], run);
     };

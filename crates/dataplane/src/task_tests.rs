@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::module::Module;
+use crate::order::InWindows;
 use crate::pipeline::{Pipeline, Time};
 use crate::port::in_turn;
 use crate::queue::queue;
@@ -65,6 +66,7 @@ struct Pair {
     first: Pipeline,
     second: Pipeline,
     seen: [Seen; 2],
+    order: Arc<Order>,
 }
 
 /// Two workers' pipelines: the first reads two sides, keeps its share and hands the rest to the second.
@@ -82,28 +84,31 @@ fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
         Box::new(Script { packets: packets.into_iter(), side }) as Box<dyn Source>
     });
     let mut roots = Roots::default();
+    let order = Order::new(2, 0);
     for (side, source) in (0u16..).zip(in_turn(sources)) {
         let steer = first.graph.add("spread", Box::new(Steer::new(2, Seed::from_number(1), Box::new(|_| None))));
         first.graph.connect(steer, 0, Inlet { node: own, gate: side });
         first.graph.connect(steer, 1, other);
         let root = roots.one_more().expect("two are not many");
-        let mut task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side }).rooted(root);
+        let task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side }).rooted(root);
+        let mut task = task.ordered(&order);
         task.heed(room.clone());
         first.add_task(task);
     }
     let node = second.graph.add("share", Box::new(Note(seen[1].clone())));
-    let exit = if whole { exit.in_whole_batches() } else { exit };
+    let given: Box<dyn Source> = if whole { Box::new(InWindows::new(exit, &order, 1)) } else { Box::new(exit) };
     let inlets = [0, 1].map(|gate| Inlet { node, gate });
-    second.add_task(Task::by_side("share", Box::new(exit), inlets, true));
-    Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen }
+    second.add_task(Task::by_side("share", given, inlets, true));
+    Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen, order }
 }
 
 /// Run both by turns, so many steps of the second after each of the first; returns what they saw.
 fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<Saw>; 2] {
-    let Pair { depot, mut first, mut second, seen } = pair(sides.clone(), whole);
+    let Pair { depot, mut first, mut second, seen, order } = pair(sides.clone(), whole);
     let (mut cx, mut other) = (Context::new(&depot, 0), Context::new(&depot, 0));
     for &steps in turns.iter().cycle() {
         first.step(&mut cx);
+        order.publish(0, None);
         (0..steps).for_each(|_| _ = second.step(&mut other));
         if first.is_done() {
             break;
@@ -156,15 +161,15 @@ proptest! {
             .flat_map(|(gate, _, packets)| packets.iter().map(|(time, clock)| (*clock, *gate, *time)))
             .collect();
         clocks.sort_unstable();
-        let numbered = |(side, packets): (u16, &Vec<(u64, u8)>)| {
-            let root = u64::from(side + 1) << 56;
-            let packets: Vec<_> = (1u64..)
-                .zip(packets)
-                .map(|(count, (time, _))| (Clock::from_bits(root | count << 8), side, *time))
-                .collect();
-            packets
+        let times = |(side, packets): (u16, &Vec<(u64, u8)>)| {
+            packets.iter().map(|(time, _)| (*time, side)).collect::<Vec<_>>()
         };
-        prop_assert_eq!(clocks, (0u16..).zip(&sides).flat_map(numbered).collect::<Vec<_>>());
+        let mut expected: Vec<(u64, u16)> = (0u16..).zip(&sides).flat_map(times).collect();
+        expected.sort();
+        let numbered = |(count, (time, side)): (u64, (u64, u16))| {
+            (Clock::from_bits(count << 16 | u64::from(side + 1) << 8), side, time)
+        };
+        prop_assert_eq!(clocks, (1u64..).zip(expected).map(numbered).collect::<Vec<_>>());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use catena_packet::DepotHandle;
 
 use crate::clock::Wall;
 use crate::module::Context;
+use crate::order::Order;
 use crate::pipeline::{Pipeline, Time};
 use crate::queue::Room;
 use crate::schedule::Ran;
@@ -42,6 +43,7 @@ pub struct Worker {
     name: String,
     gathering: Option<Arc<Gathering>>,
     closes: Vec<Room>,
+    order: Option<(Arc<Order>, usize)>,
 }
 
 /// Where workers come together that answer each other: none ends while another may still ask.
@@ -151,7 +153,15 @@ impl Worker {
             name: name.to_owned(),
             gathering: None,
             closes: Vec::new(),
+            order: None,
         }
+    }
+
+    /// Let the worker, which is this one of several, tell how far it has come with the packets of a replay.
+    #[must_use]
+    pub fn ordered(mut self, order: &Arc<Order>, worker: usize) -> Self {
+        self.order = Some((Arc::clone(order), worker));
+        self
     }
 
     /// Let the worker end together with others, whom its modules answer. As many workers must come there as it was made for. When
@@ -202,6 +212,9 @@ impl Worker {
         let cx = &mut self.context;
         let pipeline = &mut self.pipeline;
         let mut wall = Wall::new();
+        if pipeline.time == Time::Packets {
+            cx.tell_packets_apart();
+        }
         let (mut ticked, mut fruitless) = (0u64, 0u32);
         while !signal.stop.load(Ordering::Relaxed) {
             if signal.edits.swap(false, Ordering::Acquire) {
@@ -214,6 +227,9 @@ impl Worker {
             // A replay loses nothing: who waits holds up what comes.
             let is_crowded = pipeline.time == Time::Packets && pipeline.graph.most_waiting() > MOST_WAITING;
             let ran = if is_crowded { Ran::default() } else { pipeline.step(cx) };
+            if let Some((order, worker)) = &self.order {
+                order.publish(*worker, pipeline.graph.first_waiting());
+            }
             if cx.now() >= ticked + TICK_NS {
                 ticked = cx.now();
                 pipeline.graph.tick(cx);
@@ -253,6 +269,9 @@ impl Worker {
         if let Some(gathering) = &gathering {
             gathering.wait(1, || pipeline.graph.poll(cx));
             pipeline.graph.poll(cx);
+        }
+        if let Some((order, worker)) = &self.order {
+            order.end(*worker);
         }
         Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
     }

@@ -34,13 +34,30 @@ pub struct Meta {
     /// When a worker took the packet from its port, in units of [`STAMP_SHIFT`] cycles of the
     /// processor's time-stamp counter, modulo 2³² (11 s at 3 GHz): enough for latencies.
     pub stamp: u32,
-    /// Logical clock, unique and rising per root.
+    /// Logical clock, unique and rising.
     pub clock: Clock,
     /// Arrival time in ns since 1970, from the capture or the port.
     pub arrival: u64,
     /// Attribute slots.
     pub attributes: [u8; ATTRIBUTE_BYTES],
-    pub(crate) tail: u32,
+    /// By how many ns the run was ahead of its arrival when it came in: see [`Meta::time`].
+    pub late: u32,
+}
+
+impl Meta {
+    /// Return the time of the run at which a recorded packet came in: that of the latest packet so far. It never goes back
+    /// from one packet to the next, in the order of their clocks.
+    #[inline(always)]
+    pub fn time(&self) -> u64 {
+        self.arrival + u64::from(self.late)
+    }
+
+    /// Say at which time of the run, not before its arrival, the packet came in. Arrivals are corrected where they come in,
+    /// and go back by a second at most.
+    #[inline(always)]
+    pub fn came_at(&mut self, now: u64) {
+        self.late = u32::try_from(now.saturating_sub(self.arrival)).unwrap_or(u32::MAX);
+    }
 }
 
 /// A [`Meta::stamp`] counts units of `1 << STAMP_SHIFT` cycles.

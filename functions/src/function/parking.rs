@@ -13,7 +13,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::clock::Root;
 use catena_packet::meta::ATTRIBUTE_BYTES;
 use catena_packet::wire::{FlowKey, Seed};
-use catena_packet::{BATCH, Batch, Packet};
+use catena_packet::{BATCH, Batch, Clock, Packet};
 use catena_state::{Engine, Tx};
 
 use super::instance::{Instance, event};
@@ -139,9 +139,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     ) {
         let now = cx.now();
         if E::WATCHES || E::CRASHES {
-            let (gate, before) = (cx.gate(), self.parked.len());
+            let (times, gate, before) = (cx.times(), cx.gate(), self.parked.len());
             for packet in batch.drain() {
-                self.prepare(instance, now, gate, packet);
+                self.prepare(instance, times.of(&packet), gate, packet);
             }
             self.parked[before..].iter_mut().for_each(|parked| instance.function.warm(&mut parked.work.plan));
             self.advance(before, instance);
@@ -156,10 +156,10 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     /// parked.
     fn pass(&mut self, instance: &mut Instance<E, F>, cx: &mut Context, batch: &mut Batch) {
         let Instance { engine, function, .. } = instance;
-        let (now, gate) = (cx.now(), cx.gate());
+        let (times, gate) = (cx.times(), cx.gate());
         let mut works = [const { MaybeUninit::<Work<E, F>>::uninit() }; BATCH];
         for (packet, work) in batch.iter().zip(&mut works) {
-            let mut tx = engine.begin(of(packet, now, gate));
+            let mut tx = engine.begin(of(packet, times.of(packet), gate));
             let plan = function.prepare(&mut tx, packet);
             work.write(Work { tx, plan, flow: None, is_issued: false, has_begun: false });
         }
@@ -226,6 +226,11 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     /// Return how many wait.
     pub(super) fn waiting(&self) -> usize {
         self.parked.len()
+    }
+
+    /// Return the clock of the earliest that waits.
+    pub(super) fn first(&self) -> Option<Clock> {
+        self.parked.iter().map(|parked| parked.packet.meta().clock).min()
     }
 
     /// Let those go on that may.

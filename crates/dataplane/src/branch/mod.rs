@@ -69,11 +69,11 @@ impl Module for Branch {
             cx.parse(batch);
         }
         let Branch { arms, datagrams, .. } = self;
-        let now = cx.now();
+        let times = cx.times();
         cx.decide(batch, |_, packet| {
             let gate = match datagrams {
                 Some(datagrams) if packet.layers().has(Layers::FRAGMENT) => {
-                    judge_fragment(arms, datagrams, packet, now)
+                    judge_fragment(arms, datagrams, packet, times.of(packet))
                 }
                 _ => judge(arms, packet),
             };

@@ -248,6 +248,7 @@ fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, (arrival, cut):
     meta.cut = cut;
     // Before the first time of all, that of the worker.
     meta.arrival = if arrival == 0 { cx.now() } else { arrival };
+    meta.came_at(cx.now());
     batch.push(packet);
 }
 

@@ -34,6 +34,8 @@ pub struct CaptureOut<W: Write = File> {
     live: bool,
     /// Whether ticks follow the wall's clock.
     timed: bool,
+    /// Whether packets are written in the order of their clocks.
+    is_replay: bool,
     flushed: u64,
     /// When that was, in [`cycles`].
     flushed_at: u64,
@@ -87,6 +89,7 @@ impl<W: Write> CaptureOut<W> {
             clocks: false,
             live: false,
             timed: false,
+            is_replay: false,
             flushed: 0,
             flushed_at: 0,
             second: hertz(),
@@ -162,6 +165,10 @@ fn write_with_clock<W: Write>(writer: &mut Writer<W>, record: &Record<'_>, clock
 
 impl<W: Write + Send + 'static> Module for CaptureOut<W> {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
+        // Branches have let some overtake others.
+        if self.is_replay && !batch.as_slice().is_sorted_by_key(|packet| packet.meta().clock) {
+            batch.as_mut_slice().sort_by_key(|packet| packet.meta().clock);
+        }
         batch.filter(|_, packet| {
             let Some(writer) = &mut self.writer else {
                 cx.drop(packet, WRITE_FAILED);
@@ -209,7 +216,7 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
     }
 
     fn start(&mut self, time: Time) -> Result<(), String> {
-        self.timed = time == Time::Wall;
+        (self.timed, self.is_replay) = (time == Time::Wall, time == Time::Packets);
         self.open().map_err(|error| error.to_string())
     }
 

@@ -66,8 +66,9 @@ impl Source for InTurn {
     fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
         self.fill(cx);
         while !batch.is_full() && self.is_due() {
-            if let Some(packet) = self.held.pop_front() {
+            if let Some(mut packet) = self.held.pop_front() {
                 cx.set_now(packet.meta().arrival);
+                packet.meta_mut().came_at(cx.now());
                 batch.push(packet);
             }
             self.fill(cx);
