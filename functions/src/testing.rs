@@ -15,6 +15,7 @@ pub mod agreement;
 pub mod engines;
 pub mod looks;
 pub mod notation;
+mod workers;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

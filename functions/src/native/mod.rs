@@ -50,7 +50,8 @@
 //!
 //! Instances of several workers share nothing: a map that is keyed wider than by connection (say, by source
 //! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
-//! variables of its own only `state` tells.
+//! variables of its own only `state` tells. The capacity of a map by connection, source endpoint or source is the total of all
+//! workers, of which each has an equal part; that of any other is what each may have, as all may need every key.
 //!
 //! Building a chain runs the function's `init`: `catena check` once, `catena run` once on trial and then for every worker, even
 //! if it is then refused (a port that is not there, an output that cannot be written). What `init` creates or empties,
