@@ -84,7 +84,8 @@ impl Share {
     /// more than one; where the total is less than their count, some are 0.
     pub fn part_of(self, total: u64) -> u64 {
         let count = u64::from(self.count.max(1));
-        total / count + u64::from(u64::from(self.index) < total % count)
+        let (part, left) = (total / count, total % count);
+        if u64::from(self.index) < left { part + 1 } else { part }
     }
 }
 

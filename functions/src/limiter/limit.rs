@@ -164,6 +164,11 @@ impl<E: Engine> Function<E> for Limiter<E> {
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("keys", (self.narrow.map.len() + self.wide.map.len()) as u64);
     }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        // Every instance has a part of the class's rate, but the class is one.
+        if self.per == Per::Class { &["keys"] } else { &[] }
+    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,12 @@
 //! in -> mon -> out          # catena run … | jq 'select(.conn_state == "REJ")'
 //! ```
 //!
+//! # Limits
+//!
+//! Workers share packets out by the source of what comes in, and by the destination of what comes back. So with several workers
+//! both ways of a flow belong on two sides (`in <-> mon <-> out`): where one side brings both, each way may be at another worker,
+//! as a flow of its own.
+//!
 //! # State
 //!
 //! A flow's counters, per flow, write/read often. They end with the flow; nothing is shared. A record leaves once the packet that

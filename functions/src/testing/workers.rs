@@ -1,11 +1,12 @@
 //! That several workers together do what one does: what an operator bounds is bounded for all of them.
 
 use catena_dataplane::Module;
-use catena_state::{Share, Team};
+use catena_state::{Access, Declaration, Scope, Share, Team};
 
-use super::{Harness, START, build, build_for, craft};
-use crate::registry::find;
-use crate::{Args, Descriptor, Value};
+use super::engines::{made, on_delayed};
+use super::{Fate, Harness, START, build, build_for, craft, describe};
+use crate::registry::{FUNCTIONS, find};
+use crate::{Affinity, Args, Descriptor, Value};
 
 /// Instances, as many as workers.
 const COUNT: u32 = 3;
@@ -126,6 +127,109 @@ fn sessions_of_a_nat_are_four_for_each_mapping_of_all_workers() {
     });
     let passed: usize = passed.sum();
     assert!(passed > 60 && passed <= 60 * 4, "{passed}");
+}
+
+/// What instances have in common, or would, though workers do not share packets out by its key, and why each may have its own all
+/// the same. All that is not here and not counted up only must be kept by source or narrower.
+const SHARED_OUT: &[(&str, &str, &str)] = &[
+    ("LB", "connections", "of live traffic one lets all of them in; over captures each lets in its part"),
+    ("Limiter", "buckets", "each has its part of the rate, and of the keys"),
+    ("NAT", "ports", "each lends blocks of its own"),
+    ("NAT", "shares of sessions", "each shares out the room of its own sessions"),
+    ("NAT", "shares of fragments", "each shares out the room of its own fragments"),
+    ("NAT", "identifications", "the highest bits are the instance"),
+];
+
+fn is_shared_out(function: &str, object: &Declaration) -> bool {
+    SHARED_OUT.iter().any(|(of, name, _)| (*of, *name) == (function, object.name))
+}
+
+/// A function whose packets do not stay together is refused; those that are not keep to what they say.
+#[test]
+fn state_is_kept_by_what_workers_share_packets_out_by() {
+    let mut used = 0;
+    for function in FUNCTIONS {
+        assert!(function.affinity.is_kept_by_workers(), "{} can have one worker only: say so here", function.name);
+        for object in function.state {
+            let is_kept = object.scope.is_within_source() || object.access == Access::WriteMostly;
+            assert!(is_kept || is_shared_out(function.name, object), "{}: {object}", function.name);
+        }
+    }
+    let any = Value::List(vec![Value::Text("permit any".into())]);
+    let routes = Value::List(vec![Value::Text("default via 192.0.2.1".into())]);
+    let pool = ["198.51.100.0", "2001:db8:99::"].map(|first| Value::Prefix(first.parse().unwrap(), 30));
+    let share = Share { index: 1, count: COUNT };
+    for (name, args) in [
+        ("ACL", Args::default().with("rules", any)),
+        ("IPv4Fwd", Args::default().with("routes", routes)),
+        ("LB", lb()),
+        ("LB", lb().with("method", word("consistent_hash"))),
+        ("Limiter", limiter("class")),
+        ("Limiter", limiter("src")),
+        ("Limiter", limiter("src").with("prefix4", number(24))),
+        ("Limiter", limiter("dst")),
+        ("Limiter", limiter("flow")),
+        ("Monitor", Args::default()),
+        ("NAT", nat().with("filtering", word("address"))),
+        ("NAT", nat().with("pool", Value::List(pool.into()))),
+        ("PortScan", Args::default()),
+    ] {
+        // What functions make is noted where they are late.
+        let made = on_delayed(1, || {
+            made();
+            build(function(name), &args, share).map(drop).unwrap_or_else(|error| panic!("{name}: {error}"));
+            made()
+        });
+        for object in made.iter().filter(|object| object.access != Access::WriteMostly) {
+            let is_kept = object.scope.is_within_source();
+            assert!(is_kept || is_shared_out(name, object), "{name}({args:?}): {object}");
+            if !is_kept {
+                used += 1;
+            }
+        }
+    }
+    assert!(used >= SHARED_OUT.len());
+}
+
+#[test]
+fn a_function_whose_packets_do_not_stay_together_has_one_worker() {
+    let why = |affinity, share| {
+        let descriptor = Descriptor { affinity, ..*function("Monitor") };
+        build(&descriptor, &Args::default(), share).map(drop).map_err(|error| error.to_string())
+    };
+    let two = Share { index: 0, count: 2 };
+    for (affinity, kept) in [
+        (Affinity::Single, "it is one for all packets"),
+        (Affinity::Scope(Scope::Destination), "it is kept by destination address"),
+        (Affinity::Scope(Scope::Configured), "it is one for all packets"),
+        (Affinity::Scope(Scope::Global), "it is one for all packets"),
+    ] {
+        let expected =
+            format!("`Monitor`: 2 instances would each have a part of the state: {kept} (run it with one worker)");
+        assert_eq!(why(affinity, two), Err(expected));
+        assert_eq!(why(affinity, Share::WHOLE), Ok(()));
+    }
+    for scope in [Scope::Connection, Scope::SourceEndpoint, Scope::Source] {
+        assert_eq!(why(Affinity::Scope(scope), two), Ok(()));
+    }
+    assert_eq!(why(Affinity::None, two), Ok(()));
+}
+
+/// As its manual says.
+#[test]
+fn a_nat_leads_hairpins_within_an_instance() {
+    let args = nat();
+    let mut workers = instances("NAT", &args);
+    let mut external = |index: usize| {
+        let frame = craft(&format!("udp 10.{index}.0.1:4000 > 192.0.2.9:53"));
+        let Fate::Out(0, bytes) = workers[index].send_one(0, START, &frame) else { panic!("it is refused") };
+        describe(&bytes).split(' ').nth(1).expect("a source").to_owned()
+    };
+    let [own, other] = [external(0), external(1)];
+    let mut fate = |to: &str| workers[0].send_one(0, START, &craft(&format!("udp 10.0.0.2:4000 > {to}")));
+    assert!(matches!(fate(&own), Fate::Out(1, _)));
+    assert_eq!(fate(&other), Fate::Dropped("no mapping"));
+    workers.into_iter().for_each(Harness::end);
 }
 
 #[test]
