@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use catena_state::NoMemory;
+use catena_state::{NoMemory, Share};
 
 /// Which values a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -232,6 +232,27 @@ impl Args {
         number.filter(|n| bounds.contains(n)).ok_or_else(|| {
             ArgError::new(name, format!("expected a whole number from {} to {}", bounds.start(), bounds.end()))
         })
+    }
+
+    /// Return a whole number, or `default`: a bound on what all instances have together. Of a total `n` an instance may have
+    /// [`Share::part_of`] `n`.
+    ///
+    /// # Errors
+    /// When it lies outside `bounds`, or is less than one for each instance: an instance without room would refuse all packets
+    /// of the hosts that it happens to get.
+    pub fn total(
+        &self,
+        name: &str,
+        default: u64,
+        bounds: std::ops::RangeInclusive<u64>,
+        share: Share,
+    ) -> Result<u64, ArgError> {
+        let total = self.integer(name, default, bounds)?;
+        if total < u64::from(share.count) {
+            let message = format!("{total} is less than one for each of {} workers", share.count);
+            return Err(ArgError::new(name, message).help("it is the total of all workers: raise it, or take fewer"));
+        }
+        Ok(total)
     }
 
     /// Return a time in ns, or `default`.

@@ -65,6 +65,15 @@ impl Affinity {
         let Affinity::Manifest { param, otherwise } = self else { return Ok(self) };
         Ok(Manifest::of(args, param)?.map_or(Affinity::Scope(otherwise), |manifest| manifest.affinity()))
     }
+
+    /// Return whether packets that belong together meet one worker: workers share them out by inside address.
+    pub fn is_kept_by_workers(self) -> bool {
+        match self {
+            Affinity::None => true,
+            Affinity::Scope(scope) | Affinity::Manifest { otherwise: scope, .. } => scope.is_within_source(),
+            Affinity::Single => false,
+        }
+    }
 }
 
 /// What a function needs of the pipeline it is built for.
@@ -203,6 +212,30 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Check that this may be one of several workers' instances: that each meets all packets that belong together.
+    ///
+    /// # Errors
+    /// Why not, or what is wrong with a manifest.
+    pub fn may_share(&self, args: &Args, share: Share) -> Result<(), ArgError> {
+        let affinity = self.affinity.with(args)?;
+        if share.count <= 1 || affinity.is_kept_by_workers() {
+            return Ok(());
+        }
+        let (name, manifest) = match self.affinity {
+            Affinity::Manifest { param, .. } => (param, Manifest::of(args, param)?),
+            _ => (self.name, None),
+        };
+        let why = match (manifest, affinity) {
+            (Some(manifest), _) => manifest.reason(),
+            (None, Affinity::Scope(scope)) if !matches!(scope, Scope::Configured | Scope::Global) => {
+                format!("it is kept by {}", scope.text())
+            }
+            (None, _) => "it is one for all packets".to_owned(),
+        };
+        let message = format!("{} instances would each have a part of the state: {why}", share.count);
+        Err(ArgError::new(name, message).help("run it with one worker"))
+    }
+
     /// Return the text of the manual page: the head comment, without its comment signs.
     pub fn manual(&self) -> String {
         let lines = self.source.lines().map_while(|line| line.strip_prefix("//!"));

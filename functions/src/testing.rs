@@ -15,6 +15,7 @@ pub mod agreement;
 pub mod engines;
 pub mod looks;
 pub mod notation;
+mod workers;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -57,6 +58,7 @@ pub fn hashed_with<R>(seed: u64, what: impl FnOnce() -> R) -> R {
 
 /// Build a function with a seed that does not change by itself.
 pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
+    descriptor.may_share(args, share)?;
     build_for(None, descriptor, args, share)
 }
 

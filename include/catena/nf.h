@@ -403,7 +403,8 @@ enum {
 
 /* Declare, in init, a map from keys of `key_size` bytes (1 to 40) to values of `value_size` bytes (1 to 256), for at
  * most `capacity` entries (up to 2^28). The name, at most 63 bytes, is unique within the function. All memory is
- * reserved here and used as entries come. A refusal makes init fail, with a message. */
+ * reserved here and used as entries come. A refusal makes init fail, with a message. With several workers, capacity is
+ * the total of all where the scope is a connection, a source endpoint or a source: each worker has an equal part of it. */
 static inline catena_map catena_new_map(struct catena_context *cx, const char *name, enum catena_scope scope,
                                         enum catena_access access, uint32_t key_size, uint32_t value_size,
                                         uint64_t capacity)

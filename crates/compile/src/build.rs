@@ -123,10 +123,12 @@ pub fn build(
             }
             Lowered::Function { descriptor, args, taken, origin, spared } => {
                 let mut build = Build { instance: &module.name, seed, share, team, attributes: &mut attributes, taken };
-                let made = match descriptor.spared.filter(|_| !spared.is_nothing()) {
-                    Some(sparing) => sparing(args, spared, &mut build),
-                    None => (descriptor.build)(args, &mut build),
-                };
+                let made = descriptor.may_share(args, share).and_then(|()| {
+                    match descriptor.spared.filter(|_| !spared.is_nothing()) {
+                        Some(sparing) => sparing(args, spared, &mut build),
+                        None => (descriptor.build)(args, &mut build),
+                    }
+                });
                 made.map_err(|error| BuildError::Argument {
                     module: module.name.clone(),
                     origin: *origin,

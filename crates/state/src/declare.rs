@@ -24,6 +24,12 @@ impl Scope {
         matches!(self, Scope::Connection | Scope::SourceEndpoint)
     }
 
+    /// Return whether all packets of an entry have one source address, that of the way out: workers share packets out by it, so one
+    /// of them meets all of these.
+    pub const fn is_within_source(self) -> bool {
+        matches!(self, Scope::Connection | Scope::SourceEndpoint | Scope::Source)
+    }
+
     /// Return the scope in words.
     pub fn text(self) -> &'static str {
         match self {

@@ -79,6 +79,14 @@ pub struct Share {
 impl Share {
     /// The share of an instance that works alone.
     pub const WHOLE: Share = Share { index: 0, count: 1 };
+
+    /// Return this instance's part of what all instances may have together. The parts add up to the total, and no two differ by
+    /// more than one; where the total is less than their count, some are 0.
+    pub fn part_of(self, total: u64) -> u64 {
+        let count = u64::from(self.count.max(1));
+        let (part, left) = (total / count, total % count);
+        if u64::from(self.index) < left { part + 1 } else { part }
+    }
 }
 
 /// A state engine: where objects live and how operations reach them.
@@ -332,4 +340,23 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 #[inline(always)]
 pub fn taken<V: Copy>(entry: impl Deref<Target = V>) -> V {
     *entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_add_up_to_the_total_and_differ_by_at_most_one(
+            total in prop_oneof![0u64..100, Just(u64::MAX), any::<u64>()],
+            count in 1u32..200,
+        ) {
+            let parts: Vec<u64> = (0..count).map(|index| Share { index, count }.part_of(total)).collect();
+            prop_assert_eq!(parts.iter().map(|part| u128::from(*part)).sum::<u128>(), u128::from(total));
+            prop_assert!(parts[0] - parts[count as usize - 1] <= 1, "{parts:?}");
+            prop_assert!(parts.is_sorted_by(|a, b| a >= b), "the first ones have one more: {parts:?}");
+        }
+    }
 }

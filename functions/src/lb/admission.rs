@@ -113,12 +113,16 @@ operations!(Admission {
     8 => IsDown,
 });
 
+/// An instance's part of the room.
+struct Part {
+    most: usize,
+    connections: usize,
+}
+
 /// The value of the object.
 pub(super) struct Admission {
-    /// Most connections of an instance: each has its part of the room, so that a flood which meets one leaves the others theirs.
-    most: usize,
-    /// By instance.
-    connections: Box<[usize]>,
+    /// By instance: each has its part of the room, so that a flood which meets one leaves the others theirs.
+    parts: Box<[Part]>,
     /// Active connections by place, of IPv4 and of IPv6.
     active: [Loads; 2],
     fragmented: usize,
@@ -126,11 +130,11 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Nobody is in. Each of `instances` may have `most` connections, to servers at so many `places` of IPv4 and of IPv6.
-    pub(super) fn new(most: usize, instances: usize, places: [usize; 2], seed: Seed) -> Self {
+    /// Nobody is in. Instances may have `most` connections, by instance, to servers at so many `places` of IPv4 and of IPv6.
+    pub(super) fn new(most: &[usize], places: [usize; 2], seed: Seed) -> Self {
         let shares = Shares::new(seed, MOST_FRAGMENTED);
-        let connections = vec![0; instances].into();
-        Admission { most, connections, active: places.map(Loads::new), fragmented: 0, shares }
+        let parts = most.iter().map(|most| Part { most: *most, connections: 0 }).collect();
+        Admission { parts, active: places.map(Loads::new), fragmented: 0, shares }
     }
 
     fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
@@ -146,11 +150,8 @@ impl Op<Admission> for Admit {
         if let Some(release) = self.instead {
             release.apply(admission);
         }
-        if admission
-            .connections
-            .get(usize::from(self.instance))
-            .is_none_or(|connections| *connections >= admission.most)
-        {
+        let part = admission.parts.get(usize::from(self.instance));
+        if part.is_none_or(|part| part.connections >= part.most) {
             return Admitted::Full;
         }
         let active = admission.active_mut(self.is_v6);
@@ -164,7 +165,7 @@ impl Op<Admission> for Admit {
                 None => return Admitted::NoneUp,
             },
         };
-        admission.connections[usize::from(self.instance)] += 1;
+        admission.parts[usize::from(self.instance)].connections += 1;
         Admitted::To(place)
     }
 }
@@ -174,9 +175,9 @@ impl Op<Admission> for Release {
 
     #[inline]
     fn apply(self, admission: &mut Admission) {
-        if let Some(connections) = admission.connections.get_mut(usize::from(self.instance)) {
-            debug_assert!(*connections > 0, "only who was let in leaves");
-            *connections = connections.saturating_sub(1);
+        if let Some(part) = admission.parts.get_mut(usize::from(self.instance)) {
+            debug_assert!(part.connections > 0, "only who was let in leaves");
+            part.connections = part.connections.saturating_sub(1);
         }
         if let Some(place) = self.place {
             admission.active_mut(self.is_v6).add(usize::from(place), -1);
@@ -228,7 +229,7 @@ impl Look<Admission> for Inside {
     type Reply = (u64, u64);
 
     fn look(self, admission: &Admission) -> (u64, u64) {
-        (admission.connections.iter().sum::<usize>() as u64, admission.fragmented as u64)
+        (admission.parts.iter().map(|part| part.connections).sum::<usize>() as u64, admission.fragmented as u64)
     }
 }
 
@@ -261,7 +262,7 @@ mod tests {
         fn connections_are_let_in_by_the_rules(
             steps in prop::collection::vec((0u8..6, any::<bool>(), 0u16..3, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut admission = Admission::new(MOST, 1, [3, 3], Seed::from_number(1));
+            let mut admission = Admission::new(&[MOST], [3, 3], Seed::from_number(1));
             let mut up = [[true; 3]; 2];
             // Who is in, and whether active.
             let mut inside: Vec<(bool, u16, bool)> = Vec::new();
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn unanswered_clients_share_half_of_the_room_for_fragments() {
-        let mut admission = Admission::new(MOST, 1, [1, 0], Seed::from_number(1));
+        let mut admission = Admission::new(&[MOST], [1, 0], Seed::from_number(1));
         let mut admit =
             |client: u64, is_answered| AdmitFragments { sender: [client, 4], is_answered }.apply(&mut admission);
         let mut senders = (0..4000).filter(|client| admit(*client, false)).collect::<Vec<_>>();

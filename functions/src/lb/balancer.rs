@@ -7,7 +7,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::wire::Net;
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Shared as _, Tx};
+use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Share, Shared as _, Tx};
 
 use crate::function::{Function, Step};
 
@@ -110,13 +110,19 @@ impl<E: Engine> Clone for Plan<E> {
 
 impl<E: Engine> Balancer<E> {
     pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Result<Self, NoMemory> {
-        let most = settings.max_connections.div_ceil(engine.share().count.max(1) as usize);
+        let part = |share: Share| share.part_of(settings.max_connections) as usize;
+        let most = part(engine.share());
         let (mut v4, mut v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let places = [v4.servers.places(), v6.servers.places()];
         let (seed, share) = (engine.seed(), engine.share());
-        let (instance, instances) = if E::ALL_SEE { (share.index as u16, share.count as usize) } else { (0, 1) };
+        let instance = if E::ALL_SEE { share.index as u16 } else { 0 };
+        // The object is made by one for all that see it.
+        let parts = || match E::ALL_SEE {
+            true => (0..share.count).map(|index| part(Share { index, ..share })).collect(),
+            false => vec![most],
+        };
         let Ok(admission) =
-            engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(most, instances, places, seed)));
+            engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(&parts(), places, seed)));
         let shared: Shared<E> = Shared {
             bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
             slot,

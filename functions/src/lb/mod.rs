@@ -63,7 +63,8 @@
 //! - Servers go down and come up by command. New connections avoid a server that is down.
 //! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
 //!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client (of IPv6: a /64) has 128
-//!   datagrams at a time, fewer as room runs out; half of the room is kept for established connections.
+//!   datagrams at a time, fewer as room runs out; half of the room is kept for established connections. Over captures each worker
+//!   has this room for its own.
 //! - Echo requests to a VIP without a port are balanced, all of a client to one server. ICMP errors and neighbour
 //!   discovery for a VIP pass untouched: path MTU discovery by ICMP does not reach the servers; clamp TCP's MSS.
 //! - SCTP keeps its port, because its checksum covers it, not the address. Other protocols whose
@@ -157,7 +158,7 @@ fn effects(_args: &Args) -> Effects {
 }
 
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let settings = Settings::read(args)?;
+    let settings = Settings::read(args, build.share)?;
     let slot = build.attributes.slot("backend").map_err(|most| {
         ArgError::new("backends", format!("the attribute `backend` has no room beside {most} others in the pipeline"))
     })?;

@@ -185,6 +185,7 @@ mod tests {
     use super::super::family::V4;
     use super::*;
     use crate::config::{Args, Value};
+    use catena_state::Share;
 
     /// Of weights 1 and 2: the second has two places.
     fn servers(method: &str) -> Servers<V4> {
@@ -195,14 +196,14 @@ mod tests {
             .with("backends", Value::List(vec![address("10.0.0.1"), heavy]))
             .with("drain", Value::Bool(false))
             .with("method", Value::Word(method.into()));
-        Servers::new(&Settings::read(&args).unwrap())
+        Servers::new(&Settings::read(&args, Share::WHOLE).unwrap())
     }
 
     #[test]
     fn who_begins_on_a_used_object_knows_who_is_down() {
         for method in ["least_connections", "consistent_hash"] {
             let mut before = servers(method);
-            let mut admission = Admission::new(9, 1, [before.places(), 0], Seed::from_number(1));
+            let mut admission = Admission::new(&[9], [before.places(), 0], Seed::from_number(1));
             for (number, up) in [(1, false), (0, false), (0, true)] {
                 assert!(before.set_up(number, up, |news| news.apply(&mut admission)));
             }

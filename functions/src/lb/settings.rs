@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, OnceLock};
 
+use catena_state::Share;
+
 use crate::config::{ArgError, Args, Kind, Param, Value};
 
 use super::connection::Timeouts;
@@ -103,7 +105,8 @@ pub(super) struct Settings {
     pub(super) vips: Vec<Vip>,
     pub(super) backends: Vec<Backend>,
     pub(super) method: Method,
-    pub(super) max_connections: usize,
+    /// Of all instances together.
+    pub(super) max_connections: u64,
     pub(super) drain: bool,
     pub(super) timeouts: Timeouts,
     pub(super) hash_seed: u64,
@@ -112,7 +115,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn read(args: &Args) -> Result<Settings, ArgError> {
+    pub(super) fn read(args: &Args, share: Share) -> Result<Settings, ArgError> {
         let vips: Option<Vec<Vip>> = args.require("vip")?.as_list().iter().map(vip).collect();
         let vips =
             vips.ok_or_else(|| ArgError::new("vip", "expected addresses, with or without a port, or prefixes"))?;
@@ -132,7 +135,7 @@ impl Settings {
             vips,
             backends,
             method,
-            max_connections: args.integer("max_connections", 1_000_000, 1..=100_000_000)? as usize,
+            max_connections: args.total("max_connections", 1_000_000, 1..=100_000_000, share)?,
             drain: args.flag("drain", true),
             timeouts,
             hash_seed: args.integer("hash_seed", 0, 0..=i64::MAX as u64)?,

@@ -76,9 +76,11 @@ impl<E: Engine> Limiter<E> {
         let (per, promise) = (Per::new(args)?, Promise::new(args)?);
         let shared = promise.shared(engine.share(), per.within_source());
         let [rate4, rate6] = shared.map_err(|error| ArgError::new("rate", error.to_string()))?;
-        let max_keys = args.integer("max_keys", 1 << 20, 1..=MOST_KEYS)? as usize;
+        let max_keys = args.total("max_keys", 1 << 20, 1..=MOST_KEYS, engine.share())?;
+        // Also of keys that several instances may see, as they share the rate: memory is bounded by what the operator wrote.
+        let keys = engine.share().part_of(max_keys) as usize;
         // The class has two keys, one each way.
-        let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (max_keys, max_keys) };
+        let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (keys, keys) };
         let buckets = BUCKETS.scoped(per.scope());
         let no_memory = |error| ArgError::no_memory("max_keys", error);
         Ok(Limiter {
@@ -161,6 +163,11 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
         tell("keys", (self.narrow.map.len() + self.wide.map.len()) as u64);
+    }
+
+    fn common_gauges(&self) -> &'static [&'static str] {
+        // Every instance has a part of the class's rate, but the class is one.
+        if self.per == Per::Class { &["keys"] } else { &[] }
     }
 }
 

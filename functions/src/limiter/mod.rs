@@ -12,7 +12,7 @@
 //! - `prefix4` (bits, 0 to 32, default 32) and `prefix6` (bits, 0 to 128, default 64): with `per = src` and `dst`,
 //!   how much of an address tells one from another. A home has a /64 or more of IPv6 to choose addresses from.
 //! - `max_keys` (1 to 16,777,216, default 1,048,576): sources, destinations or flows known at once, of IPv4 and
-//!   of IPv6 each. One takes about 80 bytes of memory from when it is first seen.
+//!   of IPv6 each, split evenly between workers. One takes about 80 bytes of memory from when it is first seen.
 //!
 //! # Behaviour
 //!
@@ -45,7 +45,9 @@
 //! `buckets4` and `buckets6`, by source, written and read often. Of several instances each knows its packets only.
 //! Sources stay together, so sources and flows keep their whole rate; what several instances may see at once (a
 //! class, a destination, a prefix of many sources) has an equal part of rate and burst at each, the burst never
-//! less than a full frame if the whole is not.
+//! less than a full frame if the whole is not. Each has an equal part of `max_keys` too: a destination or a prefix that several
+//! of them see takes a key at each. Sources stay together as they come in: one that a NAT before Limiter has made is seen by several
+//! instances, and each lets it have the whole rate.
 //!
 //! VLAN tags are read through, and do not tell senders apart: one address in two VLANs has one bucket.
 //!

@@ -114,8 +114,8 @@ impl<E: Engine> Monitor<E> {
     ///
     /// # Errors
     /// [`NoMemory`] for so many flows.
-    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: usize, export: Export) -> Result<Self, NoMemory> {
-        let most = max_flows.div_ceil(engine.share().count.max(1) as usize);
+    pub(super) fn new(engine: &mut E, limits: Limits, max_flows: u64, export: Export) -> Result<Self, NoMemory> {
+        let most = engine.share().part_of(max_flows) as usize;
         Ok(Monitor {
             v4: Table { map: engine.flow_map(&FLOWS, most)? },
             v6: Table { map: engine.flow_map(&FLOWS.part(1), most)? },

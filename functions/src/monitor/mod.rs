@@ -16,8 +16,8 @@
 //! - `idle_timeout` (60s): a flow without a packet for this long has ended.
 //! - `active_timeout` (1800s): a flow that lasts longer gives a record and counts on from 0 (its TCP flags
 //!   and state stay).
-//! - `max_flows` (1000000): most flows at a time of each IP version. A flow takes some 80 bytes (IPv6: 140),
-//!   and only once it is there. When all places are taken, a flow that was not used of late makes room.
+//! - `max_flows` (1000000): most flows at a time of each IP version, split evenly between workers. A flow takes some 80 bytes
+//!   (IPv6: 140), and only once it is there. When all places are taken, a flow that was not used of late makes room.
 //!
 //! # Records
 //!
@@ -60,6 +60,12 @@
 //! mon = Monitor(export = "-")
 //! in -> mon -> out          # catena run … | jq 'select(.conn_state == "REJ")'
 //! ```
+//!
+//! # Limits
+//!
+//! Workers share packets out by the source of what comes in, and by the destination of what comes back. So with several workers
+//! both ways of a flow belong on two sides (`in <-> mon <-> out`): where one side brings both, each way may be at another worker,
+//! as a flow of its own.
 //!
 //! # State
 //!
@@ -158,7 +164,7 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
         idle: args.duration("idle_timeout", 60 * SECOND),
         active: args.duration("active_timeout", 1800 * SECOND),
     };
-    let max_flows = args.integer("max_flows", 1_000_000, 1..=1_000_000_000)? as usize;
+    let max_flows = args.total("max_flows", 1_000_000, 1..=1_000_000_000, build.share)?;
     if args.get("export").is_some() && args.text("export", "").is_empty() {
         return Err(ArgError::new("export", "an empty name; leave `export` out to count flows only"));
     }
@@ -168,7 +174,8 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 /// What makes the monitor.
 struct Counting {
     limits: Limits,
-    max_flows: usize,
+    /// Of all instances together.
+    max_flows: u64,
     /// Where records go.
     file: Option<(String, Format)>,
 }

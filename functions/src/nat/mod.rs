@@ -14,7 +14,8 @@
 //! - `block`: ports in a block, 1 to 1024; 0 counts as 1. Default 64. A host gets its ports in blocks of
 //!   neighbouring ports, all on one external address, so that a log needs a line a block (RFC 6888 §4). What is
 //!   left of `ports` after whole blocks is not used.
-//! - `max_mappings`: most mappings at a time, of each family. Default: as many as there are ports, up to 4194304.
+//! - `max_mappings`: most mappings at a time, of each family, split evenly between workers. Default: as many as there are
+//!   ports, up to 4194304.
 //! - `max_per_host`: most ports a host may use at a time (RFC 6888 REQ-4); 0, the default, for any number.
 //! - `filtering`: which packets from outside a mapping lets in (RFC 4787 REQ-8): `independent` (the default), all;
 //!   `address`, those of addresses that the inside endpoint has sent to; `address_port`, those of endpoints that
@@ -83,8 +84,12 @@
 //!   forge it. A flood of packets to refuse costs less than twice, for each, what a translation does.
 //!
 //! With several instances, instance i of n uses the blocks whose number modulo n is i, of every address: a
-//! packet from outside to port p belongs to instance ((p - first port) / block) mod n. All bounds are then those of an
-//! instance, and the addresses of an IPv6 /64 count in several.
+//! packet from outside to port p belongs to instance ((p - first port) / block) mod n. An address needs a block for each
+//! instance. Each has an equal part of `max_mappings`, and four sessions for each mapping of it; datagrams whose first fragment was
+//! seen are 8192 at each. A packet from inside to an external endpoint of another instance is dropped (`no mapping`): hairpins are
+//! within an instance. Later fragments from outside have no port that tells whose they are: those that come to another instance
+//! than their first are dropped (`fragment without its first`). An IPv4 host is at one instance, with all of `max_per_host`; the addresses of an IPv6 /64 may be at
+//! several, where the /64 counts as a host, with `max_per_host` ports, at each.
 //!
 //! # Example
 //!
@@ -205,7 +210,7 @@ fn effects(_args: &Args) -> Effects {
 
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let (options, spaces) = (Options::read(args)?, Spaces::read(args)?);
+    let (options, spaces) = (Options::read(args, build.share)?, Spaces::read(args, build.share)?);
     match spaces {
         Spaces { v4: Some(v4), v6: Some(v6) } => {
             build.deploy(OfBoth { v4: OfOne { space: v4, options }, v6: OfOne { space: v6, options } })

@@ -9,6 +9,7 @@ use super::space::Space;
 use super::v4::V4;
 use super::v6::V6;
 use crate::config::{ArgError, Args, Value};
+use catena_state::Share;
 use catena_state::value::ports::MOST_PORTS;
 
 const SECOND: u64 = 1_000_000_000;
@@ -26,15 +27,15 @@ pub struct Options {
     pub filtering: Filtering,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
-    /// Most mappings of a family.
+    /// Most mappings of a family, of all instances together.
     pub max_mappings: u64,
     /// Most ports of an inside address; 0 for any number.
     pub max_per_host: u32,
 }
 
 impl Options {
-    /// Read them.
-    pub fn read(args: &Args) -> Result<Self, ArgError> {
+    /// Read them, for instances of which this is one.
+    pub fn read(args: &Args, share: Share) -> Result<Self, ArgError> {
         let filtering = match args.text("filtering", "independent") {
             "address" => Filtering::Address,
             "address_port" => Filtering::AddressPort,
@@ -58,7 +59,7 @@ impl Options {
         Ok(Options {
             filtering,
             timeouts,
-            max_mappings: args.integer("max_mappings", USUAL_MAPPINGS, 1..=1 << 28)?,
+            max_mappings: args.total("max_mappings", USUAL_MAPPINGS, 1..=1 << 28, share)?,
             max_per_host: args.integer("max_per_host", 0, 0..=u64::from(u32::MAX))? as u32,
         })
     }
@@ -73,8 +74,8 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// Read them.
-    pub fn read(args: &Args) -> Result<Self, ArgError> {
+    /// Read them, for instances of which this is one.
+    pub fn read(args: &Args, share: Share) -> Result<Self, ArgError> {
         let ports = args.get("ports").map_or(Some((1024, 65535)), Value::as_range);
         let ports = ports.filter(|(first, last)| first <= last && *first >= 1 && *last <= 65535);
         let Some((first, last)) = ports else {
@@ -84,6 +85,12 @@ impl Spaces {
         let block = args.integer("block", 64, 0..=u64::from(MOST_PORTS))?.max(1) as u16;
         if u64::from(block) > last - first + 1 {
             return Err(ArgError::new("block", "a block has more ports than an address").help("widen `ports`"));
+        }
+        let blocks = (last - first + 1) / u64::from(block);
+        if blocks < u64::from(share.count) {
+            let message =
+                format!("an address has {blocks} blocks of ports, less than one for each of {} workers", share.count);
+            return Err(ArgError::new("block", message).help("take a smaller `block`, more `ports` or fewer workers"));
         }
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for value in args.require("pool")?.as_list() {

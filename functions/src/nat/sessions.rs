@@ -32,8 +32,8 @@ pub enum Filtering {
 
 /// Sessions that there is room for, for each mapping that there may be.
 const FOR_EACH_MAPPING: usize = 4;
-/// Most sessions, in any case.
-const MOST: usize = 1 << 24;
+/// Most sessions of all instances, in any case.
+const MOST: u64 = 1 << 24;
 
 /// That an inside endpoint sent to a remote one.
 #[derive(Clone, Copy, Debug, Plain)]
@@ -84,7 +84,7 @@ impl<E: Engine, F: Family> Sessions<E, F> {
     pub fn new(engine: &mut E, filtering: Filtering, timeouts: Timeouts, mappings: usize) -> Result<Self, NoMemory> {
         let most = match filtering {
             Filtering::Independent => 1,
-            _ => mappings.saturating_mul(FOR_EACH_MAPPING).min(MOST),
+            _ => mappings.saturating_mul(FOR_EACH_MAPPING).min(engine.share().part_of(MOST) as usize),
         };
         Ok(Sessions {
             filtering,

@@ -71,7 +71,8 @@ impl<E: Engine, F: Family> Napt<E, F> {
     /// # Errors
     /// [`NoMemory`] for what the options and the space ask for.
     pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
-        let max = options.max_mappings.min(space.grid.ports()) as usize;
+        let share = engine.share();
+        let max = share.part_of(options.max_mappings).min(space.grid.ports_of(share)) as usize;
         let (bounds, seed) = (space.bounds(), engine.seed());
         let object = IDENTIFICATIONS.part(F::PART);
         let Ok(identifications) = engine.shared_of(&object, || Ok::<_, Infallible>(Identifications::new(seed)));

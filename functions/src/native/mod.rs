@@ -50,7 +50,8 @@
 //!
 //! Instances of several workers share nothing: a map that is keyed wider than by connection (say, by source
 //! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
-//! variables of its own only `state` tells.
+//! variables of its own only `state` tells. The capacity of a map by connection, source endpoint or source is the total of all
+//! workers, of which each has an equal part; that of any other is what each may have, as all may need every key.
 //!
 //! Building a chain runs the function's `init`: `catena check` once, `catena run` once on trial and then for every worker, even
 //! if it is then refused (a port that is not there, an output that cannot be written). What `init` creates or empties,
@@ -105,7 +106,6 @@ use catena_state::{Declaration, Engine, Local, Object, Scope, Share};
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
 use crate::effects::Effects;
-use crate::manifest::Manifest;
 use batches::Batches;
 use instance::{Instance, Own};
 use library::Loaded;
@@ -233,7 +233,6 @@ impl<E: Engine> Native<E> {
             .position(|known| *known == level)
             .ok_or_else(|| ArgError::new("log", format!("expected one of {}, found `{level}`", LEVELS.join(", "))))?;
         let (seed, share) = (engine.seed(), engine.share());
-        apart(args, share)?;
         let symbol = args.text("name", "catena_nf").to_owned();
         let origin =
             Origin { args: args.clone(), path: path.to_owned(), symbol, level: most as u32, share, seed, ways };
@@ -285,19 +284,6 @@ fn may_wait<E: Engine>(instance: &Instance<E>) -> Result<(), ArgError> {
     let why =
         format!("function `{}` asks for state and uses it at once, so it can be on local state only", function.name);
     Err(ArgError::new("lib", why).help("give it a prepare, which expects the keys that process uses"))
-}
-
-/// Check that instances may share the traffic as workers do, by its inside address, if a manifest tells.
-fn apart(args: &Args, share: Share) -> Result<(), ArgError> {
-    let Some(manifest) = Manifest::of(args, "state")? else { return Ok(()) };
-    match manifest.affinity() {
-        Affinity::Single | Affinity::Scope(Scope::Destination) if share.count > 1 => {
-            let (count, why) = (share.count, manifest.reason());
-            Err(ArgError::new("state", format!("{count} instances would each have a part of the state: {why}"))
-                .help("run it with one worker"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Return what seeds the function's randomness: another one for every function and instance, from which the

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use catena_packet::clock::Root;
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, Object, Scope, Shared, Tx};
+use catena_state::{Access, Declaration, Engine, Object, Scope, Share, Shared, Tx};
 
 use super::asked::{Asked, InHand};
 use super::map::{self, Map, Shape};
@@ -147,6 +147,7 @@ impl<E: Engine> State<E> {
         let bytes = entries * (u64::from(key_size + 2 * value_size + 8).next_multiple_of(64) + 32);
         within("a size in memory", bytes, MAP)?;
         let object = self.declare(name, Object::FlowMap, scope, access)?;
+        let entries = part(object, engine.share(), entries)?;
         let name = object.name;
         let (key_size, value_size, capacity) = (key_size as usize, value_size as usize, entries as usize);
         let shape = Shape { object, number: self.maps.len() as u32, key_size, value_size, capacity };
@@ -245,6 +246,22 @@ impl<E: Engine> State<E> {
     }
 }
 
+/// Return how many of a map's entries an instance may have. Where all packets of an entry meet one instance each has its part; what
+/// several instances may meet each of them may have.
+///
+/// # Errors
+/// In words, that there is less than one for each.
+fn part(object: Declaration, share: Share, entries: u64) -> Result<u64, String> {
+    match share.part_of(entries) {
+        _ if !object.scope.is_within_source() => Ok(entries),
+        0 => Err(format!(
+            "state object `{}`: {entries} entries for {} workers, which share them",
+            object.name, share.count
+        )),
+        part => Ok(part),
+    }
+}
+
 /// Return the same text with a lifetime that never ends: what tables name things by. Kept once for all
 /// instances there ever are.
 pub fn lasting(text: &str) -> &'static str {
@@ -262,7 +279,7 @@ pub fn lasting(text: &str) -> &'static str {
 mod tests {
     use super::*;
     use catena_packet::wire::Seed;
-    use catena_state::{Local, Share};
+    use catena_state::Local;
 
     /// Every size of a key and of a value there may be is kept exactly.
     #[test]
@@ -292,6 +309,30 @@ mod tests {
             });
             assert_eq!(seen, 1, "{k} {v}");
             assert!(map.remove(packet, key) && !map.remove(packet, key) && map.len() == 0);
+        }
+    }
+
+    /// Those of flows and hosts are different ones with each; what is common to all has to be there for each.
+    #[test]
+    fn instances_share_the_room_for_what_each_has_for_itself() {
+        let room = |scope, share, entries| {
+            let mut engine = Local::new(Seed::from_number(1), share);
+            let mut state = State::new(&mut engine, false);
+            let handle = state.map(&mut engine, "m", [scope, 0], [2, 1], entries)?;
+            let State { maps, packet, .. } = &mut state;
+            let map = maps[handle as usize - 1].map.as_mut().unwrap();
+            let fits = (0..100u16).filter(|key| map.put(packet, &key.to_be_bytes(), &[1]).is_ok());
+            Ok::<_, String>(fits.count())
+        };
+        let rooms = |scope, entries| [0, 1, 2].map(|index| room(scope, Share { index, count: 3 }, entries));
+        for scope in 0..=2 {
+            assert_eq!(rooms(scope, 10), [Ok(4), Ok(3), Ok(3)], "scope {scope}");
+            let error = "state object `m`: 2 entries for 3 workers, which share them";
+            assert_eq!(rooms(scope, 2)[2], Err(error.to_owned()));
+        }
+        for scope in 3..=5 {
+            assert_eq!(rooms(scope, 10), [Ok(10), Ok(10), Ok(10)], "scope {scope}");
+            assert_eq!(rooms(scope, 1), [Ok(1), Ok(1), Ok(1)], "scope {scope}");
         }
     }
 

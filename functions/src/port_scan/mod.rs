@@ -26,7 +26,8 @@
 //!
 //! # With several instances
 //!
-//! Packets are shared out by inside address, and each instance knows the sources that it meets. The bounds are of each instance.
+//! Packets are shared out by inside address, and each instance knows the sources that it meets. `max_sources` and `max_contacts`
+//! are the total of all instances, of which each has an equal part.
 //!
 //! # Under attack
 //!
@@ -50,7 +51,7 @@ mod watch;
 mod workload;
 
 use catena_dataplane::Module;
-use catena_state::{Engine, Scope};
+use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
@@ -100,7 +101,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    build.deploy(Settings::read(args)?)
+    build.deploy(Settings::read(args, build.share)?)
 }
 
 /// What the arguments say.
@@ -109,12 +110,13 @@ struct Settings {
     rules: Rules,
     timeout: u64,
     memory: u64,
-    max_sources: usize,
-    max_contacts: usize,
+    /// Of all instances together, as the next one.
+    max_sources: u64,
+    max_contacts: u64,
 }
 
 impl Settings {
-    fn read(args: &Args) -> Result<Settings, ArgError> {
+    fn read(args: &Args, share: Share) -> Result<Settings, ArgError> {
         let part = |name: &str, default: f64| match args.get(name) {
             Some(Value::Percent(part)) => *part,
             _ => default,
@@ -141,8 +143,8 @@ impl Settings {
             rules: Rules::new([benign, scanner], [detection, false_alarms], memory),
             timeout: time("timeout", 3 * SECOND)?,
             memory,
-            max_sources: args.integer("max_sources", 1_000_000, 1..=MOST)? as usize,
-            max_contacts: args.integer("max_contacts", 1_000_000, 1..=MOST)? as usize,
+            max_sources: args.total("max_sources", 1_000_000, 1..=MOST, share)?,
+            max_contacts: args.total("max_contacts", 1_000_000, 1..=MOST, share)?,
         })
     }
 }

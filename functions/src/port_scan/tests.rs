@@ -121,7 +121,7 @@ fn late_state_changes_nothing() {
 fn arguments_are_checked() {
     let wrong = |name: &str, value: Value| {
         let args = Args::default().with(name, value);
-        crate::testing::build(&DESCRIPTOR, &args, catena_state::Share::WHOLE).err().expect("it is refused").to_string()
+        crate::testing::build(&DESCRIPTOR, &args, Share::WHOLE).err().expect("it is refused").to_string()
     };
     assert!(wrong("scanner", Value::Percent(0.9)).contains("less than `benign`"));
     assert!(wrong("benign", Value::Percent(1.0)).contains("less than 100%"));

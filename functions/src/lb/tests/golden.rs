@@ -229,10 +229,10 @@ fn bad_arguments_are_named() {
         (record(0), "`backends`: `weight` must be a whole number from 1 to 256"),
     ];
     for (args, expected) in cases {
-        let error = Settings::read(&args).unwrap_err().to_string();
+        let error = Settings::read(&args, Share::WHOLE).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
-    assert!(Settings::read(&record(256)).is_ok());
+    assert!(Settings::read(&record(256), Share::WHOLE).is_ok());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn counts_add_up_whoever_comes_first() {
 /// Send hostile and honest packets, both ways, while servers go down and come up and time jumps.
 fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     let slot = Attributes::default().slot("backend").unwrap();
-    let settings = Settings::read(args).unwrap();
+    let settings = Settings::read(args, Share::WHOLE).unwrap();
     let backends: Vec<_> = settings.backends.iter().map(|backend| (backend.ip, backend.port)).collect();
     let balancer = Balancer::new(&mut engine, settings, slot).unwrap();
     let module: Box<dyn Module> = Box::new(Runner::new(engine, balancer));
@@ -131,12 +131,12 @@ type Came = (Vec<(usize, u16, Vec<u8>)>, BTreeMap<&'static str, u64>, BTreeMap<&
 /// Send packets, both ways, while servers go down and come up. Nobody waits for those that wait.
 fn changing<E: Engine>(engine: E, args: &Args, seed: u64) -> Came {
     let slot = Attributes::default().slot("backend").unwrap();
-    let settings = Settings::read(args).unwrap();
+    let settings = Settings::read(args, Share::WHOLE).unwrap();
     let backends: Vec<_> = settings.backends.iter().map(|backend| (backend.ip, backend.port)).collect();
     let made = args.clone();
     let make = move |engine: &mut E| {
         engine.make_for("it");
-        Balancer::new(engine, Settings::read(&made).unwrap(), slot)
+        Balancer::new(engine, Settings::read(&made, Share::WHOLE).unwrap(), slot)
     };
     let mut harness = Harness::new(Box::new(Runner::that_goes_on(engine, make).unwrap()), 2);
     let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -242,7 +242,7 @@ fn no_connection_is_left_half_open_for_want_of_a_place_to_wait() {
     let args = args("192.0.2.10:80", "10.0.0.1 10.0.0.2").with("method", Value::Word("consistent_hash".into()));
     let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 3).slow(100);
     let slot = Attributes::default().slot("backend").unwrap();
-    let balancer = Balancer::new(&mut engine, Settings::read(&args).unwrap(), slot).unwrap();
+    let balancer = Balancer::new(&mut engine, Settings::read(&args, Share::WHOLE).unwrap(), slot).unwrap();
     let mut harness = Harness::new(Box::new(Runner::new(engine, balancer)), 2);
     let packets: Vec<_> =
         (0..2000).map(|port| (START, frame_of(&format!("udp 7.0.0.1:{} > 192.0.2.10:80", 1000 + port)))).collect();

@@ -53,7 +53,7 @@ struct On<E: Engine> {
 
 impl<E: Engine> On<E> {
     fn new(mut engine: E, args: &Args, slot: Slot) -> Self {
-        let balancer = Balancer::new(&mut engine, Settings::read(args).unwrap(), slot).unwrap();
+        let balancer = Balancer::new(&mut engine, Settings::read(args, Share::WHOLE).unwrap(), slot).unwrap();
         On { engine, balancer, clock: 0 }
     }
 

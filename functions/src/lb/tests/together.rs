@@ -87,7 +87,7 @@ fn whoever_waits_how_long_there_are_never_more_than_there_is_room_for() {
 /// Send the SYNs at once; returns how many are refused.
 fn refused<E: Engine>(mut engine: E, method: &str) -> u64 {
     let slot = Attributes::default().slot("backend").unwrap();
-    let balancer = Balancer::new(&mut engine, Settings::read(&of_four(method)).unwrap(), slot).unwrap();
+    let balancer = Balancer::new(&mut engine, Settings::read(&of_four(method), Share::WHOLE).unwrap(), slot).unwrap();
     let mut harness = Harness::new(Box::new(Runner::new(engine, balancer)), 2);
     let packets: Vec<_> = syns().map(|bytes| (START, bytes)).collect();
     let left = harness.send(0, &packets).len() as u64;

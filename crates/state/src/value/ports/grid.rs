@@ -1,5 +1,7 @@
 //! How ports are numbered.
 
+use crate::engine::Share;
+
 /// How external addresses, and the blocks of their ports, are numbered.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
@@ -24,6 +26,16 @@ impl Grid {
     /// Return how many ports there are.
     pub fn ports(&self) -> u64 {
         u64::from(self.addresses) * u64::from(self.blocks) * u64::from(self.block_ports)
+    }
+
+    /// Return how many blocks of each address an instance has: those whose number modulo the count of instances is its index.
+    pub fn blocks_of(&self, share: Share) -> u32 {
+        share.part_of(self.blocks.into()) as u32
+    }
+
+    /// Return how many ports an instance has.
+    pub fn ports_of(&self, share: Share) -> u64 {
+        u64::from(self.addresses) * u64::from(self.blocks_of(share)) * u64::from(self.block_ports)
     }
 
     /// Return the number of the block that a port of an address lies in.

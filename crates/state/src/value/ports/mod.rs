@@ -146,8 +146,7 @@ impl Ports {
     /// # Errors
     /// [`NoMemory`] for so many blocks.
     pub fn new(grid: Grid, limits: Limits, share: Share, seed: Seed) -> Result<Self, NoMemory> {
-        // With several instances, each has the blocks whose number modulo their count is its index.
-        let count = grid.blocks.saturating_sub(share.index).div_ceil(share.count.max(1));
+        let count = grid.blocks_of(share);
         let free = Free { fresh: share.index, fresh_left: count, first: NONE, last: NONE, count };
         let most = count as usize * grid.addresses as usize;
         Ok(Ports {
