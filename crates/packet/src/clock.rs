@@ -142,7 +142,7 @@ impl Root {
         if packets > MOST_COUNT - last {
             last = 0;
         }
-        let first = (last + 1) * Self::ONE | u64::from(self.number) << COPY_BITS;
+        let first = ((last + 1) * Self::ONE) | (u64::from(self.number) << COPY_BITS);
         self.count.store(last + packets, Relaxed);
         self.given = last + packets;
         (0..packets).map(move |i| Clock(first + i * Self::ONE))
