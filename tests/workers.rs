@@ -21,7 +21,7 @@ fn destinations(pcap: &[u8]) -> BTreeMap<[u8; 4], usize> {
     counts
 }
 
-/// Each worker by itself would begin with the first server. Of live traffic, that is: a replay has to repeat.
+/// Each worker by itself would begin with the first server.
 #[test]
 fn the_server_with_the_fewest_connections_of_all_workers_is_chosen() {
     let folder = tempfile::tempdir().expect("a folder");

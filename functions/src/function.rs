@@ -269,6 +269,8 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         }
         let now = self.parking.no_later(cx.now());
         self.parking.event(&mut self.instance, &mut self.events, now, |function, tx| function.tidy(tx, true));
+        // What was told is on its way before others hear that this worker has come so far.
+        self.instance.engine.flush();
     }
 
     fn idle(&mut self, cx: &mut Context) {
@@ -288,11 +290,12 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 
     fn waiting(&self) -> usize {
-        self.parking.waiting()
+        self.parking.waiting() + usize::from(self.instance.engine.first_unsent().is_some())
     }
 
     fn first_waiting(&self) -> Option<Clock> {
-        self.parking.first()
+        let unsent = self.instance.engine.first_unsent().map(Clock::from_bits);
+        self.parking.first().into_iter().chain(unsent).min()
     }
 
     fn inputs(&self) -> Vec<PathBuf> {

@@ -5,9 +5,9 @@ use std::path::Path;
 use super::traces::trace;
 use super::{accounted, number, run};
 
-/// Chains whose functions do the same with a host's packets whatever other workers see: with classes, whose ways part and
-/// join, and with packets on their way back.
-const CHAINS: [(&str, &str); 5] = [
+/// Chains whose functions do the same with a host's packets whatever other workers see, or do what hosts have in common in the
+/// order of the packets: with classes, whose ways part and join, and with packets on their way back.
+const CHAINS: [(&str, &str); 6] = [
     ("monitor", "chain c { m = Monitor() in <-> m <-> out }"),
     (
         "classes",
@@ -21,6 +21,10 @@ const CHAINS: [(&str, &str); 5] = [
         "chain c { a = ACL(rules = [\"deny tcp from any to any port 22\", \"permit any\"]) p = PortScan()\n\
          l = LB(vip = 203.0.113.0/25, backends = [10.9.0.1, 10.9.0.2, 10.9.0.3], method = consistent_hash)\n\
          in -> a -> p -> l -> Monitor() -> out }",
+    ),
+    (
+        "least",
+        "chain c { l = LB(vip = 203.0.113.0/24, backends = [10.9.0.1, 10.9.0.2, 10.9.0.3, 10.9.0.4]) in <-> l <-> Monitor() <-> out }",
     ),
     ("pass", "chain c { in <-> out }"),
 ];

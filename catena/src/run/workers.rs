@@ -190,8 +190,15 @@ impl Run<'_> {
     fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         // Exit queues: one entrance for each worker, on each side.
         let mut leaving: Vec<(Vec<QueueIn>, QueueOut)> = (0..2).map(|_| queue(QUEUE, count)).collect();
-        // Who of several workers asks first is a matter of chance: a replay has to repeat, so there each has objects of its own.
-        let team = (self.time == Time::Wall).then(|| Team::new(count));
+        let recorded = self.time == Time::Packets;
+        let whole = sources.iter().flatten().all(|source| source.is_recorded());
+        // What a plan's tasks drop depends on who is faster.
+        let order = (recorded && whole && self.host.cuts.is_empty()).then(|| Order::new(count, 2));
+        // Who of several workers asks first is a matter of chance: a replay has to repeat.
+        let team = match &order {
+            Some(order) => Some(in_order(count, order)),
+            None => (self.time == Time::Wall).then(|| Team::new(count)),
+        };
         let gathering = Gathering::new(count);
         let mut graphs = Vec::new();
         for index in 0..count {
@@ -208,10 +215,6 @@ impl Run<'_> {
             entrances.into_iter().flatten().for_each(|unused| unused.room().close());
             graphs.push((built, rooms));
         }
-        let recorded = self.time == Time::Packets;
-        let whole = sources.iter().flatten().all(|source| source.is_recorded());
-        // What a plan's tasks drop depends on who is faster.
-        let order = (recorded && whole && self.host.cuts.is_empty()).then(|| Order::new(count, 2));
         let mut workers = Vec::new();
         let mut entering: Vec<QueueIn> = Vec::new();
         let mut graphs = graphs.into_iter().enumerate();
@@ -220,12 +223,7 @@ impl Run<'_> {
             let mut pipeline = Pipeline::with(built.graph, self.time);
             let inlets = [0, 1].map(|side| built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
             let (entrance, exit) = queue(QUEUE, 1);
-            let given: Box<dyn Source> = match &order {
-                Some(order) => Box::new(InWindows::new(exit, order, index)),
-                None => Box::new(exit),
-            };
-            let mut task = Task::by_side(&format!("share {index}"), given, inlets, recorded);
-            rooms.iter().for_each(|room| task.heed(room.clone()));
+            let task = self.share((exit, order.as_ref()), index, inlets, &rooms);
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
             entering.extend(entrance);
@@ -243,13 +241,22 @@ impl Run<'_> {
             .zip(entering)
             .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
             .collect();
+        let inlets = [0, 1].map(|side| first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
+        // In a replay who reads is ahead of its own packets, as it is of the others'.
+        let own = order.as_ref().map(|order| {
+            let (mut entrance, exit) = queue(QUEUE, 1);
+            let entrance = entrance.pop().expect("one was asked for");
+            rooms.push(entrance.room());
+            let task = self.share((exit, Some(order)), 0, inlets, &first_rooms);
+            (pipeline.graph.add("to worker 0", Box::new(entrance)), task)
+        });
+        let (own, share) = own.unzip();
         for (side, source) in sources.into_iter().enumerate() {
             let owner = owner(self.host, count as u32);
             let steer = pipeline
                 .graph
                 .add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
-            let inlet = first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side));
-            pipeline.graph.connect(steer, 0, inlet);
+            pipeline.graph.connect(steer, 0, own.map_or(inlets[side], Inlet::from));
             for (gate, node) in &to_workers {
                 pipeline.graph.connect(steer, *gate, *node);
             }
@@ -262,6 +269,7 @@ impl Run<'_> {
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
+        ports.extend(share.map(|share| pipeline.add_task(share)));
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
         let worker = self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others);
         workers.insert(0, order.iter().fold(worker, |worker, order| worker.ordered(order, 0)));
@@ -277,6 +285,27 @@ impl Run<'_> {
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
         Ok((workers, inputs))
+    }
+
+    /// Make the task of a worker whose packets another one reads.
+    fn share(
+        &self,
+        (queue, order): (QueueOut, Option<&Arc<Order>>),
+        worker: usize,
+        inlets: [Inlet; 2],
+        rooms: &[Room],
+    ) -> Task {
+        let name = format!("share {worker}");
+        let recorded = self.time == Time::Packets;
+        let mut task = match order {
+            Some(order) => {
+                let given = InWindows::new(queue, order, worker);
+                Task::by_side(&name, Box::new(given), inlets, recorded).patient()
+            }
+            None => Task::by_side(&name, Box::new(queue), inlets, recorded),
+        };
+        rooms.iter().for_each(|room| task.heed(room.clone()));
+        task
     }
 
     /// Make the task that reads a side.
@@ -311,6 +340,12 @@ impl Run<'_> {
             None => worker,
         }
     }
+}
+
+/// Make a team that does what is asked in the order of a replay.
+fn in_order(workers: usize, order: &Arc<Order>) -> Arc<Team> {
+    let order = Arc::clone(order);
+    Team::in_order(workers, Arc::new(move || order.through()))
 }
 
 /// Where packets go that come in by a side from which no chain has a way.

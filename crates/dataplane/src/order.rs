@@ -1,6 +1,6 @@
 //! The order of a replay: packets leave in that of their clocks, however many workers carry them.
 //!
-//! One worker reads, gives clocks, and spreads packets. All tell how far they have come ([`Order::publish`]): what leaves waits
+//! One worker reads, gives clocks, and spreads packets over all, itself among them. All tell how far they have come ([`Order::publish`]): what leaves waits
 //! ([`Merge`]) until no worker has an earlier packet left, as a simulation waits for its slowest part (Chandy, Misra,
 //! "Asynchronous Distributed Simulation via a Sequence of Parallel Computations", CACM 1981). Nobody is further
 //! ahead than [`AHEAD`] packets of what has left, so no queue grows.
@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use catena_packet::{Batch, Clock, Packet};
 
@@ -42,6 +42,10 @@ impl Progress {
 pub struct Order {
     /// All packets up to here have been handed to their workers.
     given: Progress,
+    /// No more will be.
+    are_all_given: AtomicBool,
+    /// The time of the latest packet that was read, in ns since 1970: the worker that reads has that of its own packets.
+    read_at: AtomicU64,
     /// For each worker, up to where it has taken its packets; nobody else looks.
     taken: Box<[Progress]>,
     /// For each worker, up to where its packets have left it, or have ended there.
@@ -54,7 +58,31 @@ impl Order {
     /// Make one for so many workers, of which the first reads, and ways out.
     pub fn new(workers: usize, exits: usize) -> Arc<Order> {
         let some = |count| (0..count).map(|_| Progress::default()).collect();
-        Arc::new(Order { given: Progress::default(), taken: some(workers), through: some(workers), left: some(exits) })
+        let [taken, through, left] = [some(workers), some(workers), some(exits)];
+        let (given, are_all_given, read_at) = Default::default();
+        Arc::new(Order { given, are_all_given, read_at, taken, through, left })
+    }
+
+    /// Note that all packets up to this one are with their workers.
+    pub(crate) fn give(&self, clock: u64) {
+        self.given.set(clock);
+    }
+
+    /// Say that no more packets are given.
+    pub fn end_giving(&self) {
+        self.are_all_given.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended_giving(&self) -> bool {
+        self.are_all_given.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn read_at(&self) -> u64 {
+        self.read_at.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reads_at(&self, time: u64) {
+        self.read_at.store(time, Ordering::Relaxed);
     }
 
     /// Note that a worker has taken all its packets up to this one in hand.
@@ -71,17 +99,11 @@ impl Order {
         if self.through[worker].0.load(Ordering::Relaxed) != through {
             self.through[worker].set(through);
         }
-        if worker == 0 && self.given.0.load(Ordering::Relaxed) != taken {
-            self.given.set(taken);
-        }
     }
 
     /// Say that a worker has ended.
     pub fn end(&self, worker: usize) {
         self.through[worker].set(u64::MAX);
-        if worker == 0 {
-            self.given.set(u64::MAX);
-        }
     }
 
     /// Return whether who reads, and has given this many clocks, is to wait for those behind.
@@ -90,7 +112,8 @@ impl Order {
         left.is_some_and(|left| count.saturating_sub(left) >= AHEAD)
     }
 
-    fn through(&self) -> u64 {
+    /// Return the clock up to which all packets have left their workers, or ended there.
+    pub fn through(&self) -> u64 {
         self.through.iter().map(Progress::get).min().unwrap_or(u64::MAX)
     }
 }
@@ -120,8 +143,8 @@ impl InWindows {
 
 impl Source for InWindows {
     fn pull(&mut self, _cx: &mut Context, batch: &mut Batch) -> Pulled {
-        // Before the look at the queue: all that was given by then is seen there.
-        let (given, is_closed) = (self.order.given.get(), self.exit.is_closed());
+        // Before the look at the queue: all that was given by then is seen there. The other way round it might be less.
+        let (given, is_closed) = (self.order.given.get(), self.order.has_ended_giving());
         let count = self.exit.see();
         let Some(first) = self.exit.peek(0) else {
             self.order.take(self.worker, given);

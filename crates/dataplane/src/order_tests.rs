@@ -44,6 +44,8 @@ fn carry(owners: &[usize], workers: usize, turns: &[(usize, bool)]) -> (Vec<u64>
     let depot = Depot::map(8192, 0).expect("memory");
     let mut cx = Context::new(&depot, 0);
     let order = Order::new(workers + 1, 1);
+    // Who reads has no packets of its own here.
+    order.end(0);
     let (mut leaving, exit) = queue(8192, workers);
     let mut merge = Merge::new(exit, &order, 0);
     let mut into = Vec::new();
@@ -72,11 +74,9 @@ fn carry(owners: &[usize], workers: usize, turns: &[(usize, bool)]) -> (Vec<u64>
                     batch.push(packet);
                     into[owner % workers].process(&mut cx, &mut batch);
                 }
-                order.take(0, (count + 1) << 16);
-                order.publish(0, None);
+                order.give(((count + 1) << 16) - 1);
                 if rest.len() == 0 {
-                    order.end(0);
-                    into.iter().for_each(|entrance| entrance.room().close());
+                    order.end_giving();
                 }
             }
             Some(worker) if worker < workers => {

@@ -53,6 +53,8 @@ pub struct Task {
     order: Option<Arc<Order>>,
     /// Whether its packets come from another task of the same pipeline.
     inner: bool,
+    /// Whether it rests while a packet waits in a module.
+    is_patient: bool,
     /// Whether a pipeline ends without it.
     follows: bool,
     state: Pulled,
@@ -73,6 +75,7 @@ impl Task {
             root: None,
             order: None,
             inner: false,
+            is_patient: false,
             follows: false,
             state: Pulled::More,
             batch: Batch::new(),
@@ -96,6 +99,13 @@ impl Task {
         Task { entry, ..Task::new(name, source, inlets[0]) }
     }
 
+    /// Let it bring no further packets while one waits in a module: then what becomes of them does not depend on how long.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
+    }
+
     /// Give its packets their logical clocks: they come into a run by its source, rather than by a queue from another
     /// task, which would have stamped them.
     #[must_use]
@@ -109,6 +119,11 @@ impl Task {
     pub fn ordered(mut self, order: &Arc<Order>) -> Self {
         self.order = Some(Arc::clone(order));
         self
+    }
+
+    /// Return whether others take what it reads, in an order.
+    pub(crate) fn reads_for_others(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Return what it stamps packets with.
@@ -169,15 +184,23 @@ impl Task {
 
     /// Run once: one batch, to completion.
     pub(crate) fn run(&mut self, cx: &mut Context, graph: &mut Graph) -> Ran {
+        if self.order.as_ref().is_some_and(|order| order.has_ended_giving()) {
+            self.state = Pulled::Done;
+        }
         if self.state == Pulled::Done {
             return Ran::default();
         }
-        if self.is_held_up() {
+        if self.is_held_up() || self.is_patient && graph.most_waiting() > 0 {
             self.state = Pulled::Idle;
             return Ran::default();
         }
         let start = cycles();
+        // Who reads for others is ahead of its own packets, and of their time.
+        let own = self.order.as_ref().map(|order| (std::mem::replace(&mut cx.now, order.read_at()), order));
         self.state = self.source.pull(cx, &mut self.batch);
+        if let Some((now, order)) = own {
+            order.reads_at(std::mem::replace(&mut cx.now, now));
+        }
         if self.batch.is_empty() {
             return Ran::default();
         }
@@ -192,7 +215,7 @@ impl Task {
             }
         }
         if let (Some(order), Some(root)) = (&self.order, &self.root) {
-            order.take(0, root.latest().bits());
+            order.give(root.latest().bits());
         }
         let spent = cycles() - start;
         self.counters.runs.add(1);

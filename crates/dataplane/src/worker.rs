@@ -215,8 +215,16 @@ impl Worker {
         if pipeline.time == Time::Packets {
             cx.tell_packets_apart();
         }
-        let (mut ticked, mut fruitless) = (0u64, 0u32);
-        while !signal.stop.load(Ordering::Relaxed) {
+        let (mut due, mut fruitless) = (Ticks::default(), 0u32);
+        loop {
+            let stops = signal.stop.load(Ordering::Relaxed);
+            match &self.order {
+                // What is read goes its way, here as on the other workers.
+                Some((order, 0)) if stops || pipeline.is_read() => order.end_giving(),
+                Some(_) => {}
+                None if stops => break,
+                None => {}
+            }
             if signal.edits.swap(false, Ordering::Acquire) {
                 edits.try_iter().for_each(|edit| edit(pipeline, cx));
             }
@@ -224,17 +232,11 @@ impl Worker {
                 cx.set_now(wall.now().0);
             }
             pipeline.graph.poll(cx);
+            due.settle(pipeline, cx, &mut wall, self.order.as_ref());
             // A replay loses nothing: who waits holds up what comes.
             let is_crowded = pipeline.time == Time::Packets && pipeline.graph.most_waiting() > MOST_WAITING;
             let ran = if is_crowded { Ran::default() } else { pipeline.step(cx) };
-            if let Some((order, worker)) = &self.order {
-                order.publish(*worker, pipeline.graph.first_waiting());
-            }
-            if cx.now() >= ticked + TICK_NS {
-                ticked = cx.now();
-                pipeline.graph.tick(cx);
-                wall.adjust();
-            }
+            due.settle(pipeline, cx, &mut wall, self.order.as_ref());
             if ran.packets > 0 {
                 fruitless = 0;
                 continue;
@@ -251,29 +253,62 @@ impl Worker {
         }
         // Edits that came too late still get their answer.
         edits.try_iter().for_each(|edit| edit(pipeline, cx));
+        let order = self.order.as_ref();
         pipeline.drain(cx);
+        let go_on = |pipeline: &mut Pipeline, cx: &mut Context| {
+            pipeline.graph.poll(cx);
+            if let Some((order, worker)) = order {
+                order.publish(*worker, pipeline.graph.first_waiting());
+            }
+        };
         if let Some(gathering) = &gathering {
             while pipeline.graph.most_waiting() > 0 && !gathering.is_broken() {
-                pipeline.graph.poll(cx);
+                go_on(pipeline, cx);
                 pipeline.drain(cx);
                 std::hint::spin_loop();
             }
             self.closes.iter().for_each(Room::close);
-            gathering.wait(0, || pipeline.graph.poll(cx));
+            gathering.wait(0, || go_on(pipeline, cx));
             if gathering.is_broken() {
                 let failed = vec![(self.name.into(), "ended in the middle, as another worker did".to_owned())];
                 return Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() };
             }
         }
         let failed = pipeline.graph.finish(cx);
+        if let Some((order, worker)) = order {
+            order.end(*worker);
+        }
         if let Some(gathering) = &gathering {
             gathering.wait(1, || pipeline.graph.poll(cx));
             pipeline.graph.poll(cx);
         }
-        if let Some((order, worker)) = &self.order {
-            order.end(*worker);
-        }
         Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
+    }
+}
+
+/// When modules were told last that time has passed.
+#[derive(Default)]
+struct Ticks(u64);
+
+impl Ticks {
+    /// Tell modules that time has passed, if it has, and others how far the worker has come. In a replay what modules do then comes
+    /// after the same packet each time, and before anybody hears that the packet has its fate.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        pipeline: &mut Pipeline,
+        cx: &mut Context,
+        wall: &mut Wall,
+        order: Option<&(Arc<Order>, usize)>,
+    ) {
+        if cx.now() >= self.0 + TICK_NS && (order.is_none() || pipeline.graph.most_waiting() == 0) {
+            self.0 = cx.now();
+            pipeline.graph.tick(cx);
+            wall.adjust();
+        }
+        if let Some((order, worker)) = order {
+            order.publish(*worker, pipeline.graph.first_waiting());
+        }
     }
 }
 

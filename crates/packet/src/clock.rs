@@ -62,6 +62,11 @@ impl Clock {
         self.0 as u8
     }
 
+    /// Return whether it is an event's, and no packet's.
+    pub fn is_event(self) -> bool {
+        self.root() >= EVENTS
+    }
+
     /// Return it as a number, for keys: count, root and copy from the highest bit down. 0 is [`Self::NONE`] alone.
     pub fn bits(self) -> u64 {
         self.0

@@ -164,6 +164,14 @@ pub trait Engine: Send + 'static {
         Ok(())
     }
 
+    /// Bring on its way what was told. [`Self::poll`] and [`Self::issue`] do so, too.
+    fn flush(&mut self) {}
+
+    /// Return the clock of the earliest packet of which something is still to be sent to others, where order matters.
+    fn first_unsent(&self) -> Option<u64> {
+        None
+    }
+
     /// Take in what has become of operations.
     fn poll(&mut self) {}
 

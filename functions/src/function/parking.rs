@@ -237,6 +237,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         instance.engine.poll();
         self.advance(0, instance);
+        instance.engine.flush();
         for Parked { work, packet, verdict, .. } in self.parked.extract_if(.., |parked| parked.verdict.is_some()) {
             instance.engine.end(work.tx);
             match verdict {

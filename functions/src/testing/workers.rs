@@ -132,7 +132,7 @@ fn sessions_of_a_nat_are_four_for_each_mapping_of_all_workers() {
 /// What instances have in common, or would, though workers do not share packets out by its key, and why each may have its own all
 /// the same. All that is not here and not counted up only must be kept by source or narrower.
 const SHARED_OUT: &[(&str, &str, &str)] = &[
-    ("LB", "connections", "of live traffic one lets all of them in; over captures each lets in its part"),
+    ("LB", "connections", "all know each part of the total"),
     ("Limiter", "buckets", "each has its part of the rate, and of the keys"),
     ("NAT", "ports", "each lends blocks of its own"),
     ("NAT", "shares of sessions", "each shares out the room of its own sessions"),

@@ -4,11 +4,20 @@
 //! Nothing here waits for anybody. What finds no room in a ring is kept until there is some; as a packet that asks waits for its
 //! reply before it asks again, and what is only told ends with the entries that it is about, what is kept is bounded by packets and
 //! entries.
+//!
+//! In a replay operations are done in the order of the packets' clocks, the worker's own among them: each is put aside until no
+//! worker has an earlier packet left ([`Horizon`]). What an event tells comes after the latest packet of its worker.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use catena_packet::Clock;
 
 use super::ring::{Reader, Writer};
 use crate::tx::Tx;
+
+/// Returns a clock up to which all packets of all workers have their fates, and all that was asked for them is in the rings.
+pub type Horizon = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The ends of the rings between two workers that one of them has.
 pub(super) struct Way {
@@ -28,6 +37,16 @@ impl Way {
             self.kept.push_back(message.len() as u64);
             self.kept.extend(message);
         }
+    }
+
+    /// Return the least clock of those that are kept.
+    fn first_kept(&self) -> Option<u64> {
+        let (mut at, mut first) = (0, None::<u64>);
+        while let (Some(count), Some(clock)) = (self.kept.get(at), self.kept.get(at + 3)) {
+            first = Some(first.map_or(*clock, |first| first.min(*clock)));
+            at += 1 + *count as usize;
+        }
+        first
     }
 
     /// Bring on its way what was kept, as far as there is room, and tell the reader of all that is written.
@@ -59,7 +78,7 @@ enum Kind {
     Reply,
 }
 
-/// What stands in front of a message's bytes, in two words.
+/// What stands in front of a message's bytes, in three words.
 struct Head {
     kind: Kind,
     object: u16,
@@ -69,18 +88,20 @@ struct Head {
     number: u32,
     key: u16,
     op: u16,
+    /// The clock of the packet whose operation it is.
+    clock: u64,
 }
 
 impl Head {
-    fn words(&self) -> [u64; 2] {
+    fn words(&self) -> [u64; 3] {
         let first = self.kind as u64 | u64::from(self.object) << 16 | u64::from(self.id) << 32;
-        [first, u64::from(self.number) | u64::from(self.key) << 32 | u64::from(self.op) << 48]
+        [first, u64::from(self.number) | u64::from(self.key) << 32 | u64::from(self.op) << 48, self.clock]
     }
 
-    fn read([first, second]: [u64; 2]) -> Head {
+    fn read([first, second, clock]: [u64; 3]) -> Head {
         let kind = [Kind::Tell, Kind::Ask, Kind::Reply][(first as usize & 0xff).min(2)];
         let [object, id] = [16, 32].map(|shift| (first >> shift) as u16);
-        Head { kind, object, id, number: second as u32, key: (second >> 32) as u16, op: (second >> 48) as u16 }
+        Head { kind, object, id, number: second as u32, key: (second >> 32) as u16, op: (second >> 48) as u16, clock }
     }
 }
 
@@ -144,6 +165,20 @@ impl<T: Default> Numbered<T> {
     }
 }
 
+/// Take in a reply.
+fn has_come(replies: &mut Numbered<Reply>, units: &mut Numbered<Unit>, number: u32, bytes: &[u8]) {
+    let reply = replies.at(number);
+    match reply.unit {
+        Some(unit) => {
+            reply.has_come = true;
+            reply.bytes.extend(bytes);
+            units.at(unit).waits_for -= 1;
+        }
+        // Who asked has ended.
+        None => replies.free.push(number),
+    }
+}
+
 /// All of it.
 #[derive(Default)]
 pub(super) struct Desk {
@@ -156,11 +191,38 @@ pub(super) struct Desk {
     message: Vec<u64>,
     bytes: Vec<u8>,
     reply: Vec<u8>,
+    /// This worker.
+    worker: usize,
+    /// In a replay.
+    horizon: Option<Horizon>,
+    /// The clock of the latest packet that has begun.
+    latest: u64,
+    /// Operations that wait for their turn: by clock, worker, and the order in which they came.
+    aside: BTreeMap<(u64, usize, u64), Vec<u64>>,
+    came: u64,
 }
 
 impl Desk {
-    pub(super) fn new(ways: Vec<Option<Way>>) -> Self {
-        Desk { ways, ..Desk::default() }
+    pub(super) fn new(ways: Vec<Option<Way>>, worker: usize, horizon: Option<Horizon>) -> Self {
+        Desk { ways, worker, horizon, ..Desk::default() }
+    }
+
+    /// Note that a packet begins.
+    pub(super) fn begins(&mut self, tx: &Tx) {
+        if !Clock::from_bits(tx.clock()).is_event() {
+            self.latest = self.latest.max(tx.clock());
+        }
+    }
+
+    /// Return the place of an operation in the order of all.
+    fn turn(&self, tx: &Tx) -> u64 {
+        if Clock::from_bits(tx.clock()).is_event() { self.latest } else { tx.clock() }
+    }
+
+    /// Put an operation aside until it is its turn.
+    fn put_aside(&mut self, from: usize, message: Vec<u64>) {
+        self.came += 1;
+        self.aside.insert((message[2], from, self.came), message);
     }
 
     /// Own an object from now on.
@@ -173,13 +235,19 @@ impl Desk {
     }
 
     /// Make a message of an operation, whose key and own bytes `write` appends; it returns how many the key has.
-    fn write(&mut self, kind: Kind, address: Address, number: u32, write: impl FnOnce(&mut Vec<u8>) -> usize) {
+    fn write(
+        &mut self,
+        (kind, clock): (Kind, u64),
+        address: Address,
+        number: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> usize,
+    ) {
         let Address { object, id, .. } = address;
         self.bytes.clear();
         let key = write(&mut self.bytes);
         let [key, op] = [key, self.bytes.len() - key].map(|bytes| bytes as u16);
         self.message.clear();
-        self.message.extend(Head { kind, object, id, number, key, op }.words());
+        self.message.extend(Head { kind, object, id, number, key, op, clock }.words());
         append(&mut self.message, &self.bytes);
     }
 
@@ -193,7 +261,7 @@ impl Desk {
         let reply = self.replies.at(number);
         (reply.unit, reply.has_come) = (Some(tx.unit()), false);
         reply.bytes.clear();
-        self.write(Kind::Ask, address, number, write);
+        self.write((Kind::Ask, self.turn(tx)), address, number, write);
         let unit = self.units.at(tx.unit());
         unit.asked.extend([address.owner as u64, self.message.len() as u64]);
         unit.asked.extend(&self.message);
@@ -203,25 +271,29 @@ impl Desk {
     }
 
     /// Tell an operation that nobody waits for.
-    pub(super) fn tell(&mut self, address: Address, write: impl FnOnce(&mut Vec<u8>) -> usize) {
-        self.write(Kind::Tell, address, 0, write);
-        if let Some(way) = &mut self.ways[address.owner] {
-            way.write(&self.message);
+    pub(super) fn tell(&mut self, tx: &Tx, address: Address, write: impl FnOnce(&mut Vec<u8>) -> usize) {
+        self.write((Kind::Tell, self.turn(tx)), address, 0, write);
+        match &mut self.ways[address.owner] {
+            Some(way) => way.write(&self.message),
+            None => self.put_aside(self.worker, self.message.clone()),
         }
     }
 
     /// Send off what a packet has asked for.
     pub(super) fn issue(&mut self, tx: &Tx) {
-        let unit = self.units.at(tx.unit());
-        let mut rest = &unit.asked[..];
+        let mut asked = std::mem::take(&mut self.units.at(tx.unit()).asked);
+        let mut rest = &asked[..];
         while let [owner, count, more @ ..] = rest {
             let (message, after) = more.split_at(*count as usize);
-            if let Some(way) = &mut self.ways[*owner as usize] {
-                way.write(message);
+            match &mut self.ways[*owner as usize] {
+                Some(way) => way.write(message),
+                None => self.put_aside(self.worker, message.to_vec()),
             }
             rest = after;
         }
-        unit.asked.clear();
+        asked.clear();
+        let unit = self.units.at(tx.unit());
+        unit.asked = asked;
         unit.sent = unit.replies.len();
         self.flush();
     }
@@ -255,17 +327,33 @@ impl Desk {
 
     /// Do what others ask for, take in replies, and bring on its way what is to leave.
     pub(super) fn poll(&mut self) {
+        // Before the look at the rings: what earlier packets asked for is seen there.
+        let through = self.horizon.as_ref().map(|horizon| horizon());
         for from in 0..self.ways.len() {
             while let Some(way) = &mut self.ways[from]
                 && way.reader.read(&mut self.message)
             {
-                self.take_in(from);
+                match through {
+                    Some(_) if self.message[0] as u8 != Kind::Reply as u8 => {
+                        let message = self.message.clone();
+                        self.put_aside(from, message);
+                    }
+                    _ => self.take_in(from),
+                }
             }
+        }
+        while let Some(through) = through
+            && let Some(first) = self.aside.first_entry()
+            && first.key().0 <= through.saturating_add(1)
+        {
+            let ((_, from, _), message) = first.remove_entry();
+            self.message = message;
+            self.take_in(from);
         }
         self.flush();
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         for way in self.ways.iter_mut().flatten() {
             way.flush(&mut self.message);
         }
@@ -273,24 +361,16 @@ impl Desk {
 
     /// Take in the message at hand.
     fn take_in(&mut self, from: usize) {
-        let [first, second, words @ ..] = &self.message[..] else { unreachable!("a message begins with its head") };
-        let head = Head::read([*first, *second]);
+        let Some((head, words)) = self.message.split_first_chunk() else {
+            unreachable!("a message begins with its head")
+        };
+        let head = Head::read(*head);
         self.bytes.clear();
         words.iter().for_each(|word| self.bytes.extend(word.to_le_bytes()));
         let (key, op) = self.bytes.split_at(head.key.into());
         let op = &op[..head.op.into()];
         if head.kind == Kind::Reply {
-            let reply = self.replies.at(head.number);
-            match reply.unit {
-                Some(unit) => {
-                    reply.has_come = true;
-                    reply.bytes.extend(op);
-                    self.units.at(unit).waits_for -= 1;
-                }
-                // Who asked has ended.
-                None => self.replies.free.push(head.number),
-            }
-            return;
+            return has_come(&mut self.replies, &mut self.units, head.number, op);
         }
         self.reply.clear();
         let object = self.objects.get_mut(usize::from(head.object)).and_then(Option::as_mut);
@@ -298,9 +378,13 @@ impl Desk {
         done.unwrap_or_else(|| {
             unreachable!("object {} has no operation {}: both are of one build", head.object, head.id)
         });
-        if head.kind == Kind::Ask
-            && let Some(way) = &mut self.ways[from]
-        {
+        if head.kind == Kind::Tell {
+            return;
+        }
+        if from == self.worker {
+            return has_come(&mut self.replies, &mut self.units, head.number, &self.reply);
+        }
+        if let Some(way) = &mut self.ways[from] {
             let head = Head { kind: Kind::Reply, key: 0, op: self.reply.len() as u16, ..head };
             self.message.clear();
             self.message.extend(head.words());
@@ -309,8 +393,13 @@ impl Desk {
         }
     }
 
-    /// Return whether all that was to leave has left.
+    /// Return the clock of the earliest packet of whose operations one finds no room in a ring.
+    pub(super) fn first_kept(&self) -> Option<u64> {
+        self.ways.iter().flatten().filter_map(Way::first_kept).min()
+    }
+
+    /// Return whether all that was to leave has left, and all that was to be done is done.
     pub(super) fn has_left(&self) -> bool {
-        self.ways.iter().flatten().all(|way| way.kept.is_empty())
+        self.aside.is_empty() && self.ways.iter().flatten().all(|way| way.kept.is_empty())
     }
 }

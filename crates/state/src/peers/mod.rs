@@ -32,6 +32,7 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
+pub use desk::Horizon;
 use desk::{Desk, Way};
 use shared::{Kept, Place, open};
 
@@ -41,6 +42,8 @@ const RING: usize = 4096;
 /// The workers of a run, and what their functions' instances have in common.
 pub struct Team {
     workers: usize,
+    /// In a replay, where operations are done in the order of their packets.
+    horizon: Option<Horizon>,
     instances: Mutex<HashMap<String, Arc<Instance>>>,
 }
 
@@ -55,7 +58,13 @@ struct Instance {
 impl Team {
     /// Make a team of so many workers.
     pub fn new(workers: usize) -> Arc<Team> {
-        Arc::new(Team { workers, instances: Mutex::default() })
+        Arc::new(Team { workers, horizon: None, instances: Mutex::default() })
+    }
+
+    /// Make a team that does what is asked in the order of the packets' clocks, whoever asks first: what it does is the same in
+    /// every run, and where nothing is over meanwhile it is what one worker does. A worker takes no further packet while one waits.
+    pub fn in_order(workers: usize, horizon: Horizon) -> Arc<Team> {
+        Arc::new(Team { workers, horizon: Some(horizon), instances: Mutex::default() })
     }
 
     fn instance(&self, name: &str) -> Arc<Instance> {
@@ -126,7 +135,8 @@ impl Peers {
     fn place(&self, number: usize) -> Place {
         let owner = number % self.team.workers;
         let desk = Arc::clone(&self.joined().desk);
-        Place { desk, owner, object: number as u16, is_mine: owner == self.worker }
+        let is_mine = owner == self.worker;
+        Place { desk, owner, object: number as u16, is_mine, is_at_hand: is_mine && self.team.horizon.is_none() }
     }
 
     /// Return whether nothing is left to be sent.
@@ -147,6 +157,9 @@ impl Engine for Peers {
 
     #[inline(always)]
     fn begin(&mut self, tx: Tx) -> Tx {
+        if self.team.horizon.is_some() {
+            open(&self.joined().desk).begins(&tx);
+        }
         tx
     }
 
@@ -160,6 +173,14 @@ impl Engine for Peers {
         if tx.unit() != 0 {
             open(&self.joined().desk).end(&tx);
         }
+    }
+
+    fn flush(&mut self) {
+        open(&self.joined().desk).flush();
+    }
+
+    fn first_unsent(&self) -> Option<u64> {
+        self.team.horizon.as_ref().and_then(|_| open(&self.joined().desk).first_kept())
     }
 
     fn poll(&mut self) {
@@ -183,7 +204,8 @@ impl Engine for Peers {
         let instance = self.team.instance(instance);
         let ends = instance.ends.lock().unwrap_or_else(PoisonError::into_inner)[self.worker].take();
         let ends = ends.unwrap_or_else(|| panic!("worker {} has this instance already", self.worker));
-        self.joined = Some(Joined { instance, desk: Arc::new(Mutex::new(Desk::new(ends))) });
+        let desk = Desk::new(ends, self.worker, self.team.horizon.clone());
+        self.joined = Some(Joined { instance, desk: Arc::new(Mutex::new(desk)) });
     }
 
     fn flow_map<K: Key, V: Plain>(

@@ -23,7 +23,10 @@ pub(super) struct Place {
     pub(super) desk: Kept<Desk>,
     pub(super) owner: usize,
     pub(super) object: u16,
+    /// Whether this worker owns it.
     pub(super) is_mine: bool,
+    /// Whether it does with it as it likes, whoever comes first. Not in a replay.
+    pub(super) is_at_hand: bool,
 }
 
 impl Place {
@@ -74,7 +77,7 @@ impl<V: Held> PeersShared<V> {
     pub(super) fn of_parts(place: Place, part: V, parts: Parts<V>) -> Self {
         let value = Arc::new(Mutex::new(part));
         open(&parts).push(Arc::clone(&value));
-        PeersShared { place: Place { is_mine: true, ..place }, value, parts: Some(parts) }
+        PeersShared { place: Place { is_mine: true, is_at_hand: true, ..place }, value, parts: Some(parts) }
     }
 
     /// Put the parts together, where it has parts.
@@ -92,7 +95,7 @@ impl<V: Held> Shared<V> for PeersShared<V> {
 
     fn want<O: Op<V>>(&mut self, tx: &mut Tx, op: O) -> PeersAsked<O> {
         let mut number = 0;
-        if !self.place.is_mine {
+        if !self.place.is_at_hand {
             number = open(&self.place.desk).ask(tx, self.place.address(O::ID), |bytes| {
                 op.write(bytes);
                 0
@@ -102,17 +105,17 @@ impl<V: Held> Shared<V> for PeersShared<V> {
     }
 
     fn got<O: Op<V>>(&mut self, _tx: &mut Tx, ticket: &PeersAsked<O>) -> O::Reply {
-        if self.place.is_mine {
+        if self.place.is_at_hand {
             return ticket.own.apply(&mut open(&self.value));
         }
         self.place.take(ticket.number)
     }
 
-    fn send<O: Op<V, Reply = ()>>(&mut self, _tx: &mut Tx, op: O) {
-        if self.place.is_mine {
+    fn send<O: Op<V, Reply = ()>>(&mut self, tx: &mut Tx, op: O) {
+        if self.place.is_at_hand {
             return op.apply(&mut open(&self.value));
         }
-        open(&self.place.desk).tell(self.place.address(O::ID), |bytes| {
+        open(&self.place.desk).tell(tx, self.place.address(O::ID), |bytes| {
             op.write(bytes);
             0
         });
@@ -170,25 +173,25 @@ impl<K: Key, V: Entry> SharedMap<K, V> for PeersSharedMap<K, V> {
 
     fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> PeersAsked<(K, O)> {
         let mut number = 0;
-        if !self.place.is_mine {
+        if !self.place.is_at_hand {
             number = open(&self.place.desk).ask(tx, self.place.address(O::ID), write(&key, &op));
         }
         PeersAsked { own: (key, op), number }
     }
 
     fn got<O: EntryOp<V>>(&mut self, _tx: &mut Tx, ticket: &PeersAsked<(K, O)>) -> O::Reply {
-        if self.place.is_mine {
+        if self.place.is_at_hand {
             let (key, op) = ticket.own;
             return open(&self.map).apply_to(key, op);
         }
         self.place.take(ticket.number)
     }
 
-    fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: &mut Tx, key: K, op: O) {
-        if self.place.is_mine {
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O) {
+        if self.place.is_at_hand {
             return open(&self.map).apply_to(key, op);
         }
-        open(&self.place.desk).tell(self.place.address(O::ID), write(&key, &op));
+        open(&self.place.desk).tell(tx, self.place.address(O::ID), write(&key, &op));
     }
 
     /// The owner's events look at its entries, and nobody else's need to.

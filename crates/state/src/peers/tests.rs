@@ -1,6 +1,8 @@
 //! Workers of a team, one after the other and side by side.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use proptest::prelude::*;
@@ -73,9 +75,12 @@ struct Bench {
 }
 
 fn team(workers: usize) -> Vec<Bench> {
-    let team = Team::new(workers);
+    benches(workers, &Team::new(workers))
+}
+
+fn benches(workers: usize, team: &Arc<Team>) -> Vec<Bench> {
     let make = |worker| {
-        let mut engine = Peers::new(Seed::from_number(1), &team, worker);
+        let mut engine = Peers::new(Seed::from_number(1), team, worker);
         engine.make_for("it");
         let [counts, others] = [COUNTS, OTHERS].map(|object| engine.shared(&object, Counts::new(2)));
         let line = engine.shared(&LINE, Line(Vec::new()));
@@ -316,5 +321,54 @@ proptest! {
             }
             prop_assert_eq!(before, total);
         }
+    }
+}
+
+proptest! {
+    /// However workers take turns, and whoever owns the object: the next packet's operation is the next one.
+    #[test]
+    fn a_replay_does_what_is_asked_in_the_order_of_its_packets(
+        owners in prop::collection::vec(0usize..3, 1..60),
+        mut turns in prop::collection::vec(0usize..3, 1..40),
+    ) {
+        turns.extend(0..3);
+        let through: Arc<[AtomicU64; 3]> = Arc::default();
+        let horizon = Arc::clone(&through);
+        let horizon = move || horizon.iter().map(|through| through.load(Relaxed)).min().unwrap_or(0);
+        let mut team = benches(3, &Team::in_order(3, Arc::new(horizon)));
+        let mut given: Vec<VecDeque<u64>> = vec![VecDeque::new(); 3];
+        for (number, owner) in (0..).zip(&owners) {
+            given[*owner].push_back(number);
+        }
+        let clock = |number: u64| (number + 1) << 16 | 1 << 8;
+        let mut waiting: [Option<(Tx, PeersAsked<Join>)>; 3] = Default::default();
+        let mut done = 0;
+        for worker in turns.into_iter().cycle() {
+            let Bench { engine, line, counts, .. } = &mut team[worker];
+            let next = given[worker].front().copied();
+            if let (Some(number), None) = (next, &waiting[worker]) {
+                let mut tx = engine.begin(Tx::new(clock(number), 0, 0));
+                let ticket = line.want(&mut tx, Join(number));
+                engine.issue(&mut tx);
+                waiting[worker] = Some((tx, ticket));
+            }
+            engine.poll();
+            if let Some((mut tx, ticket)) = waiting[worker].take_if(|(tx, _)| engine.is_ready(tx)) {
+                prop_assert_eq!(line.got(&mut tx, &ticket), given[worker].pop_front().expect("it was the first"));
+                counts.send(&mut tx, Add::to(0, 1));
+                engine.end(tx);
+                engine.flush();
+                done += 1;
+            }
+            let first = given[worker].front().map_or(u64::MAX, |number| clock(*number) - 1);
+            through[worker].store(first, Relaxed);
+            if done == owners.len() {
+                break;
+            }
+        }
+        team.iter_mut().for_each(|bench| bench.engine.poll());
+        let all: Vec<u64> = (0..owners.len() as u64).collect();
+        prop_assert_eq!(open_line(&team[0]), all);
+        prop_assert_eq!(team[1].counts.look(Get::at(0)), owners.len() as i64);
     }
 }
