@@ -94,7 +94,7 @@ impl Order {
     /// left it is in its queues by now.
     pub fn publish(&self, worker: usize, waiting: Option<Clock>) {
         let taken = self.taken[worker].get();
-        let through = waiting.map_or(taken, |clock| taken.min(clock.bits() - 1));
+        let through = waiting.map_or(taken, |clock| taken.min(clock.bits().saturating_sub(1)));
         // Most often nothing is new, and others look at it.
         if self.through[worker].0.load(Ordering::Relaxed) != through {
             self.through[worker].set(through);

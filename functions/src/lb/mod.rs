@@ -15,10 +15,11 @@
 //!   TCP, UDP and SCTP to that port are balanced; without, every protocol.
 //! - `backends`: the servers, at most 4,096, of the same IP version as the VIP before them. Of weight 1 to 256: a
 //!   server of weight 3 gets three times as many connections as one of weight 1 (the default).
-//! - `method`: `least_connections` (default): the server with the fewest active connections of all workers for its
-//!   weight. `consistent_hash`: the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016,
-//!   §3.4): balancers with the same `backends` and `hash_seed` choose alike, and when one of n servers goes, the
-//!   connections of the others stay where they are, but for a few in a hundred. The hash is not secret.
+//! - `method`: `least_connections` (default): the server with the fewest active connections for its weight, of all
+//!   workers (of each worker, where a capture comes by a pipe or a plan has divided the pipeline). `consistent_hash`:
+//!   the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016, §3.4): balancers with the
+//!   same `backends` and `hash_seed` choose alike, and when one of n servers goes, the connections of the others stay
+//!   where they are, but for a few in a hundred. The hash is not secret.
 //! - `max_connections` (1,000,000): most connections at a time, split evenly between workers. A connection takes some 160
 //!   bytes (IPv6: 290).
 //! - `drain` (true): whether connections of a server that goes down stay with it to their end. With
