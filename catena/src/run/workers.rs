@@ -283,7 +283,8 @@ impl Run<'_> {
             };
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), leaving, node));
         }
-        workers.push(Worker::new("writer", writing, &self.depot, self.seed));
+        let writer = Worker::new("writer", writing, &self.depot, self.seed);
+        workers.push(if order.is_some() { writer.gives_way() } else { writer });
         Ok((workers, inputs))
     }
 

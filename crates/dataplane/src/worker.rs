@@ -25,6 +25,8 @@ const TICK_NS: u64 = 1_000_000;
 /// Fruitless looks at all tasks before a worker yields its core, and before it sleeps.
 const SPIN: u32 = 2_000;
 const YIELD: u32 = 4_000;
+/// The same of one that waits for others: some µs.
+const SPIN_BEHIND_OTHERS: u32 = 32;
 /// Packets that wait in a module for other workers, from which on a replay waits for them.
 const MOST_WAITING: usize = 128;
 /// How long an idle worker sleeps: short beside a network's round trip, long beside a wake-up.
@@ -44,6 +46,8 @@ pub struct Worker {
     gathering: Option<Arc<Gathering>>,
     closes: Vec<Room>,
     order: Option<(Arc<Order>, usize)>,
+    /// Fruitless looks before it yields its core.
+    spins: u32,
 }
 
 /// Where workers come together that answer each other: none ends while another may still ask.
@@ -84,7 +88,7 @@ impl Gathering {
         while self.come[end].load(Ordering::Acquire) < self.workers && !self.is_broken() {
             meanwhile();
             fruitless += 1;
-            rest(fruitless);
+            rest(fruitless, SPIN);
         }
     }
 }
@@ -154,14 +158,22 @@ impl Worker {
             gathering: None,
             closes: Vec::new(),
             order: None,
+            spins: SPIN,
         }
+    }
+
+    /// Let the worker yield its core soon when it finds nothing: others, who may have no core of their own, must do something first.
+    #[must_use]
+    pub fn gives_way(mut self) -> Self {
+        self.spins = SPIN_BEHIND_OTHERS;
+        self
     }
 
     /// Let the worker, which is this one of several, tell how far it has come with the packets of a replay.
     #[must_use]
     pub fn ordered(mut self, order: &Arc<Order>, worker: usize) -> Self {
         self.order = Some((Arc::clone(order), worker));
-        self
+        self.gives_way()
     }
 
     /// Let the worker end together with others, whom its modules answer. As many workers must come there as it was made for. When
@@ -249,7 +261,7 @@ impl Worker {
             if fruitless.is_multiple_of(IDLE) {
                 pipeline.graph.idle(cx);
             }
-            rest(fruitless);
+            rest(fruitless, self.spins);
         }
         // Edits that came too late still get their answer.
         edits.try_iter().for_each(|edit| edit(pipeline, cx));
@@ -313,10 +325,10 @@ impl Ticks {
 }
 
 #[cold]
-fn rest(fruitless: u32) {
+fn rest(fruitless: u32, spins: u32) {
     match fruitless {
-        0..SPIN => std::hint::spin_loop(),
-        SPIN..YIELD => std::thread::yield_now(),
+        _ if fruitless < spins => std::hint::spin_loop(),
+        0..YIELD => std::thread::yield_now(),
         _ => std::thread::sleep(NAP),
     }
 }
