@@ -7,6 +7,7 @@ mod broken;
 mod clocks;
 mod compare;
 mod faults;
+mod instances;
 mod merged;
 /// Packets as lines of text, as in the tests of functions.
 #[path = "../../functions/src/testing/notation.rs"]

@@ -31,6 +31,9 @@ const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dpor
 const FLOWS_10M: &str = "flows=10M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 /// Each packet a flow of its own, a million a second of the packets' time: with timeouts of a second, a million are alive.
 pub const NEW_FLOWS: &str = "flows=1k,dist=fixed(1),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
+/// The same of a packet in twenty, and of every other one.
+const FEW_NEW_FLOWS: &str = "flows=10k,dist=fixed(20),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
+const MANY_NEW_FLOWS: &str = "flows=10k,dist=fixed(2),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
 /// So many of them are alive.
 pub const LIVE: u64 = 1_000_000;
 
@@ -74,6 +77,11 @@ pub fn with((name, mut args): Step, argument: &str, value: Value) -> Step {
 /// A function whose flows of UDP live for a second.
 fn short(step: Step, timeout: &str) -> Step {
     with(step, timeout, Value::Duration(1_000_000_000))
+}
+
+/// All of them with flows that live for a second.
+fn short_chain() -> Vec<Step> {
+    vec![acl(1000), short(nat(), "udp_timeout"), short(lb(), "udp"), short(monitor(), "idle_timeout")]
 }
 
 pub fn lb() -> Step {
@@ -200,7 +208,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(450.0),
             peers: &[],
             limit: "a dozen cache lines: two entries made and two taken out, two ports, their blocks and hosts",
-            scales: false,
+            scales: true,
         },
         Case {
             name: "j: LB, each packet a new flow",
@@ -209,7 +217,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(350.0),
             peers: &[],
             limit: "two entries made and two taken out",
-            scales: false,
+            scales: true,
         },
         Case {
             name: "k: Monitor, each packet a new flow",
@@ -218,7 +226,25 @@ pub fn all() -> Vec<Case> {
             bar: Some(250.0),
             peers: &[],
             limit: "an entry made, and one taken out",
-            scales: false,
+            scales: true,
+        },
+        Case {
+            name: "n: ACL -> NAT -> LB -> Monitor, 5% of packets a new flow",
+            traffic: FEW_NEW_FLOWS,
+            functions: short_chain(),
+            bar: None,
+            peers: &[],
+            limit: "as (e) and (i) to (k); the generator takes half",
+            scales: true,
+        },
+        Case {
+            name: "o: ACL -> NAT -> LB -> Monitor, 50% of packets a new flow",
+            traffic: MANY_NEW_FLOWS,
+            functions: short_chain(),
+            bar: None,
+            peers: &[],
+            limit: "as (i) to (k)",
+            scales: true,
         },
         Case {
             name: "l: NAPT, 10M flows",

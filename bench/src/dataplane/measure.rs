@@ -1,5 +1,6 @@
 //! Measuring one case: a pipeline of its own, samples of on-CPU time.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catena_bench::record::median;
@@ -14,7 +15,7 @@ use catena_functions::{Args, Build, registry};
 use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
-use catena_state::Share;
+use catena_state::{Share, Team};
 
 use crate::cases::{Case, LIVE, NEW_FLOWS, Step};
 
@@ -25,6 +26,8 @@ const STRETCH: Duration = Duration::from_millis(10);
 /// How long a case runs before its first sample, at least; and each flow has had three packets by then, or as many come and
 /// gone as live.
 const WARM_UP: Duration = Duration::from_millis(600);
+/// Packets that may wait in a function for the other worker's answers.
+const MOST_WAITING: usize = 128;
 /// Steps between two looks at the clock.
 const STEPS: usize = 500;
 
@@ -35,6 +38,8 @@ pub struct Prepared {
     /// Packets of the warm-up, at least.
     warm_up: u64,
     warm: bool,
+    /// Whether it answers another worker, and is answered.
+    in_team: bool,
     _depot: DepotHandle,
 }
 
@@ -44,15 +49,15 @@ impl Prepared {
     /// # Errors
     /// What a function or the generator refuses.
     pub fn new(case: &Case) -> Result<Self, String> {
-        Self::share(case, Share::WHOLE)
+        Self::share(case, (Share::WHOLE, None))
     }
 
-    /// Build the pipeline of a case for one of several workers.
+    /// Build the pipeline of a case for one worker of a team.
     ///
     /// # Errors
     /// As [`Prepared::new`].
-    pub fn share(case: &Case, share: Share) -> Result<Self, String> {
-        let mut prepared = Self::of(case.traffic, &case.functions, share)?;
+    pub fn share(case: &Case, part: (Share, Option<&Arc<Team>>)) -> Result<Self, String> {
+        let mut prepared = Self::of(case.traffic, &case.functions, part)?;
         if case.traffic == NEW_FLOWS {
             prepared.warm_up = 4 * LIVE;
         }
@@ -63,7 +68,7 @@ impl Prepared {
     ///
     /// # Errors
     /// As [`Prepared::new`].
-    pub fn of(traffic: &str, functions: &[Step], share: Share) -> Result<Self, String> {
+    pub fn of(traffic: &str, functions: &[Step], (share, team): (Share, Option<&Arc<Team>>)) -> Result<Self, String> {
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
         let mut pipeline = Pipeline::new(Time::Packets);
         let mut attributes = Attributes::default();
@@ -71,7 +76,7 @@ impl Prepared {
         let mut chain = Vec::new();
         for (name, args) in functions {
             let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
-            let mut build = Build { instance: "it", seed, share, team: None, attributes: &mut attributes, taken: &[] };
+            let mut build = Build { instance: name, seed, share, team, attributes: &mut attributes, taken: &[] };
             let args = Args::new(args.iter().cloned());
             let module = (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))?;
             chain.push(pipeline.graph.add(name, module));
@@ -85,7 +90,8 @@ impl Prepared {
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]).rooted(Root::first()));
         let context = Context::new(&depot, 1);
-        Ok(Prepared { pipeline, context, warm_up: 3 * spec.flows, warm: false, _depot: depot })
+        let (warm_up, in_team) = (3 * spec.flows, team.is_some());
+        Ok(Prepared { pipeline, context, warm_up, warm: false, in_team, _depot: depot })
     }
 
     /// Run for a while on a core; returns cycles per packet.
@@ -141,6 +147,13 @@ impl Prepared {
     /// Run some batches, and let the functions tidy up.
     pub fn steps(&mut self) {
         for _ in 0..STEPS {
+            if self.in_team {
+                self.pipeline.graph.poll(&mut self.context);
+                // As a replay does: who waits brings nothing more, rather than lose it.
+                if self.pipeline.graph.most_waiting() > MOST_WAITING {
+                    continue;
+                }
+            }
             self.pipeline.step(&mut self.context);
         }
         self.tick();

@@ -1,19 +1,20 @@
 //! Measuring what a second worker on a second core adds, as a part of what the first does alone.
 //!
-//! Both are built and warm before. Then come short rounds: the first alone while the second sleeps, and both
-//! together, on the same memory and within milliseconds of each other. A worker counts its packets by the time that
+//! What runs alone is a worker that has everything; what runs together are two that share what they have in common, as
+//! those of `catena run` do over interfaces. All are built and warm before. Then come short rounds: the one alone while the
+//! second core sleeps, and both together, within milliseconds of each other. A worker counts its packets by the time that
 //! passed and keeps on working until the other has counted too, so that all of what counts as together was.
 //!
 //! A second worker can add what a second core has, and a host may give none (see [`core_probe`]). So the workers
 //! probe their cores between the parts of a round; rounds in which either core was shared are kept apart. Both
 //! figures are recorded: of the rounds with two cores, and of all.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use catena_bench::record::{Record, median};
-use catena_state::Share;
+use catena_state::{Share, Team};
 
 use crate::cases::Case;
 use crate::core_probe;
@@ -36,7 +37,7 @@ const FEWEST: usize = 10;
 struct Seen {
     /// Cycles of the probe: alone, then with the other before and after they ran together.
     probes: [f64; 3],
-    /// Packets per ns alone, of the first worker only, and with the other.
+    /// Packets per ns of the one that works alone, which is on the first core; and with the other.
     alone: f64,
     both: f64,
 }
@@ -100,7 +101,8 @@ fn round(first: &Seen, second: &Seen) -> Round {
 
 /// Build two workers and run all rounds of one sample.
 fn pair(case: &Case) -> Result<(Vec<Seen>, Vec<Seen>), String> {
-    let meeting = Meeting { barrier: Barrier::new(2), counted: AtomicUsize::new(0), failed: AtomicBool::new(false) };
+    let (warm, counted, failed) = Default::default();
+    let meeting = Meeting { team: Team::new(2), barrier: Barrier::new(2), warm, counted, failed };
     let (first, second) = std::thread::scope(|scope| {
         let meeting = &meeting;
         let worker = |index, core| scope.spawn(move || worker(case, meeting, index, core));
@@ -113,7 +115,10 @@ fn pair(case: &Case) -> Result<(Vec<Seen>, Vec<Seen>), String> {
 
 /// Where the two wait for each other.
 struct Meeting {
+    team: Arc<Team>,
     barrier: Barrier,
+    /// How many have warmed up, or could not.
+    warm: AtomicUsize,
     /// How many have counted their packets, over all rounds.
     counted: AtomicUsize,
     /// Whether one could not be built; then neither begins.
@@ -121,23 +126,35 @@ struct Meeting {
 }
 
 fn worker(case: &Case, meeting: &Meeting, index: u32, core: usize) -> Result<Vec<Seen>, String> {
-    let built = Prepared::share(case, Share { index, count: 2 }).and_then(|mut prepared| {
-        prepared.warm_up(core)?;
-        Ok(prepared)
+    let alone = (index == 0).then(|| warmed(case, (Share::WHOLE, None), core)).transpose();
+    let built = alone.and_then(|alone| {
+        let share = Share { index, count: 2 };
+        Ok((alone, Prepared::share(case, (share, Some(&meeting.team)))?))
     });
     meeting.failed.fetch_or(built.is_err(), Ordering::Relaxed);
     meeting.barrier.wait();
-    let mut prepared = built?;
+    let (mut alone, mut prepared) = built?;
+    if meeting.failed.load(Ordering::Relaxed) {
+        return Ok(Vec::new());
+    }
+    // They answer each other.
+    let outcome = prepared.warm_up(core);
+    meeting.failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+    meeting.warm.fetch_add(1, Ordering::AcqRel);
+    while meeting.warm.load(Ordering::Acquire) < 2 {
+        prepared.run(Duration::from_micros(1));
+    }
+    outcome?;
     if meeting.failed.load(Ordering::Relaxed) {
         return Ok(Vec::new());
     }
     let mut rounds = vec![Seen::default(); ROUNDS];
     for (i, seen) in rounds.iter_mut().enumerate() {
         meeting.barrier.wait();
-        if index == 0 {
+        if let Some(alone) = &mut alone {
             seen.probes[0] = core_probe::cycles();
-            prepared.run(LEAD);
-            seen.alone = prepared.rate(STRETCH);
+            alone.run(LEAD);
+            seen.alone = alone.rate(STRETCH);
         }
         meeting.barrier.wait();
         seen.probes[1] = core_probe::cycles();
@@ -151,4 +168,10 @@ fn worker(case: &Case, meeting: &Meeting, index: u32, core: usize) -> Result<Vec
     }
     prepared.nothing_lost()?;
     Ok(rounds)
+}
+
+fn warmed(case: &Case, part: (Share, Option<&Arc<Team>>), core: usize) -> Result<Prepared, String> {
+    let mut prepared = Prepared::share(case, part)?;
+    prepared.warm_up(core)?;
+    Ok(prepared)
 }

@@ -242,6 +242,30 @@ fn is_down(name: &str) -> bool {
 /// leave.
 pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
 
+/// Return the bytes at which a file is taken to end that several workers read, whatever is added meanwhile.
+pub fn end_of(port: &Port) -> u64 {
+    let Port::Capture(path) = port else { return u64::MAX };
+    // What cannot be asked will not open either, or has no length.
+    let path = if path == "-" { "/dev/stdin" } else { path };
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(u64::MAX, |file| file.len())
+}
+
+/// Open what a port reads that is no interface, up to so many bytes of a file.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn read(port: &Port, number: u16, end: u64) -> Result<Option<Box<dyn Source>>, Failure> {
+    Ok(match port {
+        Port::Capture(path) => Some(Box::new(
+            CaptureIn::open_to(Path::new(path), number, end).map_err(|error| format!("{path}: {error}"))?,
+        )),
+        Port::Generator(spec) => {
+            Some(Box::new(Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem:?}"))?))
+        }
+        Port::Null | Port::Recording { .. } | Port::Interface(_) => None,
+    })
+}
+
 /// Open the two directions of a side. A capture that is written is only named: it is created when the run starts.
 ///
 /// # Errors
@@ -253,15 +277,9 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
         let (receive, send) = PacketSocket::new(a, number).open()?;
         return Ok((Some(Box::new(receive)), Box::new(send)));
     }
-    let source: Option<Box<dyn Source>> = match from {
-        Port::Null | Port::Recording { .. } => None,
-        Port::Capture(path) => {
-            Some(Box::new(CaptureIn::open(path, number).map_err(|error| format!("{path}: {error}"))?))
-        }
-        Port::Generator(spec) => {
-            Some(Box::new(Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem:?}"))?))
-        }
-        Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0)),
+    let source = match from {
+        Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0) as Box<dyn Source>),
+        _ => read(from, number, u64::MAX)?,
     };
     let exit: Box<dyn Module> = match to {
         Port::Recording { path, clocks } => {

@@ -1,13 +1,17 @@
 //! The closing table: per function what came in, what was dropped and why, what it cost.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use catena_compile::{Host, host::Lowered};
+use catena_dataplane::Source;
 use catena_dataplane::clock;
 use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
+use catena_dataplane::own::Own;
+use catena_dataplane::task::TaskCounters;
 use catena_dataplane::worker::Ended;
 use catena_packet::clock::Root;
 use serde::Serialize;
@@ -155,17 +159,18 @@ impl Report {
             for (_, task) in e.pipeline.tasks() {
                 let counters = task.counters();
                 cycles += counters.cycles.get();
-                let row =
-                    |root: &Root| SourceRow { name: task.name().to_string(), root: root.number(), count: root.count() };
-                report.sources.extend(task.root().map(row));
-                if SIDES.contains(&&**task.name()) {
-                    report.input.packets += counters.input.packets.get();
-                    report.input.bytes += counters.input.bytes.get();
-                    let mut tell = |name: &'static str, value| {
-                        report.ports.push(Gauge { name: format!("{}: {name}", task.name()), value });
-                    };
-                    task.source().gauges(&mut tell);
-                    report.problems.extend(task.source().error().map(|error| format!("{}: {error}", task.name())));
+                match (task.source() as &dyn Any).downcast_ref::<Own>() {
+                    // All workers read the same.
+                    Some(own) if own.worker() == 0 => {
+                        for input in own.inputs() {
+                            report.came_in(SIDES[input.side()], input.counters(), input.source(), Some(input.root()));
+                        }
+                    }
+                    Some(_) => {}
+                    None if SIDES.contains(&&**task.name()) => {
+                        report.came_in(task.name(), counters, task.source(), task.root());
+                    }
+                    None => {}
                 }
             }
             report.problems.extend(e.failed.iter().map(|(name, error)| format!("{name}: {error}")));
@@ -183,6 +188,16 @@ impl Report {
         let latencies: Vec<&Histogram> = exits.iter().map(|exit| &exit.counters.latency).collect();
         report.latency_ns = Percentiles::of(&latencies);
         report
+    }
+
+    /// Add what a port gave.
+    fn came_in(&mut self, name: &str, counters: &TaskCounters, source: &dyn Source, root: Option<&Root>) {
+        let row = |root: &Root| SourceRow { name: name.to_owned(), root: root.number(), count: root.count() };
+        self.sources.extend(root.map(row));
+        self.input.packets += counters.input.packets.get();
+        self.input.bytes += counters.input.bytes.get();
+        source.gauges(&mut |gauge, value| self.ports.push(Gauge { name: format!("{name}: {gauge}"), value }));
+        self.problems.extend(source.error().map(|error| format!("{name}: {error}")));
     }
 
     /// Return what was counted at a module.

@@ -1,22 +1,24 @@
 //! The workers of a run: one, or one that reads the ports and spreads packets over several.
 //!
 //! With several workers, each has the whole pipeline and its share of every function's state; all packets of
-//! an inside address meet the same worker. The first worker reads the ports and does its own share. One queue into
+//! an inside address meet the same worker. What comes live the first worker reads, and does its own share. One queue into
 //! each of the others carries the packets of both sides in the order in which they were read, so that no reply
-//! overtakes its request; what leaves goes through queues to a thread that writes the ports.
+//! overtakes its request. What is recorded every worker reads for itself. What leaves goes through queues to a thread that
+//! writes the ports.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catena_compile::{Host, Queued, Side, build, tasks};
+use catena_compile::{Built, Host, Queued, Side, build, tasks};
 use catena_dataplane::branch::Branch;
 use catena_dataplane::graph::NodeInfo;
-use catena_dataplane::order::{InWindows, Merge, Order};
+use catena_dataplane::order::{Merge, Order};
+use catena_dataplane::own::{Input, Own};
 use catena_dataplane::pipeline::{TaskId, Time};
 use catena_dataplane::port::in_turn;
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
 use catena_dataplane::schedule::Tree;
-use catena_dataplane::steer::Steer;
+use catena_dataplane::steer::{Spread, Steer};
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
@@ -38,6 +40,8 @@ const QUEUE: usize = 8192;
 /// Small and jumbo buffers for each worker.
 const SMALL: usize = 16 * 1024;
 const JUMBO: usize = 512;
+// Whoever waits for a large buffer can get one: what is held, in a pool's magazines, or just read leaves one over.
+const _: () = assert!(JUMBO >= Own::MOST_LARGE + 4 * 16 + catena_packet::BATCH);
 
 /// Names of the tasks that read the ports.
 pub const SIDES: [&str; 2] = ["in", "out"];
@@ -79,19 +83,31 @@ pub fn start(
     let Layout { count, first_core, tree, waits } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
+    let ends = [&ports.inside[0], &ports.outside[0]].map(ports::end_of);
     let inside = ports::open(&ports.inside, 0)?;
     let outside = ports::open(&ports.outside, 1)?;
-    let sources = match (inside.0, outside.0, time) {
-        (Some(inside), Some(outside), Time::Packets) => {
-            in_turn([inside, outside]).map(|source| Some(Box::new(source) as Box<dyn Source>))
-        }
-        (inside, outside, _) => [inside, outside],
-    };
+    let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
     let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits };
-    let (workers, inputs) = if count == 1 { run.alone(sources, exits)? } else { run.together(count, sources, exits)? };
+    // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
+    let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
+    let (workers, inputs) = match count {
+        1 => run.alone(sources, exits)?,
+        _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, ends), sources, exits)?,
+        _ => run.together(count, sources, exits)?,
+    };
     let (workers, locks) = open_and_start(workers, uses, over)?;
     Ok(Running { workers, inputs, _locks: locks })
+}
+
+/// Let two sides of recorded traffic take turns.
+fn turns(time: Time, sources: Sources) -> Sources {
+    match (sources, time) {
+        ([Some(inside), Some(outside)], Time::Packets) => {
+            in_turn([inside, outside]).map(|source| Some(Box::new(source) as Box<dyn Source>))
+        }
+        (sources, _) => sources,
+    }
 }
 
 /// Open what the workers write to, and start them.
@@ -164,6 +180,8 @@ type Made = (Vec<Worker>, Vec<Arc<TaskCounters>>);
 
 type Sources = [Option<Box<dyn Source>>; 2];
 type Exits = [Box<dyn Module>; 2];
+/// The queues to the ports, by side.
+type Leaving = Vec<(Vec<QueueIn>, QueueOut)>;
 
 impl Run<'_> {
     fn alone(&self, sources: Sources, exits: Exits) -> Result<Made, Failure> {
@@ -187,19 +205,116 @@ impl Run<'_> {
         Ok((vec![self.worker("worker 0", pipeline, 0)], inputs))
     }
 
+    /// Make workers of which the first reads what comes live, and spreads it.
     fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
-        // Exit queues: one entrance for each worker, on each side.
-        let mut leaving: Vec<(Vec<QueueIn>, QueueOut)> = (0..2).map(|_| queue(QUEUE, count)).collect();
-        let recorded = self.time == Time::Packets;
-        let whole = sources.iter().flatten().all(|source| source.is_recorded());
-        // What a plan's tasks drop depends on who is faster.
-        let order = (recorded && whole && self.host.cuts.is_empty()).then(|| Order::new(count, 2));
         // Who of several workers asks first is a matter of chance: a replay has to repeat.
-        let team = match &order {
-            Some(order) => Some(in_order(count, order)),
-            None => (self.time == Time::Wall).then(|| Team::new(count)),
-        };
+        let team = (self.time == Time::Wall).then(|| Team::new(count));
+        let whole = sources.iter().flatten().all(|source| source.is_recorded());
         let gathering = Gathering::new(count);
+        let (graphs, leaving) = self.graphs(count, team.as_ref())?;
+        let mut workers = Vec::new();
+        let mut entering: Vec<QueueIn> = Vec::new();
+        let mut graphs = graphs.into_iter().enumerate();
+        let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
+        for (index, (built, rooms)) in graphs {
+            let mut pipeline = Pipeline::with(built.graph, self.time);
+            let inlets = inlets(&mut pipeline, built.entries);
+            let (entrance, exit) = queue(QUEUE, 1);
+            let task = self.share(Box::new(exit), index, inlets, &rooms);
+            let port = pipeline.add_task(task);
+            self.divide(&mut pipeline, &[port], built.queued, &rooms);
+            entering.extend(entrance);
+            let worker = self.worker(&format!("worker {index}"), pipeline, index);
+            workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
+        }
+        let mut pipeline = Pipeline::with(first.graph, self.time);
+        let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
+        let mut rooms = first_rooms.clone();
+        let to_others: Vec<_> = entering.iter().map(QueueIn::room).collect();
+        rooms.extend(to_others.iter().cloned());
+        let to_workers: Vec<(u16, NodeId)> = (1u16..)
+            .zip(entering)
+            .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
+            .collect();
+        let inlets = inlets(&mut pipeline, first.entries);
+        for (side, source) in sources.into_iter().enumerate() {
+            let steer =
+                pipeline.graph.add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(self.spread(count))));
+            pipeline.graph.connect(steer, 0, inlets[side]);
+            for (gate, node) in &to_workers {
+                pipeline.graph.connect(steer, *gate, *node);
+            }
+            let Some(source) = source else { continue };
+            let inlet = Inlet { node: steer, gate: side as u16 };
+            let has_way = first.entries[side].is_some();
+            let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
+            rooms.iter().for_each(|room| task.heed(room.clone()));
+            inputs.push(task.counters().clone());
+            ports.push(pipeline.add_task(task));
+        }
+        self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
+        workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
+        // Who reads along from a live stream gets packets in time even when no further one comes.
+        let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
+        for ((side, exit), (_, queue)) in exits.into_iter().enumerate().zip(leaving) {
+            let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
+            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
+        }
+        workers.push(Worker::new("writer", writing, &self.depot, self.seed));
+        Ok((workers, inputs))
+    }
+
+    /// Make workers that all read what is recorded; their packets leave as those of one would.
+    fn in_order(
+        &self,
+        count: usize,
+        (ports, ends): (&Ports, [u64; 2]),
+        first: Sources,
+        exits: Exits,
+    ) -> Result<Made, Failure> {
+        let order = Order::new(count, exits.len());
+        let through = Arc::clone(&order);
+        let team = Team::in_order(count, Arc::new(move || through.through()));
+        let gathering = Gathering::new(count);
+        let (graphs, leaving) = self.graphs(count, Some(&team))?;
+        let (mut workers, mut inputs) = (Vec::new(), Vec::new());
+        let mut first = Some(first);
+        for (index, (built, rooms)) in graphs.into_iter().enumerate() {
+            let read = || -> Result<Sources, Failure> {
+                let inside = ports::read(&ports.inside[0], 0, ends[0])?;
+                Ok(turns(self.time, [inside, ports::read(&ports.outside[0], 1, ends[1])?]))
+            };
+            let sources = first.take().map_or_else(read, Ok)?;
+            let mut roots = Roots::default();
+            let rooted = (0u16..).zip(sources).filter_map(|(side, source)| Some((side, source?)));
+            let read: Vec<Input> = rooted
+                .map(|(side, source)| Ok::<_, Failure>(Input::new(source, roots.one_more()?, side)))
+                .collect::<Result<_, _>>()?;
+            if index == 0 {
+                inputs.extend(read.iter().map(|input| Arc::clone(input.counters())));
+            }
+            let own = Own::new(read, self.spread(count), &order, index);
+            let mut pipeline = Pipeline::with(built.graph, self.time);
+            let inlets = inlets(&mut pipeline, built.entries);
+            pipeline.add_task(self.share(Box::new(own), index, inlets, &rooms).patient());
+            let worker = self.worker(&format!("worker {index}"), pipeline, index);
+            workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()).ordered(&order, index));
+        }
+        let mut writing = Pipeline::new(self.time);
+        for ((side, exit), (_, queue)) in exits.into_iter().enumerate().zip(leaving) {
+            let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
+            let merged = Merge::new(queue, &order, side);
+            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(merged), node));
+        }
+        workers.push(Worker::new("writer", writing, &self.depot, self.seed).gives_way());
+        Ok((workers, inputs))
+    }
+
+    /// Build each worker's pipeline, which ends in queues, and return it with their rooms; and the far ends of the queues, by
+    /// side.
+    fn graphs(&self, count: usize, team: Option<&Arc<Team>>) -> Result<(Vec<(Built, Vec<Room>)>, Leaving), Failure> {
+        // One entrance for each worker, on each side.
+        let mut leaving: Leaving = (0..2).map(|_| queue(QUEUE, count)).collect();
         let mut graphs = Vec::new();
         for index in 0..count {
             let share = Share { index: index as u32, count: count as u32 };
@@ -210,101 +325,23 @@ impl Run<'_> {
                 rooms.push(entrance.room());
                 Box::new(entrance)
             };
-            let built = build(self.host, Seed::from_number(self.seed), (share, team.as_ref()), exit)?;
+            let built = build(self.host, Seed::from_number(self.seed), (share, team), exit)?;
             // A side that no chain leaves by: its queue must not wait for us.
             entrances.into_iter().flatten().for_each(|unused| unused.room().close());
             graphs.push((built, rooms));
         }
-        let mut workers = Vec::new();
-        let mut entering: Vec<QueueIn> = Vec::new();
-        let mut graphs = graphs.into_iter().enumerate();
-        let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
-        for (index, (built, rooms)) in graphs {
-            let mut pipeline = Pipeline::with(built.graph, self.time);
-            let inlets = [0, 1].map(|side| built.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
-            let (entrance, exit) = queue(QUEUE, 1);
-            let task = self.share((exit, order.as_ref()), index, inlets, &rooms);
-            let port = pipeline.add_task(task);
-            self.divide(&mut pipeline, &[port], built.queued, &rooms);
-            entering.extend(entrance);
-            let worker = self.worker(&format!("worker {index}"), pipeline, index);
-            let worker = worker.ends_with(Arc::clone(&gathering), Vec::new());
-            workers.push(order.iter().fold(worker, |worker, order| worker.ordered(order, index)));
-        }
-        let mut pipeline = Pipeline::with(first.graph, self.time);
-        let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
-        let steering = Seed::from_number(self.seed ^ 0x0073_7465_6572);
-        let mut rooms = first_rooms.clone();
-        let to_others: Vec<_> = entering.iter().map(QueueIn::room).collect();
-        rooms.extend(to_others.iter().cloned());
-        let to_workers: Vec<(u16, NodeId)> = (1u16..)
-            .zip(entering)
-            .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
-            .collect();
-        let inlets = [0, 1].map(|side| first.entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)));
-        // In a replay who reads is ahead of its own packets, as it is of the others'.
-        let own = order.as_ref().map(|order| {
-            let (mut entrance, exit) = queue(QUEUE, 1);
-            let entrance = entrance.pop().expect("one was asked for");
-            rooms.push(entrance.room());
-            let task = self.share((exit, Some(order)), 0, inlets, &first_rooms);
-            (pipeline.graph.add("to worker 0", Box::new(entrance)), task)
-        });
-        let (own, share) = own.unzip();
-        for (side, source) in sources.into_iter().enumerate() {
-            let owner = owner(self.host, count as u32);
-            let steer = pipeline
-                .graph
-                .add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(count as u32, steering, owner)));
-            pipeline.graph.connect(steer, 0, own.map_or(inlets[side], Inlet::from));
-            for (gate, node) in &to_workers {
-                pipeline.graph.connect(steer, *gate, *node);
-            }
-            let Some(source) = source else { continue };
-            let inlet = Inlet { node: steer, gate: side as u16 };
-            let has_way = first.entries[side].is_some();
-            let task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
-            let mut task = order.iter().fold(task, Task::ordered);
-            rooms.iter().for_each(|room| task.heed(room.clone()));
-            inputs.push(task.counters().clone());
-            ports.push(pipeline.add_task(task));
-        }
-        ports.extend(share.map(|share| pipeline.add_task(share)));
-        self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        let worker = self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others);
-        workers.insert(0, order.iter().fold(worker, |worker, order| worker.ordered(order, 0)));
-        // Who reads along from a live stream gets packets in time even when no further one comes.
-        let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
-        for ((side, exit), (_, queue)) in (0..2).zip(exits).zip(leaving) {
-            let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
-            let leaving: Box<dyn Source> = match &order {
-                Some(order) => Box::new(Merge::new(queue, order, side)),
-                None => Box::new(queue),
-            };
-            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), leaving, node));
-        }
-        let writer = Worker::new("writer", writing, &self.depot, self.seed);
-        workers.push(if order.is_some() { writer.gives_way() } else { writer });
-        Ok((workers, inputs))
+        Ok((graphs, leaving))
     }
 
-    /// Make the task of a worker whose packets another one reads.
-    fn share(
-        &self,
-        (queue, order): (QueueOut, Option<&Arc<Order>>),
-        worker: usize,
-        inlets: [Inlet; 2],
-        rooms: &[Room],
-    ) -> Task {
-        let name = format!("share {worker}");
-        let recorded = self.time == Time::Packets;
-        let mut task = match order {
-            Some(order) => {
-                let given = InWindows::new(queue, order, worker);
-                Task::by_side(&name, Box::new(given), inlets, recorded).patient()
-            }
-            None => Task::by_side(&name, Box::new(queue), inlets, recorded),
-        };
+    /// Return what tells whose each packet is.
+    fn spread(&self, count: usize) -> Spread {
+        let seed = Seed::from_number(self.seed ^ 0x0073_7465_6572);
+        Spread::new(count as u32, seed, owner(self.host, count as u32))
+    }
+
+    /// Make the task of a worker that takes its packets from here.
+    fn share(&self, source: Box<dyn Source>, worker: usize, inlets: [Inlet; 2], rooms: &[Room]) -> Task {
+        let mut task = Task::by_side(&format!("share {worker}"), source, inlets, self.time == Time::Packets);
         rooms.iter().for_each(|room| task.heed(room.clone()));
         task
     }
@@ -343,10 +380,9 @@ impl Run<'_> {
     }
 }
 
-/// Make a team that does what is asked in the order of a replay.
-fn in_order(workers: usize, order: &Arc<Order>) -> Arc<Team> {
-    let order = Arc::clone(order);
-    Team::in_order(workers, Arc::new(move || order.through()))
+/// Return where each side's packets enter a pipeline.
+fn inlets(pipeline: &mut Pipeline, entries: [Option<Inlet>; 2]) -> [Inlet; 2] {
+    [0, 1].map(|side| entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)))
 }
 
 /// Where packets go that come in by a side from which no chain has a way.

@@ -1,12 +1,9 @@
 //! The order of a replay: packets leave in that of their clocks, however many workers carry them.
 //!
-//! One worker reads, gives clocks, and spreads packets over all, itself among them. All tell how far they have come ([`Order::publish`]): what leaves waits
-//! ([`Merge`]) until no worker has an earlier packet left, as a simulation waits for its slowest part (Chandy, Misra,
-//! "Asynchronous Distributed Simulation via a Sequence of Parallel Computations", CACM 1981). Nobody is further
-//! ahead than [`AHEAD`] packets of what has left, so no queue grows.
-//!
-//! Batches are the same in every run, too: those behind a queue end where they are full, or at the end of a window of
-//! [`WINDOW`] clocks, never where somebody happened to be slow.
+//! All workers read the same packets ([`Own`](crate::own::Own)) and tell how far they have come with those that are theirs
+//! ([`Order::publish`]): what leaves waits ([`Merge`]) until no worker has an earlier packet left, as a simulation waits for
+//! its slowest part (Chandy, Misra, "Asynchronous Distributed Simulation via a Sequence of Parallel Computations", CACM
+//! 1981). Nobody is further ahead than [`AHEAD`] packets of what has left, so no queue grows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +14,8 @@ use catena_packet::{Batch, Clock, Packet};
 use crate::module::{Context, Pulled, Source};
 use crate::queue::{Exit, QueueOut};
 
-/// Clocks of a window: some full batches for each of several workers, and few beside [`AHEAD`]. A power of two.
-const WINDOW: u64 = 512;
 /// Most packets that are read and have not left.
-const AHEAD: u64 = 4096;
+pub(crate) const AHEAD: u64 = 4096;
 
 /// A clock that one thread moves on, and others look at.
 #[derive(Debug, Default)]
@@ -40,54 +35,62 @@ impl Progress {
 /// How far those have come that carry one replay's packets. Clocks are told as bits.
 #[derive(Debug)]
 pub struct Order {
-    /// All packets up to here have been handed to their workers.
-    given: Progress,
-    /// No more will be.
-    are_all_given: AtomicBool,
-    /// The time of the latest packet that was read, in ns since 1970: the worker that reads has that of its own packets.
-    read_at: AtomicU64,
     /// For each worker, up to where it has taken its packets; nobody else looks.
     taken: Box<[Progress]>,
     /// For each worker, up to where its packets have left it, or have ended there.
     through: Box<[Progress]>,
     /// For each exit, up to where packets have left.
     left: Box<[Progress]>,
+    /// The count up to which packets may be read.
+    reach: Progress,
+    /// Somebody wants the end.
+    is_to_end: AtomicBool,
+    /// Nothing beyond `reach` will be read.
+    is_ending: AtomicBool,
 }
 
 impl Order {
-    /// Make one for so many workers, of which the first reads, and ways out.
+    /// Make one for so many workers and ways out.
     pub fn new(workers: usize, exits: usize) -> Arc<Order> {
         let some = |count| (0..count).map(|_| Progress::default()).collect();
         let [taken, through, left] = [some(workers), some(workers), some(exits)];
-        let (given, are_all_given, read_at) = Default::default();
-        Arc::new(Order { given, are_all_given, read_at, taken, through, left })
+        let reach = Progress(AtomicU64::new(if exits == 0 { u64::MAX } else { AHEAD }));
+        let (is_to_end, is_ending) = Default::default();
+        Arc::new(Order { taken, through, left, reach, is_to_end, is_ending })
     }
 
-    /// Note that all packets up to this one are with their workers.
-    pub(crate) fn give(&self, clock: u64) {
-        self.given.set(clock);
+    /// Ask for the end: soon nobody reads on, and all have read up to the same packet.
+    pub fn stop(&self) {
+        self.is_to_end.store(true, Ordering::Release);
     }
 
-    /// Say that no more packets are given.
-    pub fn end_giving(&self) {
-        self.are_all_given.store(true, Ordering::Release);
+    /// Return the count up to which packets may be read now, and whether it is to stay so.
+    pub(crate) fn reach(&self) -> (u64, bool) {
+        // The other way round, it might have grown in between.
+        let is_ending = self.is_ending.load(Ordering::Acquire);
+        (self.reach.get(), is_ending)
     }
 
-    pub(crate) fn has_ended_giving(&self) -> bool {
-        self.are_all_given.load(Ordering::Acquire)
+    /// Note up to where packets have left by this way, and let others read on. One thread does that for all ways.
+    fn leave(&self, exit: usize, clock: u64) {
+        self.left[exit].set(clock);
+        if self.is_ending.load(Ordering::Relaxed) {
+            return;
+        }
+        self.reach.set(self.left().saturating_add(AHEAD));
+        if self.is_to_end.load(Ordering::Acquire) {
+            self.is_ending.store(true, Ordering::Release);
+        }
     }
 
-    pub(crate) fn read_at(&self) -> u64 {
-        self.read_at.load(Ordering::Relaxed)
+    /// Return the count up to which all packets have left, by whatever way.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.iter().map(|left| Clock::from_bits(left.get()).count()).min().unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn reads_at(&self, time: u64) {
-        self.read_at.store(time, Ordering::Relaxed);
-    }
-
-    /// Note that a worker has taken all its packets up to this one in hand.
-    pub(crate) fn take(&self, worker: usize, clock: u64) {
-        self.taken[worker].set(clock);
+    /// Note that a worker has taken all its packets up to this count in hand.
+    pub(crate) fn take(&self, worker: usize, count: u64) {
+        self.taken[worker].set(Clock::last_of(count).bits());
     }
 
     /// Tell the others that a worker is done with what it has taken, but for packets that wait in it from `waiting` on. All that
@@ -106,63 +109,9 @@ impl Order {
         self.through[worker].set(u64::MAX);
     }
 
-    /// Return whether who reads, and has given this many clocks, is to wait for those behind.
-    pub(crate) fn is_ahead(&self, count: u64) -> bool {
-        let left = self.left.iter().map(|left| Clock::from_bits(left.get()).count()).min();
-        left.is_some_and(|left| count.saturating_sub(left) >= AHEAD)
-    }
-
     /// Return the clock up to which all packets have left their workers, or ended there.
     pub fn through(&self) -> u64 {
         self.through.iter().map(Progress::get).min().unwrap_or(u64::MAX)
-    }
-}
-
-/// Return a number of the window that a packet belongs to.
-fn window(packet: &Packet) -> u64 {
-    packet.meta().clock.count() / WINDOW
-}
-
-/// The queue into one worker.
-pub struct InWindows {
-    exit: Exit,
-    order: Arc<Order>,
-    worker: usize,
-}
-
-impl InWindows {
-    /// Let a worker take what it is given by windows. The queue has one entrance.
-    ///
-    /// # Panics
-    /// When it has more.
-    pub fn new(queue: QueueOut, order: &Arc<Order>, worker: usize) -> Self {
-        let [exit] = queue.exits().try_into().ok().expect("what one worker is given comes by one entrance");
-        InWindows { exit, order: Arc::clone(order), worker }
-    }
-}
-
-impl Source for InWindows {
-    fn pull(&mut self, _cx: &mut Context, batch: &mut Batch) -> Pulled {
-        // Before the look at the queue: all that was given by then is seen there. The other way round it might be less.
-        let (given, is_closed) = (self.order.given.get(), self.order.has_ended_giving());
-        let count = self.exit.see();
-        let Some(first) = self.exit.peek(0) else {
-            self.order.take(self.worker, given);
-            return if is_closed { Pulled::Done } else { Pulled::Idle };
-        };
-        let (number, before) = (window(first), first.meta().clock.bits() - 1);
-        let most = count.min(catena_packet::BATCH);
-        let of_window = (1..most).find(|at| self.exit.peek(*at).is_none_or(|packet| window(packet) != number));
-        let is_whole = most == catena_packet::BATCH || of_window.is_some() || is_closed;
-        if !is_whole && Clock::from_bits(given).count() / WINDOW <= number {
-            self.order.take(self.worker, before);
-            return Pulled::Idle;
-        }
-        self.exit.pop(batch, of_window.unwrap_or(most));
-        let rest = self.exit.peek(0).map(|packet| packet.meta().clock.bits() - 1);
-        let last = batch.iter().last().map_or(0, |packet| packet.meta().clock.bits());
-        self.order.take(self.worker, rest.unwrap_or(given).max(last));
-        Pulled::More
     }
 }
 
@@ -225,7 +174,7 @@ impl Source for Merge {
             }
         };
         let left = next.map_or(through, |next| through.min(next - 1));
-        self.order.left[self.exit].set(left);
+        self.order.leave(self.exit, left);
         match (batch.is_empty(), are_done && next.is_none()) {
             (false, _) => Pulled::More,
             (true, true) => Pulled::Done,

@@ -83,11 +83,6 @@ impl Pipeline {
         self.tasks.iter().flatten().filter(|task| task.keeps_running()).all(|task| task.state() == Pulled::Done)
     }
 
-    /// Return whether all that is read for several workers has come to its end.
-    pub fn is_read(&self) -> bool {
-        self.tasks.iter().flatten().filter(|task| task.reads_for_others()).all(|task| task.state() == Pulled::Done)
-    }
-
     /// Bring through what waits in queues between the tasks, whatever the tree says.
     pub fn drain(&mut self, cx: &mut Context) {
         let Pipeline { graph, tasks, .. } = self;

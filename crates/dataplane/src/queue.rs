@@ -166,14 +166,6 @@ impl Exit {
         self.written - self.read
     }
 
-    /// Return a packet that has been seen, counted from the next one.
-    pub(crate) fn peek(&self, at: usize) -> Option<&Packet> {
-        let at = self.read + at;
-        let place = &self.ring.places[at & (self.ring.places.len() - 1)];
-        // SAFETY: `read <= at < written`: the writer has filled this place and will not touch it before it sees `read` go past it.
-        (at < self.written).then(|| unsafe { (*place.get()).assume_init_ref() })
-    }
-
     /// Take the next of those that have been seen.
     pub(crate) fn next(&mut self) -> Option<Packet> {
         let packet = self.read_next();

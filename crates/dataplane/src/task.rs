@@ -10,7 +10,6 @@ use crate::clock::cycles;
 use crate::counter::{Counter, Traffic};
 use crate::graph::{Graph, Inlet};
 use crate::module::{Context, Pulled, Source};
-use crate::order::Order;
 use crate::queue::Room;
 use crate::schedule::Ran;
 
@@ -49,8 +48,6 @@ pub struct Task {
     ahead: Vec<Room>,
     /// What it stamps packets with; none if they were stamped where they came in.
     root: Option<Root>,
-    /// Of one that reads for several workers, in whose order packets leave.
-    order: Option<Arc<Order>>,
     /// Whether its packets come from another task of the same pipeline.
     inner: bool,
     /// Whether it rests while a packet waits in a module.
@@ -73,7 +70,6 @@ impl Task {
             counters: Arc::default(),
             ahead: Vec::new(),
             root: None,
-            order: None,
             inner: false,
             is_patient: false,
             follows: false,
@@ -114,18 +110,6 @@ impl Task {
         self
     }
 
-    /// Let it, which gives packets their clocks, read no further ahead than an order allows.
-    #[must_use]
-    pub fn ordered(mut self, order: &Arc<Order>) -> Self {
-        self.order = Some(Arc::clone(order));
-        self
-    }
-
-    /// Return whether others take what it reads, in an order.
-    pub(crate) fn reads_for_others(&self) -> bool {
-        self.order.is_some()
-    }
-
     /// Return what it stamps packets with.
     pub fn root(&self) -> Option<&Root> {
         self.root.as_ref()
@@ -153,13 +137,9 @@ impl Task {
         self.ahead.push(room);
     }
 
-    /// Return whether a queue ahead has no room for what it might bring, or others are behind.
+    /// Return whether a queue ahead has no room for what it might bring.
     pub fn is_held_up(&self) -> bool {
-        self.ahead.iter().any(Room::is_scarce) || self.is_ahead()
-    }
-
-    fn is_ahead(&self) -> bool {
-        matches!((&self.order, &self.root), (Some(order), Some(root)) if order.is_ahead(root.count()))
+        self.ahead.iter().any(Room::is_scarce)
     }
 
     /// Return the name.
@@ -184,9 +164,6 @@ impl Task {
 
     /// Run once: one batch, to completion.
     pub(crate) fn run(&mut self, cx: &mut Context, graph: &mut Graph) -> Ran {
-        if self.order.as_ref().is_some_and(|order| order.has_ended_giving()) {
-            self.state = Pulled::Done;
-        }
         if self.state == Pulled::Done {
             return Ran::default();
         }
@@ -195,12 +172,7 @@ impl Task {
             return Ran::default();
         }
         let start = cycles();
-        // Who reads for others is ahead of its own packets, and of their time.
-        let own = self.order.as_ref().map(|order| (std::mem::replace(&mut cx.now, order.read_at()), order));
         self.state = self.source.pull(cx, &mut self.batch);
-        if let Some((now, order)) = own {
-            order.reads_at(std::mem::replace(&mut cx.now, now));
-        }
         if self.batch.is_empty() {
             return Ran::default();
         }
@@ -213,9 +185,6 @@ impl Task {
             Entry::BySide { inlets, recorded } => {
                 run_by_side(cx, graph, &mut self.batch, inlets, recorded, &mut self.run);
             }
-        }
-        if let (Some(order), Some(root)) = (&self.order, &self.root) {
-            order.give(root.latest().bits());
         }
         let spent = cycles() - start;
         self.counters.runs.add(1);

@@ -10,11 +10,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::module::Module;
-use crate::order::InWindows;
 use crate::pipeline::{Pipeline, Time};
 use crate::port::in_turn;
 use crate::queue::queue;
-use crate::steer::Steer;
+use crate::steer::{Spread, Steer};
 
 /// Gives one side's packets: each is there at its time and has a client.
 struct Script {
@@ -66,11 +65,10 @@ struct Pair {
     first: Pipeline,
     second: Pipeline,
     seen: [Seen; 2],
-    order: Arc<Order>,
 }
 
 /// Two workers' pipelines: the first reads two sides, keeps its share and hands the rest to the second.
-fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
+fn pair(sides: [Vec<(u64, u8)>; 2]) -> Pair {
     let seen = [Seen::default(), Seen::default()];
     let (mut first, mut second) = (Pipeline::new(Time::Packets), Pipeline::new(Time::Packets));
     let (mut entrances, exit) = queue(256, 1);
@@ -84,27 +82,25 @@ fn pair(sides: [Vec<(u64, u8)>; 2], whole: bool) -> Pair {
         Box::new(Script { packets: packets.into_iter(), side }) as Box<dyn Source>
     });
     let mut roots = Roots::default();
-    let order = Order::new(2, 0);
     for (side, source) in (0u16..).zip(in_turn(sources)) {
-        let steer = first.graph.add("spread", Box::new(Steer::new(2, Seed::from_number(1), Box::new(|_| None))));
+        let steer =
+            first.graph.add("spread", Box::new(Steer::new(Spread::new(2, Seed::from_number(1), Box::new(|_| None)))));
         first.graph.connect(steer, 0, Inlet { node: own, gate: side });
         first.graph.connect(steer, 1, other);
         let root = roots.one_more().expect("two are not many");
-        let task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side }).rooted(root);
-        let mut task = if whole { task.ordered(&order) } else { task };
+        let mut task = Task::new("side", Box::new(source), Inlet { node: steer, gate: side }).rooted(root);
         task.heed(room.clone());
         first.add_task(task);
     }
     let node = second.graph.add("share", Box::new(Note(seen[1].clone())));
-    let given: Box<dyn Source> = if whole { Box::new(InWindows::new(exit, &order, 1)) } else { Box::new(exit) };
     let inlets = [0, 1].map(|gate| Inlet { node, gate });
-    second.add_task(Task::by_side("share", given, inlets, true));
-    Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen, order }
+    second.add_task(Task::by_side("share", Box::new(exit), inlets, true));
+    Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen }
 }
 
 /// Run both by turns, so many steps of the second after each of the first; returns what they saw.
-fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<Saw>; 2] {
-    let Pair { depot, mut first, mut second, seen, order } = pair(sides.clone(), whole);
+fn play(sides: &[Vec<(u64, u8)>; 2], turns: &[usize]) -> [Vec<Saw>; 2] {
+    let Pair { depot, mut first, mut second, seen } = pair(sides.clone());
     let (mut cx, mut other) = (Context::new(&depot, 0), Context::new(&depot, 0));
     for &steps in turns.iter().cycle() {
         first.step(&mut cx);
@@ -113,7 +109,6 @@ fn play(sides: &[Vec<(u64, u8)>; 2], whole: bool, turns: &[usize]) -> [Vec<Saw>;
             break;
         }
     }
-    order.end_giving();
     assert!(first.graph.finish(&mut cx).is_empty());
     while !second.is_done() {
         second.step(&mut other);
@@ -128,22 +123,19 @@ proptest! {
     fn no_packet_overtakes_one_of_the_other_side(
         mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
         turns in prop::collection::vec(0usize..4, 1..20),
-        whole: bool,
     ) {
         prop_assume!(turns.iter().any(|steps| *steps > 0));
         sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
-        let seen = play(&sides, whole, &turns);
+        let seen = play(&sides, &turns);
         let mut expected: Vec<(u64, u16)> =
             (0u16..).zip(&sides).flat_map(|(side, packets)| packets.iter().map(move |p| (p.0, side))).collect();
         let mut came = Vec::new();
-        for (number, worker) in seen.iter().enumerate() {
+        for worker in &seen {
             let order: Vec<(u64, u16)> =
                 worker.iter().flat_map(|(gate, _, times)| times.iter().map(|(time, _)| (*time, *gate))).collect();
             prop_assert!(order.is_sorted(), "not by times, side 0 first: {order:?}");
-            // Who reads ahead keeps the time of what it works on, and nothing of that is here.
-            let has_time = !whole || number == 1;
             let is_in_time = |(_, now, times): &Saw| times.last().is_some_and(|(last, _)| now >= last);
-            prop_assert!(!has_time || worker.iter().all(is_in_time));
+            prop_assert!(worker.iter().all(is_in_time));
             came.extend(order);
         }
         came.sort_unstable();
@@ -154,10 +146,9 @@ proptest! {
     #[test]
     fn clocks_are_those_of_the_sources_behind_queues_too(
         mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
-        whole: bool,
     ) {
         sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
-        let seen = play(&sides, whole, &[1]);
+        let seen = play(&sides, &[1]);
         let mut clocks: Vec<(Clock, u16, u64)> = seen
             .iter()
             .flatten()
@@ -173,16 +164,5 @@ proptest! {
             (Clock::from_bits(count << 16 | u64::from(side + 1) << 8), side, time)
         };
         prop_assert_eq!(clocks, (1u64..).zip(expected).map(numbered).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn recorded_batches_do_not_depend_on_who_is_faster(
-        mut sides in prop::array::uniform2(prop::collection::vec((1u64..2000, 0u8..40), 0..400)),
-        slow in prop::collection::vec(0usize..2, 1..20),
-        fast in prop::collection::vec(2usize..5, 1..20),
-    ) {
-        prop_assume!(slow.iter().any(|steps| *steps > 0));
-        sides.iter_mut().for_each(|side| side.sort_by_key(|(time, _)| *time));
-        prop_assert_eq!(play(&sides, true, &slow), play(&sides, true, &fast));
     }
 }

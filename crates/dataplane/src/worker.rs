@@ -231,11 +231,10 @@ impl Worker {
         loop {
             let stops = signal.stop.load(Ordering::Relaxed);
             match &self.order {
-                // What is read goes its way, here as on the other workers.
-                Some((order, 0)) if stops || pipeline.is_read() => order.end_giving(),
-                Some(_) => {}
+                // All workers go on up to the same packet.
+                Some((order, _)) if stops => order.stop(),
                 None if stops => break,
-                None => {}
+                _ => {}
             }
             if signal.edits.swap(false, Ordering::Acquire) {
                 edits.try_iter().for_each(|edit| edit(pipeline, cx));

@@ -47,6 +47,11 @@ impl Clock {
         Clock(bits)
     }
 
+    /// Return the greatest clock of this count, whichever root and copy.
+    pub fn last_of(count: u64) -> Clock {
+        Clock((count.min(MOST_COUNT) << (ROOT_BITS + COPY_BITS)) | (Root::ONE - 1))
+    }
+
     /// Return the number of the root that gave it, from 1 on.
     pub fn root(self) -> u8 {
         (self.0 >> COPY_BITS) as u8
@@ -125,11 +130,6 @@ impl Root {
     /// Return the count of the last clock that it gave; 0 if it gave none.
     pub fn count(&self) -> u64 {
         self.given
-    }
-
-    /// Return a clock that none is after which it has given.
-    pub fn latest(&self) -> Clock {
-        Clock((self.given + 1) * Self::ONE - 1)
     }
 
     /// Return the next packet's clock. After the last count comes 1 again.

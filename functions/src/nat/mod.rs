@@ -87,8 +87,7 @@
 //! packet from outside to port p belongs to instance ((p - first port) / block) mod n. An address needs a block for each
 //! instance. Each has an equal part of `max_mappings`, and four sessions for each mapping of it; datagrams whose first fragment was
 //! seen are 8192 at each. A packet from inside to an external endpoint of another instance is dropped (`no mapping`): hairpins are
-//! within an instance. Later fragments from outside have no port that tells whose they are: those that come to another instance
-//! than their first are dropped (`fragment without its first`). An IPv4 host is at one instance, with all of `max_per_host`; the addresses of an IPv6 /64 may be at
+//! within an instance. Later fragments from outside go to the instance of their first. An IPv4 host is at one instance, with all of `max_per_host`; the addresses of an IPv6 /64 may be at
 //! several, where the /64 counts as a host, with `max_per_host` ports, at each.
 //!
 //! # Example

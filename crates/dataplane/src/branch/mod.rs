@@ -1,15 +1,14 @@
 //! Where ways part: a module whose arms are tried in order, each with conditions that must all hold.
 
 pub mod bpf;
-mod datagrams;
 mod test;
 mod view;
 
 use catena_packet::wire::{Layers, Net, Seed};
 use catena_packet::{Batch, Packet};
 
+use crate::datagrams::Datagrams;
 use crate::module::{Context, Module, Reason, Verdict};
-use datagrams::Datagrams;
 pub use test::{Endpoint, Prefix, Protocols, Test};
 pub use view::View;
 

@@ -86,9 +86,18 @@ impl CaptureIn<Stream> {
     /// # Errors
     /// Those of [`Reader::open`].
     pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, Error> {
-        let path = path.as_ref();
+        Self::open_to(path.as_ref(), port, u64::MAX)
+    }
+
+    /// Open the capture at `path` and take it to end after so many bytes, as others do who read it too, even if somebody
+    /// adds to it. What comes by a pipe has no such end.
+    ///
+    /// # Errors
+    /// Those of [`Reader::open`].
+    pub fn open_to(path: &Path, port: u16, end: u64) -> Result<Self, Error> {
         let failed = |source| Error::Open { path: path.to_owned(), source };
-        let stream = Stream::open(path).map_err(failed)?;
+        let mut stream = Stream::open(path).map_err(failed)?;
+        stream.end_at(end);
         let recorded = stream.is_recorded();
         stream.wait(FIRST_BYTES);
         let mut reader = Reader::lazy(stream);

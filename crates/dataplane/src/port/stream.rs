@@ -4,9 +4,9 @@
 //! someone who writes to it, and reading says that nothing is there yet.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub struct Stream {
     file: File,
     /// Whether reading may wait: it never does for files and disks.
     waits: bool,
+    /// Where to read on in a file, and where it is taken to end. Others who read it have places of their own.
+    at: u64,
+    end: u64,
 }
 
 impl Stream {
@@ -24,14 +27,22 @@ impl Stream {
     /// # Errors
     /// The system's.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = if path == Path::new("-") {
+        let mut file = if path == Path::new("-") {
             // Others share the standard input, and its flags: these stay as they are.
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
             OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?
         };
         let kind = file.metadata()?.file_type();
-        Ok(Stream { file, waits: !(kind.is_file() || kind.is_block_device() || kind.is_dir()) })
+        let waits = !(kind.is_file() || kind.is_block_device() || kind.is_dir());
+        // Of the standard input somebody may have read the beginning.
+        let at = if waits { 0 } else { file.stream_position()? };
+        Ok(Stream { file, waits, at, end: u64::MAX })
+    }
+
+    /// Take a file to end here, in bytes, even if somebody adds to it.
+    pub fn end_at(&mut self, end: u64) {
+        self.end = end;
     }
 
     /// Return whether all that will ever be read is there already.
@@ -63,6 +74,12 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.waits {
+            let most = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(buffer.len());
+            let read = self.file.read_at(&mut buffer[..most], self.at)?;
+            self.at += read as u64;
+            return Ok(read);
+        }
         match self.is_ready(Duration::ZERO) {
             Ok(true) => self.file.read(buffer),
             Ok(false) => Err(ErrorKind::WouldBlock.into()),

@@ -1,4 +1,4 @@
-//! Later fragments go where their first went: it alone holds the headers that conditions are about.
+//! Later fragments go where their first went: it alone holds the headers that tell the way.
 
 use catena_packet::Packet;
 use catena_packet::wire::{Net, Seed, ipv6};
@@ -11,42 +11,42 @@ const WAYS: usize = 4;
 /// Most datagrams remembered: 64 KiB.
 const MOST: usize = 4096;
 
-/// The gates that first fragments took, for a short while. Where there is no room, the datagram that came longest ago is
+/// The ways that first fragments took, by number, for a short while. Where there is no room, the datagram that came longest ago is
 /// forgotten.
-pub(super) struct Datagrams {
+pub(crate) struct Datagrams {
     seed: Seed,
     sets: Box<[[Entry; WAYS]]>,
 }
 
-/// Whose addresses and identification hash to `hash`, took `gate` at the time `last`.
+/// Whose addresses and identification hash to `hash`, took `way` at the time `last`.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     hash: u64,
     /// In ns, over 256; 0 where nothing is remembered.
     last: u64,
-    gate: u16,
+    way: u16,
 }
 
 impl Datagrams {
-    pub(super) fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: Seed) -> Self {
         Datagrams { seed, sets: vec![[Entry::default(); WAYS]; MOST / WAYS].into() }
     }
 
-    /// Return the gate that the first fragment of this fragment's datagram took before the time `now`.
-    pub(super) fn find(&self, packet: &Packet, now: u64) -> Option<u16> {
+    /// Return the way that the first fragment of this fragment's datagram took before the time `now`.
+    pub(crate) fn find(&self, packet: &Packet, now: u64) -> Option<u16> {
         let hash = self.hash(packet)?;
         let known = self.sets[self.set(hash)].iter().find(|entry| entry.last != 0 && entry.hash == hash)?;
-        (clock(now).saturating_sub(known.last) < LIFE >> 8).then_some(known.gate)
+        (clock(now).saturating_sub(known.last) < LIFE >> 8).then_some(known.way)
     }
 
-    /// Remember the gate that a first fragment takes.
-    pub(super) fn remember(&mut self, packet: &Packet, gate: u16, now: u64) {
+    /// Remember the way that a first fragment takes.
+    pub(crate) fn remember(&mut self, packet: &Packet, way: u16, now: u64) {
         let Some(hash) = self.hash(packet) else { return };
         let set = self.set(hash);
         let entries = &mut self.sets[set];
-        let oldest = (0..WAYS).min_by_key(|&way| entries[way].last).unwrap_or(0);
+        let oldest = (0..WAYS).min_by_key(|&place| entries[place].last).unwrap_or(0);
         let place = entries.iter().position(|entry| entry.last != 0 && entry.hash == hash).unwrap_or(oldest);
-        entries[place] = Entry { hash, last: clock(now), gate };
+        entries[place] = Entry { hash, last: clock(now), way };
     }
 
     fn set(&self, hash: u64) -> usize {
