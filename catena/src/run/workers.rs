@@ -180,6 +180,8 @@ type Made = (Vec<Worker>, Vec<Arc<TaskCounters>>);
 
 type Sources = [Option<Box<dyn Source>>; 2];
 type Exits = [Box<dyn Module>; 2];
+/// A worker's pipeline, and the queues that it ends in.
+type Inner = (Built, Vec<Room>);
 /// The queues to the ports, by side.
 type Leaving = Vec<(Vec<QueueIn>, QueueOut)>;
 
@@ -312,7 +314,7 @@ impl Run<'_> {
 
     /// Build each worker's pipeline, which ends in queues, and return it with their rooms; and the far ends of the queues, by
     /// side.
-    fn graphs(&self, count: usize, team: Option<&Arc<Team>>) -> Result<(Vec<(Built, Vec<Room>)>, Leaving), Failure> {
+    fn graphs(&self, count: usize, team: Option<&Arc<Team>>) -> Result<(Vec<Inner>, Leaving), Failure> {
         // One entrance for each worker, on each side.
         let mut leaving: Leaving = (0..2).map(|_| queue(QUEUE, count)).collect();
         let mut graphs = Vec::new();

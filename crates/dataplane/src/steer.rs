@@ -105,7 +105,7 @@ mod tests {
     fn fragment(ident: u8, is_later: bool, port: u8) -> [u8; 60] {
         let mut frame = [0; 60];
         frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-        frame[16..22].copy_from_slice(&[0, 46, 0, ident, if is_later { 0 } else { 0x20 }, u8::from(is_later)]);
+        frame[16..22].copy_from_slice(&[0, 44, 0, ident, if is_later { 0 } else { 0x20 }, u8::from(is_later)]);
         frame[22..24].copy_from_slice(&[64, 17]);
         frame[26..34].copy_from_slice(&[192, 0, 2, 1, 198, 51, 100, 1]);
         frame[34..40].copy_from_slice(&[0, 53, 4, port, 0, 200]);
