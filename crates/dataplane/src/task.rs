@@ -30,7 +30,7 @@ pub struct TaskCounters {
 /// Where a task's packets enter the graph.
 enum Entry {
     One(Inlet),
-    /// By the side that they came in by, in their order.
+    /// By the side that they came in by.
     BySide {
         inlets: [Inlet; 2],
         /// Whether the context's time is the packets'.
@@ -85,9 +85,11 @@ impl Task {
         Task { inner: true, ..Task::new(name, source, inlet) }
     }
 
-    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::port`]); no packet
-    /// overtakes one of the other side. With `recorded` the context's time becomes that of the packets, as at the
-    /// source that they came from.
+    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::port`]).
+    ///
+    /// With `recorded` no packet overtakes one of the other side, and the context's time becomes that of the packets, as at
+    /// the source that they came from. Live, the packets of a batch go side by side, since none can be the answer to another:
+    /// that one has not left yet.
     ///
     /// [`Meta::port`]: catena_packet::Meta::port
     pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
@@ -182,8 +184,23 @@ impl Task {
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
         match self.entry {
             Entry::One(inlet) => graph.run(cx, inlet, &mut self.batch),
-            Entry::BySide { inlets, recorded } => {
-                run_by_side(cx, graph, &mut self.batch, inlets, recorded, &mut self.run);
+            Entry::BySide { inlets, recorded: true } => {
+                run_in_order(cx, graph, &mut self.batch, inlets, &mut self.run);
+            }
+            Entry::BySide { inlets, recorded: false } => {
+                let back = &mut self.run;
+                self.batch.filter(|_, packet| match side(&packet) {
+                    0 => Some(packet),
+                    _ => {
+                        back.push(packet);
+                        None
+                    }
+                });
+                for (inlet, batch) in inlets.into_iter().zip([&mut self.batch, back]) {
+                    if !batch.is_empty() {
+                        graph.run(cx, inlet, batch);
+                    }
+                }
             }
         }
         let spent = cycles() - start;
@@ -218,20 +235,16 @@ fn stamp(batch: &mut Batch, stamp: u32, root: Option<&mut Root>) -> u64 {
     bytes
 }
 
-/// Run the packets of a batch from the inlet of their side: all neighbours of one side at once, none before its turn.
-fn run_by_side(
-    cx: &mut Context,
-    graph: &mut Graph,
-    batch: &mut Batch,
-    inlets: [Inlet; 2],
-    recorded: bool,
-    run: &mut Batch,
-) {
-    let side = |packet: &Packet| usize::from(packet.meta().port == 1);
+/// Return the side that a packet came in by.
+#[inline(always)]
+fn side(packet: &Packet) -> usize {
+    usize::from(packet.meta().port == 1)
+}
+
+/// Run recorded packets from the inlet of their side: all neighbours of one side at once, none before its turn.
+fn run_in_order(cx: &mut Context, graph: &mut Graph, batch: &mut Batch, inlets: [Inlet; 2], run: &mut Batch) {
     let mut enter = |side: usize, run: &mut Batch| {
-        if recorded {
-            run.iter().for_each(|packet| cx.set_now(packet.meta().time()));
-        }
+        run.iter().for_each(|packet| cx.set_now(packet.meta().time()));
         graph.run(cx, inlets[side], run);
     };
     let Some(first) = batch.as_slice().first().map(side) else { return };

@@ -165,4 +165,37 @@ proptest! {
         };
         prop_assert_eq!(clocks, (1u64..).zip(expected).map(numbered).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn live_packets_of_a_batch_go_side_by_side(
+        packets in prop::collection::vec((0u16..2, 0u8..40), 0..300),
+    ) {
+        let depot = Depot::map(4096, 64).expect("memory");
+        let (seen, mut pipeline, mut cx) = (Seen::default(), Pipeline::new(Time::Wall), Context::new(&depot, 0));
+        let (mut entrances, exit) = queue(512, 1);
+        for (at, (side, client)) in (1u64..).zip(&packets) {
+            let mut batch = Batch::new();
+            let mut packet = cx.pool().take(60).expect("the test has enough buffers");
+            packet.data_mut().copy_from_slice(&frame(usize::from(*side), *client));
+            (packet.meta_mut().port, packet.meta_mut().arrival) = (*side, at);
+            batch.push(packet);
+            entrances[0].process(&mut cx, &mut batch);
+        }
+        drop(entrances);
+        let node = pipeline.graph.add("share", Box::new(Note(seen.clone())));
+        let inlets = [0, 1].map(|gate| Inlet { node, gate });
+        pipeline.add_task(Task::by_side("share", Box::new(exit), inlets, false));
+        while !pipeline.is_done() {
+            pipeline.step(&mut cx);
+        }
+        let seen = std::mem::take(&mut *seen.lock().expect("nobody panicked"));
+        prop_assert!(seen.len() <= 2 * packets.len().div_ceil(BATCH), "{} batches of {}", seen.len(), packets.len());
+        for gate in 0..2 {
+            let came = seen.iter().filter(|(of, ..)| *of == gate).flat_map(|(_, _, times)| times).map(|(at, _)| *at);
+            let sent = (1u64..).zip(&packets).filter(|(_, (side, _))| *side == gate).map(|(at, _)| at);
+            prop_assert_eq!(came.collect::<Vec<_>>(), sent.collect::<Vec<_>>());
+        }
+        drop((pipeline, cx));
+        prop_assert!(depot.all_home());
+    }
 }
