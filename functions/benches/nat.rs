@@ -12,6 +12,7 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::config::{Args, Value};
 use catena_functions::{Build, nat};
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
@@ -32,10 +33,9 @@ impl Source {
     fn new(flows: usize, make: impl Fn(usize) -> [u8; SIZE]) -> Self {
         let mut frames: Vec<_> = (0..flows).map(make).collect();
         // Neighbours in time are no neighbours in memory.
-        let mut state = 1u64;
+        let mut random = SplitMix64::new(1);
         for i in (1..flows).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            frames.swap(i, (state >> 33) as usize % (i + 1));
+            frames.swap(i, random.below(i as u32 + 1) as usize);
         }
         Source { frames, next: 0 }
     }

@@ -17,7 +17,6 @@ pub mod order;
 pub mod pipeline;
 pub mod port;
 pub mod queue;
-pub mod random;
 pub mod schedule;
 pub mod steer;
 pub mod task;

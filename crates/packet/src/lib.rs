@@ -10,6 +10,7 @@ pub mod clock;
 pub mod meta;
 pub mod pcap;
 pub mod pool;
+pub mod random;
 pub mod wire;
 pub mod write;
 

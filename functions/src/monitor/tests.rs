@@ -19,7 +19,7 @@ use crate::config::Value;
 use crate::function::Runner;
 use crate::testing::engines::{Late, delays, tests};
 use crate::testing::{Harness, hashed_with};
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 const START: u64 = 1_700_000_000 * SECOND;
 const MILLI: u64 = 1_000_000;
