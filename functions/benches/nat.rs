@@ -14,7 +14,7 @@ use catena_functions::config::{Args, Value};
 use catena_functions::{Build, nat};
 use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4, tcp};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
 use catena_state::{Access, Declaration, Engine, FOREVER, FlowMap, Intent, Local, Plain, Scope, Share, Tx};
 
@@ -210,7 +210,7 @@ impl Twin {
         let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
         assert!(dst < self.pool.0 || dst > self.pool.1, "no hairpins here");
         let is_tcp = layers.proto == proto::TCP;
-        if upper[13] & 7 & u8::from(is_tcp).wrapping_neg() != 0 {
+        if tcp::Packet::new_unchecked(&*upper).flags() & 7 & u8::from(is_tcp).wrapping_neg() != 0 {
             mapping.state = 4;
         }
         let place = 6 + 10 * usize::from(is_tcp);
