@@ -279,7 +279,7 @@ sanitize: nightly
 	(unset PROPTEST_CASES; sanitized address -p catena-packet -p catena-state -p catena-dataplane; \
 	sanitized address -p catena-functions -- native:: nat:: acl::classifier:: acl::cache:: ipv4fwd::block::); \
 	if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
-		interpreted -p catena-packet -- batch:: pool:: --skip between_workers --skip outlive; \
+		interpreted -p catena-packet -- batch:: mapping:: pool:: --skip between_workers --skip outlive; \
 		interpreted -p catena-dataplane -- queue:: --skip in_order; \
 		interpreted -p catena-state -- values_are_dropped sweep_round small::; \
 	else echo "skipped: Miri is not there: rustup component add miri rust-src --toolchain nightly"; fi

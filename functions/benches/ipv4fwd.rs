@@ -6,9 +6,9 @@ mod line;
 
 use std::fmt::Write;
 
-use catena_dataplane::random::Random;
 use catena_functions::ipv4fwd::DESCRIPTOR;
 use catena_functions::{Args, Value};
+use catena_packet::random::Random;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const IPV4: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16";

@@ -12,8 +12,9 @@ use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::config::{Args, Value};
 use catena_functions::{Build, nat};
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4};
+use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4, tcp};
 use catena_packet::{BATCH, Batch, Depot, DepotHandle};
 use catena_state::{Access, Declaration, Engine, FOREVER, FlowMap, Intent, Local, Plain, Scope, Share, Tx};
 
@@ -32,10 +33,9 @@ impl Source {
     fn new(flows: usize, make: impl Fn(usize) -> [u8; SIZE]) -> Self {
         let mut frames: Vec<_> = (0..flows).map(make).collect();
         // Neighbours in time are no neighbours in memory.
-        let mut state = 1u64;
+        let mut random = SplitMix64::new(1);
         for i in (1..flows).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            frames.swap(i, (state >> 33) as usize % (i + 1));
+            frames.swap(i, random.below(i as u32 + 1) as usize);
         }
         Source { frames, next: 0 }
     }
@@ -210,7 +210,7 @@ impl Twin {
         let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
         assert!(dst < self.pool.0 || dst > self.pool.1, "no hairpins here");
         let is_tcp = layers.proto == proto::TCP;
-        if upper[13] & 7 & u8::from(is_tcp).wrapping_neg() != 0 {
+        if tcp::Packet::new_unchecked(&*upper).flags() & 7 & u8::from(is_tcp).wrapping_neg() != 0 {
             mapping.state = 4;
         }
         let place = 6 + 10 * usize::from(is_tcp);

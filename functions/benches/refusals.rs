@@ -17,6 +17,7 @@ use catena_dataplane::worker::pin_this_thread;
 use catena_dataplane::{Context, Graph, Inlet, NodeId};
 use catena_functions::lb::Balancer;
 use catena_functions::{Args, Build, Descriptor, Runner, Value, lb, limiter, nat};
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, SYN};
 use catena_packet::wire::{Seed, ipv4};
@@ -141,13 +142,6 @@ impl Line {
         let refused = refused.map(|(_, count)| count).sum();
         [counters.cycles.get(), counters.input.packets.get(), counters.drops.total(), refused]
     }
-
-    /// Return a flow's number at random, in an order that no cache foresees.
-    fn draw(random: &mut u64, count: u32) -> u32 {
-        // Knuth's generator, MMIX.
-        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*random >> 33) as u32 % count
-    }
 }
 
 /// Cycles per packet: known, refused, refused alone, the first refused when all is over.
@@ -191,17 +185,15 @@ impl Case {
 
     fn measure(&self) -> Costs {
         let mut line = self.full();
-        let mut random = 1;
+        let mut random = SplitMix64::new(1);
         let mut known = |line: &mut Line| {
-            let round =
-                line.round(self.reason, ROUND, |_| (self.known.frame)(Line::draw(&mut random, self.known.count)));
+            let round = line.round(self.reason, ROUND, |_| (self.known.frame)(random.below(self.known.count)));
             assert_eq!(round.dropped, 0, "{}: known packets pass", self.name);
             round.cycles
         };
-        let mut random = 2;
+        let mut random = SplitMix64::new(2);
         let mut refused = |line: &mut Line, batches: u32, all: bool| {
-            let round =
-                line.round(self.reason, batches, |_| (self.refused.frame)(Line::draw(&mut random, self.refused.count)));
+            let round = line.round(self.reason, batches, |_| (self.refused.frame)(random.below(self.refused.count)));
             assert!(!all || round.refused == round.packets, "{}: others are refused", self.name);
             round.cycles
         };
@@ -359,8 +351,8 @@ fn main() -> ExitCode {
     let cases: Vec<Case> = nats().into_iter().chain(lbs()).chain(limiters()).collect();
     if std::env::args().any(|argument| argument == "known") {
         for case in cases {
-            let (mut line, mut random) = (case.full(), 1);
-            let round = line.round(case.reason, 400, |_| (case.known.frame)(Line::draw(&mut random, case.known.count)));
+            let (mut line, mut random) = (case.full(), SplitMix64::new(1));
+            let round = line.round(case.reason, 400, |_| (case.known.frame)(random.below(case.known.count)));
             println!("{}: {} known packets, {} dropped", case.name, round.packets, round.dropped);
         }
         return ExitCode::SUCCESS;

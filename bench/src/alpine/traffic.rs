@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use catena_dataplane::counter::Counter;
-use catena_dataplane::random::Random;
 use catena_dataplane::{Context, Module, Pulled, Source};
+use catena_packet::random::Random;
 use catena_packet::wire::checksum::checksum;
 use catena_packet::{BATCH, Batch};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 /// Return `count` five-tuple rules in the manner of real filters: prefixes of many lengths that overlap, exact
 /// ports, ranges and none, TCP, UDP and any; the traffic of the cases meets rules all over the list.

@@ -3,7 +3,7 @@
 use catena_plan::catalogue::{Affinity, Fields};
 use catena_plan::e2::keys::Splitting;
 use catena_plan::e2::merge::{PEdge, PEnd, PGraph, PNode, Side};
-use catena_plan::e2::random::Random;
+use catena_plan::random::Random;
 use catena_policy::Direction;
 
 const FLOW: Affinity = Affinity::Fields(Fields::FIVE_TUPLE);

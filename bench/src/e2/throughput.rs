@@ -2,10 +2,11 @@
 //! instances placed by E2's algorithm (ours, and the paper's alone), packed depth-first, and at random.
 
 use catena_bench::record::{Point, Record, median};
-use catena_plan::e2::random::{self, Random};
+use catena_plan::e2::random;
 use catena_plan::e2::throughput::{Cluster, Component, Sustained, Work, bound, maximum};
 use catena_plan::e2::traffic::Traffic;
 use catena_plan::e2::{balance, pack, swap};
+use catena_plan::random::Random;
 
 use crate::graphs::{self, Graph};
 

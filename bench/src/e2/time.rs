@@ -7,10 +7,10 @@ use catena_bench::record::{Point, Record, median};
 use catena_plan::catalogue::Affinity;
 use catena_plan::e2::incremental::Growing;
 use catena_plan::e2::instances::IGraph;
-use catena_plan::e2::random::Random;
 use catena_plan::e2::size;
 use catena_plan::e2::traffic::{Places, Traffic};
 use catena_plan::e2::{pack, split, swap};
+use catena_plan::random::Random;
 
 use crate::graphs::{self, Graph};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 /// A chain with its traffic.
 pub struct Case {

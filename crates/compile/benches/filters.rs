@@ -12,6 +12,7 @@ use catena_dataplane::branch::{Arm, Branch, Test, View};
 use catena_dataplane::clock::hertz;
 use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
 use catena_dataplane::{Context, Module};
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Depot};
 use catena_policy::{Filter, Libpcap};
@@ -35,9 +36,9 @@ const CASES: [(&str, &str, u32); 7] = [
 
 /// Frames of UDP and TCP to 32 networks and ports, in an order that a processor does not learn.
 fn frames() -> Vec<[u8; 64]> {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut series = SplitMix64::new(1);
     let frame = |_| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let random = series.bits();
         let class = (random >> 33) as u8 % 32;
         let mut frame = [0; 64];
         frame[12] = 8;

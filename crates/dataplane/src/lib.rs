@@ -19,7 +19,6 @@ pub mod own;
 pub mod pipeline;
 pub mod port;
 pub mod queue;
-pub mod random;
 pub mod schedule;
 pub mod steer;
 pub mod task;

@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::path::PathBuf;
 
+use catena_packet::random::Random;
 use catena_packet::wire::Malformed;
 use catena_packet::{BATCH, Batch, Clock, DepotHandle, Packet, Pool};
 
 use crate::pipeline::Time;
-use crate::random::Random;
 
 /// Why a module dropped a packet: an index into its [`Module::reasons`], or one of those every module
 /// has.

@@ -7,14 +7,17 @@
 pub mod batch;
 pub mod buffer;
 pub mod clock;
+pub mod mapping;
 pub mod meta;
 pub mod pcap;
 pub mod pool;
+pub mod random;
 pub mod wire;
 pub mod write;
 
 pub use batch::{BATCH, Batch};
 pub use buffer::{HEAD_ROOM, JUMBO_BYTES, Packet, SMALL_BYTES};
 pub use clock::Clock;
+pub use mapping::Mapping;
 pub use meta::Meta;
 pub use pool::{Depot, DepotHandle, Pool};

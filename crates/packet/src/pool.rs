@@ -13,6 +13,7 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::batch::{BATCH, Batch};
 use crate::buffer::{HEAD_ROOM, JUMBO_BYTES, Packet, SMALL_BYTES, STRIDE, Slot};
+use crate::mapping::Mapping;
 use crate::meta::Meta;
 
 /// Buffers that move between a pool and the depot at once, by size class. A pool keeps up to four
@@ -87,7 +88,7 @@ impl Shelf {
         let magazines = slots.div_ceil(magazine);
         let slots = magazines * magazine;
         Ok(Shelf {
-            memory: Mapping::new(slots * STRIDE[class])?,
+            memory: Mapping::anonymous(slots * STRIDE[class])?,
             slots,
             magazine,
             full: ArrayQueue::new(magazines.max(1)),
@@ -101,9 +102,8 @@ impl Shelf {
         for magazine in 0..self.slots / self.magazine {
             let fresh = |i| {
                 let offset = (magazine * self.magazine + i) * stride;
-                // SAFETY: the mapping has `slots * stride` bytes, aligned to a page.
-                let slot = unsafe { self.memory.start.add(offset) }.cast::<Slot>();
-                // SAFETY: as above; the memory is zeroed and ours, and a slot has no invalid zero value.
+                let slot = self.memory.at::<Slot>(offset);
+                // SAFETY: the memory is zeroed and ours, and a slot has no invalid zero value.
                 unsafe {
                     (*slot.as_ptr()).home = home;
                     (*slot.as_ptr()).meta.class = class;
@@ -288,53 +288,6 @@ impl Drop for Pool {
                 let _ = shelf.loose.push(free);
             }
         }
-    }
-}
-
-/// Swap is not set aside for what is never touched. Miri knows plain mappings only.
-const LAZILY: libc::c_int = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
-
-/// Anonymous memory of the system, zeroed, given back when dropped.
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is plain memory.
-unsafe impl Send for Mapping {}
-// SAFETY: the mapping hands out no access by itself.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(bytes: usize) -> std::io::Result<Self> {
-        let bytes = bytes.max(4096);
-        // SAFETY: a fresh private anonymous mapping touches nothing of ours.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | LAZILY,
-                -1,
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error());
-        }
-        if cfg!(not(miri)) {
-            // SAFETY: the range was just mapped. Huge pages are a wish; a refusal changes nothing.
-            unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(std::io::Error::last_os_error)?;
-        Ok(Mapping { start, bytes })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; the depot is dropped only when no packet is about.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 

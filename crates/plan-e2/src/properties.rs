@@ -10,6 +10,7 @@ use super::merge::{PEdge, PEnd, PGraph, Side};
 use super::traffic::{Places, Traffic};
 use super::{balance, pack, random, sample, split, swap, throughput};
 use catena_plan_model::catalogue::{Affinity, Fields};
+use catena_plan_model::random::Random;
 use catena_policy::Direction;
 
 fn affinity() -> impl Strategy<Value = Affinity> {
@@ -167,7 +168,7 @@ proptest! {
         // Swap by swap as the plain transcription, from either beginning.
         for beginning in [
             pack::depth_first(&traffic, &cores).expect("what the test made is well formed"),
-            random::place(n, &cores, &mut random::Random::new(seed)).expect("what the test made is well formed"),
+            random::place(n, &cores, &mut Random::new(seed)).expect("what the test made is well formed"),
         ] {
             let plain = swap_all_pairs(&edges, beginning.server.clone());
             let mut ours = beginning.clone();
@@ -196,7 +197,7 @@ proptest! {
         (policy, splitting, counts) in policy(), seed in any::<u64>(), link in 1e3..3e6
     ) {
         let graph = IGraph::build(&policy, &splitting, &counts).expect("what the test made is well formed");
-        let places = random::place(graph.instances.len(), &[12; 3], &mut random::Random::new(seed)).expect("what the test made is well formed");
+        let places = random::place(graph.instances.len(), &[12; 3], &mut Random::new(seed)).expect("what the test made is well formed");
         let load = throughput::load(&graph, &places);
         let out: f64 = load.out_of.iter().sum::<f64>() + load.entering;
         let into: f64 = load.into.iter().sum::<f64>() + load.leaving;

@@ -10,6 +10,7 @@ pub mod placement;
 pub mod problem;
 pub mod profile;
 pub mod rack;
+pub mod random;
 pub mod switch;
 pub mod unite;
 pub mod what_if;

@@ -245,7 +245,8 @@ mod tests {
     use super::*;
     use crate::acl::key::{KeyV4, KeyV6};
     use crate::acl::rule::{Action, Rule};
-    use crate::acl::synthetic::{self, Random, Style};
+    use crate::acl::synthetic::{self, Style};
+    use catena_packet::random::SplitMix64;
 
     fn matcher(rules: &[Rule]) -> Matcher {
         Matcher::new(Arc::new(List::new(rules, Action::Deny).unwrap()), Seed::from_number(9))
@@ -302,7 +303,7 @@ mod tests {
     fn a_useless_cache_rests_and_comes_back() {
         let rules = synthetic::rules_v4(Style::Acl, 100, 1);
         let mut matcher = matcher(&rules);
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         let mut fresh = || -> Vec<KeyV4> {
             (0..4096)
                 .map(|_| KeyV4 { src: random.bits() as u32, dst: random.bits() as u32, ..KeyV4::default() })

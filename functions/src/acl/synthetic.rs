@@ -7,6 +7,8 @@
 
 use std::collections::HashSet;
 
+use catena_packet::random::SplitMix64;
+
 use super::key::{KeyV4, KeyV6};
 use super::rule::{Action, Ports, Prefix, Protocols, Rule};
 
@@ -44,52 +46,23 @@ impl Style {
     }
 }
 
-/// A small generator of pseudo-random numbers (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Begins a sequence.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// A number below `bound` (0 if that is 0).
-    pub fn below(&mut self, bound: u32) -> u32 {
-        (((self.bits() >> 32) * u64::from(bound)) >> 32) as u32
-    }
-
-    /// A number from `lo` to `hi`, both included.
-    pub fn within(&mut self, lo: u32, hi: u32) -> u32 {
-        lo + (((self.bits() >> 32) * (u64::from(hi - lo) + 1)) >> 32) as u32
-    }
-
-    /// An index into `weights`, drawn by weight.
-    fn choose<const N: usize>(&mut self, weights: [u32; N]) -> usize {
-        let mut rest = self.below(weights.iter().sum());
-        weights
-            .iter()
-            .position(|&w| {
-                rest < w || {
-                    rest -= w;
-                    false
-                }
-            })
-            .unwrap_or(0)
-    }
+/// An index into `weights`, drawn by weight.
+fn choose<const N: usize>(random: &mut SplitMix64, weights: [u32; N]) -> usize {
+    let mut rest = random.below(weights.iter().sum());
+    weights
+        .iter()
+        .position(|&w| {
+            rest < w || {
+                rest -= w;
+                false
+            }
+        })
+        .unwrap_or(0)
 }
 
 /// A list of `count` different IPv4 rules; the last denies everything.
 pub fn rules_v4(style: Style, count: usize, seed: u64) -> Vec<Rule> {
-    let mut random = Random::new(seed ^ style as u64);
+    let mut random = SplitMix64::new(seed ^ style as u64);
     let sites = 8 + count as u32 / 64;
     let salt = random.bits();
     let mut known = HashSet::new();
@@ -121,7 +94,7 @@ pub fn rules_v6(style: Style, count: usize, seed: u64) -> Vec<Rule> {
 fn lengthen(prefix: Prefix) -> Prefix {
     match prefix {
         Prefix::V4 { bits, length } => {
-            let host = if length == 32 { Random::new(bits.into()).bits() } else { 0 };
+            let host = if length == 32 { SplitMix64::new(bits.into()).bits() } else { 0 };
             let address = 0x2001_0db8 << 96 | u128::from(bits) << 64 | u128::from(host);
             Prefix::v6(address, if length == 32 { 128 } else { 32 + length })
         }
@@ -129,9 +102,9 @@ fn lengthen(prefix: Prefix) -> Prefix {
     }
 }
 
-fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
+fn draw(style: Style, sites: u32, salt: u64, random: &mut SplitMix64) -> Rule {
     let [src, dst] = style.lengths().map(|lengths| {
-        let length = match random.choose(lengths) {
+        let length = match choose(random, lengths) {
             0 => return None,
             1 => random.within(8, 15),
             2 => random.within(16, 23),
@@ -141,12 +114,12 @@ fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
         };
         // Sites are /16 networks, some more used than others; hosts cluster in their low subnets.
         let site = random.below(sites).min(random.below(sites));
-        let network = Random::new(salt ^ u64::from(site)).bits() as u32 & 0xffff_0000;
+        let network = SplitMix64::new(salt ^ u64::from(site)).bits() as u32 & 0xffff_0000;
         let subnet = random.below(256).min(random.below(256)) << 8;
         Some(Prefix::v4(network | subnet | random.below(256), length as u8))
     });
-    let protocol = [6, 17, 1, 0][random.choose([65, 25, 4, 6])];
-    let [sport, dport] = style.ports().map(|ports| match random.choose(ports) {
+    let protocol = [6, 17, 1, 0][choose(random, [65, 25, 4, 6])];
+    let [sport, dport] = style.ports().map(|ports| match choose(random, ports) {
         _ if protocol < 2 => None,
         0 => None,
         1 => {
@@ -169,7 +142,7 @@ fn draw(style: Style, sites: u32, salt: u64, random: &mut Random) -> Rule {
 /// `count` IPv4 rules that overlap in every dimension: short prefixes and random ranges of ports.
 /// No real list is like this; it is the worst for any search tree.
 pub fn overlapping_v4(count: usize, seed: u64) -> Vec<Rule> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     (0..count)
         .map(|_| {
             let mut rule = Rule::any(Action::Permit);
@@ -186,10 +159,10 @@ pub fn overlapping_v4(count: usize, seed: u64) -> Vec<Rule> {
 }
 
 /// Upper-layer fields of a packet inside `rule`, if it can have any.
-fn upper(rule: &Rule, random: &mut Random) -> (u16, u16, u8, bool) {
+fn upper(rule: &Rule, random: &mut SplitMix64) -> (u16, u16, u8, bool) {
     let mut protocol = random.within(rule.protocols.first.into(), rule.protocols.last.into()) as u8;
     if rule.protocols == Protocols::ALL {
-        protocol = [6, 17, 1, 47][random.choose([60, 30, 8, 2])];
+        protocol = [6, 17, 1, 47][choose(random, [60, 30, 8, 2])];
     }
     let has_ports = rule.needs_ports() || [6, 17, 132].contains(&protocol);
     let mut port = |ports: Option<Ports>| {
@@ -201,8 +174,8 @@ fn upper(rule: &Rule, random: &mut Random) -> (u16, u16, u8, bool) {
 
 /// `count` IPv4 packets, each inside some rule of the list drawn evenly (an earlier rule may win).
 pub fn packets_v4(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV4> {
-    let mut random = Random::new(seed);
-    let inside = |prefix: Option<Prefix>, random: &mut Random| match prefix {
+    let mut random = SplitMix64::new(seed);
+    let inside = |prefix: Option<Prefix>, random: &mut SplitMix64| match prefix {
         Some(Prefix::V4 { bits, length }) => bits | (random.bits() as u32).checked_shr(length.into()).unwrap_or(0),
         _ => random.bits() as u32,
     };
@@ -218,8 +191,8 @@ pub fn packets_v4(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV4> {
 
 /// `count` IPv6 packets; see [`packets_v4`].
 pub fn packets_v6(rules: &[Rule], count: usize, seed: u64) -> Vec<KeyV6> {
-    let mut random = Random::new(seed);
-    let inside = |prefix: Option<Prefix>, random: &mut Random| {
+    let mut random = SplitMix64::new(seed);
+    let inside = |prefix: Option<Prefix>, random: &mut SplitMix64| {
         let noise = u128::from(random.bits()) << 64 | u128::from(random.bits());
         match prefix {
             Some(Prefix::V6 { bits, length }) => bits | noise.checked_shr(length.into()).unwrap_or(0),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 use crate::workload::{CLIENTS_BITS, SERVERS_BITS, Setup, Size, Told, Workload};
 

@@ -12,36 +12,22 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use catena_functions::ipv4fwd::{Address, Lpm, NextHop, Prefix, routes};
-
-/// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA '14): SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
+use catena_packet::random::SplitMix64;
 
 /// What the benchmark needs to know of a family.
 trait Family: Address {
     const NAME: &'static str;
     /// Prefix length and how many of 1,000 routes have it.
-    const LENGTHS: &'static [(u8, u64)];
-    fn anywhere(r: &mut Random) -> Self;
+    const LENGTHS: &'static [(u8, u32)];
+    fn anywhere(r: &mut SplitMix64) -> Self;
     /// An address of which `len` bits are in use: allocations are dense.
-    fn allocated(r: &mut Random) -> Self;
-    fn within(r: &mut Random, p: Prefix<Self>) -> Self;
+    fn allocated(r: &mut SplitMix64) -> Self;
+    fn within(r: &mut SplitMix64, p: Prefix<Self>) -> Self;
 }
 
 impl Family for u32 {
     const NAME: &'static str = "IPv4";
-    const LENGTHS: &'static [(u8, u64)] = &[
+    const LENGTHS: &'static [(u8, u32)] = &[
         (24, 590),
         (22, 120),
         (23, 100),
@@ -58,20 +44,20 @@ impl Family for u32 {
         (30, 5),
         (32, 5),
     ];
-    fn anywhere(r: &mut Random) -> u32 {
-        ((1 + r.below(223)) << 24 | r.below(1 << 24)) as u32
+    fn anywhere(r: &mut SplitMix64) -> u32 {
+        (1 + r.below(223)) << 24 | r.below(1 << 24)
     }
-    fn allocated(r: &mut Random) -> u32 {
+    fn allocated(r: &mut SplitMix64) -> u32 {
         Self::anywhere(r)
     }
-    fn within(r: &mut Random, p: Prefix<u32>) -> u32 {
-        p.addr() | u32::MAX.checked_shr(p.len_bits().into()).unwrap_or(0) & r.next() as u32
+    fn within(r: &mut SplitMix64, p: Prefix<u32>) -> u32 {
+        p.addr() | u32::MAX.checked_shr(p.len_bits().into()).unwrap_or(0) & r.bits() as u32
     }
 }
 
 impl Family for u128 {
     const NAME: &'static str = "IPv6";
-    const LENGTHS: &'static [(u8, u64)] = &[
+    const LENGTHS: &'static [(u8, u32)] = &[
         (48, 460),
         (32, 120),
         (44, 120),
@@ -84,24 +70,24 @@ impl Family for u128 {
         (64, 15),
         (128, 5),
     ];
-    fn anywhere(r: &mut Random) -> u128 {
-        1 << 125 | (u128::from(r.next()) << 64 | u128::from(r.next())) >> 3
+    fn anywhere(r: &mut SplitMix64) -> u128 {
+        1 << 125 | (u128::from(r.bits()) << 64 | u128::from(r.bits())) >> 3
     }
-    fn allocated(r: &mut Random) -> u128 {
+    fn allocated(r: &mut SplitMix64) -> u128 {
         // A few registries' /12 to /16, in them some 50,000 /32, in those what providers number densely.
         const BLOCKS: [u128; 6] = [0x2001, 0x2400, 0x2600, 0x2800, 0x2a00, 0x2c0f];
         let block = (BLOCKS[r.below(6) as usize] + u128::from(r.below(16))) << 112;
         let site = u128::from(r.below(1 << 9)) << 96 | u128::from(r.below(1 << 16)) << 80;
-        block | site | u128::from(r.next()) << 16 | u128::from(r.next() as u16)
+        block | site | u128::from(r.bits()) << 16 | u128::from(r.bits() as u16)
     }
-    fn within(r: &mut Random, p: Prefix<u128>) -> u128 {
+    fn within(r: &mut SplitMix64, p: Prefix<u128>) -> u128 {
         let tail = u128::MAX.checked_shr(p.len_bits().into()).unwrap_or(0);
-        p.addr() | tail & (u128::from(r.next()) << 64 | u128::from(r.next()))
+        p.addr() | tail & (u128::from(r.bits()) << 64 | u128::from(r.bits()))
     }
 }
 
-fn internet<A: Family>(r: &mut Random, n: usize) -> Vec<(Prefix<A>, NextHop)> {
-    let all: u64 = A::LENGTHS.iter().map(|&(_, share)| share).sum();
+fn internet<A: Family>(r: &mut SplitMix64, n: usize) -> Vec<(Prefix<A>, NextHop)> {
+    let all: u32 = A::LENGTHS.iter().map(|&(_, share)| share).sum();
     let mut routes = BTreeSet::new();
     while routes.len() < n {
         let mut at = r.below(all);
@@ -188,14 +174,14 @@ fn loaded<A: Family>(routes: &[(Prefix<A>, NextHop)]) -> (Lpm<A>, String) {
     (lpm, took)
 }
 
-fn family<A: Family>(r: &mut Random) {
+fn family<A: Family>(r: &mut SplitMix64) {
     for n in [1_000, 100_000, 1_000_000] {
         let routes = internet::<A>(r, n);
         let (mut lpm, took) = loaded(&routes);
-        let some = |r: &mut Random, n| -> Vec<A> {
+        let some = |r: &mut SplitMix64, n| -> Vec<A> {
             (0..n)
                 .map(|_| {
-                    let (p, _) = routes[r.below(routes.len() as u64) as usize];
+                    let (p, _) = routes[r.below(routes.len() as u32) as usize];
                     A::within(r, p)
                 })
                 .collect()
@@ -208,7 +194,7 @@ fn family<A: Family>(r: &mut Random) {
         let start = cycles();
         let updates = 20_000;
         for _ in 0..updates {
-            let (p, hop) = routes[r.below(n as u64) as usize];
+            let (p, hop) = routes[r.below(n as u32) as usize];
             lpm.remove(p);
             lpm.insert(p, hop).expect("there is room again");
         }
@@ -230,12 +216,12 @@ fn family<A: Family>(r: &mut Random) {
     let hosts: BTreeSet<_> = (0..1_000_000).filter_map(|_| Prefix::new(A::anywhere(r), A::BITS).ok()).collect();
     let hosts: Vec<_> = hosts.into_iter().map(|p| (p, NextHop::new(r.below(256) as u16))).collect();
     let (lpm, took) = loaded(&hosts);
-    let there: Vec<A> = (0..1 << 20).map(|_| hosts[r.below(hosts.len() as u64) as usize].0.addr()).collect();
+    let there: Vec<A> = (0..1 << 20).map(|_| hosts[r.below(hosts.len() as u32) as usize].0.addr()).collect();
     println!("{} 1,000,000 hosts   {took}  cycles: within {:>5.1}", A::NAME, measure(&lpm, &there, 2));
 }
 
 fn main() {
-    let mut r = Random(1);
+    let mut r = SplitMix64::new(1);
     family::<u32>(&mut r);
     family::<u128>(&mut r);
 }

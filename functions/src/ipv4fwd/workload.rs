@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 use crate::workload::{SERVERS_BITS, Setup, Size, Told, Workload};
 

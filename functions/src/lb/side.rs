@@ -2,9 +2,8 @@
 
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
-use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::Delta;
-use catena_packet::wire::number::proto;
+use catena_packet::wire::{Layers, tcp};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Tx};
 
 use crate::function::{Holding, Step};
@@ -213,7 +212,6 @@ pub(super) fn other_way<A: Copy>(tuple: &Tuple<A>, class: Class, to: (A, u16)) -
 /// Read the TCP flags that change a connection; none for other protocols.
 #[inline(always)]
 fn tcp_events(frame: &[u8], layers: &Layers) -> u8 {
-    let is_tcp = layers.proto == proto::TCP && layers.has(Layers::PORTS);
-    let flags = *frame.get(usize::from(layers.l4) + 13).unwrap_or(&0);
-    if is_tcp { flags & EVENTS } else { 0 }
+    let flags = tcp::flags(frame, layers) & EVENTS;
+    if layers.has(Layers::PORTS) { flags } else { 0 }
 }

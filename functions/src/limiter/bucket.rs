@@ -128,6 +128,7 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catena_packet::random::SplitMix64;
     use proptest::prelude::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -180,14 +181,13 @@ mod tests {
             let burst = 64 * 1514;
             let limit = Rate::bits_per_second(rate, burst).unwrap();
             let mut bucket = Bucket::default();
-            let (mut now, mut random, mut passed) = (0u64, seed, 0u64);
+            let (mut now, mut random, mut passed) = (0u64, SplitMix64::new(seed), 0u64);
             // Time in 1/1024 ns, so that gaps are right at 1 Tbps as well.
             let mut fine = 0u64;
             for _ in 0..100_000 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let len = 64 + (random >> 33) % 1451;
+                let len = u64::from(random.within(64, 1514));
                 let mean = (len as u128 * 8 * 1024 * u128::from(SECOND) / 2 / u128::from(rate)) as u64;
-                fine += ((random >> 40) * (2 * mean)) >> 24;
+                fine += ((random.bits() >> 40) * (2 * mean)) >> 24;
                 now = fine >> 10;
                 passed += if bucket.take(&limit, now, len as u32) { len } else { 0 };
             }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 use catena_state::delayed::{Holds, View};
 use catena_state::{Crashes, Share};
 

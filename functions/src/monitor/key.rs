@@ -1,7 +1,6 @@
 //! The key of a flow, the same for both directions, and what else is read of a packet.
 
-use catena_packet::wire::number::proto;
-use catena_packet::wire::{FlowKey, FlowKeyV4, FlowKeyV6, Layers, ipv6};
+use catena_packet::wire::{FlowKey, FlowKeyV4, FlowKeyV6, Layers, ipv6, tcp};
 use catena_state::{Key, Plain};
 
 use super::flow::Seen;
@@ -85,9 +84,10 @@ fn length_at(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
 }
 
+/// Return the flags of a whole TCP segment; none of any other packet.
 #[inline(always)]
 fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
-    let has_flags = layers.flags & (Layers::PORTS | Layers::FRAGMENT) == Layers::PORTS && layers.proto == proto::TCP;
-    let flags = *frame.get(usize::from(layers.l4) + 13).unwrap_or(&0);
-    if has_flags { flags } else { 0 }
+    let is_whole = layers.flags & (Layers::PORTS | Layers::FRAGMENT) == Layers::PORTS;
+    let flags = tcp::flags(frame, layers);
+    if is_whole { flags } else { 0 }
 }

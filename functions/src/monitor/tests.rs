@@ -7,9 +7,8 @@ use std::process::Command;
 
 use catena_dataplane::Module;
 use catena_dataplane::pipeline::Time;
-use catena_packet::wire::FlowKey;
-use catena_packet::wire::Seed;
 use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
+use catena_packet::wire::{FlowKey, Seed, tcp};
 use catena_state::{Delayed, Local};
 use proptest::prelude::*;
 
@@ -19,7 +18,7 @@ use crate::config::Value;
 use crate::function::Runner;
 use crate::testing::engines::{Late, delays, tests};
 use crate::testing::{Harness, hashed_with};
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 const START: u64 = 1_700_000_000 * SECOND;
 const MILLI: u64 = 1_000_000;
@@ -94,7 +93,9 @@ fn frame(proto: u8, src: SocketAddr, dst: SocketAddr, flags: u8, payload: usize)
     upper[..2].copy_from_slice(&src.port().to_be_bytes());
     upper[2..4].copy_from_slice(&dst.port().to_be_bytes());
     if proto == 6 {
-        (upper[12], upper[13]) = (5 << 4, flags);
+        let mut segment = tcp::Packet::new_unchecked(&mut upper[..]);
+        segment.set_header_len(20);
+        segment.set_flags(flags);
     } else {
         let length = upper.len() as u16;
         upper[4..6].copy_from_slice(&length.to_be_bytes());

@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::ports;
+use catena_packet::wire::{ports, tcp};
 use catena_state::{Engine, FlowMap, Intent, Tx, taken};
 
 use super::family::Family;
@@ -14,7 +14,7 @@ use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
-use super::translate::{BACK, Napt, OUT, drop, tcp_flags};
+use super::translate::{BACK, Napt, OUT, drop};
 use crate::function::Step;
 
 impl<E: Engine, F: Family> Napt<E, F> {
@@ -55,7 +55,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         if vlan(packet.data(), &layers) != Some(F::vlan(inside)) {
             return drop(OTHER_VLAN);
         }
-        let flags = tcp_flags(packet.data(), &layers);
+        let flags = tcp::flags(packet.data(), &layers);
         if let Some(session) = session {
             let contact = Contact { inside, mapping: mapping.identity(), flags };
             if !self.sessions.may(tx, session, &contact) {

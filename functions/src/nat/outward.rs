@@ -1,7 +1,7 @@
 //! The way out: the mapping of a packet from inside, found or made, and who it speaks to.
 
 use catena_packet::Packet;
-use catena_packet::wire::{icmp_identifier, ports};
+use catena_packet::wire::{icmp_identifier, ports, tcp};
 use catena_state::{Engine, FlowMap, Intent, Shared, Tx, taken};
 
 use super::family::Family;
@@ -12,7 +12,7 @@ use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next,
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact, NewSession};
-use super::translate::{Napt, OUT, drop, tcp_flags};
+use super::translate::{Napt, OUT, drop};
 use crate::function::Step;
 use catena_state::value::ports::{Lease, Leased};
 
@@ -36,7 +36,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             return self.unmapped(tx, packet, plan, ticket);
         }
         let layers = packet.layers();
-        let flags = tcp_flags(packet.data(), &layers);
+        let flags = tcp::flags(packet.data(), &layers);
         if plan.kind != Kind::Error {
             mapping.last = mapping.last.max(now);
             mapping.state = mapping.state.out(flags);

@@ -1,7 +1,7 @@
 //! Rewriting headers: an address, a port, and every checksum over them, incrementally (RFC 1624).
 
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{Layers, checksum};
+use catena_packet::wire::{Layers, checksum, tcp};
 
 use super::family::Family;
 
@@ -94,7 +94,7 @@ pub fn source<F: Family>(
     let is_tcp = layers.proto == proto::TCP;
     let flags = if let Some(upper) = upper.first_chunk_mut::<18>() {
         source_port(upper, 6 + 10 * usize::from(is_tcp), is_tcp, change);
-        upper[13] & u8::from(is_tcp).wrapping_neg()
+        tcp::Packet::new_unchecked(&*upper).flags() & u8::from(is_tcp).wrapping_neg()
     } else {
         source_port(upper.first_chunk_mut::<8>().filter(|_| !is_tcp)?, 6, false, change);
         0

@@ -279,13 +279,6 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 }
 
-/// Return the flags of a TCP segment; none of any other packet.
-#[inline(always)]
-pub(super) fn tcp_flags(frame: &[u8], layers: &Layers) -> u8 {
-    let flags = frame.get(usize::from(layers.l4) + 13).copied().unwrap_or(0);
-    if layers.proto == proto::TCP { flags } else { 0 }
-}
-
 impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
     type Plan = Plan<E, F>;
 

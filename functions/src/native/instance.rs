@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use catena_dataplane::module::Verdict;
-use catena_dataplane::random::Random;
 use catena_dataplane::{Context, Reason};
+use catena_packet::random::Random;
 use catena_packet::{BATCH, Batch, Packet};
 use catena_state::{Engine, Share, Tx};
 

@@ -99,7 +99,7 @@ use std::io;
 use std::path::PathBuf;
 
 use catena_dataplane::Module;
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 use catena_packet::wire::Seed;
 use catena_state::{Declaration, Engine, Local, Object, Scope, Share};
 

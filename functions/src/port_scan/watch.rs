@@ -2,9 +2,8 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
-use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
-use catena_packet::wire::{Layers, destination_address, ports, source_address};
+use catena_packet::wire::{Layers, destination_address, ports, source_address, tcp};
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{
@@ -168,19 +167,16 @@ fn pair(source: Source, destination: Source) -> Pair {
     [source[0], source[1], destination[0], destination[1], 0]
 }
 
-/// Return the flags of a whole TCP header.
-fn tcp_flags(frame: &[u8], layers: &Layers) -> Option<u8> {
-    let is_whole = layers.proto == proto::TCP && layers.has(Layers::PORTS) && !layers.has(Layers::FRAGMENT);
-    is_whole.then(|| frame.get(usize::from(layers.l4) + 13).copied()).flatten()
-}
-
 impl<E: Engine> Function<E> for PortScan<E> {
     type Plan = Plan<E>;
 
     #[inline(always)]
     fn prepare(&mut self, tx: &mut Tx, packet: &Packet) -> Plan<E> {
         let (frame, layers) = (packet.data(), packet.layers());
-        let Some(flags) = tcp_flags(frame, &layers) else { return Plan::Other };
+        if layers.flags & (Layers::PORTS | Layers::FRAGMENT) != Layers::PORTS {
+            return Plan::Other;
+        }
+        let flags = tcp::flags(frame, &layers);
         let is_attempt = tx.gate == 0 && flags & (SYN | ACK) == SYN;
         let is_answer = tx.gate == 1 && (flags & (SYN | ACK) == SYN | ACK || flags & RST != 0);
         if !is_attempt && !is_answer {

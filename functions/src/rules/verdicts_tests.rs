@@ -1,6 +1,6 @@
 //! What is said of lists and rules as a whole, held against packets one by one.
 
-use catena_dataplane::random::Random;
+use catena_packet::random::Random;
 
 use super::*;
 use crate::rules::key::{KeyV4, KeyV6};

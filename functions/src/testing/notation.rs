@@ -21,7 +21,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use catena_packet::wire::number::{ethertype, proto};
-use catena_packet::wire::{Layers, Net, checksum, ipv4, ipv6, parse};
+use catena_packet::wire::{Layers, Net, checksum, ipv4, ipv6, parse, tcp};
 
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 const FLAGS: &str = "FSRPAU";
@@ -254,7 +254,7 @@ fn describe_ip(src: IpAddr, dst: IpAddr, number: u8, upper: &[u8], layers: &Laye
             format!("udp {from} > {to}{}{}", if word(6) == 0 { " nosum" } else { "" }, len(8))
         }
         proto::TCP if upper.len() >= 20 => {
-            let bits = upper[13];
+            let bits = tcp::Packet::new_unchecked(upper).flags();
             let flags: String = FLAGS.chars().zip(0..).filter(|(_, i)| bits >> i & 1 == 1).map(|(c, _)| c).collect();
             format!("tcp {from} > {to} {}{}", if flags.is_empty() { "." } else { &flags }, len(20))
         }

@@ -1,6 +1,6 @@
-//! Random chain files: functions with random configurations, joined at random.
+//! SplitMix64 chain files: functions with random configurations, joined at random.
 
-use catena_functions::acl::synthetic::Random;
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::Net;
 
 /// Networks and hosts that rules and packets share, so that they meet.
@@ -12,11 +12,11 @@ const PORTS: [&str; 6] = ["53", "80", "1-1023", "1024-65535", "0-65535", "50-60,
 pub const VIP: &str = "192.0.2.9";
 pub const POOL: &str = "198.51.100.0/30";
 
-pub fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
+pub fn pick<'a>(random: &mut SplitMix64, from: &[&'a str]) -> &'a str {
     from[random.below(from.len() as u32) as usize]
 }
 
-fn rule(random: &mut Random, deny: u32) -> String {
+fn rule(random: &mut SplitMix64, deny: u32) -> String {
     let action = if random.below(100) < deny { "deny" } else { "permit" };
     let protocol = pick(random, &PROTOCOLS);
     let family = if random.below(4) > 0 { Net::Ipv4 } else { Net::Ipv6 };
@@ -37,7 +37,7 @@ fn rule(random: &mut Random, deny: u32) -> String {
     format!("\"{action} {protocol}{from}{to}\"")
 }
 
-fn acl(random: &mut Random) -> String {
+fn acl(random: &mut SplitMix64) -> String {
     let deny = [0, 10, 40, 100][random.below(4) as usize];
     let rules: Vec<String> = (0..1 + random.below(10)).map(|_| rule(random, deny)).collect();
     let default = if deny > 0 && random.below(2) > 0 { ", default = permit" } else { "" };
@@ -48,8 +48,9 @@ fn acl(random: &mut Random) -> String {
     format!("ACL(rules = [{}{last}]{default}{unparsed}{routes})", rules.join(", "))
 }
 
-fn forward(random: &mut Random, gate: bool) -> String {
-    let mac = |random: &mut Random| ["", " mac 02:00:00:00:00:01", " mac 02:00:00:00:00:02"][random.below(3) as usize];
+fn forward(random: &mut SplitMix64, gate: bool) -> String {
+    let mac =
+        |random: &mut SplitMix64| ["", " mac 02:00:00:00:00:01", " mac 02:00:00:00:00:02"][random.below(3) as usize];
     let mut routes = vec![format!("\"default via 192.0.2.1{}\"", mac(random))];
     if random.below(3) == 0 {
         routes.push("\"blackhole 10.1.2.0/24\"".to_owned());
@@ -69,7 +70,7 @@ fn forward(random: &mut Random, gate: bool) -> String {
     format!("IPv4Fwd(routes = [{}]{options})", routes.join(", "))
 }
 
-fn function(random: &mut Random, gate: bool) -> String {
+fn function(random: &mut SplitMix64, gate: bool) -> String {
     match random.below(10) {
         0..4 => acl(random),
         4..7 => forward(random, gate),
@@ -84,7 +85,7 @@ fn function(random: &mut Random, gate: bool) -> String {
 }
 
 /// Return the text of a chain file: one chain, or two of which one is for a class.
-pub fn file(random: &mut Random) -> String {
+pub fn file(random: &mut SplitMix64) -> String {
     if random.below(4) > 0 {
         return chain(random, "one", "");
     }
@@ -94,7 +95,7 @@ pub fn file(random: &mut Random) -> String {
 }
 
 /// A chain for a class; every `"@"` at the beginning of a string stands for a folder.
-fn chain(random: &mut Random, name: &str, class: &str) -> String {
+fn chain(random: &mut SplitMix64, name: &str, class: &str) -> String {
     let count = 2 + random.below(5);
     let (mut functions, mut paths) = (String::new(), String::new());
     let mut line = Vec::new();

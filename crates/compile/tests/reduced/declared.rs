@@ -7,7 +7,7 @@ use catena_compile::host::Lowered;
 use catena_compile::library::signatures;
 use catena_compile::{Host, lower};
 use catena_functions::Fields;
-use catena_functions::acl::synthetic::Random;
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::{Layers, Net, parse};
 use catena_policy::{Disk, load};
 
@@ -56,7 +56,7 @@ fn field(at: usize, layers: &Layers) -> Fields {
     }
 }
 
-fn traffic(random: &mut Random) -> Vec<Packet> {
+fn traffic(random: &mut SplitMix64) -> Vec<Packet> {
     let mut time = 1_600_000_000_000_000_000;
     let packet = |_| {
         time += random.below(2_000_000) as u64;
@@ -67,7 +67,7 @@ fn traffic(random: &mut Random) -> Vec<Packet> {
 
 #[test]
 fn functions_change_only_what_they_declare() {
-    let mut random = Random::new(3);
+    let mut random = SplitMix64::new(3);
     let folder = tempfile::tempdir().expect("there is room for a folder");
     for call in CALLS {
         let host = one(call);
@@ -90,7 +90,7 @@ fn functions_change_only_what_they_declare() {
 
 #[test]
 fn fields_that_are_not_read_make_no_difference() {
-    let mut random = Random::new(4);
+    let mut random = SplitMix64::new(4);
     let folder = tempfile::tempdir().expect("there is room for a folder");
     for call in CALLS {
         let host = one(call);

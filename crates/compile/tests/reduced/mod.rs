@@ -1,4 +1,4 @@
-//! Random chains, as they are and reduced, on random packets: what can be observed is the same.
+//! SplitMix64 chains, as they are and reduced, on random packets: what can be observed is the same.
 //!
 //! `CATENA_CASES` says how many chains (default 600; the book's figure is of 20,000).
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use catena_compile::host::Lowered;
 use catena_compile::library::signatures;
 use catena_compile::{Counts, Findings, Host, lower, reduce};
-use catena_functions::acl::synthetic::Random;
+use catena_packet::random::SplitMix64;
 use catena_policy::{Disk, load};
 
 use crate::run::{self, Observed, Packet};
@@ -28,7 +28,7 @@ fn lowered(text: &str, folder: &std::path::Path) -> Host {
     lower(&graph).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-fn traffic(random: &mut Random, host: &Host) -> Vec<Packet> {
+fn traffic(random: &mut SplitMix64, host: &Host) -> Vec<Packet> {
     let mut time = 1_600_000_000_000_000_000;
     let mut frames: Vec<Vec<u8>> = Vec::new();
     let count = 150 + random.below(150);
@@ -63,7 +63,7 @@ fn compare(
 ) -> (BTreeMap<&'static str, u64>, u64) {
     let (mut taken, mut left) = (BTreeMap::new(), 0);
     for case in 0..cases() {
-        let mut random = Random::new(seed << 32 | case);
+        let mut random = SplitMix64::new(seed << 32 | case);
         let folder = tempfile::tempdir().expect("there is room for a folder");
         let text = chains::file(&mut random);
         let host = lowered(&text, folder.path());

@@ -1,6 +1,6 @@
-//! Random frames that meet the rules of random chains: good ones, odd ones, and broken ones.
+//! SplitMix64 frames that meet the rules of random chains: good ones, odd ones, and broken ones.
 
-use catena_functions::acl::synthetic::Random;
+use catena_packet::random::SplitMix64;
 use catena_packet::wire::checksum;
 
 const HOSTS: [[u8; 4]; 8] = [
@@ -15,12 +15,12 @@ const HOSTS: [[u8; 4]; 8] = [
 ];
 const PORTS: [u16; 6] = [53, 80, 55, 1024, 40_000, 7];
 
-fn port(random: &mut Random) -> u16 {
+fn port(random: &mut SplitMix64) -> u16 {
     PORTS[random.below(6) as usize]
 }
 
 /// What comes after the IP header, and its protocol.
-fn upper(random: &mut Random, v6: bool) -> (u8, Vec<u8>) {
+fn upper(random: &mut SplitMix64, v6: bool) -> (u8, Vec<u8>) {
     let ports = [port(random).to_be_bytes(), port(random).to_be_bytes()].concat();
     let payload = vec![0x5a; random.below(20) as usize];
     match random.below(12) {
@@ -46,7 +46,7 @@ fn upper(random: &mut Random, v6: bool) -> (u8, Vec<u8>) {
     }
 }
 
-fn ipv4(random: &mut Random) -> Vec<u8> {
+fn ipv4(random: &mut SplitMix64) -> Vec<u8> {
     let mut host = || HOSTS[random.below(8) as usize];
     let (src, dst) = (host(), host());
     let (protocol, upper) = upper(random, false);
@@ -72,7 +72,7 @@ fn ipv4(random: &mut Random) -> Vec<u8> {
     header
 }
 
-fn ipv6(random: &mut Random) -> Vec<u8> {
+fn ipv6(random: &mut SplitMix64) -> Vec<u8> {
     let (protocol, upper) = upper(random, true);
     let hops = [64, 255, 2, 1][random.below(4) as usize];
     let mut address = || {
@@ -91,7 +91,7 @@ fn ipv6(random: &mut Random) -> Vec<u8> {
 }
 
 /// Return a frame.
-pub fn frame(random: &mut Random) -> Vec<u8> {
+pub fn frame(random: &mut SplitMix64) -> Vec<u8> {
     let mut frame = vec![2; 12];
     if random.below(10) == 0 {
         frame.extend([0x81, 0, 0, 5]);

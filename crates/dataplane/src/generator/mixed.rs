@@ -2,6 +2,7 @@
 
 use catena_packet::Batch;
 use catena_packet::buffer::prefetch;
+use catena_packet::random::Random;
 use catena_packet::wire::tcp;
 
 use super::frame::{Frames, SYN_HEADER, Say, headers};
@@ -10,7 +11,6 @@ use super::session::Session;
 use super::spec::{Length, Order, SHORTEST, Size, Spec, Tcp};
 use super::tuple::{Proto, Tuple, Tuples};
 use crate::module::Context;
-use crate::random::Random;
 
 /// Flows that the processor is asked for before their turn comes.
 const AHEAD: usize = 4;

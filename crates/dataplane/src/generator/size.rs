@@ -1,7 +1,8 @@
 //! Lengths of packets, and packets in a flow, drawn at random.
 
+use catena_packet::random::Random;
+
 use super::spec::{Length, Size};
-use crate::random::Random;
 
 impl Size {
     /// Draw the length of a packet, in bytes.

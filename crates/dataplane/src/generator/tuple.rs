@@ -4,9 +4,10 @@
 //! a keyed permutation turns numbers into source address and port; so no two living flows ever share a
 //! 5-tuple, although nothing remembers which are in use.
 
+use catena_packet::random::{Random, mix};
+
 use super::error::Problem;
 use super::spec::{Mix, Spec};
-use crate::random::Random;
 
 /// The protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,13 +155,6 @@ impl Tuples {
 /// Scale 32 random bits to a number below `count` (at most 2³²).
 fn below(bits: u64, count: u64) -> u64 {
     ((bits >> 32) * count) >> 32
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A keyed permutation of the numbers below `domain`: a Feistel network on the next even number of bits,

@@ -105,20 +105,12 @@ impl Segments {
 
     fn finish_tcp(&self, segment: &mut [u8], index: usize, pseudo: u16) {
         use tcp::flag::{CWR, FIN, PSH};
-        const FLAGS: usize = 13;
-        const CHECK: usize = 16;
-        let seq = u32::from_be_bytes([segment[4], segment[5], segment[6], segment[7]]);
-        let seq = seq.wrapping_add((index * self.size) as u32);
-        segment[4..8].copy_from_slice(&seq.to_be_bytes());
-        if index > 0 {
-            segment[FLAGS] &= !CWR;
-        }
-        if index + 1 < self.count() {
-            segment[FLAGS] &= !(FIN | PSH);
-        }
-        put(segment, CHECK, 0);
-        let check = !checksum::add(pseudo, checksum::sum(segment));
-        put(segment, CHECK, check);
+        let mut segment = tcp::Packet::new_unchecked(segment);
+        segment.set_seq(segment.seq().wrapping_add((index * self.size) as u32));
+        let not_first = if index > 0 { CWR } else { 0 };
+        let not_last = if index + 1 < self.count() { FIN | PSH } else { 0 };
+        segment.set_flags(segment.flags() & !(not_first | not_last));
+        segment.fill_checksum(pseudo);
     }
 }
 

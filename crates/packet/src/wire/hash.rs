@@ -5,6 +5,8 @@
 //! machine has an instruction for it, would not do: it is linear, crc(a) ^ crc(b) depends on a ^ b alone, so keys that
 //! collide under one seed collide under every seed, and anyone can compute a million flows that share a bucket.
 
+use crate::random::SplitMix64;
+
 /// The secret words of the hash. Draw them at random once per process or per table, and keep them to yourself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Seed(pub [u64; 4]);
@@ -19,18 +21,8 @@ impl std::fmt::Debug for Seed {
 impl Seed {
     /// Spread one number over the four words (splitmix64): for tests and for runs that must repeat exactly.
     pub const fn from_number(number: u64) -> Self {
-        let mut words = [0; 4];
-        let mut state = number;
-        let mut i = 0;
-        while i < 4 {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            words[i] = z ^ (z >> 31);
-            i += 1;
-        }
-        Seed(words)
+        let mut series = SplitMix64::new(number);
+        Seed([series.bits(), series.bits(), series.bits(), series.bits()])
     }
 
     /// Hash two words ([`FlowKeyV4::words`](super::FlowKeyV4::words)).

@@ -1,7 +1,8 @@
 //! TCP (RFC 9293), with options.
 
 use super::bytes::{put_u16, put_u32, u16_at, u32_at};
-use super::{Malformed, checksum};
+use super::number::proto;
+use super::{Layers, Malformed, checksum};
 use std::fmt;
 
 mod field {
@@ -39,6 +40,14 @@ pub mod flag {
     pub const ECE: u8 = 0x40;
     /// Congestion window reduced (RFC 3168).
     pub const CWR: u8 = 0x80;
+}
+
+/// Return the control bits ([`flag`]) of a packet by what was parsed of it: 0 where its protocol is another or the frame ends
+/// before them. A later fragment has none, but only the caller knows whether it may be one.
+#[inline(always)]
+pub fn flags(frame: &[u8], layers: &Layers) -> u8 {
+    let flags = frame.get(usize::from(layers.l4) + field::FLAGS).copied().unwrap_or(0);
+    if layers.proto == proto::TCP { flags } else { 0 }
 }
 
 /// A view of a TCP segment. The buffer ends where the segment ends: IP says where.
@@ -352,6 +361,15 @@ mod tests {
         }
         assert_eq!(Options { rest: &[2, 3, 0] }.next(), Some(Ok(TcpOption::Other { kind: 2, data: &[0] })));
         assert_eq!(Options { rest: &[0, 2] }.next(), None);
+    }
+
+    #[test]
+    fn flags_are_found_by_what_was_parsed() {
+        let frame = segment().into_inner();
+        let layers = Layers { proto: proto::TCP, ..Layers::default() };
+        assert_eq!(flags(&frame, &layers), flag::SYN | flag::ACK | flag::ECE);
+        assert_eq!(flags(&frame, &Layers { proto: proto::UDP, ..layers }), 0);
+        assert_eq!(flags(&frame[..field::FLAGS], &layers), 0);
     }
 
     #[test]

@@ -6,30 +6,15 @@ use catena_plan_model::problem::{
 };
 use catena_plan_model::profile::{FULL_BATCH, Overheads};
 use catena_plan_model::rack::{Stages, SwitchKind};
+use catena_plan_model::random::Random;
 use catena_plan_model::switch::{Feasible, Overflow, Use, Verdict};
 
-/// xorshift64*: enough for tests, and the same everywhere.
-pub struct Random(u64);
+fn one_of<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len())]
+}
 
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize) % end
-    }
-
-    pub fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
+fn chance(random: &mut Random, percent: usize) -> bool {
+    random.below(100) < percent
 }
 
 /// A switch that holds functions up to a weight, and not certain pairs of them.
@@ -65,10 +50,10 @@ struct Kind {
 }
 
 fn kind(random: &mut Random) -> Kind {
-    let server = random.chance(90).then(|| random.one_of(&[300.0, 1_000.0, 3_300.0, 9_000.0, 33_000.0]));
-    let smart_nic = random.chance(30).then(|| random.one_of(&[200.0, 2_000.0]));
-    let switch = random.chance(60) || (server.is_none() && smart_nic.is_none());
-    Kind { server, smart_nic, switch, replicable: random.chance(70) }
+    let server = chance(random, 90).then(|| one_of(random, &[300.0, 1_000.0, 3_300.0, 9_000.0, 33_000.0]));
+    let smart_nic = chance(random, 30).then(|| one_of(random, &[200.0, 2_000.0]));
+    let switch = chance(random, 60) || (server.is_none() && smart_nic.is_none());
+    Kind { server, smart_nic, switch, replicable: chance(random, 70) }
 }
 
 /// Edges of a chain with so many nodes: a line, a branch that joins again, or one that does not.
@@ -93,7 +78,7 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         shared.push(Edge { from, to, share: part });
     }
     // Branches get the same function now and then, so that they can be swapped.
-    let twins = random.chance(60);
+    let twins = chance(random, 60);
     let mut functions: Vec<usize> = (0..count).map(|_| random.below(kinds.len())).collect();
     if twins && count > 2 {
         functions[2] = functions[1];
@@ -112,15 +97,15 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         guarded: false,
         replicable: kinds[function].replicable,
     });
-    let t_min_bps = random.one_of(&[0.0, 0.2e9, 1e9, 3e9]);
+    let t_min_bps = one_of(random, &[0.0, 0.2e9, 1e9, 3e9]);
     Chain {
         name: format!("c{name}"),
         t_min_bps,
-        t_max_bps: random.one_of(&[f64::INFINITY, 4e9, t_min_bps.max(1e9)]),
-        ingress_bps: random.one_of(&[10e9, 40e9]),
-        d_max_ns: random.one_of(&[f64::INFINITY, f64::INFINITY, 20e3, 8e3]),
-        weight: random.one_of(&[1.0, 1.0, 2.0, 0.5]),
-        packet_bytes: random.one_of(&[500.0, 1_500.0]),
+        t_max_bps: one_of(random, &[f64::INFINITY, 4e9, t_min_bps.max(1e9)]),
+        ingress_bps: one_of(random, &[10e9, 40e9]),
+        d_max_ns: one_of(random, &[f64::INFINITY, f64::INFINITY, 20e3, 8e3]),
+        weight: one_of(random, &[1.0, 1.0, 2.0, 0.5]),
+        packet_bytes: one_of(random, &[500.0, 1_500.0]),
         nodes: nodes.collect(),
         edges: shared,
     }
@@ -131,26 +116,26 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
     let random = &mut Random::new(seed + 1);
     let kinds: Vec<Kind> = (0..4).map(|_| kind(random)).collect();
     let servers = 1 + random.below(2);
-    let equal = random.chance(50);
+    let equal = chance(random, 50);
     let mut rack: Vec<Server> = Vec::new();
     for id in 0..servers {
         let like = rack.first().filter(|_| equal).cloned();
         let other = Server {
             name: String::new(),
             cores: 1 + random.below(4) as u32,
-            shared: random.chance(25),
-            clock_hz: random.one_of(&[1.7e9, 2.4e9]),
-            nics_bps: if random.chance(20) { vec![5e9, 5e9] } else { vec![random.one_of(&[4e9, 10e9])] },
+            shared: chance(random, 25),
+            clock_hz: one_of(random, &[1.7e9, 2.4e9]),
+            nics_bps: if chance(random, 20) { vec![5e9, 5e9] } else { vec![one_of(random, &[4e9, 10e9])] },
         };
         rack.push(Server { name: format!("s{id}"), ..like.unwrap_or(other) });
     }
     let smart_nic = || SmartNic { name: "card".into(), server: 0, bps: 8e9, cycles_hz: 4e9, clock_hz: 1e9 };
-    let smart_nics = if random.chance(30) { vec![smart_nic()] } else { Vec::new() };
+    let smart_nics = if chance(random, 30) { vec![smart_nic()] } else { Vec::new() };
     // An exhaustive search grows with the sites of all nodes multiplied: few nodes where there are many sites.
     let (chains, most_nodes) = match (servers, smart_nics.len()) {
-        (1, 0) => random.one_of(&[(3, 3), (2, 4), (1, 4)]),
-        (1, _) | (_, 0) => random.one_of(&[(3, 2), (2, 3), (1, 4)]),
-        _ => random.one_of(&[(2, 2), (1, 4), (3, 1)]),
+        (1, 0) => one_of(random, &[(3, 3), (2, 4), (1, 4)]),
+        (1, _) | (_, 0) => one_of(random, &[(3, 2), (2, 3), (1, 4)]),
+        _ => one_of(random, &[(2, 2), (1, 4), (3, 1)]),
     };
     let chains = (0..chains).map(|id| chain(random, &kinds, id, most_nodes)).collect();
     let stages = Stages { stages: 12, sram_blocks: 80, tcam_blocks: 24, tables: 16, framework_stages: 2 };
@@ -159,11 +144,11 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
         servers: rack,
         smart_nics,
         switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages) }),
-        overheads: Overheads { visit: 220.0, spread: random.one_of(&[0.0, 180.0, 5_000.0]), ..Overheads::default() },
+        overheads: Overheads { visit: 220.0, spread: one_of(random, &[0.0, 180.0, 5_000.0]), ..Overheads::default() },
         bounce_ns: 2_000.0,
         switch_ns: 500.0,
-        replication: random.one_of(&[Replication::Paper, Replication::ByState]),
-        objective: random.one_of(&[Objective::Marginal, Objective::Marginal, Objective::Weighted, Objective::Fair]),
+        replication: one_of(random, &[Replication::Paper, Replication::ByState]),
+        objective: one_of(random, &[Objective::Marginal, Objective::Marginal, Objective::Weighted, Objective::Fair]),
     };
     let scales = Scales {
         weights: (0..4).map(|_| 1 + random.below(3) as u32).collect(),

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::chance::Chance;
+use catena_packet::random::SplitMix64;
+
 use crate::tx::Name;
 
 /// How often an instance of a function is lost. Its objects are held elsewhere, and stay.
@@ -30,7 +31,7 @@ const MOST_IN_A_ROW: u32 = 3;
 /// Decides when.
 pub(super) struct Crashing {
     pub(super) crashes: Crashes,
-    chance: Chance,
+    chance: SplitMix64,
     /// Operations at which an instance was lost.
     lost_at: HashSet<Name>,
     in_a_row: u32,
@@ -42,7 +43,7 @@ impl Crashing {
     pub(super) fn new(seed: u64) -> Self {
         Crashing {
             crashes: Crashes::Never,
-            chance: Chance(seed ^ 0x6372_6173_6865_7321),
+            chance: SplitMix64::new(seed ^ 0x6372_6173_6865_7321),
             lost_at: HashSet::new(),
             in_a_row: 0,
             count: 0,

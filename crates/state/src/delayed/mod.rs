@@ -15,7 +15,6 @@
 //! (clock, index), so the one that is made anew finds its objects as they are, and its packets hear once more what they heard; who
 //! does something else then is found. Maps are hashed otherwise than local ones of the same seed: what depends on hashes shows.
 
-mod chance;
 mod crash;
 mod holder;
 mod log;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::chance::Chance;
+use catena_packet::random::SplitMix64;
+
 use super::holder::{Call, Holder, Request};
 use super::made::Made;
 
@@ -34,7 +35,7 @@ struct Sent {
 
 /// The way.
 pub(super) struct Post {
-    pub(super) chance: Chance,
+    pub(super) chance: SplitMix64,
     pub(super) most_delay: u64,
     pub(super) polls: u64,
     /// In the order in which they were sent off.
@@ -51,7 +52,7 @@ pub(super) struct Post {
 impl Post {
     pub(super) fn new(delays: u64) -> Self {
         Post {
-            chance: Chance(delays),
+            chance: SplitMix64::new(delays),
             most_delay: MOST_DELAY,
             polls: 0,
             sent: Vec::new(),
@@ -130,7 +131,7 @@ impl Post {
     }
 
     pub(super) fn delay(&mut self) -> u64 {
-        if self.chance.is_one_in(2) { 0 } else { self.chance.next() % (self.most_delay + 1) }
+        if self.chance.is_one_in(2) { 0 } else { self.chance.bits() % (self.most_delay + 1) }
     }
 
     /// Return the poll after which an operation that is sent off now is applied: not before those on the same that were sent off
@@ -159,7 +160,7 @@ impl Post {
         let due = self.due(object, key);
         let again = due + self.delay();
         // By which of both the reply comes.
-        let (first, copy) = match self.chance.next() % 8 {
+        let (first, copy) = match self.chance.bits() % 8 {
             0 => (number, Some(None)),
             1 => (None, Some(number)),
             _ => (number, None),

@@ -128,15 +128,15 @@ mod portable {
 mod tests {
     use super::super::point::{V4, V6};
     use super::*;
+    use catena_packet::random::SplitMix64;
 
-    fn noise(state: &mut u64) -> u32 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 33) as u32
+    fn noise(random: &mut SplitMix64) -> u32 {
+        random.bits() as u32 >> 1
     }
 
     #[test]
     fn rank_agrees_with_the_plain_loop() {
-        let mut s = 1;
+        let mut s = SplitMix64::new(1);
         for _ in 0..2000 {
             let node = Line(std::array::from_fn(|_| noise(&mut s) << 1 | 1));
             for x in [noise(&mut s) << 1, node.0[5], node.0[2], 0, u32::MAX, 0x8000_0000, 0x7fff_ffff] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn blocks<const W: usize>() {
-        let mut s = 2;
+        let mut s = SplitMix64::new(2);
         let mut matched = 0;
         for round in 0..5000 {
             let point = Point::<W>(std::array::from_fn(|_| noise(&mut s) & 0x0303_0303));

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::acl::rule::{Action, Ports, Prefix, Protocols};
-use crate::acl::synthetic::{self, Random, Style};
+use crate::acl::synthetic::{self, Style};
+use catena_packet::random::SplitMix64;
 
 /// Shapes of lists: each is hard in another way.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ const SHAPES: [Shape; 8] = [
     Shape::Real(Style::Ipc),
 ];
 
-fn ports(random: &mut Random, bound: u32) -> Option<Ports> {
+fn ports(random: &mut SplitMix64, bound: u32) -> Option<Ports> {
     match random.below(5) {
         0 => None,
         1 => Some(Ports::ALL),
@@ -47,7 +48,7 @@ fn ports(random: &mut Random, bound: u32) -> Option<Ports> {
     }
 }
 
-fn prefix(random: &mut Random, address: u128, length: u32, six: bool) -> Option<Prefix> {
+fn prefix(random: &mut SplitMix64, address: u128, length: u32, six: bool) -> Option<Prefix> {
     match random.below(12) {
         0 => None,
         // A rule of the other family now and then.
@@ -57,7 +58,7 @@ fn prefix(random: &mut Random, address: u128, length: u32, six: bool) -> Option<
     }
 }
 
-fn list(shape: Shape, count: usize, six: bool, random: &mut Random) -> Vec<Rule> {
+fn list(shape: Shape, count: usize, six: bool, random: &mut SplitMix64) -> Vec<Rule> {
     let bits = if six { 128 } else { 32 };
     let mut rules: Vec<Rule> = Vec::new();
     while rules.len() < count {
@@ -111,7 +112,7 @@ fn list(shape: Shape, count: usize, six: bool, random: &mut Random) -> Vec<Rule>
 }
 
 /// A value at, or one beside, an end of an interval; or anywhere in it.
-fn near(random: &mut Random, lo: u32, hi: u32) -> u32 {
+fn near(random: &mut SplitMix64, lo: u32, hi: u32) -> u32 {
     match random.below(8) {
         0 => lo.wrapping_sub(1),
         1 => hi.wrapping_add(1),
@@ -122,7 +123,7 @@ fn near(random: &mut Random, lo: u32, hi: u32) -> u32 {
 }
 
 /// Fields of a point near the borders of a box: source and destination words, ports, protocol.
-fn beside<const W: usize>(rules: &[RuleBox<W>], random: &mut Random) -> [u32; W] {
+fn beside<const W: usize>(rules: &[RuleBox<W>], random: &mut SplitMix64) -> [u32; W] {
     let mut fields = [0; W];
     let mut rule = rules.get(random.below(rules.len() as u32) as usize);
     for (d, field) in fields.iter_mut().enumerate() {
@@ -135,7 +136,7 @@ fn beside<const W: usize>(rules: &[RuleBox<W>], random: &mut Random) -> [u32; W]
     fields
 }
 
-fn check_v4(rules: &[Rule], packets: usize, random: &mut Random) {
+fn check_v4(rules: &[Rule], packets: usize, random: &mut SplitMix64) {
     let classifier = Classifier::build(rules).unwrap();
     let boxes: Vec<RuleBox<V4>> = rules.iter().zip(0..).filter_map(|(r, i)| Point::enclose(r, i)).collect();
     let keys: Vec<KeyV4> = (0..packets)
@@ -156,7 +157,7 @@ fn check_v4(rules: &[Rule], packets: usize, random: &mut Random) {
     }
 }
 
-fn check_v6(rules: &[Rule], packets: usize, random: &mut Random) {
+fn check_v6(rules: &[Rule], packets: usize, random: &mut SplitMix64) {
     let classifier = Classifier::build(rules).unwrap();
     let boxes: Vec<RuleBox<V6>> = rules.iter().zip(0..).filter_map(|(r, i)| Point::enclose(r, i)).collect();
     let join = |w: &[u32]| w.iter().fold(0u128, |a, &x| a << 32 | u128::from(x));
@@ -181,7 +182,7 @@ fn check_v6(rules: &[Rule], packets: usize, random: &mut Random) {
 
 #[test]
 fn first_match_as_by_hand_ipv4() {
-    let mut random = Random::new(4);
+    let mut random = SplitMix64::new(4);
     for round in 0..400 {
         let count = 1 + random.below(300) as usize;
         let rules = list(SHAPES[round % SHAPES.len()], count, false, &mut random);
@@ -191,7 +192,7 @@ fn first_match_as_by_hand_ipv4() {
 
 #[test]
 fn first_match_as_by_hand_ipv6() {
-    let mut random = Random::new(6);
+    let mut random = SplitMix64::new(6);
     for round in 0..160 {
         let count = 1 + random.below(300) as usize;
         let rules = list(SHAPES[round % SHAPES.len()], count, true, &mut random);
@@ -201,7 +202,7 @@ fn first_match_as_by_hand_ipv6() {
 
 #[test]
 fn long_lists_too() {
-    let mut random = Random::new(8);
+    let mut random = SplitMix64::new(8);
     for style in Style::ALL {
         check_v4(&synthetic::rules_v4(style, 10_000, 1), 1000, &mut random);
         check_v6(&synthetic::rules_v6(style, 3_000, 1), 1000, &mut random);
@@ -231,7 +232,7 @@ fn no_rules_match_nothing() {
 
 #[test]
 fn memory_stays_in_bounds_whatever_the_rules() {
-    let mut random = Random::new(7);
+    let mut random = SplitMix64::new(7);
     let rules = synthetic::overlapping_v4(5000, 7);
     let classifier = Classifier::build(&rules).unwrap();
     let (v4, v6) = classifier.bytes();

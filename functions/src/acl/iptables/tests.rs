@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::*;
 use crate::acl::key::KeyV4;
 use crate::acl::rule::{Action, Prefix};
-use crate::acl::synthetic::Random;
+use catena_packet::random::SplitMix64;
 
 fn printed(text: &str) -> String {
     let set = read(text, &Options::default()).unwrap();
@@ -151,11 +151,11 @@ struct Step {
     to: To,
 }
 
-fn negated(random: &mut Random, text: String, ask: impl Fn(&KeyV4) -> bool + 'static) -> Condition {
+fn negated(random: &mut SplitMix64, text: String, ask: impl Fn(&KeyV4) -> bool + 'static) -> Condition {
     if random.below(3) == 0 { (format!("! {text}"), Box::new(move |k| !ask(k))) } else { (text, Box::new(ask)) }
 }
 
-fn conditions(random: &mut Random) -> Vec<Condition> {
+fn conditions(random: &mut SplitMix64) -> Vec<Condition> {
     let mut all: Vec<Condition> = Vec::new();
     for (letter, source) in [("-s", true), ("-d", false)] {
         let of = move |k: &KeyV4| if source { k.src } else { k.dst };
@@ -235,7 +235,7 @@ fn follow(chains: &[Vec<Step>], chain: usize, key: &KeyV4) -> Option<Action> {
 
 #[test]
 fn random_chains_give_the_kernels_verdicts() {
-    let mut random = Random::new(17);
+    let mut random = SplitMix64::new(17);
     let mut checked = 0;
     for _ in 0..1500 {
         let count = 1 + random.below(4) as usize;
@@ -340,7 +340,7 @@ fn no_text_panics() {
         "--src-range",
         "é",
     ];
-    let mut random = Random::new(5);
+    let mut random = SplitMix64::new(5);
     for _ in 0..20_000 {
         let mut text = String::new();
         if random.below(4) > 0 {

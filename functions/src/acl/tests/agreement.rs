@@ -3,10 +3,11 @@
 use super::*;
 use crate::acl::key::{KeyV4, KeyV6};
 use crate::acl::rule::{Action, Rule};
-use crate::acl::synthetic::{self, Random, Style};
+use crate::acl::synthetic::{self, Style};
+use catena_packet::random::SplitMix64;
 
 /// Ethernet, up to two VLAN tags, and the EtherType.
-fn link(random: &mut Random, ethertype: u16) -> Vec<u8> {
+fn link(random: &mut SplitMix64, ethertype: u16) -> Vec<u8> {
     let mut frame = vec![2; 12];
     for _ in 0..random.below(8).saturating_sub(5) {
         frame.extend([0x81, 0, 0, random.below(256) as u8]);
@@ -34,7 +35,7 @@ fn is_extension(protocol: u8) -> bool {
 }
 
 /// A frame with this key and the key it then truly has: a later fragment has no ports.
-fn frame_v4(key: &KeyV4, random: &mut Random) -> (Vec<u8>, KeyV4) {
+fn frame_v4(key: &KeyV4, random: &mut SplitMix64) -> (Vec<u8>, KeyV4) {
     let protocol = if is_extension(key.protocol) { 47 } else { key.protocol };
     let has_ports = protocol::has_ports(protocol);
     let mut key = KeyV4 { protocol, has_ports, ..*key };
@@ -60,7 +61,7 @@ fn frame_v4(key: &KeyV4, random: &mut Random) -> (Vec<u8>, KeyV4) {
     (frame, key)
 }
 
-fn frame_v6(key: &KeyV6, random: &mut Random) -> (Vec<u8>, KeyV6) {
+fn frame_v6(key: &KeyV6, random: &mut SplitMix64) -> (Vec<u8>, KeyV6) {
     let protocol = if is_extension(key.protocol) { 47 } else { key.protocol };
     let has_ports = protocol::has_ports(protocol);
     let mut key = KeyV6 { protocol, has_ports, ..*key };
@@ -111,7 +112,7 @@ fn agree(rules: &[Rule], default: Action, packets: usize, seed: u64) {
         0,
     );
     let mut harness = Harness::new(Box::new(module), 2);
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let (four, six) = (synthetic::packets_v4(rules, packets, seed), synthetic::packets_v6(rules, packets, seed));
     let (mut frames, mut expected) = (Vec::new(), Vec::new());
     for i in 0..packets {

@@ -1,7 +1,8 @@
 //! A balancer that refuses: who is known passes, nobody is evicted, and little is looked at for those who are not.
 
-use super::hostile::{Random, TCP, bench, client, vip};
+use super::hostile::{TCP, bench, client, stranger, vip};
 use super::*;
+use catena_packet::random::SplitMix64;
 
 const CONNECTIONS: u16 = 1000;
 
@@ -12,11 +13,11 @@ fn filled(mut bench: Bench) -> Bench {
 
 /// Refuse many strangers for `reason`, while packets of every connection pass.
 fn assert_refused(mut bench: Bench, reason: &str) {
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     for i in 0..CONNECTIONS {
         bench.now += 3200;
         for _ in 0..10 {
-            assert_eq!(bench.ask(TCP, random.stranger(), SYN), Err(reason));
+            assert_eq!(bench.ask(TCP, stranger(&mut random), SYN), Err(reason));
         }
         assert!(bench.ask(TCP, client(i), ACK).is_ok(), "connection {i}");
         bench.balancer.tidy(bench.now, false);
@@ -54,10 +55,10 @@ fn servers_that_are_down_keep_their_connections_and_get_no_others() {
 #[test]
 fn a_refusal_looks_at_few_entries() {
     on_engines(FEW, || {
-        let (mut bench, mut random) = (filled(bench(CONNECTIONS.into())), Random(5));
+        let (mut bench, mut random) = (filled(bench(CONNECTIONS.into())), SplitMix64::new(5));
         crate::testing::looks::assert_few(|gap| {
             bench.now += gap;
-            assert_eq!(bench.ask(TCP, random.stranger(), SYN), Err("connection table full"));
+            assert_eq!(bench.ask(TCP, stranger(&mut random), SYN), Err("connection table full"));
         });
     });
 }

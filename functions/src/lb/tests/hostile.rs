@@ -2,25 +2,12 @@
 
 use super::*;
 use crate::testing::craft;
+use catena_packet::random::SplitMix64;
 
-/// A small random number generator (xorshift64*, Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", §3).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Return a sender that nobody owns: 11.0.0.0/8, any port.
-    pub(super) fn stranger(&mut self) -> SocketAddr {
-        let number = self.next();
-        let [_, b, c, d, e, f, ..] = number.to_be_bytes();
-        SocketAddr::new([11, b, c, d].into(), u16::from_be_bytes([e, f]).max(1))
-    }
+/// Return a sender that nobody owns: 11.0.0.0/8, any port.
+pub(super) fn stranger(random: &mut SplitMix64) -> SocketAddr {
+    let [_, b, c, d, e, f, ..] = random.bits().to_be_bytes();
+    SocketAddr::new([11, b, c, d].into(), u16::from_be_bytes([e, f]).max(1))
 }
 
 pub(super) const TCP: u8 = 6;
@@ -84,11 +71,11 @@ impl Bench {
 fn false_acks_and_syns_refuse_nobody() {
     for flags in [ACK, SYN] {
         let mut bench = bench(1024);
-        let mut random = Random(7);
+        let mut random = SplitMix64::new(7);
         let early: Vec<_> = (0..300).map(|i| bench.connect(client(i)).expect("there is room")).collect();
         for i in 0..1_000_000 {
             bench.now += 1000;
-            assert!(bench.ask(TCP, random.stranger(), flags).is_ok());
+            assert!(bench.ask(TCP, stranger(&mut random), flags).is_ok());
             if i % 32 == 0 {
                 bench.balancer.tidy(bench.now, false);
             }
@@ -99,7 +86,7 @@ fn false_acks_and_syns_refuse_nobody() {
         assert_eq!(served, 650, "{:?}", late.iter().find(|number| number.is_err()));
         for i in 0..100_000 {
             bench.now += 1000;
-            _ = bench.ask(TCP, random.stranger(), flags);
+            _ = bench.ask(TCP, stranger(&mut random), flags);
             if i % 32 == 0 {
                 bench.balancer.tidy(bench.now, false);
             }
@@ -117,7 +104,7 @@ fn handshakes_in_the_middle_of_a_flood_come_through() {
     on_engines(1, || {
         // Each client waits for 200 packets of the flood between any two of its own.
         let mut bench = bench(3800);
-        let mut random = Random(8);
+        let mut random = SplitMix64::new(8);
         let mut servers = vec![0; 650];
         for step in 0..4 {
             for i in 0..650u16 {
@@ -129,11 +116,11 @@ fn handshakes_in_the_middle_of_a_flood_come_through() {
                     _ => assert!(bench.answer(TCP, *number, client(i), ACK)),
                 }
                 if i % 13 == 0 {
-                    (0..20).for_each(|_| _ = bench.ask(TCP, random.stranger(), SYN));
+                    (0..20).for_each(|_| _ = bench.ask(TCP, stranger(&mut random), SYN));
                 }
             }
         }
-        (0..100_000).for_each(|_| _ = bench.ask(TCP, random.stranger(), SYN));
+        (0..100_000).for_each(|_| _ = bench.ask(TCP, stranger(&mut random), SYN));
         assert!((0..650).all(|i| bench.ask(TCP, client(i), ACK) == Ok(servers[usize::from(i)])));
     });
 }
@@ -142,15 +129,15 @@ fn handshakes_in_the_middle_of_a_flood_come_through() {
 fn one_way_udp_refuses_nobody() {
     on_engines(1, || {
         let mut bench = bench(64);
-        let mut random = Random(9);
+        let mut random = SplitMix64::new(9);
         let early = bench.connect(client(0)).expect("there is room");
         for _ in 0..100_000 {
-            assert!(bench.ask(UDP, random.stranger(), 0).is_ok());
+            assert!(bench.ask(UDP, stranger(&mut random), 0).is_ok());
         }
         (1..64).for_each(|i| _ = bench.connect(client(i)).expect("served"));
         assert_eq!(bench.ask(TCP, client(0), ACK), Ok(early));
         // Only established connections are left: now the table is full.
-        assert_eq!(bench.ask(UDP, random.stranger(), 0), Err("connection table full"));
+        assert_eq!(bench.ask(UDP, stranger(&mut random), 0), Err("connection table full"));
         assert_eq!(bench.loads().iter().sum::<i64>(), 64);
     });
 }
@@ -161,8 +148,8 @@ fn a_flood_of_one_ip_version_refuses_nobody_of_the_other() {
         let both =
             args("192.0.2.10:80 [2001:db8::10]:80", "10.0.0.1 fd00::1").with("max_connections", Value::Integer(64));
         let mut bench = Bench::new(&both);
-        let mut random = Random(10);
-        (0..1000).for_each(|_| assert!(bench.ask(TCP, random.stranger(), SYN).is_ok()));
+        let mut random = SplitMix64::new(10);
+        (0..1000).for_each(|_| assert!(bench.ask(TCP, stranger(&mut random), SYN).is_ok()));
         for round in 0..2 {
             for port in 1..=30 {
                 let says = bench.say(0, &format!("tcp [2001:db8::7]:{port} > [2001:db8::10]:80 S"));
@@ -257,7 +244,7 @@ fn fragment(from: SocketAddr, ident: u16, offset: u16) -> Vec<u8> {
 fn fragments_of_some_leave_room_for_others() {
     on_engines(1, || {
         let mut bench = bench(100_000);
-        let mut random = Random(11);
+        let mut random = SplitMix64::new(11);
         let served = |bench: &mut Bench, i: u16| {
             [0, 24].map(|offset| {
                 let mut packet = bench.packet(&fragment(client(i), 5, offset));
@@ -276,7 +263,7 @@ fn fragments_of_some_leave_room_for_others() {
             assert!(bench.answer(UDP, number, client(i), 0));
         }
         for _ in 0..20_000 {
-            let mut packet = bench.packet(&fragment(random.stranger(), 1, 0));
+            let mut packet = bench.packet(&fragment(stranger(&mut random), 1, 0));
             assert_eq!(bench.run(0, &mut packet), Verdict::Gate(0));
         }
         let lost: Vec<_> = (60..160).filter(|&i| !served(&mut bench, i)).collect();

@@ -5,12 +5,12 @@ use super::super::balancer::Shared;
 use super::super::connection::{Connection, State};
 use super::super::family::{Class, Family, Tuple, V4};
 use super::super::side::{Side, other_way, rewrite};
-use super::hostile::Random;
 use super::*;
 use crate::function::Runner;
 use crate::testing::agreement::agrees;
 use crate::testing::{Harness, START, craft, engines};
 use catena_dataplane::Module;
+use catena_packet::random::SplitMix64;
 use catena_state::{Crashes, FlowMap, Shared as _};
 use std::collections::BTreeMap;
 
@@ -57,12 +57,12 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     let balancer = Balancer::new(&mut engine, settings, slot).unwrap();
     let module: Box<dyn Module> = Box::new(Runner::new(engine, balancer));
     let mut harness = Harness::new(module, 2);
-    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = SplitMix64::new(seed);
     let (mut now, mut sent, mut left) = (START, 0, 0);
     for _ in 0..12 {
         let mut piece = |gate: u16| {
             let mut packet = || {
-                now += random.next() % (SECOND / 100);
+                now += random.bits() % (SECOND / 100);
                 (now, packet(gate, &backends, &mut random))
             };
             (gate, (0..70).map(|_| packet()).collect::<Vec<_>>())
@@ -74,12 +74,12 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
             assert_eq!(left + dropped, sent, "every packet leaves or is counted");
             harness.module::<Runner<E, Balancer<E>>>().command(now, add_up);
         }
-        let number = (1 + random.next() % 5) as u16;
-        let up = random.next().is_multiple_of(2);
+        let number = (1 + random.bits() % 5) as u16;
+        let up = random.bits().is_multiple_of(2);
         let runner = harness.module::<Runner<E, Balancer<E>>>();
         runner.command(now, |balancer, tx| balancer.set_backend(tx, number, up));
-        if random.next().is_multiple_of(4) {
-            now += random.next() % (400 * SECOND);
+        if random.bits().is_multiple_of(4) {
+            now += random.bits() % (400 * SECOND);
             harness.tick(now);
         }
     }
@@ -139,17 +139,17 @@ fn changing<E: Engine>(engine: E, args: &Args, seed: u64) -> Came {
         Balancer::new(engine, Settings::read(&made, Share::WHOLE).unwrap(), slot)
     };
     let mut harness = Harness::new(Box::new(Runner::that_goes_on(engine, make).unwrap()), 2);
-    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = SplitMix64::new(seed);
     let (mut now, mut left) = (START, Vec::new());
     for round in 0..24 {
         let gate = round % 2;
         let mut packet = || {
-            now += random.next() % (SECOND / 100);
+            now += random.bits() % (SECOND / 100);
             (now, packet(gate, &backends, &mut random))
         };
         let packets: Vec<_> = (0..30).map(|_| packet()).collect();
         harness.send_to(gate, &packets, &mut left);
-        let (number, up) = ((1 + random.next() % 5) as u16, random.next().is_multiple_of(2));
+        let (number, up) = ((1 + random.bits() % 5) as u16, random.bits().is_multiple_of(2));
         let runner = harness.module::<Runner<E, Balancer<E>>>();
         assert!(runner.command(now, |balancer, tx| balancer.set_backend(tx, number, up)));
     }
@@ -161,8 +161,8 @@ fn changing<E: Engine>(engine: E, args: &Args, seed: u64) -> Came {
 }
 
 /// A packet of one of a few clients or their servers: of any kind that does something.
-fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut Random) -> Vec<u8> {
-    let mut draw = |below: u64| (random.next() >> 33) % below;
+fn packet(gate: u16, backends: &[(IpAddr, Option<u16>)], random: &mut SplitMix64) -> Vec<u8> {
+    let mut draw = |below: u64| (random.bits() >> 33) % below;
     let (host, port, is_v6) = (1 + draw(6), 4000 + draw(4), draw(4) == 0);
     let client = if is_v6 { format!("2001:db8::{host}") } else { format!("10.0.0.{host}") };
     let family: Vec<_> = backends.iter().filter(|(ip, _)| ip.is_ipv6() == is_v6).collect();

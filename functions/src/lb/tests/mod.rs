@@ -221,8 +221,10 @@ fn frame(proto: u8, src: SocketAddr, dst: SocketAddr, flags: u8) -> Vec<u8> {
     upper[..2].copy_from_slice(&src.port().to_be_bytes());
     upper[2..4].copy_from_slice(&dst.port().to_be_bytes());
     if proto == 6 {
-        (upper[12], upper[13]) = (5 << 4, flags);
-        tcp::Packet::new_unchecked(&mut upper[..]).fill_checksum(pseudo);
+        let mut segment = tcp::Packet::new_unchecked(&mut upper[..]);
+        segment.set_header_len(20);
+        segment.set_flags(flags);
+        segment.fill_checksum(pseudo);
     } else {
         udp::Packet::new_unchecked(&mut upper[..]).set_length(length);
         udp::Packet::new_unchecked(&mut upper[..]).fill_checksum(pseudo);
@@ -273,7 +275,7 @@ fn network(
 fn words_of(frame: &[u8]) -> String {
     let layers = catena_packet::wire::parse(frame).unwrap();
     let key = FlowKey::read(frame, &layers).unwrap().to_string();
-    let flags = if layers.proto == 6 { frame[usize::from(layers.l4) + 13] } else { 0 };
+    let flags = tcp::flags(frame, &layers);
     let letters = [(SYN, 'S'), (FIN, 'F'), (RST, 'R'), (ACK, 'A')].iter().filter(|(bit, _)| flags & bit != 0);
     let letters: String = letters.map(|(_, letter)| letter).collect();
     if letters.is_empty() { key } else { format!("{key} {letters}") }

@@ -1,7 +1,8 @@
 //! What it takes to be established, and what somebody who forges a client's packets can do.
 
-use super::hostile::{Random, client, vip};
+use super::hostile::{client, stranger, vip};
 use super::*;
+use catena_packet::random::SplitMix64;
 
 const ISN: u32 = 0xffff_ffff;
 
@@ -51,9 +52,9 @@ fn servers_that_answer_forged_packets_establish_nothing() {
             let backends = "10.0.0.1 10.0.0.2 10.0.0.3";
             let mut bench = Bench::new(&args("192.0.2.10:80", backends).with("max_connections", Value::Integer(2000)));
             let before: Vec<_> = (0..100).map(|i| bench.handshake(client(i)).unwrap()).collect();
-            let mut random = Random(7);
+            let mut random = SplitMix64::new(7);
             for _ in 0..20_000 {
-                let from = random.stranger();
+                let from = stranger(&mut random);
                 bench.now += 1000;
                 let server = bench.send(0, &segment(from, vip(), SYN, 7, 0, 0)).expect("there is room").1;
                 bench.send(1, &segment(server, from, SYN | ACK, 99, 8, 0)).unwrap();

@@ -6,11 +6,10 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use catena_packet::JUMBO_BYTES;
 use catena_packet::buffer::prefetch;
+use catena_packet::{JUMBO_BYTES, Mapping};
 use libc::tpacket2_hdr;
 
 use super::sys::Socket;
@@ -83,12 +82,9 @@ pub(super) enum Fit {
 
 /// The ring, shared with the system.
 pub(super) struct Ring {
-    start: NonNull<u8>,
+    memory: Mapping,
     next: usize,
 }
-
-// SAFETY: the mapping belongs to this ring alone, wherever it is.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// Set up the ring of a socket that is not bound yet.
@@ -99,20 +95,13 @@ impl Ring {
             tp_frame_size: SLOT_BYTES as u32,
             tp_frame_nr: SLOTS as u32,
         })?;
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
-        // SAFETY: a fresh mapping touches nothing of ours.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), RING_BYTES, protection, flags, socket.fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Ring { start, next: 0 })
+        Ok(Ring { memory: Mapping::shared(RING_BYTES, socket.fd())?, next: 0 })
     }
 
     #[inline(always)]
     fn slot(&self, index: usize) -> *mut u8 {
         // SAFETY: the mapping has `SLOTS` slots.
-        unsafe { self.start.as_ptr().add(index % SLOTS * SLOT_BYTES) }
+        unsafe { self.memory.start().as_ptr().add(index % SLOTS * SLOT_BYTES) }
     }
 
     #[inline(always)]
@@ -164,13 +153,6 @@ impl Ring {
         // Pairs with the system's load: our reads are done before it writes.
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % SLOTS;
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `map` mapped; nothing borrows from it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), RING_BYTES) };
     }
 }
 
