@@ -10,6 +10,7 @@ pub mod config;
 pub mod descriptor;
 pub mod effects;
 mod fair_map;
+mod family;
 pub mod function;
 pub mod ipv4fwd;
 pub mod lb;
@@ -20,6 +21,7 @@ pub mod nat;
 pub mod native;
 pub mod port_scan;
 pub mod registry;
+mod rewrite;
 pub mod rules;
 mod shares;
 #[cfg(test)]

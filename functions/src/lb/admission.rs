@@ -70,7 +70,7 @@ pub(super) struct SetUp {
 /// Take room for the later fragments of a datagram. Answers whether there was some.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct AdmitFragments {
-    /// Whose share it is: a [`super::family::Family::sender`].
+    /// Whose share it is: a [`super::family::Balance::sender`].
     pub(super) sender: [u64; 2],
     /// Whether a server has answered its client: all others together get no more than half of the room.
     pub(super) is_answered: bool,

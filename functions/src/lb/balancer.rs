@@ -9,11 +9,13 @@ use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Share, Shared as _, Tx};
 
+use crate::family::{V4, V6};
 use crate::function::{Function, Step};
+use crate::rewrite::{self, Change};
 
 use super::admission::{Active, Admission, Inside, IsDown};
 use super::connection::Timeouts;
-use super::family::{Family, Rewrite, V4, V6};
+use super::family::Balance;
 use super::room;
 use super::settings::{Backend, Settings};
 use super::side::Side;
@@ -240,19 +242,20 @@ impl<E: Engine> Shared<E> {
         self.events.send(tx, Add::to(event as usize, 1));
     }
 
-    /// Rewrite a packet, to or from this server, and send it on.
+    /// Change a packet, to or from this server, and send it on.
     #[inline(always)]
-    pub(super) fn send<F: Family>(
+    pub(super) fn send<F: Balance>(
         &mut self,
         tx: &mut Tx,
         packet: &mut Packet,
         server: u16,
-        rewrite: &Rewrite<F::Address>,
+        change: &Change<F::Address>,
     ) -> Verdict {
         let layers = packet.layers();
         self.bytes.send(tx, Add::to(usize::from(server), packet.len() as i64));
         self.slot.set(packet, server + 1);
-        rewrite.apply::<F>(packet.data_mut(), &layers, tx.gate == 1);
+        let side = if tx.gate == 1 { rewrite::Side::Source } else { rewrite::Side::Destination };
+        rewrite::of_any::<F>(packet.data_mut(), &layers, side, change);
         Verdict::Gate(tx.gate)
     }
 }

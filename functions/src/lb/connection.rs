@@ -11,8 +11,9 @@ use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 
 use catena_state::Plain;
 
-use super::family::{Class, Rewrite};
+use super::family::Class;
 use super::proof::proves;
+use crate::rewrite::Change;
 
 /// The packet opens the datagram whose later fragments follow; stands beside TCP's flags.
 pub(super) const FIRST_FRAGMENT: u8 = 0x80;
@@ -140,7 +141,7 @@ impl State {
 /// An entry: how packets are rewritten, and whose they are.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Connection<A> {
-    pub(super) rewrite: Rewrite<A>,
+    pub(super) rewrite: Change<A>,
     /// When the entry is to be written again, in ns: a quarter of its time-out after it last was.
     pub(super) due: u64,
     /// The acknowledgement that shows that the client got the server's SYN. Of the way out.

@@ -1,12 +1,12 @@
-//! What differs between IPv4 and IPv6 for the balancer: keys, addresses, and how a header is rewritten.
+//! What the balancer must know of IPv4 and of IPv6 beside [`Family`]: keys and addresses.
 
-use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use catena_packet::wire::checksum::{Delta, udp_nonzero};
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{FlowKeyV4, FlowKeyV6, Layers, ipv4, ipv6, ports};
-use catena_state::{Key, Plain};
+use catena_packet::wire::{FlowKeyV4, FlowKeyV6, Layers, ports};
+use catena_state::Key;
+
+use crate::family::{Family, V4, V6};
 
 /// Which table entry a packet asks for; part of the key, so that ways out and back never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +71,10 @@ impl<A> Tuple<A> {
     }
 }
 
-/// IPv4 or IPv6.
-pub trait Family: Send + Sized + 'static {
+/// What the balancer needs of a family of addresses.
+pub trait Balance: Family {
     /// A flow's key, its class in it.
     type Key: Key;
-    /// An address.
-    type Address: Plain + Eq + Ord + Debug;
-    /// Whether it is IPv6.
-    const IS_V6: bool;
-    /// Which of the two families' objects are its own.
-    const PART: u8 = Self::IS_V6 as u8;
 
     /// Return an address of this family.
     fn address(ip: IpAddr) -> Option<Self::Address>;
@@ -88,24 +82,17 @@ pub trait Family: Send + Sized + 'static {
     fn ip(address: Self::Address) -> IpAddr;
     /// Read the key of a whole packet.
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key>;
-    /// Read the identification of a fragment's datagram.
-    fn ident(frame: &[u8], layers: &Layers) -> Option<u32>;
     /// Return who shares a part of the table with whom: an address of IPv4, 64 bits of one of IPv6.
     fn sender(address: Self::Address) -> [u64; 2];
     /// Make a key.
     fn key(tuple: &Tuple<Self::Address>, class: Class) -> Self::Key;
     /// Take a key apart.
     fn tuple(key: &Self::Key) -> (Tuple<Self::Address>, Class);
-    /// Return what changing an address changes in checksums.
-    fn delta(old: Self::Address, new: Self::Address) -> Delta;
-    /// Write the source (`back`) or the destination address, and the network header's checksum.
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: Self::Address, change: Change);
-
     /// Read the key of a fragment: of the first by its ports, where it has them, of others by the identification.
     fn read_fragment(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key> {
         let (mut tuple, _) = Self::tuple(&Self::read(frame, layers, class)?);
         if layers.has(Layers::LATER) {
-            let ident = Self::ident(frame, layers)?;
+            let ident = Self::fragment_ident(frame, layers.l3.into())?;
             (tuple.sport, tuple.dport) = (ident as u16, (ident >> 16) as u16);
             return Some(Self::key(&tuple, class.fragment()));
         }
@@ -124,13 +111,8 @@ pub const fn has_ports(proto: u8) -> bool {
     matches!(proto, proto::TCP | proto::UDP | proto::SCTP)
 }
 
-/// IPv4.
-pub struct V4;
-
-impl Family for V4 {
+impl Balance for V4 {
     type Key = [u64; 2];
-    type Address = u32;
-    const IS_V6: bool = false;
 
     fn address(ip: IpAddr) -> Option<u32> {
         match ip {
@@ -149,11 +131,6 @@ impl Family for V4 {
         Some([addresses, rest | class.bits()])
     }
 
-    fn ident(frame: &[u8], layers: &Layers) -> Option<u32> {
-        let packet = ipv4::Packet::new_checked(frame.get(usize::from(layers.l3)..)?).ok()?;
-        Some(u32::from(packet.ident()))
-    }
-
     fn sender(address: u32) -> [u64; 2] {
         [u64::from(address), 4]
     }
@@ -165,30 +142,10 @@ impl Family for V4 {
     fn tuple(key: &[u64; 2]) -> (Tuple<u32>, Class) {
         Tuple::from_word(key[0] as u32, (key[0] >> 32) as u32, key[1])
     }
-
-    fn delta(old: u32, new: u32) -> Delta {
-        Delta::new().change32(old, new)
-    }
-
-    #[inline(always)]
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: u32, change: Change) {
-        let Some(header) = frame.get_mut(l3..).and_then(<[u8]>::first_chunk_mut::<{ ipv4::HEADER_LEN }>) else {
-            return;
-        };
-        let at = if back { 12 } else { 16 };
-        header[at..at + 4].copy_from_slice(&address.to_be_bytes());
-        let check = change.apply(u16::from_be_bytes([header[10], header[11]]));
-        header[10..12].copy_from_slice(&check.to_be_bytes());
-    }
 }
 
-/// IPv6.
-pub struct V6;
-
-impl Family for V6 {
+impl Balance for V6 {
     type Key = [u64; 5];
-    type Address = [u64; 2];
-    const IS_V6: bool = true;
 
     fn address(ip: IpAddr) -> Option<[u64; 2]> {
         match ip {
@@ -207,11 +164,6 @@ impl Family for V6 {
         Some([a, b, c, d, rest | class.bits()])
     }
 
-    fn ident(frame: &[u8], layers: &Layers) -> Option<u32> {
-        let packet = ipv6::Packet::new_checked(frame.get(usize::from(layers.l3)..)?).ok()?;
-        packet.extensions().ok()?.fragment.map(|fragment| fragment.ident)
-    }
-
     fn sender(address: [u64; 2]) -> [u64; 2] {
         [address[0], 6]
     }
@@ -222,98 +174,5 @@ impl Family for V6 {
 
     fn tuple(key: &[u64; 5]) -> (Tuple<[u64; 2]>, Class) {
         Tuple::from_word([key[0], key[1]], [key[2], key[3]], key[4])
-    }
-
-    fn delta(old: [u64; 2], new: [u64; 2]) -> Delta {
-        Delta::new().change128(bytes(old), bytes(new))
-    }
-
-    #[inline(always)]
-    fn put(frame: &mut [u8], l3: usize, back: bool, address: [u64; 2], _change: Change) {
-        let Some(header) = frame.get_mut(l3..).and_then(<[u8]>::first_chunk_mut::<{ ipv6::HEADER_LEN }>) else {
-            return;
-        };
-        let at = if back { 8 } else { 24 };
-        header[at..at + 8].copy_from_slice(&address[0].to_be_bytes());
-        header[at + 8..at + 16].copy_from_slice(&address[1].to_be_bytes());
-    }
-}
-
-fn bytes(address: [u64; 2]) -> [u8; 16] {
-    (u128::from(address[0]) << 64 | u128::from(address[1])).to_be_bytes()
-}
-
-/// What a rewrite changes in a checksum: a [`Delta`] folded to 16 bits once, because every packet needs it.
-#[derive(Clone, Copy, Debug, Plain)]
-pub struct Change(u16);
-
-impl From<Delta> for Change {
-    fn from(delta: Delta) -> Change {
-        // RFC 1624: HC' = ~(~HC + d); with HC = 0xffff, which is -0, that is ~d.
-        Change(!delta.apply(0xffff))
-    }
-}
-
-impl Change {
-    #[inline(always)]
-    fn apply(self, check: u16) -> u16 {
-        let sum = u32::from(!check) + u32::from(self.0);
-        !((sum & 0xffff) + (sum >> 16)) as u16
-    }
-}
-
-/// How a packet is rewritten: its new address and port, and what they change in checksums.
-#[derive(Clone, Copy, Debug, Plain)]
-pub struct Rewrite<A> {
-    pub address: A,
-    /// What the address changes.
-    pub network: Change,
-    /// What address and port change together.
-    pub transport: Change,
-    /// The new port; meaningless where the protocol has none.
-    pub port: u16,
-}
-
-impl<A: Copy + Eq + Ord + Debug + Send + 'static> Rewrite<A> {
-    /// Rewrite the source (`back`) or the destination of a packet.
-    #[inline(always)]
-    pub fn apply<F: Family<Address = A>>(&self, frame: &mut [u8], layers: &Layers, back: bool) {
-        F::put(frame, usize::from(layers.l3), back, self.address, self.network);
-        if layers.has(Layers::PORTS) && layers.proto != proto::SCTP {
-            self.apply_ports(frame, layers, back);
-        } else {
-            self.apply_portless(frame, layers);
-        }
-    }
-
-    #[inline(always)]
-    fn apply_ports(&self, frame: &mut [u8], layers: &Layers, back: bool) {
-        let Some(upper) = frame.get_mut(usize::from(layers.l4)..) else { return };
-        let is_udp = layers.proto == proto::UDP;
-        let at = if is_udp { 6 } else { 16 };
-        if let Some(check) = upper.get_mut(at..at + 2) {
-            let old = u16::from_be_bytes([check[0], check[1]]);
-            let new = self.transport.apply(old);
-            // As `Delta::apply_udp`, but by selection instead of branches: mixed traffic would mispredict them.
-            let udp = if old == 0 { 0 } else { udp_nonzero(new) };
-            check.copy_from_slice(&(if is_udp { udp } else { new }).to_be_bytes());
-        }
-        let at = if back { 0 } else { 2 };
-        if let Some(port) = upper.get_mut(at..at + 2) {
-            port.copy_from_slice(&self.port.to_be_bytes());
-        }
-    }
-
-    /// Only ICMPv6 covers addresses with its checksum (RFC 4443 §2.3); later fragments have no header at all.
-    #[cold]
-    fn apply_portless(&self, frame: &mut [u8], layers: &Layers) {
-        if layers.proto != proto::ICMPV6 || layers.has(Layers::LATER) {
-            return;
-        }
-        let at = usize::from(layers.l4) + 2;
-        if let Some(check) = frame.get_mut(at..at + 2) {
-            let new = self.network.apply(u16::from_be_bytes([check[0], check[1]]));
-            check.copy_from_slice(&new.to_be_bytes());
-        }
     }
 }

@@ -9,12 +9,12 @@ use crate::function::Step;
 
 use super::balancer::{Event, NO_BACKEND, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
-use super::family::{Class, Family};
+use super::family::{Balance, Class};
 use super::proof::{News, proves};
 use super::side::{Leaving, Map, Side, other_way, way};
 use super::stages::{Datagram, Stage, Try, Want};
 
-impl<E: Engine, F: Family> Side<E, F> {
+impl<E: Engine, F: Balance> Side<E, F> {
     /// A packet of a connection that something happens to.
     pub(super) fn known(
         &mut self,

@@ -11,18 +11,19 @@ use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 use catena_state::{Engine, FlowMap, Intent, Shared as _, Tx};
 
 use crate::function::Step;
+use crate::rewrite::Change;
 
 use super::admission::{Admit, Admitted, Release, To};
 use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
 use super::connection::{Connection, FIRST_FRAGMENT, State};
-use super::family::{Class, Family, Tuple};
-use super::side::{Leaving, Map, Side, other_way, rewrite};
+use super::family::{Balance, Class, Tuple};
+use super::side::{Leaving, Map, Side, other_way};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
 /// That a connection is let in, asked for the first time or the last.
 type Admission<E> = (Asked<E, Admit>, Try);
 
-impl<E: Engine, F: Family> Side<E, F> {
+impl<E: Engine, F: Balance> Side<E, F> {
     /// A packet without an entry: it may open a connection.
     pub(super) fn unknown(
         &mut self,
@@ -155,12 +156,12 @@ impl<E: Engine, F: Family> Side<E, F> {
     }
 
     fn entry(&self, from: (F::Address, u16), to: (F::Address, u16), place: u16, state: u16) -> Connection<F::Address> {
-        let (server, rewrite) = (self.servers.at(place).number, rewrite::<F>(from, to));
+        let (server, rewrite) = (self.servers.at(place).number, Change::new::<F>(from, to));
         Connection { rewrite, due: 0, proof: 0, place, server, state: State::new(state) }
     }
 }
 
-impl<E: Engine, F: Family> Want<E, F> {
+impl<E: Engine, F: Balance> Want<E, F> {
     /// Return what the first packet says of its connection, as bits of [`State`].
     fn began(&self) -> u16 {
         if self.special & SYN != 0 { State::BEGAN } else { 0 }

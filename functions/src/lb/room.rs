@@ -11,12 +11,13 @@ use catena_packet::Packet;
 use catena_state::{Engine, Fate, FlowMap, Shared as _, Tx, looks};
 
 use crate::function::Step;
+use crate::rewrite::Change;
 
 use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
 use super::connection::{Connection, State};
-use super::family::{Class, Family, Tuple};
-use super::side::{Map, Side, other_way, rewrite};
+use super::family::{Balance, Class, Tuple};
+use super::side::{Map, Side, other_way};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
 /// Most connections that leave the table together.
@@ -24,7 +25,7 @@ pub(super) const MOST_GOING: usize = 64;
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
-pub(super) fn finish_rare<E: Engine, F: Family, G: Family>(
+pub(super) fn finish_rare<E: Engine, F: Balance, G: Balance>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
@@ -53,7 +54,7 @@ enum Made {
 }
 
 /// Forget what is over, or else who goes first.
-fn make_room<E: Engine, F: Family, G: Family>(
+fn make_room<E: Engine, F: Balance, G: Balance>(
     side: &mut Side<E, F>,
     other: &mut Side<E, G>,
     shared: &mut Shared<E>,
@@ -68,7 +69,7 @@ fn make_room<E: Engine, F: Family, G: Family>(
     evicted.map_or(Made::Nothing, Made::Of)
 }
 
-impl<E: Engine, F: Family> Side<E, F> {
+impl<E: Engine, F: Balance> Side<E, F> {
     /// Return how many connections go before any other: the half-open and the closed ones.
     fn first_to_go(&mut self, tx: &mut Tx) -> usize {
         self.maps[0].marked(tx)
@@ -104,7 +105,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         datagram: Datagram<F::Address>,
         which: Try,
     ) -> Step {
-        let Some(ident) = F::ident(packet.data(), &packet.layers()) else {
+        let Some(ident) = F::fragment_ident(packet.data(), packet.layers().l3.into()) else {
             return datagram.leaving.leave::<E, F>(shared, tx, packet);
         };
         let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*tuple };
@@ -130,7 +131,7 @@ impl<E: Engine, F: Family> Side<E, F> {
         let Datagram { leaving, place, .. } = datagram;
         let has_room = shared.admission.got(tx, &asked);
         let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let (rewrite, state) = (rewrite::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
+        let (rewrite, state) = (Change::new::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
         let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };
         entry.note(0, tx.now, tuple.proto, class, &shared.timeouts);
         let entries = &mut self.maps[usize::from(class.is_back())];
@@ -205,7 +206,7 @@ pub(super) struct Going<K, A> {
 
 impl<K, A: Copy + Eq> Going<K, A> {
     /// Take a connection with this key off its server's count.
-    fn of<F: Family<Key = K, Address = A>>(key: &K, gone: &mut Connection<A>) -> Self {
+    fn of<F: Balance<Key = K, Address = A>>(key: &K, gone: &mut Connection<A>) -> Self {
         let tuple = F::tuple(key).0;
         let server = (gone.rewrite.address, gone.rewrite.port);
         let way_back = F::key(&other_way(&tuple, Class::FORWARD, server), Class::BACK);
@@ -215,7 +216,7 @@ impl<K, A: Copy + Eq> Going<K, A> {
 
 /// Let connections leave whose ways back are anywhere: they are brought near together, and looked at then.
 #[inline(never)]
-fn leave_together<E: Engine, F: Family>(
+fn leave_together<E: Engine, F: Balance>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
     tx: &mut Tx,
@@ -226,7 +227,7 @@ fn leave_together<E: Engine, F: Family>(
 }
 
 /// Take out the way back of a connection that goes, and give its room back.
-fn leave_table<E: Engine, F: Family>(
+fn leave_table<E: Engine, F: Balance>(
     ways_back: &mut Map<E, F>,
     shared: &mut Shared<E>,
     tx: &mut Tx,
@@ -238,7 +239,7 @@ fn leave_table<E: Engine, F: Family>(
 
 /// Take out the way back of a connection that goes, unless it is that of a younger connection by now. Returns what gives its room
 /// back.
-fn forget_way_back<E: Engine, F: Family>(
+fn forget_way_back<E: Engine, F: Balance>(
     ways_back: &mut Map<E, F>,
     shared: &Shared<E>,
     tx: &mut Tx,
@@ -250,18 +251,18 @@ fn forget_way_back<E: Engine, F: Family>(
 
 impl<E: Engine> Shared<E> {
     /// Return what says that a connection leaves the table.
-    pub(super) fn release<F: Family>(&self, place: Option<u16>) -> Release {
+    pub(super) fn release<F: Balance>(&self, place: Option<u16>) -> Release {
         Release { is_v6: F::IS_V6, place, instance: self.instance }
     }
 
     /// Count one active connection more at the server at `place`, or one less.
-    pub(super) fn add_active<F: Family>(&mut self, tx: &mut Tx, place: u16, n: i8) {
+    pub(super) fn add_active<F: Balance>(&mut self, tx: &mut Tx, place: u16, n: i8) {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
     }
 
     /// Return what becomes of an entry; a fragment's that is over gives its room back.
     #[inline]
-    fn fate<F: Family>(
+    fn fate<F: Balance>(
         &mut self,
         tx: &mut Tx,
         key: &F::Key,

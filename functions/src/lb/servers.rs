@@ -6,7 +6,7 @@ use catena_packet::wire::Seed;
 use catena_state::Key;
 
 use super::admission::{Active, IsDown, SetUp, To};
-use super::family::{Family, Tuple, has_ports};
+use super::family::{Balance, Tuple, has_ports};
 use super::maglev;
 use super::settings::{Backend, Method, Settings, Vip};
 use super::vips::Vips;
@@ -29,7 +29,7 @@ enum Choice {
 }
 
 /// The servers of one family, and the addresses they stand behind.
-pub(super) struct Servers<F: Family> {
+pub(super) struct Servers<F: Balance> {
     vips: Vips<F::Address>,
     servers: Vec<Server<F::Address>>,
     /// Which server stands at a place among those that [`Admission`] counts for. A server of weight 3 has three places, each with a third of
@@ -43,7 +43,7 @@ pub(super) struct Servers<F: Family> {
     none_up: bool,
 }
 
-impl<F: Family> Servers<F> {
+impl<F: Balance> Servers<F> {
     pub(super) fn new(settings: &Settings) -> Self {
         let range = |vip: &Vip| {
             let (first, last) = vip.range();
@@ -159,7 +159,7 @@ impl<F: Family> Servers<F> {
 }
 
 /// Return how often each server takes its turn.
-fn turns<F: Family>(servers: &[Server<F::Address>]) -> Vec<maglev::Server> {
+fn turns<F: Balance>(servers: &[Server<F::Address>]) -> Vec<maglev::Server> {
     let weight = |s: &Server<F::Address>| if s.up { s.weight } else { 0 };
     let endpoint = |s: &Server<F::Address>| SocketAddr::new(F::ip(s.address), s.port.unwrap_or(0));
     servers.iter().map(|s| maglev::Server { endpoint: endpoint(s), weight: weight(s) }).collect()
@@ -182,9 +182,9 @@ mod tests {
     use catena_state::{Look, Op};
 
     use super::super::admission::Admission;
-    use super::super::family::V4;
     use super::*;
     use crate::config::{Args, Value};
+    use crate::family::V4;
     use catena_state::Share;
 
     /// Of weights 1 and 2: the second has two places.

@@ -2,15 +2,16 @@
 
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
-use catena_packet::wire::checksum::Delta;
 use catena_packet::wire::{Layers, tcp};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Tx};
 
+use crate::family::AddressOf;
 use crate::function::{Holding, Step};
+use crate::rewrite::Change;
 
 use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
 use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
-use super::family::{Class, Family, Rewrite, Tuple};
+use super::family::{Balance, Class, Tuple};
 use super::proof::News;
 use super::room::{Going, MOST_GOING};
 use super::servers::Servers;
@@ -22,10 +23,10 @@ pub(super) const OUT: Declaration =
 pub(super) const BACK: Declaration =
     Declaration::flow_map("mapping back", "the same by its way back", Scope::Connection, Access::ReadWrite);
 
-pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>;
+pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Balance>::Key, Connection<AddressOf<F>>>;
 
 /// The table and the servers of one IP version.
-pub(super) struct Side<E: Engine, F: Family> {
+pub(super) struct Side<E: Engine, F: Balance> {
     /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
     pub(super) maps: [Map<E, F>; 2],
     pub(super) servers: Servers<F>,
@@ -35,7 +36,7 @@ pub(super) struct Side<E: Engine, F: Family> {
     held: Holding<Next<E, F>>,
 }
 
-impl<E: Engine, F: Family> Side<E, F> {
+impl<E: Engine, F: Balance> Side<E, F> {
     pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Result<Self, NoMemory> {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
         // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
@@ -174,15 +175,15 @@ pub(super) struct Leaving<A> {
     pub(super) server: u16,
 }
 
-impl<A> Leaving<A> {
+impl<A: Copy> Leaving<A> {
     #[inline(never)]
-    pub(super) fn leave<E: Engine, F: Family<Address = A>>(
+    pub(super) fn leave<E: Engine, F: Balance<Address = A>>(
         self,
         shared: &mut Shared<E>,
         tx: &mut Tx,
         packet: &mut Packet,
     ) -> Step {
-        let rewrite = rewrite::<F>(self.from, self.to);
+        let rewrite = Change::new::<F>(self.from, self.to);
         Step::Done(shared.send::<F>(tx, packet, self.server, &rewrite))
     }
 }
@@ -191,12 +192,6 @@ impl<A> Leaving<A> {
 #[inline(always)]
 pub(super) fn way(gate: u16) -> usize {
     usize::from(gate == 1)
-}
-
-pub(super) fn rewrite<F: Family>(from: (F::Address, u16), to: (F::Address, u16)) -> Rewrite<F::Address> {
-    let network = F::delta(from.0, to.0);
-    let transport = network.and(Delta::new().change16(from.1, to.1));
-    Rewrite { address: to.0, network: network.into(), transport: transport.into(), port: to.1 }
 }
 
 /// Return the other direction's tuple, as packets bring it, of a direction whose packets get this address and port.

@@ -4,17 +4,18 @@ use catena_state::{Engine, FlowMap, Shared};
 
 use super::admission::{Admission, Admit, AdmitFragments};
 use super::connection::Connection;
-use super::family::Family;
+use super::family::Balance;
 use super::side::{Leaving, Map};
+use crate::family::AddressOf;
 use crate::function::Held;
 
 /// The promise of an entry.
-pub(super) type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Family>::Key, Connection<<F as Family>::Address>>>::Ticket;
+pub(super) type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Balance>::Key, Connection<AddressOf<F>>>>::Ticket;
 /// The promise of an answer to an operation on [`Admission`].
 pub(super) type Asked<E, O> = <<E as Engine>::Shared<Admission> as Shared<Admission>>::Ticket<O>;
 
 /// What is asked for a packet: an entry, and what the stage says.
-pub struct Want<E: Engine, F: Family> {
+pub struct Want<E: Engine, F: Balance> {
     pub(super) ticket: Ticket<E, F>,
     pub(super) stage: Stage<F::Address>,
     /// TCP's [`super::connection::EVENTS`] and [`super::connection::FIRST_FRAGMENT`].
@@ -40,7 +41,7 @@ pub(super) enum Stage<A> {
 }
 
 /// What comes next for a packet, where it is too much for a plan.
-pub(super) enum Next<E: Engine, F: Family> {
+pub(super) enum Next<E: Engine, F: Balance> {
     /// Whether a new connection is let in.
     Admitted(Asked<E, Admit>, Try),
     /// Both entries of a new connection: its own is the packet's ticket, its way back the one here. And whether it is let in
@@ -70,8 +71,8 @@ pub(super) struct Datagram<A> {
     pub(super) is_answered: bool,
 }
 
-impl<E: Engine, F: Family> Copy for Want<E, F> {}
-impl<E: Engine, F: Family> Clone for Want<E, F> {
+impl<E: Engine, F: Balance> Copy for Want<E, F> {}
+impl<E: Engine, F: Balance> Clone for Want<E, F> {
     fn clone(&self) -> Self {
         *self
     }
@@ -81,8 +82,8 @@ impl<E: Engine, F: Family> Clone for Want<E, F> {
 mod tests {
     use catena_state::Local;
 
-    use super::super::family::{V4, V6};
     use super::*;
+    use crate::family::{V4, V6};
 
     /// Plans of a whole batch are made side by side: what only some packets need is held aside.
     #[test]

@@ -7,8 +7,7 @@ use catena_state::{Engine, Tx};
 use super::plan;
 use super::reasons::REASONS;
 use super::translate::Napt;
-use super::v4::V4;
-use super::v6::V6;
+use crate::family::{V4, V6};
 use crate::function::{Function, Step};
 
 /// Translates IPv4 and IPv6.

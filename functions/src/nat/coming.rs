@@ -6,13 +6,13 @@
 use catena_packet::BATCH;
 use catena_state::{Engine, FlowMap, Shared};
 
-use super::family::Family;
+use super::family::Translate;
 use super::mapping::Mappings;
 
 /// Inside endpoints that seem to have no mapping. Nothing depends on them but what is near.
-pub(super) struct Coming<F: Family>(Vec<F::Endpoint>);
+pub(super) struct Coming<F: Translate>(Vec<F::Endpoint>);
 
-impl<F: Family> Coming<F> {
+impl<F: Translate> Coming<F> {
     pub(super) fn nothing() -> Self {
         Coming(Vec::with_capacity(BATCH))
     }

@@ -1,53 +1,25 @@
-//! What translation must know of IPv4 and of IPv6: where things stand, and which words key them.
+//! What translation must know of IPv4 and of IPv6 beside [`Family`]: which words key things, and what may pass.
 
-use std::fmt::Debug;
-
-use catena_packet::wire::{Layers, Net};
+use catena_packet::wire::Layers;
+use catena_state::Key;
 pub use catena_state::value::ports::Host;
-use catena_state::{Key, Plain};
 
 use super::identifications::{Draw, Numbering};
-use super::rewrite::Side;
 use super::tags::Vlan;
+use crate::family::Family;
 
-/// A family of addresses.
-pub trait Family: Send + Sync + 'static {
-    /// The network layer.
-    const NET: Net;
-    /// Which of the two families' objects are its own.
-    const PART: u8 = matches!(Self::NET, Net::Ipv6) as u8;
-    /// Its ICMP.
-    const ICMP: u8;
-    /// Whether ICMP's checksum covers the addresses.
-    const ICMP_PSEUDO: bool;
-    /// Length of the header without options or extensions, in bytes.
-    const HEADER: usize;
-    /// Offsets of source and destination address from the start of the header, in bytes.
-    const PLACES: [usize; 2];
+/// What NAT needs of a family of addresses.
+pub trait Translate: Family {
     /// Whether a host has many addresses.
     const IS_HOST_SUBNET: bool;
-    /// Offset of the header's checksum, if it has one.
-    const CHECKSUM: Option<usize>;
-
-    /// An address.
-    type Address: Plain + Eq + Ord + Debug + Sync;
     /// Keys address, port and protocol, of an inside endpoint also its VLAN.
     type Endpoint: Key;
     /// Keys two addresses and up to eight bytes.
     type Pair: Key;
 
-    /// Read source and destination from the header at `l3`; `None` beyond the frame.
-    fn addresses(frame: &[u8], l3: usize) -> Option<[Self::Address; 2]>;
-    /// Write an address to `place`; returns whether it fits.
-    fn write(frame: &mut [u8], place: usize, address: Self::Address) -> bool;
-    /// Write one address into the header that `header` begins with, and add `sum` to the header's checksum where it
-    /// has one; returns whether the header is whole, and changes nothing if not.
-    fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
-    /// As [`Self::rewrite`], of the source of a packet that is no fragment; it also gets a new identification if routers
+    /// As [`Family::rewrite`], of the source of a packet that is no fragment; it also gets a new identification if routers
     /// may fragment it: what `next` returns for its ends.
     fn rewrite_source(header: &mut [u8], address: Self::Address, sum: u16, next: impl FnOnce([u64; 2]) -> u16) -> bool;
-    /// Return the one's complement sum of an address's words.
-    fn sum(address: Self::Address) -> u16;
     /// Return the key of an endpoint in no VLAN.
     fn endpoint(address: Self::Address, port: u16, proto: u8) -> Self::Endpoint;
     /// Return what [`Self::endpoint`] was given.
@@ -81,8 +53,6 @@ pub trait Family: Send + Sync + 'static {
     /// Return protocol and upper-layer offset of the header at the start of `packet`, which may be cut short.
     /// `None` for what has no ports to read there.
     fn upper(packet: &[u8]) -> Option<(u8, usize)>;
-    /// Return the identification that the fragment at `l3` shares with the others of its datagram.
-    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32>;
     /// Return whether a packet is whole, and no router may fragment it.
     fn is_atomic(frame: &[u8], layers: &Layers) -> bool;
     /// Change the identification of a packet at `l3` that is not atomic; `None` where it has none.

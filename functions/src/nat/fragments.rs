@@ -6,9 +6,10 @@
 use catena_packet::wire::{Layers, checksum};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx};
 
-use super::family::{Family, Host};
+use super::family::{Host, Translate};
 use super::tags::vlan;
 use crate::fair_map::{self, FairMap, Grouped, Place};
+use crate::family::AddressOf;
 use crate::shares::Taken;
 
 /// By addresses and identification.
@@ -46,17 +47,17 @@ impl<A: Plain> Grouped for Part<A> {
 }
 
 /// The datagrams whose first fragment was translated.
-pub struct Fragments<E: Engine, F: Family>(FairMap<E, F::Pair, Part<F::Address>>);
+pub struct Fragments<E: Engine, F: Translate>(FairMap<E, F::Pair, Part<F::Address>>);
 
 /// The promise of a datagram's fate.
-pub type Ticket<E, F> = fair_map::Ticket<E, <F as Family>::Pair, Part<<F as Family>::Address>>;
+pub type Ticket<E, F> = fair_map::Ticket<E, <F as Translate>::Pair, Part<AddressOf<F>>>;
 /// The promise of a place for it.
-pub type First<E, F> = Place<E, <F as Family>::Pair, Part<<F as Family>::Address>>;
+pub type First<E, F> = Place<E, <F as Translate>::Pair, Part<AddressOf<F>>>;
 
 /// What became of a datagram: an address another, and its identification a new one, if it got one.
-pub type Became<F> = ((<F as Family>::Address, <F as Family>::Address), Option<u32>);
+pub type Became<F> = ((AddressOf<F>, AddressOf<F>), Option<u32>);
 
-impl<E: Engine, F: Family> Fragments<E, F> {
+impl<E: Engine, F: Translate> Fragments<E, F> {
     /// Make none.
     ///
     /// # Errors

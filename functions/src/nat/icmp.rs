@@ -4,12 +4,12 @@ use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::{self, Delta};
 use catena_packet::wire::number::proto;
 
-use super::family::Family;
-use super::rewrite::{self, Side, adjust, places};
+use super::family::Translate;
+use crate::rewrite::{self, Side, adjust, adjust_upper, places};
 
 /// The packet that an error is about: an inside or external endpoint at one of its ends.
 #[derive(Clone, Copy, Debug)]
-pub struct About<F: Family> {
+pub struct About<F: Translate> {
     /// Where it begins in the frame.
     at: usize,
     /// Where its upper layer begins.
@@ -25,7 +25,7 @@ pub struct About<F: Family> {
 }
 
 /// Read the packet that an ICMP error is about; `None` if it is no error or does not show enough of it.
-pub fn about<F: Family>(frame: &[u8], layers: &Layers) -> Option<About<F>> {
+pub fn about<F: Translate>(frame: &[u8], layers: &Layers) -> Option<About<F>> {
     let message = usize::from(layers.l4);
     if layers.proto != F::ICMP || layers.flags & (Layers::FRAGMENT | Layers::LATER) != 0 {
         return None;
@@ -49,7 +49,7 @@ pub fn about<F: Family>(frame: &[u8], layers: &Layers) -> Option<About<F>> {
 }
 
 /// Return where the IP packet ends, before any padding of the frame.
-fn ip_end<F: Family>(frame: &[u8], layers: &Layers) -> Option<usize> {
+fn ip_end<F: Translate>(frame: &[u8], layers: &Layers) -> Option<usize> {
     let l3 = usize::from(layers.l3);
     let length = |place: usize| frame.get(l3 + place..)?.first_chunk().map(|b| usize::from(u16::from_be_bytes(*b)));
     let end = if F::CHECKSUM.is_some() { l3 + length(2)? } else { l3 + 40 + length(4)? };
@@ -78,7 +78,7 @@ impl Patch<'_> {
 
 /// Rewrite an error. The packet it is about gets `address` and `port` at its `inner` end, the error itself
 /// `address` at its `outer` end. Returns `None` where the headers are not what they were.
-pub fn translate<F: Family>(
+pub fn translate<F: Translate>(
     frame: &mut [u8],
     layers: &Layers,
     about: &About<F>,
@@ -88,7 +88,7 @@ pub fn translate<F: Family>(
 ) -> Option<()> {
     let l3 = usize::from(layers.l3);
     let old = about.addresses[inner as usize];
-    let change = rewrite::Change::new::<F>((old, about.ports[inner as usize]), (address, port), about.proto);
+    let change = rewrite::Change::of::<F>((old, about.ports[inner as usize]), (address, port), about.proto);
     let outer_old = F::addresses(frame, l3)?[outer as usize];
     let outer_sum = checksum::add(!F::sum(outer_old), F::sum(address));
 
@@ -98,23 +98,18 @@ pub fn translate<F: Family>(
     // RFC 5508 REQ-3 asks for the inner checksums too; TCP's often lies beyond what is shown.
     if about.l4 + sum_place + 2 <= about.end {
         let check = patch.get(about.l4 + sum_place)?;
-        let new = match adjust(check, change.upper_sum) {
-            _ if about.proto == proto::UDP && check == 0 => 0,
-            new if about.proto == proto::UDP => checksum::udp_nonzero(new),
-            new => new,
-        };
-        patch.put(about.l4 + sum_place, new)?;
+        patch.put(about.l4 + sum_place, adjust_upper(check, change.upper_sum, about.proto == proto::UDP))?;
     }
     if let Some(place) = F::CHECKSUM {
         let check = patch.get(about.at + place)?;
         patch.put(about.at + place, adjust(check, change.address_sum))?;
     }
-    let place = about.at + F::PLACES[inner as usize];
+    let place = about.at + F::place(inner);
     patch.delta = patch.delta.change16(0xffff, change.address_sum);
     if !F::write(patch.frame, place, address) {
         return None;
     }
-    if F::ICMP_PSEUDO {
+    if F::IS_V6 {
         patch.delta = patch.delta.change16(0xffff, outer_sum);
     }
     let Patch { frame, delta } = patch;

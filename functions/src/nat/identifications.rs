@@ -17,7 +17,7 @@ use catena_packet::Packet;
 use catena_packet::wire::Seed;
 use catena_state::{Access, Declaration, Engine, Key, Op, Plain, Scope, Share, Shared, Tx, operations};
 
-use super::family::Family;
+use super::family::Translate;
 use super::translate::Napt;
 
 /// The numbers that identifications are made of.
@@ -116,7 +116,7 @@ pub enum Ident<E: Engine> {
     New(u32),
 }
 
-impl<E: Engine, F: Family> Napt<E, F> {
+impl<E: Engine, F: Translate> Napt<E, F> {
     /// Ask for an identification for a packet that will leave from this external address, unless it is atomic.
     pub(super) fn ask_ident(&mut self, tx: &mut Tx, packet: &Packet, source: F::Address) -> Ident<E> {
         let (frame, layers) = (packet.data(), packet.layers());

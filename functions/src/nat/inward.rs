@@ -5,19 +5,19 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::{ports, tcp};
 use catena_state::{Engine, FlowMap, Intent, Tx, taken};
 
-use super::family::Family;
+use super::family::Translate;
 use super::fragments::{self, Became, Fragments};
 use super::icmp;
 use super::identifications::Ident;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
-use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
 use super::translate::{BACK, Napt, OUT, drop};
 use crate::function::Step;
+use crate::rewrite::{self, Change, Side};
 
-impl<E: Engine, F: Family> Napt<E, F> {
+impl<E: Engine, F: Translate> Napt<E, F> {
     /// Return who a packet is from, as its session knows them; of one that comes back in that is its new `source`.
     pub(super) fn remote(packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Option<Source<F>> {
         let (frame, layers) = (packet.data(), packet.layers());

@@ -6,10 +6,10 @@ use catena_state::{
     Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Plain, Scope, Shared, Tx, looks,
 };
 
-use super::family::{Family, Host};
+use super::family::{Host, Translate};
 use super::plan::{ExternalTicket, Inside, InsideTicket};
-use super::rewrite::Change;
 use super::space::Space;
+use crate::rewrite::Change;
 use catena_state::value::ports::{Limits, Ports, Release};
 
 /// The ports of external addresses.
@@ -141,7 +141,7 @@ impl<A: Copy> Mapping<A> {
 const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
 /// All mappings, by inside and by external endpoint, and the ports they use.
-pub struct Mappings<E: Engine, F: Family> {
+pub struct Mappings<E: Engine, F: Translate> {
     /// By inside address, port and protocol, and the VLAN they are in.
     pub inside: E::FlowMap<F::Endpoint, Mapping<F::Address>>,
     /// The inside endpoints by external address, port and protocol.
@@ -165,7 +165,7 @@ struct Going<K> {
 }
 
 impl<K: Copy> Going<K> {
-    fn of<F: Family<Endpoint = K>>(key: &K, mapping: &Mapping<F::Address>, space: &Space<F>) -> Self {
+    fn of<F: Translate<Endpoint = K>>(key: &K, mapping: &Mapping<F::Address>, space: &Space<F>) -> Self {
         let Change { address, port, .. } = mapping.change();
         let external = F::endpoint(address, port, F::parts(*key).2);
         Going { external, inside: *key, port: space.index(address).map(|index| (index, port)) }
@@ -175,7 +175,7 @@ impl<K: Copy> Going<K> {
 /// Most mappings that go together.
 const MOST_GOING: usize = 64;
 
-impl<E: Engine, F: Family> Mappings<E, F> {
+impl<E: Engine, F: Translate> Mappings<E, F> {
     /// Make none, of up to `max`, each with a port of `space`; `max_per_host` ports a host, 0 for any number.
     ///
     /// # Errors
@@ -221,7 +221,7 @@ impl<E: Engine, F: Family> Mappings<E, F> {
         let now = tx.now;
         let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
-        let Change { address, port, address_sum, upper_sum } = Change::new::<F>((address, port), to, number);
+        let Change { address, port, address_sum, upper_sum } = Change::of::<F>((address, port), to, number);
         let state = State::first(number);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
         if self.inside.insert(tx, here, mapping, self.timeouts.end(state, now)).is_ok() {

@@ -141,11 +141,10 @@ use catena_state::{Engine, Scope};
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
-use family::Family;
+use crate::family::{V4, V6};
+use family::Translate;
 use options::{Options, Spaces};
 use space::Space;
-use v4::V4;
-use v6::V6;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
     Param { name, kind, default: Some(default), doc }
@@ -221,12 +220,12 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 }
 
 /// What makes a NAT of one family.
-struct OfOne<F: Family> {
+struct OfOne<F: Translate> {
     space: Space<F>,
     options: Options,
 }
 
-impl<F: Family> Recipe for OfOne<F> {
+impl<F: Translate> Recipe for OfOne<F> {
     type Function<E: Engine> = Napt<E, F>;
 
     fn make<E: Engine>(&self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {

@@ -2,13 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::family::Family;
+use super::family::Translate;
 use super::mapping::{State, Timeouts};
 use super::sessions::Filtering;
 use super::space::Space;
-use super::v4::V4;
-use super::v6::V6;
 use crate::config::{ArgError, Args, Value};
+use crate::family::{V4, V6};
 use catena_state::Share;
 use catena_state::value::ports::MOST_PORTS;
 
@@ -110,7 +109,7 @@ impl Spaces {
 }
 
 /// Return first and last address, if packets may come from them and all between.
-fn usable<F: Family>(first: F::Address, last: F::Address) -> Result<(F::Address, F::Address), ArgError> {
+fn usable<F: Translate>(first: F::Address, last: F::Address) -> Result<(F::Address, F::Address), ArgError> {
     match F::unusable(first, last) {
         Some(what) => Err(ArgError::new("pool", format!("has {what}, which no router forwards"))
             .help("take addresses that are routed to this NAT")),
@@ -118,7 +117,7 @@ fn usable<F: Family>(first: F::Address, last: F::Address) -> Result<(F::Address,
     }
 }
 
-fn space<F: Family>(
+fn space<F: Translate>(
     runs: Vec<(F::Address, F::Address)>,
     ports: (u16, u16),
     block: u16,

@@ -4,19 +4,19 @@ use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports, tcp};
 use catena_state::{Engine, FlowMap, Intent, Shared, Tx, taken};
 
-use super::family::Family;
+use super::family::Translate;
 use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Ident;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
-use super::rewrite::{self, Change, Side};
 use super::sessions::{self, Contact, NewSession};
 use super::translate::{Napt, OUT, drop};
 use crate::function::Step;
+use crate::rewrite::{self, Change, Side};
 use catena_state::value::ports::{Lease, Leased};
 
-impl<E: Engine, F: Family> Napt<E, F> {
+impl<E: Engine, F: Translate> Napt<E, F> {
     /// From inside, with a mapping asked for.
     pub(super) fn out(
         &mut self,
@@ -184,7 +184,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
         let [src, _] = F::addresses(frame, usize::from(layers.l3))?;
         let port = ports(frame, &layers).map(|(sport, _)| sport).or(icmp_identifier(frame, &layers));
         // Of an error its own end and port are used alone; what that does to sums is worked out with them.
-        let change = Change::new::<F>((src, port.unwrap_or_default()), source, layers.proto);
+        let change = Change::of::<F>((src, port.unwrap_or_default()), source, layers.proto);
         Self::rewrite_out(packet, kind, &change, ident).map(|_| ())
     }
 

@@ -3,25 +3,26 @@
 use catena_dataplane::module::Verdict;
 use catena_state::{Engine, FlowMap, Shared};
 
-use super::family::Family;
+use super::family::Translate;
 use super::identifications::Ident;
 use super::mapping::Mapping;
-use super::rewrite::{Change, Side};
 use super::sessions::{Contact, NewSession};
 use super::{fragments, sessions};
+use crate::family::AddressOf;
 use crate::function::{Held, Step};
+use crate::rewrite::{Change, Side};
 use catena_state::value::ports::{Lease, Ports};
 
 /// The mappings by inside endpoint.
-pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>>;
+pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>;
 /// The promise of a mapping.
-pub type InsideTicket<E, F> =
-    <Inside<E, F> as FlowMap<<F as Family>::Endpoint, Mapping<<F as Family>::Address>>>::Ticket;
+pub type InsideTicket<E, F> = <Inside<E, F> as FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>>::Ticket;
 /// The promise of an inside endpoint.
-pub type ExternalTicket<E, F> = <<E as Engine>::FlowMap<<F as Family>::Endpoint, <F as Family>::Endpoint> as FlowMap<
-    <F as Family>::Endpoint,
-    <F as Family>::Endpoint,
->>::Ticket;
+pub type ExternalTicket<E, F> =
+    <<E as Engine>::FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint> as FlowMap<
+        <F as Translate>::Endpoint,
+        <F as Translate>::Endpoint,
+    >>::Ticket;
 
 /// The promise of a port.
 pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;
@@ -36,7 +37,7 @@ pub enum Try {
 }
 
 /// What comes next for a packet.
-pub enum Phase<E: Engine, F: Family> {
+pub enum Phase<E: Engine, F: Translate> {
     /// Nothing.
     Done(Verdict),
     /// From inside, a whole TCP segment or UDP datagram that needs nothing but rewriting: its mapping.
@@ -53,7 +54,7 @@ pub enum Phase<E: Engine, F: Family> {
 
 /// What comes next for a packet, where it is too much for a plan: plans of a whole batch lie side by side, and each is
 /// moved.
-pub enum Next<E: Engine, F: Family> {
+pub enum Next<E: Engine, F: Translate> {
     /// From inside, an endpoint without a mapping: a port for it.
     Leased(InsideTicket<E, F>, LeaseTicket<E>, Try),
     /// The same, with a port of an external address and what tells the lease from others: the places of its mapping.
@@ -78,10 +79,10 @@ pub enum Next<E: Engine, F: Family> {
 }
 
 /// The new source of a packet that goes out and comes back in; of one from outside nobody looks at it.
-pub type Source<F> = (<F as Family>::Address, u16);
+pub type Source<F> = (AddressOf<F>, u16);
 
 /// What *prepare* found: the next phase, and what kind of packet it is.
-pub struct Plan<E: Engine, F: Family> {
+pub struct Plan<E: Engine, F: Translate> {
     /// What comes next.
     pub phase: Phase<E, F>,
     /// What the packet carries.
@@ -92,7 +93,7 @@ pub struct Plan<E: Engine, F: Family> {
 
 /// What *prepare* read.
 #[derive(Clone, Copy)]
-pub struct Request<F: Family> {
+pub struct Request<F: Translate> {
     /// What to do with it.
     pub what: What,
     /// Inside endpoint of a packet from inside, external endpoint of a packet from outside.
@@ -135,20 +136,20 @@ pub enum Kind {
     Error,
 }
 
-impl<E: Engine, F: Family> Clone for Phase<E, F> {
+impl<E: Engine, F: Translate> Clone for Phase<E, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<E: Engine, F: Family> Copy for Phase<E, F> {}
-impl<E: Engine, F: Family> Clone for Plan<E, F> {
+impl<E: Engine, F: Translate> Copy for Phase<E, F> {}
+impl<E: Engine, F: Translate> Clone for Plan<E, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<E: Engine, F: Family> Copy for Plan<E, F> {}
+impl<E: Engine, F: Translate> Copy for Plan<E, F> {}
 
-impl<E: Engine, F: Family> Plan<E, F> {
+impl<E: Engine, F: Translate> Plan<E, F> {
     /// Go on with another phase.
     pub fn then(&mut self, phase: Phase<E, F>) -> Step {
         self.phase = phase;

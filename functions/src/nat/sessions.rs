@@ -5,7 +5,7 @@
 
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx, looks};
 
-use super::family::Family;
+use super::family::Translate;
 use super::mapping::{Mappings, State, Timeouts};
 use super::tags::Vlan;
 use crate::fair_map::{self, FairMap, Grouped, Place};
@@ -55,7 +55,7 @@ impl Grouped for Session {
 
 /// A packet between an inside and a remote endpoint.
 #[derive(Clone, Copy)]
-pub struct Contact<F: Family> {
+pub struct Contact<F: Translate> {
     /// The inside endpoint.
     pub inside: F::Endpoint,
     /// The identity of the mapping between.
@@ -65,18 +65,18 @@ pub struct Contact<F: Family> {
 }
 
 /// The promise of a session.
-pub type Ticket<E, F> = fair_map::Ticket<E, <F as Family>::Pair, Session>;
+pub type Ticket<E, F> = fair_map::Ticket<E, <F as Translate>::Pair, Session>;
 /// The promise of a place for one.
-pub type NewSession<E, F> = Place<E, <F as Family>::Pair, Session>;
+pub type NewSession<E, F> = Place<E, <F as Translate>::Pair, Session>;
 
 /// The remote endpoints that inside endpoints have sent to.
-pub struct Sessions<E: Engine, F: Family> {
+pub struct Sessions<E: Engine, F: Translate> {
     filtering: Filtering,
     sent: FairMap<E, F::Pair, Session>,
     timeouts: Timeouts,
 }
 
-impl<E: Engine, F: Family> Sessions<E, F> {
+impl<E: Engine, F: Translate> Sessions<E, F> {
     /// Make none, for up to `mappings` mappings.
     ///
     /// # Errors

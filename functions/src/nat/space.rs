@@ -2,7 +2,7 @@
 
 use catena_state::value::ports::Grid;
 
-use super::family::Family;
+use super::family::Translate;
 
 /// Addresses that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Run<A> {
 
 /// A pool of external addresses and ports.
 #[derive(Debug)]
-pub struct Space<F: Family> {
+pub struct Space<F: Translate> {
     /// Addresses in rising order.
     runs: Vec<Run<F::Address>>,
     /// How they and their ports are numbered.
@@ -25,13 +25,13 @@ pub struct Space<F: Family> {
 }
 
 // Derived, it would ask for a family that can be copied.
-impl<F: Family> Clone for Space<F> {
+impl<F: Translate> Clone for Space<F> {
     fn clone(&self) -> Self {
         Space { runs: self.runs.clone(), grid: self.grid }
     }
 }
 
-impl<F: Family> Space<F> {
+impl<F: Translate> Space<F> {
     /// Make a space of runs, first and last address each, which may overlap; `None` when there is no address or
     /// not a single block of ports.
     pub fn new(mut runs: Vec<(F::Address, F::Address)>, ports: (u16, u16), block: u16) -> Option<Self> {

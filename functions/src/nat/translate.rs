@@ -12,7 +12,7 @@ use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, Tx};
 
 use super::coming::Coming;
-use super::family::Family;
+use super::family::Translate;
 use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::{IDENTIFICATIONS, Identifications, Numbering};
@@ -20,11 +20,11 @@ use super::mapping::{Mappings, State};
 use super::options::Options;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
-use super::rewrite::{self, Side};
 use super::sessions::Sessions;
 use super::space::Space;
 use super::tags::{Vlan, vlan};
 use crate::function::{Function, Holding, Step};
+use crate::rewrite::{self, Side};
 use catena_state::value::ports::Used;
 
 /// Output gates: to the outside, and back to the inside.
@@ -46,7 +46,7 @@ const EXPIRE_IDLE: usize = 1024;
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
 
 /// Translates the packets of one family and passes all others.
-pub struct Napt<E: Engine, F: Family> {
+pub struct Napt<E: Engine, F: Translate> {
     pub(super) mappings: Mappings<E, F>,
     pub(super) sessions: Sessions<E, F>,
     pub(super) fragments: Fragments<E, F>,
@@ -65,7 +65,7 @@ pub(super) fn drop(reason: Reason) -> Step {
     Step::Done(Verdict::Drop(reason))
 }
 
-impl<E: Engine, F: Family> Napt<E, F> {
+impl<E: Engine, F: Translate> Napt<E, F> {
     /// Make a translation into the endpoints of `space`.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
             let asked = self.identifications.want(tx, self.numbering.draw16(ends));
             self.numbering.ident16(self.identifications.got(tx, &asked))
         };
-        let Some(flags) = rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
+        let Some(flags) = super::rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
         let last = mapping.last.max(now);
         mapping.last = last;
         // A branch that is hardly ever taken, whatever the mix of protocols.
@@ -279,7 +279,7 @@ impl<E: Engine, F: Family> Napt<E, F> {
     }
 }
 
-impl<E: Engine, F: Family> Function<E> for Napt<E, F> {
+impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
     type Plan = Plan<E, F>;
 
     #[inline(always)]

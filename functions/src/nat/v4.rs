@@ -1,15 +1,15 @@
 //! What translation must know of IPv4.
 
+use catena_packet::wire::Layers;
 use catena_packet::wire::checksum::{self, Delta};
-use catena_packet::wire::number::proto;
-use catena_packet::wire::{Layers, Net};
 
 use catena_state::Words;
 
-use super::family::{Family, Host};
+use super::family::{Host, Translate};
 use super::identifications::{Draw, Numbering};
-use super::rewrite::{Side, adjust};
 use super::tags::Vlan;
+use crate::family::{Family, V4};
+use crate::rewrite::adjust;
 
 /// The flag of an IPv4 header that keeps routers from fragmenting, with the two bytes it stands in (RFC 791 §3.1).
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -41,44 +41,11 @@ fn is_routable4(src: u32, dst: u32) -> bool {
     !(nowhere(src) | (src >= 0xe000_0000) | nowhere(dst) | (dst >> 8 == 0xe0_0000) | (dst == u32::MAX))
 }
 
-/// IPv4.
-pub struct V4;
-
-impl Family for V4 {
-    const NET: Net = Net::Ipv4;
-    const ICMP: u8 = proto::ICMP;
-    const ICMP_PSEUDO: bool = false;
-    const HEADER: usize = 20;
-    const PLACES: [usize; 2] = [12, 16];
+impl Translate for V4 {
     const IS_HOST_SUBNET: bool = false;
-    const CHECKSUM: Option<usize> = Some(10);
 
-    type Address = u32;
     type Endpoint = Words;
     type Pair = [u64; 2];
-
-    #[inline(always)]
-    fn addresses(frame: &[u8], l3: usize) -> Option<[u32; 2]> {
-        let both = u64::from_be_bytes(*frame.get(l3 + 12..)?.first_chunk()?);
-        Some([(both >> 32) as u32, both as u32])
-    }
-
-    #[inline(always)]
-    fn write(frame: &mut [u8], place: usize, address: u32) -> bool {
-        let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut()) else { return false };
-        *bytes = address.to_be_bytes();
-        true
-    }
-
-    #[inline(always)]
-    fn rewrite(header: &mut [u8], side: Side, address: u32, sum: u16) -> bool {
-        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
-        let check = adjust(u16::from_be_bytes([header[10], header[11]]), sum);
-        header[10..12].copy_from_slice(&check.to_be_bytes());
-        let place = Self::PLACES[side as usize];
-        header[place..place + 4].copy_from_slice(&address.to_be_bytes());
-        true
-    }
 
     #[inline(always)]
     fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: impl FnOnce([u64; 2]) -> u16) -> bool {
@@ -95,10 +62,6 @@ impl Family for V4 {
         header[10..12].copy_from_slice(&check.to_be_bytes());
         header[12..16].copy_from_slice(&address.to_be_bytes());
         true
-    }
-
-    fn sum(address: u32) -> u16 {
-        checksum::sum(&address.to_be_bytes())
     }
 
     #[inline(always)]
@@ -168,10 +131,6 @@ impl Family for V4 {
         let length = usize::from(header[0] & 15) * 4;
         let later = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
         (header[0] >> 4 == 4 && length >= 20 && !later).then_some((header[9], length))
-    }
-
-    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32> {
-        frame.get(l3 + 4..)?.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes)))
     }
 
     fn is_atomic(frame: &[u8], layers: &Layers) -> bool {

@@ -1,17 +1,13 @@
 //! What translation must know of IPv6.
 
-use catena_packet::wire::checksum;
-use catena_packet::wire::number::proto;
-use catena_packet::wire::{Layers, Net, Seed, ipv6ext};
+use catena_packet::wire::{Layers, Seed, ipv6ext};
 use catena_state::{Key, Plain, Words};
 
-use super::family::{Family, Host};
+use super::family::{Host, Translate};
 use super::identifications::{Draw, Numbering};
-use super::rewrite::Side;
 use super::tags::Vlan;
-
-/// IPv6.
-pub struct V6;
+use crate::family::{Family, V6};
+use crate::rewrite::Side;
 
 /// Address, then VLAN, port and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
@@ -41,52 +37,16 @@ fn fragment_of(frame: &[u8], l3: usize) -> Option<usize> {
     chain.fragment.map(|_| 40 + chain.fragmented)
 }
 
-impl Family for V6 {
-    const NET: Net = Net::Ipv6;
-    const ICMP: u8 = proto::ICMPV6;
-    const ICMP_PSEUDO: bool = true;
-    const HEADER: usize = 40;
-    const PLACES: [usize; 2] = [8, 24];
+impl Translate for V6 {
     const IS_HOST_SUBNET: bool = true;
-    const CHECKSUM: Option<usize> = None;
 
-    type Address = [u64; 2];
     type Endpoint = Endpoint6;
     type Pair = [u64; 5];
-
-    #[inline(always)]
-    fn addresses(frame: &[u8], l3: usize) -> Option<[[u64; 2]; 2]> {
-        let bytes = frame.get(l3 + 8..)?.first_chunk::<32>()?;
-        let (words, _) = bytes.as_chunks::<8>();
-        let word = |i: usize| u64::from_be_bytes(words[i]);
-        Some([[word(0), word(1)], [word(2), word(3)]])
-    }
-
-    #[inline(always)]
-    fn write(frame: &mut [u8], place: usize, address: [u64; 2]) -> bool {
-        let Some(bytes) = frame.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<16>()) else { return false };
-        bytes[..8].copy_from_slice(&address[0].to_be_bytes());
-        bytes[8..].copy_from_slice(&address[1].to_be_bytes());
-        true
-    }
-
-    #[inline(always)]
-    fn rewrite(header: &mut [u8], side: Side, address: [u64; 2], _sum: u16) -> bool {
-        let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
-        let place = Self::PLACES[side as usize];
-        header[place..place + 8].copy_from_slice(&address[0].to_be_bytes());
-        header[place + 8..place + 16].copy_from_slice(&address[1].to_be_bytes());
-        true
-    }
 
     #[inline(always)]
     fn rewrite_source(header: &mut [u8], address: [u64; 2], sum: u16, _: impl FnOnce([u64; 2]) -> u16) -> bool {
         // RFC 8200 §4.5: "fragmentation in IPv6 is performed only by source nodes".
         Self::rewrite(header, Side::Source, address, sum)
-    }
-
-    fn sum(address: [u64; 2]) -> u16 {
-        checksum::add(checksum::sum(&address[0].to_be_bytes()), checksum::sum(&address[1].to_be_bytes()))
     }
 
     #[inline(always)]
@@ -161,13 +121,6 @@ impl Family for V6 {
         let chain = ipv6ext::walk(header[6], packet.get(40..)?).ok()?;
         let later = chain.fragment.is_some_and(|fragment| fragment.offset > 0);
         (header[0] >> 4 == 6 && !later).then_some((chain.proto, 40 + chain.offset))
-    }
-
-    fn fragment_ident(frame: &[u8], l3: usize) -> Option<u32> {
-        let packet = frame.get(l3..)?;
-        let header = packet.first_chunk::<40>()?;
-        let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        Some(ipv6ext::walk(header[6], packet.get(40..40 + length)?).ok()?.fragment?.ident)
     }
 
     fn is_atomic(_frame: &[u8], layers: &Layers) -> bool {

@@ -3,10 +3,12 @@
 use super::super::admission::{Active, Inside};
 use super::super::balancer::Shared;
 use super::super::connection::{Connection, State};
-use super::super::family::{Class, Family, Tuple, V4};
-use super::super::side::{Side, other_way, rewrite};
+use super::super::family::{Balance, Class, Tuple};
+use super::super::side::{Side, other_way};
 use super::*;
+use crate::family::V4;
 use crate::function::Runner;
+use crate::rewrite::Change;
 use crate::testing::agreement::agrees;
 use crate::testing::{Harness, START, craft, engines};
 use catena_dataplane::Module;
@@ -207,7 +209,7 @@ fn add_up<E: Engine>(balancer: &mut Balancer<E>, tx: &mut Tx) {
 
 /// Return how many connections and fragmented datagrams one IP version has. Every way back is that of a connection, and
 /// servers count the connections that say so.
-fn entries<E: Engine, F: Family>(side: &mut Side<E, F>, shared: &Shared<E>, tx: &mut Tx) -> (usize, usize) {
+fn entries<E: Engine, F: Balance>(side: &mut Side<E, F>, shared: &Shared<E>, tx: &mut Tx) -> (usize, usize) {
     let [mut out, mut back] = [Vec::new(), Vec::new()];
     let [ways_out, ways_back] = &mut side.maps;
     for (map, list) in [(ways_out, &mut out), (ways_back, &mut back)] {
@@ -309,7 +311,7 @@ fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
         (0..10_000).map(|key| ways_back.want(&mut tx, [key, 0], catena_state::Intent::Create)).collect();
     wait(&mut on.engine, &mut tx);
     on.engine.step(&mut tx);
-    let rewrite = rewrite::<V4>((0, 0), (0, 0));
+    let rewrite = Change::new::<V4>((0, 0), (0, 0));
     let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
     assert!(
         tickets.iter().any(|ticket| ways_back.insert(&mut tx, ticket, entry, catena_state::FOREVER).is_err()),
