@@ -12,6 +12,7 @@ mod lost_tests;
 #[cfg(test)]
 mod order_tests;
 mod parking;
+mod presence;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use catena_bench::record::median;
 use catena_dataplane::attribute::Attributes;
-use catena_dataplane::generator::{Generator, Spec};
+use catena_dataplane::generator::{Generator, Rate, Spec};
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
@@ -59,7 +59,7 @@ impl Prepared {
     pub fn share(case: &Case, part: (Share, Option<&Arc<Team>>)) -> Result<Self, String> {
         let mut prepared = Self::of(case.traffic, &case.functions, part)?;
         if case.traffic == NEW_FLOWS {
-            prepared.warm_up = 4 * LIVE;
+            prepared.warm_up = 4 * LIVE / u64::from(part.0.count);
         }
         Ok(prepared)
     }
@@ -87,6 +87,12 @@ impl Prepared {
         }
         let mut spec: Spec = traffic.parse().map_err(|error| format!("{error}"))?;
         spec.seed += share.index as u64;
+        // All workers together have the flows of one.
+        spec.flows /= u64::from(share.count);
+        spec.rate = spec.rate.map(|rate| match rate {
+            Rate::Packets(rate) => Rate::Packets(rate / f64::from(share.count)),
+            Rate::Bits(rate) => Rate::Bits(rate / f64::from(share.count)),
+        });
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
         pipeline.add_task(Task::new("source", Box::new(source), chain[0]).rooted(Root::first()));
         let context = Context::new(&depot, 1);

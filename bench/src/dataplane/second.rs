@@ -61,6 +61,16 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Vec<Record>, String>
         let (first, second) = pair(case)?;
         let probes = first.iter().flat_map(|seen| seen.probes).chain(second.iter().flat_map(|seen| seen.probes));
         fastest = probes.filter(|probe| *probe > 0.0).fold(fastest, f64::min);
+        let part = |of: fn(&Seen, &Seen) -> f64| {
+            let mut all: Vec<f64> = first.iter().zip(&second).map(|(a, b)| of(a, b)).collect();
+            median(&mut all).0
+        };
+        eprintln!(
+            "{}: of what one does alone, the first does {:.2} and the second {:.2}",
+            case.name,
+            part(|first, _| first.both / first.alone),
+            part(|first, second| second.both / first.alone)
+        );
         rounds.push(first.iter().zip(&second).map(|(first, second)| round(first, second)).collect());
     }
     let of = |most: f64, name: &str, unit: &str| {

@@ -172,8 +172,11 @@ pub trait Engine: Send + 'static {
         None
     }
 
-    /// Take in what has become of operations.
-    fn poll(&mut self) {}
+    /// Take in what has become of operations; returns whether anything was there for packets of this worker, so that one that was
+    /// not ready may be now.
+    fn poll(&mut self) -> bool {
+        true
+    }
 
     /// Return whether all that a packet has asked for is there. An operation that was not sent off is not.
     fn is_ready(&mut self, _tx: &Tx) -> bool {
@@ -184,6 +187,12 @@ pub trait Engine: Send + 'static {
     /// has asked for an operation, and that of the earlier one on the same object and key was not sent off yet.
     fn follows(&self, _tx: &Tx, _earlier: &Tx) -> bool {
         false
+    }
+
+    /// Return the marks of what a packet has asked for, in that order, and whether there are others: where these are all, it
+    /// [follows](Self::follows) none of whose marks, all of them too, it has none. `None` where nothing has marks.
+    fn marks<'tx>(&self, _tx: &'tx Tx) -> Option<(&'tx [u16], bool)> {
+        None
     }
 
     /// Say whose the objects are that are made from now on: an instance of a function, by its name. A shared object is known by

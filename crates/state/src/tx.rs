@@ -67,6 +67,13 @@ impl Tx {
         self.asked.meet(&other.asked)
     }
 
+    /// Return the hashes of the keys of entries that it has asked for, in that order, and whether these are not all.
+    #[inline(always)]
+    pub(crate) fn marks(&self) -> (&[u16], bool) {
+        let count = usize::from(self.asked.count);
+        (&self.asked.marks[..count.min(MARKS)], count > MARKS)
+    }
+
     /// Return the number by which the engine knows it: no other that is open has it.
     #[inline(always)]
     pub fn unit(&self) -> u32 {

@@ -17,6 +17,7 @@ use catena_packet::{BATCH, Batch, Clock, Packet};
 use catena_state::{Engine, Tx};
 
 use super::instance::{Instance, event};
+use super::presence::{Counted, Presence};
 use super::{Function, Step, of};
 
 /// Most packets parked at a time: what comes then and must wait is dropped, and counted.
@@ -35,6 +36,10 @@ pub(super) struct Parking<E: Engine, F: Function<E>> {
     parked: Vec<Parked<E, F>>,
     /// The places of those that have no fate yet, as far as they were gone through; empty but for that moment.
     waiting: Vec<usize>,
+    /// What those that are parked have in common with others; where functions are neither watched nor lost.
+    presence: Presence,
+    /// Some have their fates and are still here.
+    has_done_some: bool,
 }
 
 struct Parked<E: Engine, F: Function<E>> {
@@ -44,6 +49,8 @@ struct Parked<E: Engine, F: Function<E>> {
     verdict: Option<Verdict>,
     /// Where functions are watched or lost.
     came: Option<Came>,
+    /// What is known of it by its presence.
+    counted: Counted,
 }
 
 /// A packet as it came.
@@ -90,14 +97,17 @@ impl<E: Engine, F: Function<E>> Work<E, F> {
         function: &mut F,
     ) -> Option<Verdict> {
         loop {
-            // Before each step: what it asked for in the last one may be what another has asked for.
-            if waits(self, packet, engine) {
-                return None;
-            }
-            if !std::mem::replace(&mut self.is_issued, true) {
+            // Before each step: what it asked for in the last one may be what another has asked for. And what that one asked
+            // for in the meantime may be what this one has; it need not be known before there is anything to go on with.
+            let was_issued = self.is_issued;
+            if !was_issued {
+                if waits(self, packet, engine) {
+                    return None;
+                }
+                self.is_issued = true;
                 engine.issue(&mut self.tx);
             }
-            if !engine.is_ready(&self.tx) {
+            if !engine.is_ready(&self.tx) || was_issued && waits(self, packet, engine) {
                 return None;
             }
             let verdict = self.step(packet, came, engine, function);
@@ -125,7 +135,12 @@ impl<E: Engine, F: Function<E>> Work<E, F> {
 impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn new() -> Self {
         let most = if E::WAITS { MOST_BEGUN + BATCH } else { 0 };
-        Parking { parked: Vec::with_capacity(most), waiting: Vec::with_capacity(most) }
+        Parking {
+            parked: Vec::with_capacity(most),
+            waiting: Vec::with_capacity(most),
+            presence: Presence::new(),
+            has_done_some: false,
+        }
     }
 
     /// Carry a batch, whose headers are parsed, through the function as far as it comes. As on local state, all packets ask first,
@@ -168,30 +183,37 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             function.warm(&mut unsafe { work.assume_init_mut() }.plan);
         }
         cx.decide_some(batch, |i, mut packet| {
-            // SAFETY: as many were written as the batch has packets, and each is read once.
-            let mut work = unsafe { works[i].assume_init_read() };
+            // SAFETY: as many were written as the batch has packets.
+            let work = unsafe { works[i].assume_init_mut() };
             // All that are parked have no fate: they have left otherwise.
-            let parked = &mut self.parked;
+            let Parking { parked, presence, .. } = self;
             let verdict = match parked.len() {
                 MOST_BEGUN.. => None,
                 _ => {
                     let mut waits = |work: &mut Work<E, F>, packet: &Packet, engine: &E| {
-                        parked.iter_mut().any(|earlier| work.waits_for(packet, earlier, engine))
+                        !parked.is_empty()
+                            && presence.may_meet(engine, work.flow(packet), &work.tx)
+                            && parked.iter_mut().any(|earlier| work.waits_for(packet, earlier, engine))
                     };
                     work.advance(&mut packet, None, &mut waits, engine, function)
                 }
             };
+            // Nobody else asks for it again.
+            let ended = |work: &mut Work<E, F>| std::mem::replace(&mut work.tx, Tx::new(0, 0, 0));
             match verdict {
                 Some(verdict) => {
-                    engine.end(work.tx);
+                    engine.end(ended(work));
                     Some((packet, verdict))
                 }
                 None if !work.has_begun && parked.len() >= MOST => {
-                    engine.end(work.tx);
+                    engine.end(ended(work));
                     Some((packet, Verdict::Drop(Reason::NO_PARKING)))
                 }
                 None => {
-                    parked.push(Parked { work, packet, verdict: None, came: None });
+                    // SAFETY: it was written, and is read once.
+                    let mut work = unsafe { works[i].assume_init_read() };
+                    let counted = presence.add(engine, work.flow(&packet), &work.tx);
+                    parked.push(Parked { work, packet, verdict: None, came: None, counted });
                     None
                 }
             }
@@ -214,7 +236,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             (tx, plan)
         });
         let work = Work { tx, plan, flow: None, is_issued: false, has_begun: false };
-        self.parked.push(Parked { work, packet, verdict: None, came });
+        self.parked.push(Parked { work, packet, verdict: None, came, counted: Counted::default() });
     }
 
     /// Return the time, or that of the earliest packet that waits: an entry that is over now may not be over for that packet.
@@ -235,10 +257,19 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
 
     /// Let those go on that may.
     pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
-        instance.engine.poll();
+        // Where nothing has come, nobody can go on.
+        let has_news = instance.engine.poll();
+        if !has_news && !std::mem::take(&mut self.has_done_some) {
+            return;
+        }
         self.advance(0, instance);
         instance.engine.flush();
-        for Parked { work, packet, verdict, .. } in self.parked.extract_if(.., |parked| parked.verdict.is_some()) {
+        let Parking { parked, presence, .. } = self;
+        for one in parked.extract_if(.., |parked| parked.verdict.is_some()) {
+            let Parked { mut work, packet, verdict, counted, .. } = one;
+            if !(E::WATCHES || E::CRASHES) {
+                presence.remove(&instance.engine, work.flow(&packet), &work.tx, counted);
+            }
             instance.engine.end(work.tx);
             match verdict {
                 Some(Verdict::Gate(gate)) => cx.emit(gate, packet),
@@ -268,6 +299,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             if parked.verdict.is_some() {
                 continue;
             }
+            if !(E::WATCHES || E::CRASHES) {
+                self.presence.add_marks(&instance.engine, &parked.work.tx, &mut parked.counted);
+            }
             if !parked.work.has_begun && waiting.len() >= MOST {
                 parked.verdict = Some(Verdict::Drop(Reason::NO_PARKING));
                 continue;
@@ -291,6 +325,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             instance.engine.poll();
             self.advance(0, instance);
         }
+        self.has_done_some = true;
         self.event(instance, events, now, what)
     }
 
@@ -339,7 +374,7 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         if self.verdict.is_some() {
             return;
         }
-        let Parked { work, packet, verdict, came } = self;
+        let Parked { work, packet, verdict, came, .. } = self;
         if let Some(came) = came {
             came.restore(packet);
         }
@@ -354,7 +389,7 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
 
     /// Go on as far as may be, past no `earlier` packet that is `waiting` and must be waited for.
     fn advance(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &mut E, function: &mut F) {
-        let Parked { work, packet, verdict, came } = self;
+        let Parked { work, packet, verdict, came, .. } = self;
         if verdict.is_some() {
             // It came to that when it began once more.
             return;

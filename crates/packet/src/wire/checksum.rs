@@ -41,7 +41,9 @@ pub fn checksum(data: &[u8]) -> u16 {
 /// Join two sums. The first part's length must have been even.
 #[inline]
 pub const fn add(a: u16, b: u16) -> u16 {
-    fold32(a as u32 + b as u32)
+    // Two sums of 16 bits are at most 0x1_fffe: folded once, nothing is left to carry.
+    let sum = a as u32 + b as u32;
+    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 /// Return the sum of the IPv4 pseudo header (RFC 793 §3.1). `length` is the upper layer's, header included, in bytes.

@@ -154,8 +154,9 @@ impl Engine for Delayed {
         self.watch().begin_again();
     }
 
-    fn poll(&mut self) {
+    fn poll(&mut self) -> bool {
         self.watch().post.poll();
+        true
     }
 
     fn is_ready(&mut self, tx: &Tx) -> bool {

@@ -24,13 +24,13 @@ fn with(
     let mut filled = engine.begin(Tx::new(1, 0, 0));
     let ticket = map.want(&mut filled, 1, Intent::Create);
     engine.step(&mut filled);
-    (0..10).for_each(|_| engine.poll());
+    (0..10).for_each(|_| _ = engine.poll());
     map.insert(&mut filled, &ticket, 7, FOREVER).unwrap();
     engine.end(filled);
     let mut tx = engine.begin(Tx::new(2, 0, 0));
     let ticket = map.want(&mut tx, 1, intent);
     engine.step(&mut tx);
-    (0..10).for_each(|_| engine.poll());
+    (0..10).for_each(|_| _ = engine.poll());
     let panic = catch_unwind(AssertUnwindSafe(|| then(&mut map, &mut tx, &ticket))).err()?;
     panic.downcast_ref::<String>().map(|said| said.split(", at ").next().unwrap_or_default().to_owned())
 }

@@ -124,7 +124,7 @@ fn what_a_function_must_not_do_is_found() {
         let mut tx = engine.begin(Tx::new(1, 0, 0));
         let ticket = list.want(&mut tx, Append(1));
         engine.issue(&mut tx);
-        (0..10).for_each(|_| engine.poll());
+        (0..10).for_each(|_| _ = engine.poll());
         engine.step(&mut tx);
         list.got(&mut tx, &ticket);
         list.got(&mut tx, &ticket);
@@ -278,7 +278,7 @@ fn operations_on_different_keys_overtake_each_other() {
             (tx, ticket)
         });
         let [first, second] = [0, 1].map(|i: usize| engine.is_ready(&asked[i].0));
-        (0..10).for_each(|_| engine.poll());
+        (0..10).for_each(|_| _ = engine.poll());
         for (mut tx, ticket) in asked {
             engine.step(&mut tx);
             map.got(&mut tx, &ticket);

@@ -200,6 +200,8 @@ pub(super) struct Desk {
     /// Operations that wait for their turn: by clock, worker, and the order in which they came.
     aside: BTreeMap<(u64, usize, u64), Vec<u64>>,
     came: u64,
+    /// A reply has come since the poll began.
+    has_news: bool,
 }
 
 impl Desk {
@@ -280,6 +282,7 @@ impl Desk {
     }
 
     /// Send off what a packet has asked for.
+    #[inline(never)]
     pub(super) fn issue(&mut self, tx: &Tx) {
         let mut asked = std::mem::take(&mut self.units.at(tx.unit()).asked);
         let mut rest = &asked[..];
@@ -299,6 +302,7 @@ impl Desk {
     }
 
     /// Return whether all replies have come that a packet waits for.
+    #[inline(never)]
     pub(super) fn is_ready(&mut self, tx: &Tx) -> bool {
         self.units.at(tx.unit()).waits_for == 0
     }
@@ -309,6 +313,7 @@ impl Desk {
     }
 
     /// Forget a packet. What it has asked for and not sent off is never done.
+    #[inline(never)]
     pub(super) fn end(&mut self, tx: &Tx) {
         let Desk { units, replies, .. } = self;
         let unit = units.at(tx.unit());
@@ -325,8 +330,9 @@ impl Desk {
         units.free.push(tx.unit());
     }
 
-    /// Do what others ask for, take in replies, and bring on its way what is to leave.
-    pub(super) fn poll(&mut self) {
+    /// Do what others ask for, take in replies, and bring on its way what is to leave. Returns whether there was a reply.
+    pub(super) fn poll(&mut self) -> bool {
+        self.has_news = false;
         // Before the look at the rings: what earlier packets asked for is seen there.
         let through = self.horizon.as_ref().map(|horizon| horizon());
         for from in 0..self.ways.len() {
@@ -351,6 +357,7 @@ impl Desk {
             self.take_in(from);
         }
         self.flush();
+        self.has_news
     }
 
     pub(super) fn flush(&mut self) {
@@ -370,6 +377,7 @@ impl Desk {
         let (key, op) = self.bytes.split_at(head.key.into());
         let op = &op[..head.op.into()];
         if head.kind == Kind::Reply {
+            self.has_news = true;
             return has_come(&mut self.replies, &mut self.units, head.number, op);
         }
         self.reply.clear();
@@ -382,6 +390,7 @@ impl Desk {
             return;
         }
         if from == self.worker {
+            self.has_news = true;
             return has_come(&mut self.replies, &mut self.units, head.number, &self.reply);
         }
         if let Some(way) = &mut self.ways[from] {

@@ -163,12 +163,14 @@ impl Engine for Peers {
         tx
     }
 
+    #[inline(always)]
     fn issue(&mut self, tx: &mut Tx) {
         if tx.unit() != 0 {
             open(&self.joined().desk).issue(tx);
         }
     }
 
+    #[inline(always)]
     fn end(&mut self, tx: Tx) {
         if tx.unit() != 0 {
             open(&self.joined().desk).end(&tx);
@@ -183,16 +185,23 @@ impl Engine for Peers {
         self.team.horizon.as_ref().and_then(|_| open(&self.joined().desk).first_kept())
     }
 
-    fn poll(&mut self) {
-        open(&self.joined().desk).poll();
+    fn poll(&mut self) -> bool {
+        open(&self.joined().desk).poll()
     }
 
+    #[inline(always)]
     fn is_ready(&mut self, tx: &Tx) -> bool {
         tx.unit() == 0 || open(&self.joined().desk).is_ready(tx)
     }
 
+    #[inline(always)]
     fn follows(&self, tx: &Tx, earlier: &Tx) -> bool {
         tx.meets(earlier)
+    }
+
+    #[inline(always)]
+    fn marks<'tx>(&self, tx: &'tx Tx) -> Option<(&'tx [u16], bool)> {
+        Some(tx.marks())
     }
 
     fn close(&mut self) -> Result<(), String> {

@@ -107,7 +107,7 @@ fn what_one_worker_tells_all_know() {
             bench.engine.poll();
         }
     }
-    team.iter_mut().for_each(|bench| bench.engine.poll());
+    team.iter_mut().for_each(|bench| _ = bench.engine.poll());
     for bench in &team {
         assert_eq!([bench.counts.look(Get::at(1)), bench.others.look(Get::at(0))], [30, 42]);
         assert!(bench.engine.has_sent_all());
@@ -301,7 +301,7 @@ proptest! {
             }
         }
         for _ in 0..2 {
-            team.iter_mut().for_each(|bench| bench.engine.poll());
+            team.iter_mut().for_each(|bench| _ = bench.engine.poll());
         }
         for (bench, waiting) in team.iter_mut().zip(&mut waiting) {
             bench.engine.poll();
@@ -366,7 +366,7 @@ proptest! {
                 break;
             }
         }
-        team.iter_mut().for_each(|bench| bench.engine.poll());
+        team.iter_mut().for_each(|bench| _ = bench.engine.poll());
         let all: Vec<u64> = (0..owners.len() as u64).collect();
         prop_assert_eq!(open_line(&team[0]), all);
         prop_assert_eq!(team[1].counts.look(Get::at(0)), owners.len() as i64);
