@@ -3,6 +3,7 @@
 //! Every packet that comes out is compared with the one that went in (`compare`), and must be no worse; every
 //! packet that does not come out was dropped for a reason.
 
+mod alike;
 mod broken;
 mod clocks;
 mod compare;

@@ -59,14 +59,18 @@ impl Presence {
         let Some((marks, are_more)) = engine.marks(tx) else { return };
         marks[usize::from(counted.marks)..].iter().for_each(|mark| self.marks[place(*mark)] += 1);
         counted.marks = marks.len() as u16;
-        self.unknown += usize::from(are_more && !counted.is_unknown);
-        counted.is_unknown = are_more;
+        if are_more && !counted.is_unknown {
+            counted.is_unknown = true;
+            self.unknown += 1;
+        }
     }
 
     /// Forget one that waits no more. What it has asked for at last may not have been counted.
     pub(super) fn remove<E: Engine>(&mut self, engine: &E, flow: u64, tx: &Tx, counted: Counted) {
         self.flows[place_of(flow)] -= 1;
-        self.unknown -= usize::from(counted.is_unknown);
+        if counted.is_unknown {
+            self.unknown -= 1;
+        }
         let Some((marks, _)) = engine.marks(tx) else { return };
         marks[..usize::from(counted.marks)].iter().for_each(|mark| self.marks[place(*mark)] -= 1);
     }

@@ -1,0 +1,134 @@
+//! Chains of four functions, drawn by seeds: several workers write and record what one does.
+//!
+//! NAT is in none of them: which port a host gets depends on which worker has it, as each worker has its own blocks.
+//!
+//! More seeds than usual: `CATENA_SEEDS=500 cargo test --release -p catena --test main do_what_one_does`; the message of one that
+//! fails has its number, and `CATENA_FIRST` is the seed to begin with.
+
+use std::path::Path;
+
+use catena_packet::random::SplitMix64;
+
+use super::{accounted, run};
+
+/// Seeds that every run of the tests tries.
+const SEEDS: u64 = 12;
+
+/// Return a step of a chain, and the file that it exports to, if it does.
+fn function(random: &mut SplitMix64, folder: &Path, number: usize) -> (String, Option<String>) {
+    let step = match random.below(7) {
+        0 => {
+            let port = random.within(20, 90);
+            format!(
+                "ACL(rules = [\"deny udp from any to any port {port}\", \"deny tcp from 100.64.0.0/12 to any\", \"permit any\"])"
+            )
+        }
+        1 => {
+            let (rate, burst) = (random.within(1, 40), random.within(1, 40));
+            format!("Limiter(rate = {rate}kpps, burst = {burst}, per = src, prefix6 = 128)")
+        }
+        2 => format!("LB(vip = 203.0.113.{}/26, backends = {}, udp = 5ms)", 64 * random.below(4), backends(random)),
+        3 => {
+            let backends = backends(random);
+            format!("LB(vip = 203.0.113.0/25, backends = {backends}, method = consistent_hash, tcp_transitory = 4ms)")
+        }
+        4 => {
+            let blocked = random.below(200);
+            format!("IPv4Fwd(routes = [\"default via 192.0.2.1\", \"blackhole 203.0.113.{blocked}\"], ttl = true)")
+        }
+        5 => "PortScan(timeout = 2ms, memory = 10ms)".to_owned(),
+        _ => {
+            let file = folder.join(format!("m{number}.json")).display().to_string();
+            let idle = random.within(1, 9);
+            let step = format!("Monitor(export = \"{file}\", idle_timeout = {idle}ms, active_timeout = 12ms)");
+            return (step, Some(file));
+        }
+    };
+    (step, None)
+}
+
+fn backends(random: &mut SplitMix64) -> String {
+    let all: Vec<String> = (1..=random.within(2, 6)).map(|n| format!("10.9.0.{n}")).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// Return the lines of a function's records, of all workers, in an order that does not depend on who wrote them.
+fn records(file: &str, workers: usize) -> Vec<String> {
+    let of = |worker: usize| if worker == 0 { file.to_owned() } else { format!("{file}.{worker}") };
+    let texts = (0..workers).map(|worker| std::fs::read_to_string(of(worker)).expect("records"));
+    let mut lines: Vec<String> = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Play one seed's chain and traffic with 1 to 4 workers.
+fn play(folder: &Path, seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    let steps: Vec<(String, Option<String>)> = (0..4).map(|number| function(&mut random, folder, number)).collect();
+    let names: Vec<String> = (0..4).map(|number| format!("f{number}")).collect();
+    let made = names.iter().zip(&steps).map(|(name, (step, _))| format!("{name} = {step}\n"));
+    let chain = format!("chain c {{\n{}in <-> {} <-> out\n}}\n", made.collect::<String>(), names.join(" <-> "));
+    let path = |name: &str| folder.join(name).display().to_string();
+    let [file, pass, replies, out, back] =
+        ["c.catena", "pass.catena", "replies.pcap", "out.pcap", "back.pcap"].map(path);
+    std::fs::write(&file, &chain).expect("a chain file");
+    std::fs::write(&pass, "chain c { in -> out }").expect("a chain file");
+    let (flows, order) = (random.within(1, 600), ["random", "roundrobin"][random.below(2) as usize]);
+    let (rate, tcp) = (random.within(100, 2000), ["plain", "client"][random.below(2) as usize]);
+    let there = format!(
+        "gen:flows={flows},count=3000,proto=udp:3+tcp:2+icmp,tcp={tcp},ipv6=10%,order={order},rate={rate}kpps,size=64..400,\
+         dport=20-90,dist=geometric({}),seed={seed}",
+        random.within(2, 40)
+    );
+    let answers = format!(
+        "gen:flows=300,count=1500,proto=udp+tcp,order=random,rate={}kpps,src=203.0.113.0/24,dst=100.64.0.0/10,seed={seed}",
+        rate / 2 + 1
+    );
+    run(&[&pass, "--in", &answers, "--out", &replies]);
+    let mut one = None;
+    for workers in 1..=4usize {
+        let count = workers.to_string();
+        let report = run(&[
+            &file,
+            "--in",
+            &there,
+            "--back-in",
+            &replies,
+            "--out",
+            &out,
+            "--back-out",
+            &back,
+            "--seed",
+            "7",
+            "--workers",
+            &count,
+        ]);
+        accounted(&report);
+        let written = [&out, &back].map(|file| std::fs::read(file).expect("a capture"));
+        let exports = steps.iter().filter_map(|(_, export)| export.as_deref());
+        let records: Vec<Vec<String>> = exports.map(|export| records(export, workers)).collect();
+        let modules = report["modules"].as_array().expect("modules");
+        let drops: Vec<_> =
+            names.iter().map(|name| modules.iter().find(|m| m["name"] == **name).map(|m| m["drops"].clone())).collect();
+        let did = (drops, written, records);
+        match &one {
+            None => one = Some(did),
+            Some(one) => {
+                let what = format!("seed {seed}, {workers} workers, of the chain\n{chain}and the traffic {there}");
+                assert_eq!(one.0, did.0, "drops: {what}");
+                assert!(one.1 == did.1, "not the bytes that one worker writes: {what}");
+                assert_eq!(one.2, did.2, "records: {what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_workers_do_what_one_does() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("CATENA_FIRST").unwrap_or(0);
+    for seed in first..first + number("CATENA_SEEDS").unwrap_or(SEEDS) {
+        let folder = tempfile::tempdir().expect("a folder");
+        play(folder.path(), seed);
+    }
+}
