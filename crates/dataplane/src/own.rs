@@ -205,7 +205,11 @@ impl Source for Own {
         let next = self.kept.front().map_or(self.count + 1, |packet| packet.meta().clock.count());
         self.order.take(self.worker, next - 1);
         match (batch.is_empty(), self.kept.is_empty()) {
-            (true, true) if state == Pulled::Done => Pulled::Done,
+            (true, true) if state == Pulled::Done => {
+                // The end comes for all when the last packet has come, whoever has it.
+                cx.set_now(self.read_at);
+                Pulled::Done
+            }
             (true, _) if state == Pulled::Idle => Pulled::Idle,
             _ => Pulled::More,
         }

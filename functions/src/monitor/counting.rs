@@ -351,8 +351,11 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
 
     /// Export all that is left, in the order in which it would have ended, waiting for room; the flows stay for the figures.
     fn end(&mut self, shared: &mut Shared<E>, tx: &mut Tx) {
+        // What is over by now was only not looked at: how many flows are looked at, and when, is nobody's business.
+        self.tidy(shared, tx, usize::MAX);
+        let (now, limits) = (tx.now, shared.limits);
         self.map.expire(tx, u64::MAX, usize::MAX, |tx, key, flow| {
-            shared.export_or_lose(tx, key, flow, End::Forced);
+            shared.export_or_lose(tx, key, flow, flow.is_over(now, &limits).unwrap_or(End::Forced));
             Fate::Until(FOREVER)
         });
     }
