@@ -176,7 +176,7 @@ impl Chain {
 
     fn end(mut self) {
         self.send(0);
-        let failed = self.graph.finish(&mut self.cx);
+        let failed = self.graph.end(&mut self.cx);
         assert!(failed.is_empty(), "{failed:?}");
         let out: u64 = self.exits.iter().map(|exit| self.graph.module_mut::<Exit>(*exit).expect("an exit").count).sum();
         let dropped: u64 = self.graph.nodes().iter().map(|(_, info)| info.counters.drops.total()).sum();

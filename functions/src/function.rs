@@ -312,7 +312,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         self.instance.function.start(time)
     }
 
-    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, cx: &mut Context) -> Result<(), String> {
         if E::WAITS {
             self.parking.empty(&mut self.instance, cx);
         }

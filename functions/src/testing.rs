@@ -255,7 +255,7 @@ impl Harness {
     pub fn finish(&mut self) -> Vec<(usize, u16, Vec<u8>)> {
         let mut out = Vec::new();
         self.poll();
-        let failed = self.graph.finish(&mut self.cx);
+        let failed = self.graph.end(&mut self.cx);
         assert!(failed.is_empty(), "{failed:?}");
         self.poll();
         self.collect(&mut out);
@@ -264,7 +264,7 @@ impl Harness {
 
     /// End the module's work, part of which fails; returns the error.
     pub fn finish_error(&mut self) -> String {
-        let failed = self.graph.finish(&mut self.cx);
+        let failed = self.graph.end(&mut self.cx);
         let [(_, error)] = &failed[..] else { panic!("{failed:?}") };
         error.clone()
     }

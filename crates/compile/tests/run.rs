@@ -81,7 +81,7 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
         built.graph.tick(&mut cx);
         start += length;
     }
-    let failed = built.graph.finish(&mut cx);
+    let failed = built.graph.end(&mut cx);
     assert!(failed.is_empty(), "{failed:?}");
     let mut counted = BTreeMap::new();
     for (_, info) in built.graph.nodes() {

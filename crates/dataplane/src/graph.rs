@@ -211,7 +211,7 @@ impl Graph {
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they
     /// hand on; returns what failed, by module: that, or why it was not started.
-    pub fn finish(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
+    pub fn end(&mut self, cx: &mut Context) -> Vec<(Arc<str>, String)> {
         if !self.numbered {
             self.number(None);
         }
@@ -238,7 +238,7 @@ impl Graph {
 
     fn finish_one(&mut self, cx: &mut Context, id: NodeId) -> Option<Result<(), String>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
-        let finished = match (node.module.finish(cx), &node.started) {
+        let finished = match (node.module.end(cx), &node.started) {
             (_, Started::Failed(error)) => Err(error.clone()),
             (finished, _) => finished,
         };

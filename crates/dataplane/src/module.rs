@@ -110,7 +110,7 @@ pub trait Module: Any + Send {
     ///
     /// # Errors
     /// What could not be written, in words for the user.
-    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, _cx: &mut Context) -> Result<(), String> {
         Ok(())
     }
 

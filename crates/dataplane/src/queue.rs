@@ -104,7 +104,7 @@ impl Module for QueueIn {
         batch.drain().for_each(|packet| cx.drop(packet, Reason::QUEUE_FULL));
     }
 
-    fn finish(&mut self, _cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, _cx: &mut Context) -> Result<(), String> {
         self.room().close();
         Ok(())
     }

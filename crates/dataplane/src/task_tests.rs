@@ -109,7 +109,7 @@ fn play(sides: &[Vec<(u64, u8)>; 2], turns: &[usize]) -> [Vec<Saw>; 2] {
             break;
         }
     }
-    assert!(first.graph.finish(&mut cx).is_empty());
+    assert!(first.graph.end(&mut cx).is_empty());
     while !second.is_done() {
         second.step(&mut other);
     }

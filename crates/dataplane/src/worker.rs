@@ -285,7 +285,7 @@ impl Worker {
                 return Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() };
             }
         }
-        let failed = pipeline.graph.finish(cx);
+        let failed = pipeline.graph.end(cx);
         if let Some((order, worker)) = order {
             order.end(*worker);
         }

@@ -151,7 +151,7 @@ fn a_capture_that_nobody_opened_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut out = CaptureOut::at(folder.path().join("never.pcap")).unwrap();
     let mut cx = Context::new(&Depot::map(16, 1).unwrap(), 1);
-    assert_eq!(out.finish(&mut cx).unwrap_err(), "the capture was not opened: no packet was written");
+    assert_eq!(out.end(&mut cx).unwrap_err(), "the capture was not opened: no packet was written");
 }
 
 fn packets(path: &std::path::Path) -> u64 {

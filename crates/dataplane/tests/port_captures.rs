@@ -46,7 +46,7 @@ fn run(path: &Path, exit: Box<dyn Module>) -> Option<Told> {
     while !pipeline.is_done() {
         pipeline.step(&mut cx);
     }
-    assert!(pipeline.graph.finish(&mut cx).is_empty());
+    assert!(pipeline.graph.end(&mut cx).is_empty());
     let task = pipeline.tasks().next().unwrap().1;
     let mut gauges = Vec::new();
     task.source().gauges(&mut |name, value| gauges.push((name, value)));

@@ -49,7 +49,7 @@ impl Module for Batches {
         self.native.inputs()
     }
 
-    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, cx: &mut Context) -> Result<(), String> {
         self.successor = None;
         self.native.end(&mut Tx::new(0, cx.now(), 0))
     }

@@ -239,7 +239,7 @@ impl Bench {
     /// Let it finish; every buffer must be back.
     pub fn end(mut self) -> Vec<String> {
         self.graph.tick(&mut self.cx);
-        let failed = self.graph.finish(&mut self.cx).into_iter().map(|(_, why)| why).collect();
+        let failed = self.graph.end(&mut self.cx).into_iter().map(|(_, why)| why).collect();
         let Bench { graph, cx, depot, .. } = self;
         drop((graph, cx));
         assert!(depot.all_home());

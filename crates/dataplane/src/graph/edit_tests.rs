@@ -30,7 +30,7 @@ impl Module for Holder {
         emit(cx, self.on_tick);
     }
 
-    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, cx: &mut Context) -> Result<(), String> {
         emit(cx, self.at_end);
         if self.fails { Err("no room".to_owned()) } else { Ok(()) }
     }
@@ -94,7 +94,7 @@ fn what_a_tick_hands_on_leaves_by_its_own_gates() {
 #[test]
 fn what_the_end_hands_on_comes_to_those_after() {
     let mut bench = Bench::new(Holder { at_end: 7, fails: true, ..Holder::default() });
-    let failed = bench.graph.finish(&mut bench.cx);
+    let failed = bench.graph.end(&mut bench.cx);
     assert_eq!(failed, [("a".into(), "no room".to_owned())]);
     assert_eq!(read(&bench.came[1]), [7, 0]);
     drop((bench.graph, bench.cx));

@@ -19,7 +19,7 @@ use crate::pipeline::Time;
 /// how long it took.
 ///
 /// Once writing has failed the file gets no further packet: those that come are dropped and counted, and
-/// `finish` tells the error. Packets that were taken before and did not arrive are counted as dropped too; in a
+/// `end` tells the error. Packets that were taken before and did not arrive are counted as dropped too; in a
 /// compressed capture, which is cut off then, some more cannot be read. Gauge: `records` written.
 pub struct CaptureOut<W: Write = File> {
     /// Until it is started.
@@ -220,7 +220,7 @@ impl<W: Write + Send + 'static> Module for CaptureOut<W> {
         self.open().map_err(|error| error.to_string())
     }
 
-    fn finish(&mut self, cx: &mut Context) -> Result<(), String> {
+    fn end(&mut self, cx: &mut Context) -> Result<(), String> {
         if self.unopened.is_some() {
             return Err("the capture was not opened: no packet was written".to_owned());
         }

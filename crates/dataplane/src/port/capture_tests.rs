@@ -83,7 +83,7 @@ fn a_pipeline_copies_a_capture() {
     while !pipeline.is_done() {
         pipeline.step(&mut cx);
     }
-    assert!(pipeline.graph.finish(&mut cx).is_empty());
+    assert!(pipeline.graph.end(&mut cx).is_empty());
     assert_eq!(cx.now(), 99 * 1_000_000_007);
     assert!(*disk.bytes.lock().unwrap() == file);
     let mut told = Vec::new();
@@ -193,7 +193,7 @@ fn a_full_disk_is_counted_and_told() {
     while !pipeline.is_done() {
         pipeline.step(&mut cx);
     }
-    let failed = pipeline.graph.finish(&mut cx);
+    let failed = pipeline.graph.end(&mut cx);
     assert_eq!(failed.len(), 1);
     let dropped = pipeline.graph.nodes()[0].1.counters.drops.get(Reason(0));
     let mut written = 0;
@@ -213,8 +213,8 @@ fn a_time_beyond_the_format_is_no_failure() {
     assert!(batch.is_empty());
     out.tick(&mut cx);
     assert_eq!(disk.bytes.lock().unwrap().len(), 24 + 16 + 60);
-    assert_eq!(out.finish(&mut cx), Ok(()));
-    assert_eq!(out.finish(&mut cx), Ok(()));
+    assert_eq!(out.end(&mut cx), Ok(()));
+    assert_eq!(out.end(&mut cx), Ok(()));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn clocks_are_comments_of_pcapng() {
         cx.pool().take_batch(&mut batch, 2, 60);
         batch.as_mut_slice()[1].meta_mut().clock = Clock::from_bits(u64::MAX);
         out.process(&mut cx, &mut batch);
-        assert_eq!(out.finish(&mut cx), Ok(()));
+        assert_eq!(out.end(&mut cx), Ok(()));
         std::mem::replace(&mut cx.drops, [0; Reason::COUNT]).iter().sum::<u32>()
     });
     assert_eq!(dropped, [0, 1]);
@@ -250,7 +250,7 @@ fn what_was_cut_leaves_as_cut() {
     let records = lengths.map(|original_len| Record { original_len, ..whole });
     source(capture(Format::PCAPNG, &records)).pull(&mut cx, &mut batch);
     out.process(&mut cx, &mut batch);
-    assert_eq!(out.finish(&mut cx), Ok(()));
+    assert_eq!(out.end(&mut cx), Ok(()));
     let written = disk.bytes.lock().unwrap().clone();
     let mut reader = Reader::new(&written[..]).unwrap();
     let lengths = std::iter::from_fn(|| reader.next().unwrap().map(|record| record.original_len));
