@@ -18,6 +18,9 @@ const REPLY: u64 = 3_000;
 
 const LB: &str = "chain c { lb = LB(vip = 192.0.2.10:53, backends = [10.9.0.1, 10.9.0.2, 10.9.0.3], \
                   method = consistent_hash) in <-> lb <-> out }";
+/// The same by the number of connections, which workers share.
+const LEAST: &str =
+    "chain c { lb = LB(vip = 192.0.2.10:53, backends = [10.9.0.1, 10.9.0.2, 10.9.0.3]) in <-> lb <-> out }";
 const NAT: &str = "chain c { nat = NAT(pool = 198.51.100.0/26, filtering = address_port) in <-> nat <-> out }";
 
 /// Where a frame's number is: the payload of a UDP datagram over IPv4.
@@ -149,6 +152,7 @@ fn one_worker_against_many(chain: &str, ends: bool) {
 #[test]
 fn no_reply_reaches_a_balancer_before_its_request() {
     one_worker_against_many(LB, true);
+    one_worker_against_many(LEAST, true);
 }
 
 #[test]

@@ -46,16 +46,16 @@ pub enum Tree {
     /// The first child that has work runs.
     Priority(Vec<Tree>),
     /// Children share cycles by weight.
-    Fair(Vec<Share>),
+    Fair(Vec<Weighted>),
     /// Children take turns.
     RoundRobin(Vec<Tree>, usize),
     /// The child runs no faster than a rate.
-    Limit(Box<Tree>, Bucket),
+    Limit(Box<Tree>, Allowance),
 }
 
 /// A child of a weighted fair node.
 #[derive(Clone, Debug)]
-pub struct Share {
+pub struct Weighted {
     weight: u64,
     /// Cycles used, divided by the weight: the child with the least runs next.
     used: u64,
@@ -68,7 +68,7 @@ pub struct Share {
 
 /// A token bucket that may go into debt: a task runs a whole batch, and pays after.
 #[derive(Clone, Debug)]
-pub struct Bucket {
+pub struct Allowance {
     unit: Unit,
     /// Tokens per second.
     rate: u64,
@@ -81,7 +81,7 @@ pub struct Bucket {
     rest: u64,
 }
 
-impl Bucket {
+impl Allowance {
     fn refill(&mut self, now: u64) {
         let ns = now.saturating_sub(self.at);
         self.at = self.at.max(now);
@@ -95,7 +95,7 @@ impl Bucket {
 impl Tree {
     /// Make a node whose children share cycles by weight.
     pub fn fair(children: impl IntoIterator<Item = (u32, Tree)>) -> Tree {
-        let share = |(weight, tree): (u32, Tree)| Share {
+        let share = |(weight, tree): (u32, Tree)| Weighted {
             weight: u64::from(weight.max(1)),
             used: 0,
             idle: false,
@@ -113,7 +113,7 @@ impl Tree {
     /// Make a node that lets its child run at `rate` units per second, with up to `burst` saved up.
     pub fn limit(child: Tree, unit: Unit, rate: u64, burst: u64) -> Tree {
         let burst = i64::try_from(burst).unwrap_or(i64::MAX);
-        Tree::Limit(Box::new(child), Bucket { unit, rate, burst, tokens: burst, at: 0, rest: 0 })
+        Tree::Limit(Box::new(child), Allowance { unit, rate, burst, tokens: burst, at: 0, rest: 0 })
     }
 
     /// Return all tasks of the tree.
@@ -176,7 +176,7 @@ impl Tree {
     }
 }
 
-impl Share {
+impl Weighted {
     /// Pay for a run. What is usual follows what was paid, so a task that from now on takes much more pays for it soon.
     fn pay(&mut self, ran: Ran) {
         let most = if self.usual > 0 { self.usual.saturating_mul(INTERRUPTED * ran.packets) >> 8 } else { u64::MAX };
@@ -195,7 +195,7 @@ fn first<'a>(children: impl Iterator<Item = &'a mut Tree>, now: u64, leaves: &mu
 /// Stride scheduling by cycles (Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share
 /// Resource Management", §2): the child that used least runs; one that had nothing to do does not save up
 /// for later.
-fn run_fair(shares: &mut [Share], now: u64, leaves: &mut impl Leaves) -> Ran {
+fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran {
     let mut served = Ran::default();
     let mut level = 0;
     while let Some(share) = shares.iter_mut().filter(|s| !s.idle).min_by_key(|s| s.used) {

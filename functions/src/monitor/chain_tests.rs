@@ -59,7 +59,7 @@ fn chain(seed: u64, records: &str) -> Harness {
     let lb = lb.with("backends", list("10.9.0.1:80 10.9.0.2:81 10.9.0.3:80 fd00::1 fd00::2", endpoint));
     let lb = lb.with("method", Value::Word(method.into())).with("udp", seconds(40));
     let lb = lb.with("max_connections", Value::Integer(if seed.is_multiple_of(7) { 2 } else { 1000 }));
-    let monitor = Args::default().with("export", text(records)).with("idle_timeout", seconds(20));
+    let monitor = Args::default().with("export", text(records)).with("idle_timeout", seconds(8));
     let monitor = monitor.with("active_timeout", seconds(12));
     let monitor = monitor.with("max_flows", Value::Integer(if seed.is_multiple_of(6) { 10 } else { 1000 }));
     let scan = Args::default().with("timeout", seconds(2)).with("memory", seconds(200));

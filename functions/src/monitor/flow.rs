@@ -179,14 +179,16 @@ impl Flow {
         }
     }
 
-    /// Return why the flow is over, if it is.
+    /// Return why the flow is over, if it is. Where its active time-out came before, that is what its record is for, whenever
+    /// somebody looks.
     pub(super) fn is_over(&self, now: u64, limits: &Limits) -> Option<End> {
-        let silent = now.saturating_sub(self.last);
-        if self.has(ENDED) {
-            (silent > limits.idle.min(LINGER)).then_some(End::Closed)
-        } else {
-            (silent > limits.idle).then_some(End::Idle)
+        let (most, end) =
+            if self.has(ENDED) { (limits.idle.min(LINGER), End::Closed) } else { (limits.idle, End::Idle) };
+        if now.saturating_sub(self.last) <= most {
+            return None;
         }
+        let was_long = self.first.saturating_add(limits.active) < self.last.saturating_add(most);
+        Some(if was_long && !self.has(FRESH) { End::Active } else { end })
     }
 
     /// Return when there is something to tell of the flow, if no packet comes until then.
