@@ -266,6 +266,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
 
     fn tick(&mut self, cx: &mut Context) {
         if E::WAITS {
+            self.instance.engine.has_come_to(cx.come_to().bits());
             self.parking.go_on(&mut self.instance, cx);
         }
         let now = self.parking.no_later(cx.now());

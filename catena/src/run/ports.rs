@@ -4,9 +4,9 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 
 use catena_dataplane::generator::{Generator, Spec, Time};
-use catena_dataplane::port::{CaptureIn, CaptureOut, PacketSocket, Sink};
+use catena_dataplane::port::{CaptureIn, CaptureOut, PacketSocket, Sink, Stream};
 use catena_dataplane::{Module, Source};
-use catena_packet::pcap::{Container, Format};
+use catena_packet::pcap::{Container, Error, Format};
 
 use crate::Failure;
 use crate::arguments::RunOptions;
@@ -113,6 +113,11 @@ impl Ports {
         sources.map(|port| has_end && matches!(port, Port::Interface(_)))
     }
 
+    /// Return which sides' packets come from an interface.
+    pub fn live(&self) -> [bool; 2] {
+        [&self.inside[0], &self.outside[0]].map(|port| matches!(port, Port::Interface(_)))
+    }
+
     /// Return whether time must come from the wall: packets of an interface carry no other, and a generator on the
     /// wall's clock waits for it.
     pub fn is_live(&self) -> bool {
@@ -145,8 +150,11 @@ impl Port {
 /// # Errors
 /// What cannot be opened.
 pub fn open_source(text: &str) -> Result<Box<dyn Source>, String> {
-    let (source, _) =
-        source(text, "--in").and_then(|port| open(&[port, Port::Null], 0)).map_err(|Failure(text)| text)?;
+    let opened = source(text, "--in").and_then(|port| {
+        let file = file(&port, false)?;
+        open(&[port, Port::Null], 0, file.as_ref())
+    });
+    let (source, _) = opened.map_err(|Failure(text)| text)?;
     source.ok_or_else(|| format!("{text}: nothing comes from there"))
 }
 
@@ -242,27 +250,34 @@ fn is_down(name: &str) -> bool {
 /// leave.
 pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
 
-/// Return the bytes at which a file is taken to end that several workers read, whatever is added meanwhile.
-pub fn end_of(port: &Port) -> u64 {
-    let Port::Capture(path) = port else { return u64::MAX };
-    // What cannot be asked will not open either, or has no length.
-    let path = if path == "-" { "/dev/stdin" } else { path };
-    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(u64::MAX, |file| file.len())
-}
-
-/// Open what a port reads that is no interface, up to so many bytes of a file.
+/// Open the file of a port that reads one. What several workers read does not change meanwhile: `stays` as it is.
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn read(port: &Port, number: u16, end: u64) -> Result<Option<Box<dyn Source>>, Failure> {
-    Ok(match port {
-        Port::Capture(path) => Some(Box::new(
-            CaptureIn::open_to(Path::new(path), number, end).map_err(|error| format!("{path}: {error}"))?,
-        )),
-        Port::Generator(spec) => {
+pub fn file(port: &Port, stays: bool) -> Result<Option<Stream>, Failure> {
+    let Port::Capture(path) = port else { return Ok(None) };
+    let failed = |source| Failure::from(format!("{path}: {}", Error::Open { path: path.into(), source }));
+    let mut stream = Stream::open(Path::new(path)).map_err(failed)?;
+    if stays {
+        stream.stays_as_it_is().map_err(failed)?;
+    }
+    Ok(Some(stream))
+}
+
+/// Begin to read what a port reads that is no interface, from its `file`.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(port: &Port, number: u16, file: Option<&Stream>) -> Result<Option<Box<dyn Source>>, Failure> {
+    Ok(match (port, file) {
+        (Port::Capture(path), Some(file)) => {
+            let again = file.again().map_err(|error| format!("{path}: {error}"))?;
+            Some(Box::new(CaptureIn::of(again, number).map_err(|error| format!("{path}: {error}"))?))
+        }
+        (Port::Generator(spec), _) => {
             Some(Box::new(Generator::new(spec).map_err(|(key, problem)| format!("--in gen: {key}: {problem:?}"))?))
         }
-        Port::Null | Port::Recording { .. } | Port::Interface(_) => None,
+        _ => None,
     })
 }
 
@@ -270,7 +285,7 @@ pub fn read(port: &Port, number: u16, end: u64) -> Result<Option<Box<dyn Source>
 ///
 /// # Errors
 /// What cannot be opened.
-pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
+pub fn open([from, to]: &[Port; 2], number: u16, file: Option<&Stream>) -> Result<Opened, Failure> {
     if let (Port::Interface(a), Port::Interface(b)) = (from, to)
         && a == b
     {
@@ -279,7 +294,7 @@ pub fn open([from, to]: &[Port; 2], number: u16) -> Result<Opened, Failure> {
     }
     let source = match from {
         Port::Interface(name) => Some(Box::new(PacketSocket::new(name, number).open()?.0) as Box<dyn Source>),
-        _ => read(from, number, u64::MAX)?,
+        _ => read(from, number, file)?,
     };
     let exit: Box<dyn Module> = match to {
         Port::Recording { path, clocks } => {

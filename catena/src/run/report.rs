@@ -6,7 +6,6 @@ use std::fmt;
 use std::time::Duration;
 
 use catena_compile::{Host, host::Lowered};
-use catena_dataplane::Source;
 use catena_dataplane::clock;
 use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
@@ -154,21 +153,17 @@ impl Report {
             planned: None,
             problems: Vec::new(),
         };
-        let mut cycles = 0;
+        let (mut cycles, mut readers) = (0, Vec::new());
         for e in ended {
             for (_, task) in e.pipeline.tasks() {
                 let counters = task.counters();
                 cycles += counters.cycles.get();
                 match (task.source() as &dyn Any).downcast_ref::<Own>() {
-                    // All workers read the same.
-                    Some(own) if own.worker() == 0 => {
-                        for input in own.inputs() {
-                            report.came_in(SIDES[input.side()], input.counters(), input.source(), Some(input.root()));
-                        }
-                    }
-                    Some(_) => {}
+                    Some(own) => readers.push(own),
                     None if SIDES.contains(&&**task.name()) => {
-                        report.came_in(task.name(), counters, task.source(), task.root());
+                        let source = task.source();
+                        let tell = |tell: &mut dyn FnMut(&'static str, u64)| source.gauges(tell);
+                        report.came_in(task.name(), counters, task.root(), (&tell, source.error()));
                     }
                     None => {}
                 }
@@ -178,6 +173,7 @@ impl Report {
                 report.problems.push("a worker could not be pinned to the core asked for".to_owned());
             }
         }
+        report.read_by_all(&readers);
         report.cycles_per_packet = cycles as f64 / report.input.packets.max(1) as f64;
         // With several workers the writer's ports are the real exits, and the queues before them are none.
         let exits: Vec<&NodeInfo> = all.iter().filter(|info| info.is_exit).collect();
@@ -190,14 +186,38 @@ impl Report {
         report
     }
 
+    /// Add what all workers have read, each for itself: what the first one did, and where others did not.
+    fn read_by_all(&mut self, readers: &[&Own]) {
+        let Some((first, others)) = readers.split_first() else { return };
+        for (at, input) in first.inputs().iter().enumerate() {
+            let (name, packets) = (SIDES[input.side()], |own: &Own| own.inputs()[at].counters().input.packets.get());
+            let tell = |tell: &mut dyn FnMut(&'static str, u64)| input.gauges(tell);
+            self.came_in(name, input.counters(), Some(input.root()), (&tell, input.error()));
+            let counts: Vec<u64> = others.iter().map(|own| packets(own)).collect();
+            if counts.iter().any(|count| *count != packets(first)) {
+                self.problems.push(format!(
+                    "{name}: it changed while it was read: workers have read {} and {counts:?} packets, and what some have \
+                     not read is missing",
+                    packets(first)
+                ));
+            }
+        }
+    }
+
     /// Add what a port gave.
-    fn came_in(&mut self, name: &str, counters: &TaskCounters, source: &dyn Source, root: Option<&Root>) {
+    fn came_in(
+        &mut self,
+        name: &str,
+        counters: &TaskCounters,
+        root: Option<&Root>,
+        (gauges, error): (&dyn Fn(&mut dyn FnMut(&'static str, u64)), Option<String>),
+    ) {
         let row = |root: &Root| SourceRow { name: name.to_owned(), root: root.number(), count: root.count() };
         self.sources.extend(root.map(row));
         self.input.packets += counters.input.packets.get();
         self.input.bytes += counters.input.bytes.get();
-        source.gauges(&mut |gauge, value| self.ports.push(Gauge { name: format!("{name}: {gauge}"), value }));
-        self.problems.extend(source.error().map(|error| format!("{name}: {error}")));
+        gauges(&mut |gauge, value| self.ports.push(Gauge { name: format!("{name}: {gauge}"), value }));
+        self.problems.extend(error.map(|error| format!("{name}: {error}")));
     }
 
     /// Return what was counted at a module.

@@ -15,7 +15,7 @@ use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::order::{Merge, Order};
 use catena_dataplane::own::{Input, Own};
 use catena_dataplane::pipeline::{TaskId, Time};
-use catena_dataplane::port::in_turn;
+use catena_dataplane::port::{Stream, in_turn};
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
 use catena_dataplane::schedule::Tree;
 use catena_dataplane::steer::{Spread, Steer};
@@ -50,6 +50,8 @@ pub const SIDES: [&str; 2] = ["in", "out"];
 pub struct Running {
     workers: Vec<WorkerHandle>,
     inputs: Vec<Arc<TaskCounters>>,
+    /// Of a replay by several.
+    order: Option<Arc<Order>>,
     /// Until the workers have ended.
     _locks: Locks,
 }
@@ -83,21 +85,21 @@ pub fn start(
     let Layout { count, first_core, tree, waits } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
-    let ends = [&ports.inside[0], &ports.outside[0]].map(ports::end_of);
-    let inside = ports::open(&ports.inside, 0)?;
-    let outside = ports::open(&ports.outside, 1)?;
+    let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
+    let inside = ports::open(&ports.inside, 0, files[0].as_ref())?;
+    let outside = ports::open(&ports.outside, 1, files[1].as_ref())?;
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
-    let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits };
+    let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits, live: ports.live() };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
-    let (workers, inputs) = match count {
+    let Made { workers, inputs, order } = match count {
         1 => run.alone(sources, exits)?,
-        _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, ends), sources, exits)?,
+        _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
         _ => run.together(count, sources, exits)?,
     };
     let (workers, locks) = open_and_start(workers, uses, over)?;
-    Ok(Running { workers, inputs, _locks: locks })
+    Ok(Running { workers, inputs, order, _locks: locks })
 }
 
 /// Let two sides of recorded traffic take turns.
@@ -173,10 +175,19 @@ struct Run<'a> {
     follows: [bool; 2],
     /// Whether these are waited for all the same, where a chain has a way for them.
     waits: bool,
+    /// Sides whose packets come from an interface. They are lost there if nobody takes them: whoever has no room for more must
+    /// not hold up the others.
+    live: [bool; 2],
 }
 
-/// Workers before they start, and the counters of the tasks that read the ports.
-type Made = (Vec<Worker>, Vec<Arc<TaskCounters>>);
+/// Workers before they start.
+struct Made {
+    workers: Vec<Worker>,
+    /// The counters of the tasks that read the ports.
+    inputs: Vec<Arc<TaskCounters>>,
+    /// Of a replay by several.
+    order: Option<Arc<Order>>,
+}
 
 type Sources = [Option<Box<dyn Source>>; 2];
 type Exits = [Box<dyn Module>; 2];
@@ -204,7 +215,7 @@ impl Run<'_> {
             unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
         self.divide(&mut pipeline, &ports, built.queued, &[]);
-        Ok((vec![self.worker("worker 0", pipeline, 0)], inputs))
+        Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None })
     }
 
     /// Make workers of which the first reads what comes live, and spreads it.
@@ -231,9 +242,7 @@ impl Run<'_> {
         }
         let mut pipeline = Pipeline::with(first.graph, self.time);
         let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
-        let mut rooms = first_rooms.clone();
         let to_others: Vec<_> = entering.iter().map(QueueIn::room).collect();
-        rooms.extend(to_others.iter().cloned());
         let to_workers: Vec<(u16, NodeId)> = (1u16..)
             .zip(entering)
             .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
@@ -250,7 +259,8 @@ impl Run<'_> {
             let inlet = Inlet { node: steer, gate: side as u16 };
             let has_way = first.entries[side].is_some();
             let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
-            rooms.iter().for_each(|room| task.heed(room.clone()));
+            let others = to_others.iter().filter(|_| !self.live[side]);
+            first_rooms.iter().chain(others).for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
@@ -263,14 +273,14 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
-        Ok((workers, inputs))
+        Ok(Made { workers, inputs, order: None })
     }
 
     /// Make workers that all read what is recorded; their packets leave as those of one would.
     fn in_order(
         &self,
         count: usize,
-        (ports, ends): (&Ports, [u64; 2]),
+        (ports, files): (&Ports, &[Option<Stream>; 2]),
         first: Sources,
         exits: Exits,
     ) -> Result<Made, Failure> {
@@ -283,8 +293,8 @@ impl Run<'_> {
         let mut first = Some(first);
         for (index, (built, rooms)) in graphs.into_iter().enumerate() {
             let read = || -> Result<Sources, Failure> {
-                let inside = ports::read(&ports.inside[0], 0, ends[0])?;
-                Ok(turns(self.time, [inside, ports::read(&ports.outside[0], 1, ends[1])?]))
+                let inside = ports::read(&ports.inside[0], 0, files[0].as_ref())?;
+                Ok(turns(self.time, [inside, ports::read(&ports.outside[0], 1, files[1].as_ref())?]))
             };
             let sources = first.take().map_or_else(read, Ok)?;
             let mut roots = Roots::default();
@@ -309,7 +319,7 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(merged), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed).gives_way());
-        Ok((workers, inputs))
+        Ok(Made { workers, inputs, order: Some(order) })
     }
 
     /// Build each worker's pipeline, which ends in queues, and return it with their rooms; and the far ends of the queues, by
@@ -404,10 +414,12 @@ impl Running {
         self.workers.iter().all(WorkerHandle::is_ended)
     }
 
-    /// Ask for the end: the first worker stops reading, the others finish what waits.
+    /// Ask for the end: who reads stops, and what waits is finished.
     pub fn stop(&self) {
-        if let Some(first) = self.workers.first() {
-            first.stop();
+        match (&self.order, self.workers.first()) {
+            (Some(order), _) => order.stop(),
+            (None, Some(first)) => first.stop(),
+            (None, None) => {}
         }
     }
 

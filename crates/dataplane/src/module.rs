@@ -178,6 +178,7 @@ pub(crate) struct Emitted {
 pub struct Context {
     pub(crate) now: u64,
     is_replay: bool,
+    come_to: Clock,
     pub(crate) gate: u16,
     pub(crate) sample: bool,
     pub(crate) emitted: Vec<Emitted>,
@@ -198,6 +199,7 @@ impl Context {
         Context {
             now: 0,
             is_replay: false,
+            come_to: Clock::NONE,
             gate: 0,
             sample: false,
             emitted: Vec::new(),
@@ -219,6 +221,16 @@ impl Context {
     /// Let each packet have the time at which it came, as a recorded one does, rather than that of its batch.
     pub fn tell_packets_apart(&mut self) {
         self.is_replay = true;
+    }
+
+    /// Note that the worker has no packet left up to this clock, of those of a replay that several share.
+    pub(crate) fn has_come_to(&mut self, clock: Clock) {
+        self.come_to = clock;
+    }
+
+    /// Return a clock up to which the worker has had all its packets: what it does without a packet comes after that.
+    pub fn come_to(&self) -> Clock {
+        self.come_to
     }
 
     /// Return what tells the times of packets.

@@ -88,9 +88,9 @@ impl Order {
         self.left.iter().map(|left| Clock::from_bits(left.get()).count()).min().unwrap_or(u64::MAX)
     }
 
-    /// Note that a worker has taken all its packets up to this count in hand.
-    pub(crate) fn take(&self, worker: usize, count: u64) {
-        self.taken[worker].set(Clock::last_of(count).bits());
+    /// Note that a worker has taken all its packets up to this clock in hand.
+    pub(crate) fn take(&self, worker: usize, clock: u64) {
+        self.taken[worker].set(clock);
     }
 
     /// Tell the others that a worker is done with what it has taken, but for packets that wait in it from `waiting` on. All that

@@ -20,7 +20,7 @@ fn nobody_reads_further_than_what_has_left_allows() {
 #[test]
 fn what_waits_holds_up_what_leaves() {
     let order = Order::new(1, 1);
-    order.take(0, 9);
+    order.take(0, Clock::last_of(9).bits());
     order.publish(0, Some(Clock::from_bits(4 << 16 | 1 << 8)));
     assert_eq!(Clock::from_bits(order.through()).count(), 4);
     assert!(order.through() < 4 << 16 | 1 << 8);

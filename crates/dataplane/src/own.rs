@@ -4,23 +4,28 @@
 //! a packet that another has written. All of them count the same packets, so that a packet has the same clock wherever it
 //! belongs, and come to the same end ([`Order`]).
 //!
-//! Batches are the same in every run: they end where they are full, or at the end of a window of [`WINDOW`] clocks, never
-//! where a worker happened to be held up.
+//! Batches are the same in every run: they end where they are full, or at a *bound*, never where a worker happened to be held
+//! up. A bound comes after [`WINDOW`] clocks, and where time has gone on by [`STEP`]. There the worker's time becomes that of
+//! the packets read, whoever has them: what is over ends on all workers, also on those that have no packets.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use catena_packet::clock::Root;
-use catena_packet::{BATCH, Batch, Packet, SMALL_BYTES};
+use catena_packet::{BATCH, Batch, Clock, Packet, SMALL_BYTES};
 
 use crate::module::{Context, Pulled, Source};
 use crate::order::Order;
+use crate::port::RECORDS;
 use crate::steer::Spread;
 use crate::task::TaskCounters;
 
 /// Clocks of a window: some full batches for each of several workers, and few beside those that may be read ahead. A power of
 /// two.
 const WINDOW: u64 = 512;
+/// Time between two packets that are told apart by a bound, in ns: small beside time-outs of seconds, and not so small that a
+/// slow capture is all bounds.
+const STEP: u64 = 10_000_000;
 /// Most batches that are read in one go: a worker that finds nothing of its own must look up from time to time.
 const MOST_READ: usize = 16;
 
@@ -31,17 +36,26 @@ pub struct Input {
     side: u16,
     state: Pulled,
     counters: Arc<TaskCounters>,
+    /// Packets that were read and not taken in, as they come after the end.
+    beyond: u64,
 }
 
 impl Input {
     /// Let packets of a source come by this side, with clocks of this root.
     pub fn new(source: Box<dyn Source>, root: Root, side: u16) -> Self {
-        Input { source, root, side, state: Pulled::More, counters: Arc::default() }
+        Input { source, root, side, state: Pulled::More, counters: Arc::default(), beyond: 0 }
     }
 
-    /// Return the source.
-    pub fn source(&self) -> &dyn Source {
-        &*self.source
+    /// Return what went wrong with its source for good.
+    pub fn error(&self) -> Option<String> {
+        self.source.error()
+    }
+
+    /// Tell its source's figures.
+    pub fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
+        self.source.gauges(&mut |name, value| {
+            tell(name, if name == RECORDS { value.saturating_sub(self.beyond) } else { value });
+        });
     }
 
     /// Return the root of its packets' clocks.
@@ -86,6 +100,10 @@ pub struct Own {
     kept: VecDeque<Packet>,
     /// The count of the latest packet that was read.
     count: u64,
+    /// Bounds up to where was read: the count of the last packet before each, and the time there.
+    bounds: VecDeque<(u64, u64)>,
+    /// The latest of them, also those that are over.
+    bound: (u64, u64),
     /// Counts of those in large buffers that may not have left yet.
     large: VecDeque<u64>,
 }
@@ -107,6 +125,8 @@ impl Own {
             read: Batch::new(),
             kept: VecDeque::with_capacity(WINDOW as usize),
             count: 0,
+            bounds: VecDeque::with_capacity(WINDOW as usize),
+            bound: (0, 0),
             large: VecDeque::with_capacity(Self::MOST_LARGE),
         }
     }
@@ -145,18 +165,25 @@ impl Own {
 
     /// Give clocks to what was read, and keep what is this worker's up to this count.
     fn keep(&mut self, cx: &mut Context, until: u64) {
-        let Own { inputs, turn, spread, worker, read, kept, count, large, .. } = self;
-        let Input { root, side, counters, .. } = &mut inputs[*turn];
+        let Own { inputs, turn, spread, worker, read, kept, count, large, bounds, bound, .. } = self;
+        let Input { root, side, counters, beyond, .. } = &mut inputs[*turn];
         let mut clocks = root.stamps(read.len());
         let (mut packets, mut bytes) = (0, 0);
         read.filter(|_, mut packet| {
             let clock = clocks.next().unwrap_or_default();
             if clock.count() > until {
+                *beyond += 1;
                 return Some(packet);
             }
             (packets, bytes) = (packets + 1, bytes + packet.len() as u64);
             packet.meta_mut().clock = clock;
             let time = packet.meta().time();
+            let before = clock.count() - 1;
+            if time >= bound.1.saturating_add(STEP) || before >= bound.0 + WINDOW {
+                // Before this packet, at its time: what is over by then is over for it.
+                *bound = (before, time.max(bound.1));
+                bounds.push_back(*bound);
+            }
             if spread.worker_of(&mut packet, *side, time) as usize != *worker {
                 return Some(packet);
             }
@@ -167,7 +194,8 @@ impl Own {
             None
         });
         counters.input.add(packets, bytes);
-        *count = root.count().min(until);
+        root.take_back(root.count().saturating_sub(until));
+        *count = root.count();
         cx.pool().put_batch(read);
     }
 
@@ -181,13 +209,22 @@ impl Own {
         self.large.len() + BATCH > Self::MOST_LARGE
     }
 
-    /// Return how many packets the next batch has; 0 where it is not whole yet.
+    /// Return how many packets the next batch has; 0 where it is not whole yet, or a bound comes first.
     fn ready(&self, is_over: bool) -> usize {
-        let window = |packet: &Packet| packet.meta().clock.count() / WINDOW;
-        let Some(first) = self.kept.front().map(window) else { return 0 };
-        let count = self.kept.iter().take(BATCH).take_while(|packet| window(packet) == first).count();
-        let is_whole = count == BATCH || count < self.kept.len() || self.count / WINDOW > first || is_over;
-        if is_whole { count } else { 0 }
+        let until = self.bounds.front().map_or(u64::MAX, |(count, _)| *count);
+        let before = self.kept.iter().take(BATCH).take_while(|packet| packet.meta().clock.count() <= until).count();
+        let is_whole = before == BATCH || !self.bounds.is_empty() || is_over;
+        if is_whole { before } else { 0 }
+    }
+
+    /// Return the clock up to which this worker has taken all its packets. What ends at a bound has the last clock of the packet
+    /// before, and comes before others hear that the worker has come there.
+    fn taken(&self) -> u64 {
+        let next = self.kept.front().map_or(self.count + 1, |packet| packet.meta().clock.count());
+        match self.bounds.front() {
+            Some((count, _)) if *count < next => Clock::last_of(*count).bits() - 2,
+            _ => Clock::last_of(next - 1).bits(),
+        }
     }
 }
 
@@ -195,19 +232,28 @@ impl Source for Own {
     fn pull(&mut self, cx: &mut Context, batch: &mut Batch) -> Pulled {
         let mut state = Pulled::More;
         for _ in 0..MOST_READ {
-            if self.ready(false) > 0 || state != Pulled::More {
+            if self.ready(false) > 0 || !self.bounds.is_empty() || state != Pulled::More {
                 break;
             }
             state = self.read_on(cx);
         }
         let count = self.ready(state == Pulled::Done);
+        if count == 0
+            && let Some((at, time)) = self.bounds.pop_front()
+        {
+            cx.set_now(time);
+            cx.has_come_to(Clock::last_of(at));
+            self.order.take(self.worker, Clock::last_of(at).bits());
+            return Pulled::More;
+        }
         self.kept.drain(..count).for_each(|packet| batch.push(packet));
-        let next = self.kept.front().map_or(self.count + 1, |packet| packet.meta().clock.count());
-        self.order.take(self.worker, next - 1);
+        self.order.take(self.worker, self.taken());
         match (batch.is_empty(), self.kept.is_empty()) {
             (true, true) if state == Pulled::Done => {
-                // The end comes for all when the last packet has come, whoever has it.
+                // The end comes for all when the last packet has come, whoever has it. Nobody waits for more from here, even
+                // if others have found more to read.
                 cx.set_now(self.read_at);
+                self.order.take(self.worker, u64::MAX);
                 Pulled::Done
             }
             (true, _) if state == Pulled::Idle => Pulled::Idle,

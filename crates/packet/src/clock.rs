@@ -122,6 +122,12 @@ impl Root {
         Clock(u64::from(self.number) << COPY_BITS)
     }
 
+    /// Take back the latest clocks of all: the packets that got them were not taken in.
+    pub fn take_back(&mut self, packets: u64) {
+        self.given = self.given.saturating_sub(packets);
+        self.count.store(self.given, Relaxed);
+    }
+
     /// Return its number, from 1 on.
     pub fn number(&self) -> u8 {
         self.number

@@ -125,6 +125,9 @@ pub trait Engine: Send + 'static {
     /// counted, a packet's may be begun again in each step.
     fn begin(&mut self, tx: Tx) -> Tx;
 
+    /// Note that all packets up to this clock have begun, this worker's and others': what events tell comes after them.
+    fn has_come_to(&mut self, _clock: u64) {}
+
     /// Send off the operations that a packet has asked for since the last time: it will be brought to its end, and all packets
     /// that it follows have been. One that is given up before, by [`Self::end`], has done nothing. Entries may be fetched from
     /// [`FlowMap::want`] on.

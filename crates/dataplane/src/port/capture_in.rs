@@ -27,7 +27,7 @@ const MOST_DECOMPRESSED: u64 = 16 << 20;
 const FIRST_BYTES: Duration = Duration::from_millis(200);
 
 /// What the records that were taken in are called.
-pub(super) const RECORDS: &str = "records";
+pub(crate) const RECORDS: &str = "records";
 
 /// Gives the packets of a capture as fast as they are asked for; their times become the context's.
 ///
@@ -86,18 +86,16 @@ impl CaptureIn<Stream> {
     /// # Errors
     /// Those of [`Reader::open`].
     pub fn open(path: impl AsRef<Path>, port: u16) -> Result<Self, Error> {
-        Self::open_to(path.as_ref(), port, u64::MAX)
+        let path = path.as_ref();
+        let stream = Stream::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        Self::of(stream, port)
     }
 
-    /// Open the capture at `path` and take it to end after so many bytes, as others do who read it too, even if somebody
-    /// adds to it. What comes by a pipe has no such end.
+    /// Read a capture from a stream. Packets get `port` as their input port.
     ///
     /// # Errors
     /// Those of [`Reader::open`].
-    pub fn open_to(path: &Path, port: u16, end: u64) -> Result<Self, Error> {
-        let failed = |source| Error::Open { path: path.to_owned(), source };
-        let mut stream = Stream::open(path).map_err(failed)?;
-        stream.end_at(end);
+    pub fn of(stream: Stream, port: u16) -> Result<Self, Error> {
         let recorded = stream.is_recorded();
         stream.wait(FIRST_BYTES);
         let mut reader = Reader::lazy(stream);

@@ -15,6 +15,7 @@ mod sink;
 mod stream;
 
 pub use capture_in::CaptureIn;
+pub(crate) use capture_in::RECORDS;
 pub use capture_out::CaptureOut;
 pub use in_turn::{InTurn, in_turn};
 pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};

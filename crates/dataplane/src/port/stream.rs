@@ -40,9 +40,25 @@ impl Stream {
         Ok(Stream { file, waits, at, end: u64::MAX })
     }
 
-    /// Take a file to end here, in bytes, even if somebody adds to it.
-    pub fn end_at(&mut self, end: u64) {
-        self.end = end;
+    /// Take a file to end where it ends now, even if somebody adds to it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn stays_as_it_is(&mut self) -> io::Result<()> {
+        let file = self.file.metadata()?;
+        if file.is_file() {
+            self.end = file.len();
+        }
+        Ok(())
+    }
+
+    /// Return another stream of the same file, from where this one stands: it is not opened by its name, which may be another
+    /// file's by now. Who reads a pipe takes from all that read it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn again(&self) -> io::Result<Stream> {
+        Ok(Stream { file: self.file.try_clone()?, ..*self })
     }
 
     /// Return whether all that will ever be read is there already.

@@ -216,6 +216,11 @@ impl Desk {
         }
     }
 
+    /// Note that all packets up to this clock have begun.
+    pub(super) fn has_come_to(&mut self, clock: u64) {
+        self.latest = self.latest.max(clock);
+    }
+
     /// Return the place of an operation in the order of all.
     fn turn(&self, tx: &Tx) -> u64 {
         if Clock::from_bits(tx.clock()).is_event() { self.latest } else { tx.clock() }

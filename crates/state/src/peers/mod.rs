@@ -163,6 +163,10 @@ impl Engine for Peers {
         tx
     }
 
+    fn has_come_to(&mut self, clock: u64) {
+        open(&self.joined().desk).has_come_to(clock);
+    }
+
     #[inline(always)]
     fn issue(&mut self, tx: &mut Tx) {
         if tx.unit() != 0 {
