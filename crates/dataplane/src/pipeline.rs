@@ -1,5 +1,7 @@
 //! What one worker runs: a graph, the tasks that feed it, and the tree that says whose turn it is.
 
+use catena_packet::Clock;
+
 use crate::graph::Graph;
 use crate::module::{Context, Pulled};
 use crate::schedule::{Leaves, Ran, Tree};
@@ -81,6 +83,12 @@ impl Pipeline {
     /// its end.
     pub fn is_done(&self) -> bool {
         self.tasks.iter().flatten().filter(|task| task.keeps_running()).all(|task| task.state() == Pulled::Done)
+    }
+
+    /// Return the clock of the earliest packet that waits, in a module or in a task's hand.
+    pub fn first_waiting(&self) -> Option<Clock> {
+        let in_hand = self.tasks.iter().flatten().filter_map(Task::first_in_hand);
+        self.graph.first_waiting().into_iter().chain(in_hand).min()
     }
 
     /// Bring through what waits in queues between the tasks, whatever the tree says.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catena_packet::clock::Root;
 use catena_packet::meta::STAMP_SHIFT;
-use catena_packet::{Batch, Packet};
+use catena_packet::{Batch, Clock, Packet};
 
 use crate::clock::cycles;
 use crate::counter::{Counter, Traffic};
@@ -97,7 +97,8 @@ impl Task {
         Task { entry, ..Task::new(name, source, inlets[0]) }
     }
 
-    /// Let it bring no further packets while one waits in a module: then what becomes of them does not depend on how long.
+    /// Let it bring no further packets while one waits in a module, and none of the other side: then what becomes of them does
+    /// not depend on how long.
     #[must_use]
     pub fn patient(mut self) -> Self {
         self.is_patient = true;
@@ -161,31 +162,42 @@ impl Task {
 
     /// Return what the source said last.
     pub fn state(&self) -> Pulled {
-        self.state
+        if self.batch.is_empty() { self.state } else { Pulled::More }
+    }
+
+    /// Return the clock of the first packet that it has taken and not brought on its way.
+    pub(crate) fn first_in_hand(&self) -> Option<Clock> {
+        self.batch.as_slice().first().map(|packet| packet.meta().clock)
     }
 
     /// Run once: one batch, to completion.
     pub(crate) fn run(&mut self, cx: &mut Context, graph: &mut Graph) -> Ran {
-        if self.state == Pulled::Done {
+        if self.state() == Pulled::Done {
             return Ran::default();
         }
         if self.is_held_up() || self.is_patient && graph.most_waiting() > 0 {
-            self.state = Pulled::Idle;
+            if self.state != Pulled::Done {
+                self.state = Pulled::Idle;
+            }
             return Ran::default();
         }
         let start = cycles();
-        self.state = self.source.pull(cx, &mut self.batch);
+        let mut bytes = 0;
+        // What is in hand already was counted when it came.
         if self.batch.is_empty() {
-            return Ran::default();
+            self.state = self.source.pull(cx, &mut self.batch);
+            if self.batch.is_empty() {
+                return Ran::default();
+            }
+            bytes = stamp(&mut self.batch, (start >> STAMP_SHIFT) as u32, self.root.as_mut());
+            self.counters.input.add(self.batch.len(), bytes);
         }
-        let bytes = stamp(&mut self.batch, (start >> STAMP_SHIFT) as u32, self.root.as_mut());
         let packets = self.batch.len();
-        self.counters.input.add(packets, bytes);
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
         match self.entry {
             Entry::One(inlet) => graph.run(cx, inlet, &mut self.batch),
             Entry::BySide { inlets, recorded: true } => {
-                run_in_order(cx, graph, &mut self.batch, inlets, &mut self.run);
+                run_in_order(cx, graph, &mut self.batch, inlets, (&mut self.run, self.is_patient));
             }
             Entry::BySide { inlets, recorded: false } => {
                 let back = &mut self.run;
@@ -206,7 +218,7 @@ impl Task {
         let spent = cycles() - start;
         self.counters.runs.add(1);
         self.counters.cycles.add(spent);
-        Ran { packets: packets as u64, bits: bytes * 8, cycles: spent }
+        Ran { packets: (packets - self.batch.len()) as u64, bits: bytes * 8, cycles: spent }
     }
 }
 
@@ -241,26 +253,31 @@ fn side(packet: &Packet) -> usize {
     usize::from(packet.meta().port == 1)
 }
 
-/// Run recorded packets from the inlet of their side: all neighbours of one side at once, none before its turn.
-fn run_in_order(cx: &mut Context, graph: &mut Graph, batch: &mut Batch, inlets: [Inlet; 2], run: &mut Batch) {
-    let mut enter = |side: usize, run: &mut Batch| {
+/// Run recorded packets from the inlet of their side: all neighbours of one side at once, none before its turn. If it `is_patient`,
+/// those of the other side stay in the batch while one waits in a module: an answer enters a chain at its other end, and must not be
+/// there before its request.
+fn run_in_order(
+    cx: &mut Context,
+    graph: &mut Graph,
+    batch: &mut Batch,
+    inlets: [Inlet; 2],
+    (run, is_patient): (&mut Batch, bool),
+) {
+    while let Some(first) = batch.as_slice().first().map(side) {
+        let count = batch.iter().position(|packet| side(packet) != first).unwrap_or(batch.len());
+        batch.filter(|i, packet| {
+            if i >= count {
+                return Some(packet);
+            }
+            run.push(packet);
+            None
+        });
         run.iter().for_each(|packet| cx.set_now(packet.meta().time()));
-        graph.run(cx, inlets[side], run);
-    };
-    let Some(first) = batch.as_slice().first().map(side) else { return };
-    if batch.iter().all(|packet| side(packet) == first) {
-        return enter(first, batch);
-    }
-    let mut current = first;
-    for packet in batch.drain() {
-        let next = side(&packet);
-        if next != current {
-            enter(current, run);
-            current = next;
+        graph.run(cx, inlets[first], run);
+        if is_patient && graph.most_waiting() > 0 {
+            return;
         }
-        run.push(packet);
     }
-    enter(current, run);
 }
 
 #[cfg(test)]

@@ -269,7 +269,7 @@ impl Worker {
         let go_on = |pipeline: &mut Pipeline, cx: &mut Context| {
             pipeline.graph.poll(cx);
             if let Some((order, worker)) = order {
-                order.publish(*worker, pipeline.graph.first_waiting());
+                order.publish(*worker, pipeline.first_waiting());
             }
         };
         if let Some(gathering) = &gathering {
@@ -312,13 +312,13 @@ impl Ticks {
         wall: &mut Wall,
         order: Option<&(Arc<Order>, usize)>,
     ) {
-        if cx.now() >= self.0 + TICK_NS && (order.is_none() || pipeline.graph.most_waiting() == 0) {
+        if cx.now() >= self.0 + TICK_NS && (order.is_none() || pipeline.first_waiting().is_none()) {
             self.0 = cx.now();
             pipeline.graph.tick(cx);
             wall.adjust();
         }
         if let Some((order, worker)) = order {
-            order.publish(*worker, pipeline.graph.first_waiting());
+            order.publish(*worker, pipeline.first_waiting());
         }
     }
 }

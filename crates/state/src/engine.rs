@@ -192,6 +192,12 @@ pub trait Engine: Send + 'static {
         false
     }
 
+    /// Return whether packets leave in the order in which they came, though one that comes later has its fate before: in a replay
+    /// what comes behind the function must not depend on who waits.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Return the marks of what a packet has asked for, in that order, and whether there are others: where these are all, it
     /// [follows](Self::follows) none of whose marks, all of them too, it has none. `None` where nothing has marks.
     fn marks<'tx>(&self, _tx: &'tx Tx) -> Option<(&'tx [u16], bool)> {

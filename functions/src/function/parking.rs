@@ -32,7 +32,7 @@ const FLOWS: Seed = Seed::from_number(1);
 
 /// The packets that wait.
 pub(super) struct Parking<E: Engine, F: Function<E>> {
-    /// In the order in which they came; those whose fates are known leave together.
+    /// In the order in which they came; those whose fates are known leave together, or in that order.
     parked: Vec<Parked<E, F>>,
     /// The places of those that have no fate yet, as far as they were gone through; empty but for that moment.
     waiting: Vec<usize>,
@@ -185,7 +185,6 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         cx.decide_some(batch, |i, mut packet| {
             // SAFETY: as many were written as the batch has packets.
             let work = unsafe { works[i].assume_init_mut() };
-            // All that are parked have no fate: they have left otherwise.
             let Parking { parked, presence, .. } = self;
             let verdict = match parked.len() {
                 MOST_BEGUN.. => None,
@@ -193,7 +192,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                     let mut waits = |work: &mut Work<E, F>, packet: &Packet, engine: &E| {
                         !parked.is_empty()
                             && presence.may_meet(engine, work.flow(packet), &work.tx)
-                            && parked.iter_mut().any(|earlier| work.waits_for(packet, earlier, engine))
+                            && parked
+                                .iter_mut()
+                                .any(|earlier| earlier.verdict.is_none() && work.waits_for(packet, earlier, engine))
                     };
                     work.advance(&mut packet, None, &mut waits, engine, function)
                 }
@@ -201,7 +202,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             // Nobody else asks for it again.
             let ended = |work: &mut Work<E, F>| std::mem::replace(&mut work.tx, Tx::new(0, 0, 0));
             match verdict {
-                Some(verdict) => {
+                Some(verdict) if parked.is_empty() || !engine.keeps_order() => {
                     engine.end(ended(work));
                     Some((packet, verdict))
                 }
@@ -209,11 +210,11 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                     engine.end(ended(work));
                     Some((packet, Verdict::Drop(Reason::NO_PARKING)))
                 }
-                None => {
+                verdict => {
                     // SAFETY: it was written, and is read once.
                     let mut work = unsafe { works[i].assume_init_read() };
                     let counted = presence.add(engine, work.flow(&packet), &work.tx);
-                    parked.push(Parked { work, packet, verdict: None, came: None, counted });
+                    parked.push(Parked { work, packet, verdict, came: None, counted });
                     None
                 }
             }
@@ -265,7 +266,11 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         self.advance(0, instance);
         instance.engine.flush();
         let Parking { parked, presence, .. } = self;
-        for one in parked.extract_if(.., |parked| parked.verdict.is_some()) {
+        let (keeps_order, mut is_free) = (instance.engine.keeps_order(), true);
+        for one in parked.extract_if(.., |parked| {
+            is_free &= parked.verdict.is_some() || !keeps_order;
+            is_free && parked.verdict.is_some()
+        }) {
             let Parked { mut work, packet, verdict, counted, .. } = one;
             if !(E::WATCHES || E::CRASHES) {
                 presence.remove(&instance.engine, work.flow(&packet), &work.tx, counted);

@@ -200,14 +200,17 @@ impl Engine for Peers {
 
     #[inline(always)]
     fn follows(&self, tx: &Tx, earlier: &Tx) -> bool {
-        // A recorded answer may stand right behind its request, and ask for what that one has not yet got to asking for. Live, it
-        // cannot be there before the request has left.
-        tx.meets(earlier) || self.team.horizon.is_some() && tx.gate != earlier.gate
+        tx.meets(earlier)
+    }
+
+    #[inline(always)]
+    fn keeps_order(&self) -> bool {
+        self.team.horizon.is_some()
     }
 
     #[inline(always)]
     fn marks<'tx>(&self, tx: &'tx Tx) -> Option<(&'tx [u16], bool)> {
-        if self.team.horizon.is_some() { None } else { Some(tx.marks()) }
+        Some(tx.marks())
     }
 
     fn close(&mut self) -> Result<(), String> {
