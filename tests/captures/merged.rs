@@ -1,6 +1,8 @@
 //! What several workers write is what one writes, byte for byte.
 
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::traces::trace;
 use super::{accounted, number, run};
@@ -80,4 +82,35 @@ fn a_worker_without_packets_holds_up_no_other() {
 fn several_workers_write_real_traffic_as_one_does() {
     let Some(mix) = trace("mix.pcap.zst") else { return };
     one_writes_what_many_write(&["--in", &mix.display().to_string()], &CHAINS[..2]);
+}
+
+/// What is added to a capture while it is read is nobody's: else those would take their part of it that have not come to its end yet.
+#[test]
+fn a_capture_that_grows_ends_where_it_ended_at_the_start() {
+    const PACKETS: u64 = 20_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [chain, input, pipe] = ["c.catena", "in.pcap", "out.pcap"].map(path);
+    std::fs::write(&chain, "chain c { in -> Monitor() -> out }").expect("a chain file");
+    run(&[&chain, "--in", &format!("gen:flows=500,count={PACKETS},rate=1Mpps"), "--out", &input]);
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
+    assert!(made.success());
+    for workers in ["2", "4"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.args(["run", &chain, "--in", &input, "--out", &pipe, "--workers", workers, "--json"]);
+        let running = command.stdout(Stdio::piped()).spawn().expect("catena starts");
+        // The run waits for whoever reads this, and has opened what it reads.
+        let mut out = std::fs::File::open(&pipe).expect("a pipe");
+        let records = std::fs::read(&input).expect("a capture")[24..].to_vec();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&input).expect("a capture");
+        file.write_all(&records[..records.len() / 4]).expect("the capture grows");
+        let mut written = Vec::new();
+        out.read_to_end(&mut written).expect("what is written");
+        let ended = running.wait_with_output().expect("catena ends");
+        assert!(ended.status.success(), "{workers} workers");
+        let report: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("a report");
+        accounted(&report);
+        file.set_len(24 + records.len() as u64).expect("the capture is as it was");
+        assert_eq!([number(&report, "/input/packets"), number(&report, "/output/packets")], [PACKETS; 2]);
+    }
 }

@@ -63,8 +63,7 @@
 //! - Servers go down and come up by command. New connections avoid a server that is down.
 //! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
 //!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client (of IPv6: a /64) has 128
-//!   datagrams at a time, fewer as room runs out; half of the room is kept for established connections. Over captures each worker
-//!   has this room for its own.
+//!   datagrams at a time, fewer as room runs out; half of the room is kept for established connections.
 //! - Echo requests to a VIP without a port are balanced, all of a client to one server. ICMP errors and neighbour
 //!   discovery for a VIP pass untouched: path MTU discovery by ICMP does not reach the servers; clamp TCP's MSS.
 //! - SCTP keeps its port, because its checksum covers it, not the address. Other protocols whose
@@ -76,7 +75,10 @@
 //!
 //! `no backend up`; `connection table full` (all connections are established ones of TCP or SCTP; nothing could be
 //! rewritten on the way back, so there is no fallback without a table); `segment of no connection` (a FIN or RST that
-//! no connection knows); `fragment without its first`.
+//! no connection knows); `fragment without its first`. With several workers and `least_connections` a new connection waits for the
+//! worker that counts them: `too many wait for their state` when 256 do at one worker, as under a flood of more new connections than
+//! that worker can count. In a replay it waits for all workers to come as far, and nothing is dropped; many new connections are replayed
+//! faster by one worker.
 //!
 //! VLAN tags are read through, and do not tell connections apart: one client in two VLANs has one connection.
 //!

@@ -45,7 +45,8 @@
 //! `buckets4` and `buckets6`, by source, written and read often. Of several instances each knows its packets only.
 //! Sources stay together, so sources and flows keep their whole rate; what several instances may see at once (a
 //! class, a destination, a prefix of many sources) has an equal part of rate and burst at each, the burst never
-//! less than a full frame if the whole is not. Each has an equal part of `max_keys` too: a destination or a prefix that several
+//! less than a full frame if the whole is not, and the rate never less than 1 a second: with less than that for each, more
+//! passes in all. Each has an equal part of `max_keys` too: a destination or a prefix that several
 //! of them see takes a key at each. Sources stay together as they come in: one that a NAT before Limiter has made is seen by several
 //! instances, and each lets it have the whole rate.
 //!
