@@ -63,6 +63,9 @@ struct Percentiles {
     p999: Option<u64>,
 }
 
+/// Tells the figures of a source, by name.
+type Gauges<'a> = &'a dyn Fn(&mut dyn FnMut(&'static str, u64));
+
 /// A source of packets.
 #[derive(Debug, Serialize)]
 struct SourceRow {
@@ -210,7 +213,7 @@ impl Report {
         name: &str,
         counters: &TaskCounters,
         root: Option<&Root>,
-        (gauges, error): (&dyn Fn(&mut dyn FnMut(&'static str, u64)), Option<String>),
+        (gauges, error): (Gauges<'_>, Option<String>),
     ) {
         let row = |root: &Root| SourceRow { name: name.to_owned(), root: root.number(), count: root.count() };
         self.sources.extend(root.map(row));
