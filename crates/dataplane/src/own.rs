@@ -20,8 +20,7 @@ use crate::port::RECORDS;
 use crate::steer::Spread;
 use crate::task::TaskCounters;
 
-/// Clocks of a window: some full batches for each of several workers, and few beside those that may be read ahead. A power of
-/// two.
+/// Most clocks between two bounds: some full batches for each of several workers, and few beside those that may be read ahead.
 const WINDOW: u64 = 512;
 /// Time between two packets that are told apart by a bound, in ns: small beside time-outs of seconds, and not so small that a
 /// slow capture is all bounds.
