@@ -111,6 +111,9 @@ pub struct RunOptions {
     /// Workers to spread the packets over, all packets of an inside address to the same one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
+    /// Let slots of flows go from busy workers to idle ones while packets flow
+    #[arg(long)]
+    pub rebalance: bool,
     /// Run the chains as a plan divides them: its workers, tasks and scheduler tree (`catena plan … -o FILE`)
     #[arg(long, value_name = "FILE", conflicts_with = "workers")]
     pub plan: Option<PathBuf>,

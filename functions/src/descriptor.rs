@@ -133,7 +133,9 @@ impl Build<'_> {
             let function = recipe.make(&mut engine)?;
             return Ok(Box::new(Runner::new(engine, function)));
         }
-        let mut engine = Local::new(self.seed, self.share);
+        let engine = Local::new(self.seed, self.share);
+        let moves = self.team.is_some_and(|team| team.moves());
+        let mut engine = if moves { engine.with_room_for_all() } else { engine };
         engine.make_for(self.instance);
         let function = recipe.make(&mut engine)?;
         Ok(R::on_local(engine, function))
@@ -173,8 +175,18 @@ impl Returns {
     }
 }
 
-/// Returns, for a number of instances, what tells which of them owns a packet on the way back.
-pub type OwnerOf = fn(&Args, u32) -> Owner;
+/// Say that all that a function keeps of flows goes with their slots: its objects are shown to a [`Mover`](catena_state::Mover), or
+/// it keeps nothing.
+///
+/// # Errors
+/// None.
+pub fn all_moves(_args: &Args) -> Result<(), String> {
+    Ok(())
+}
+
+/// Returns, for a number of instances of a name, what tells which of them owns a packet on the way back; the team is that of their
+/// workers, where they have one.
+pub type OwnerOf = fn(&Args, &str, u32, Option<&Arc<Team>>) -> Owner;
 
 /// Builds an instance of a function for a host.
 pub type Builder = fn(&Args, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;
@@ -201,6 +213,8 @@ pub struct Descriptor {
     /// Among a number of instances, which one owns a packet on the way back; `None` where its inside address
     /// tells.
     pub owner: Option<OwnerOf>,
+    /// Whether what it keeps of flows can go from one instance to another with their slots; the error says why not.
+    pub moves: fn(&Args) -> Result<(), String>,
     /// What it does to packets as far as others may notice.
     pub effects: fn(&Args) -> Effects,
     /// How it is measured; `None` where only the user's own chain could tell.

@@ -5,9 +5,9 @@
 
 use std::convert::Infallible;
 
-use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, NoMemory, Plain, Shared, Tx};
+use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Shared, Tx};
 
-use crate::shares::{Give, Shares, Take, Taken};
+use crate::shares::{Bring, Give, Shares, Take, Taken};
 
 /// An entry of a [`FairMap`].
 pub trait Grouped: Plain {
@@ -98,6 +98,16 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
             self.give_up(tx, group);
             Taken::Short(group)
         })
+    }
+
+    /// Show a mover the entries: their room goes with them.
+    pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        let FairMap { entries, shares } = self;
+        let arrives = mover.from().is_some();
+        mover.flows(tx, entries, |tx, _, entry| match arrives {
+            true => shares.send(tx, Bring(entry.group())),
+            false => shares.send(tx, Give(entry.group())),
+        });
     }
 
     /// Look at up to `most` entries whose end may have come, and take out those that are over at `now`. Returns how many were looked

@@ -19,12 +19,12 @@ mod tests;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-use catena_dataplane::module::Verdict;
+use catena_dataplane::module::{self, Verdict};
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::clock::{Clock, Root};
-use catena_packet::{BATCH, Batch, Packet};
-use catena_state::{Engine, Tx};
+use catena_packet::{BATCH, Batch, Packet, SlotSet};
+use catena_state::{Engine, Mover, Parcel, Tx};
 
 pub use holding::{Held, Holding};
 use instance::{Instance, event};
@@ -146,6 +146,10 @@ pub trait Function<E: Engine>: Send + 'static {
     fn start(&mut self, _time: Time) -> Result<(), String> {
         Ok(())
     }
+
+    /// Show a mover each object whose entries or parts are of slots, always in the same order: they leave with their slots, and
+    /// arrive with others' ([`Mover`]). An object that all instances see need not be shown.
+    fn objects(&mut self, _tx: &mut Tx, _mover: &mut Mover) {}
 
     /// Hand over what is still held, once, after the last packet.
     ///
@@ -300,6 +304,30 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         self.parking.first().into_iter().chain(unsent).min()
     }
 
+    fn leave(&mut self, cx: &mut Context, slots: &SlotSet) -> Option<module::Parcel> {
+        let Runner { instance, parking, events, .. } = self;
+        let from = instance.engine.share().index;
+        let mut mover = Mover::leaving(slots.clone(), from);
+        let now = parking.no_later(cx.now());
+        parking.event(instance, events, now, |function, tx| function.objects(tx, &mut mover));
+        instance.engine.flush();
+        let parcel = mover.into_parcel().filter(|parcel| !parcel.is_empty())?;
+        Some(Box::new(parcel))
+    }
+
+    fn arrive(&mut self, cx: &mut Context, parcel: module::Parcel) -> Result<(), String> {
+        let Ok(parcel) = parcel.downcast::<Parcel>() else { return Err("it is another function's".to_owned()) };
+        let Runner { instance, parking, events, .. } = self;
+        let mut mover = Mover::arriving(*parcel);
+        let now = parking.no_later(cx.now());
+        parking.event(instance, events, now, |function, tx| function.objects(tx, &mut mover));
+        instance.engine.flush();
+        match mover.refused() {
+            0 => Ok(()),
+            refused => Err(format!("{refused} entries found no room")),
+        }
+    }
+
     fn inputs(&self) -> Vec<PathBuf> {
         self.instance.function.inputs()
     }
@@ -356,5 +384,5 @@ pub fn of(packet: &Packet, now: u64, gate: u16) -> Tx {
         0 => now,
         arrival => arrival,
     };
-    Tx::new(packet.meta().clock.bits(), now, gate)
+    Tx::new(packet.meta().clock.bits(), now, gate).of(packet.meta().way.slot())
 }

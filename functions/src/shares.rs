@@ -36,7 +36,11 @@ pub enum Taken {
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Give(pub u16);
 
-operations!(Shares { 0 => Take, 1 => Give });
+/// Count an entry more of a group that another table took, and that comes with it: whether it may have one or not.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Bring(pub u16);
+
+operations!(Shares { 0 => Take, 1 => Give, 2 => Bring });
 
 impl Op<Shares> for Take {
     type Reply = Taken;
@@ -48,6 +52,15 @@ impl Op<Shares> for Take {
             false if shares.has_its_part(group) => Taken::HasItsPart(group),
             false => Taken::Short(group),
         }
+    }
+}
+
+impl Op<Shares> for Bring {
+    type Reply = ();
+
+    fn apply(self, shares: &mut Shares) {
+        shares.held[usize::from(self.0) % GROUPS] += 1;
+        shares.used += 1;
     }
 }
 
@@ -82,7 +95,8 @@ impl Shares {
     /// Count an entry more of a group; returns whether it may have one.
     #[inline]
     pub fn take(&mut self, group: u16) -> bool {
-        let most = self.part().min(self.capacity - self.used);
+        // What was brought may be more than there is room for.
+        let most = self.part().min(self.capacity.saturating_sub(self.used));
         let held = &mut self.held[usize::from(group) % GROUPS];
         if *held as usize >= most {
             return false;

@@ -14,6 +14,7 @@
 pub mod agreement;
 pub mod engines;
 pub mod looks;
+mod moved;
 pub mod notation;
 mod workers;
 
@@ -22,10 +23,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catena_dataplane::attribute::Attributes;
+use catena_dataplane::module::Parcel;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
 use catena_packet::wire::Seed;
-use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle};
+use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle, Slot, SlotSet, Way};
 use catena_state::{Share, Team};
 
 use crate::{Args, Build, Descriptor};
@@ -111,6 +113,8 @@ pub struct Harness {
     clock: u64,
     /// The clocks of the first packets that were sent together, each time.
     firsts: Vec<u64>,
+    /// The slot that packets are of which are sent from now on.
+    slot: Slot,
     /// Of a team the other worker's module, which gets no packets.
     other: Option<Box<dyn Module>>,
 }
@@ -154,7 +158,7 @@ impl Harness {
         });
         let exits = exits.collect();
         graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
-        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new(), other: None }
+        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new(), slot: Slot::NONE, other: None }
     }
 
     /// Build a function and put it between two gates.
@@ -216,6 +220,7 @@ impl Harness {
                 packet.fill(bytes);
                 packet.meta_mut().arrival = *time;
                 packet.meta_mut().clock = Clock::from_bits(self.clock);
+                packet.meta_mut().way = Way::by(gate).of(self.slot);
                 self.cx.set_now(*time);
                 batch.push(packet);
             }
@@ -296,6 +301,28 @@ impl Harness {
         self.cx.set_now(now);
         self.graph.tick(&mut self.cx);
         self.poll();
+    }
+
+    /// Let the module do what other instances ask for, and go on.
+    fn go_on(&mut self) {
+        self.graph.poll(&mut self.cx);
+    }
+
+    /// Let the module hand over what it has of some slots.
+    fn leave(&mut self, slots: &SlotSet) -> Vec<(Arc<str>, Parcel)> {
+        self.graph.leave(&mut self.cx, slots)
+    }
+
+    /// Let the module take in what another had; returns what was lost.
+    fn arrive(&mut self, parcels: Vec<(Arc<str>, Parcel)>) -> Vec<(Arc<str>, String)> {
+        self.graph.arrive(&mut self.cx, parcels)
+    }
+
+    /// Return the names of gauges that are the same in every instance.
+    fn common_gauges(&self) -> Vec<&'static str> {
+        let mut common = Vec::new();
+        self.graph.gauges(&mut |_, gauge| common.extend(gauge.is_common.then_some(gauge.name)));
+        common
     }
 
     /// Return how many packets were dropped, by reason.

@@ -9,6 +9,7 @@ use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::port::Sink;
 use catena_dataplane::queue::{QueueIn, QueueOut, queue};
+use catena_dataplane::slots::Slots;
 use catena_dataplane::steer::{Spread, Steer};
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::pin_this_thread;
@@ -190,8 +191,10 @@ impl Near {
         let mut graph = Graph::new();
         let room = entrance.room();
         let headers = graph.add("headers", Box::new(Headers));
-        let steer =
-            graph.add("spread", Box::new(Steer::new(Spread::new(1, Seed::from_number(seed), Box::new(|_| None)))));
+        let steer = graph.add(
+            "spread",
+            Box::new(Steer::new(Spread::new(&Slots::even(1), Seed::from_number(seed), Box::new(|_| None)))),
+        );
         let queue = graph.add("to the other core", Box::new(entrance));
         graph.connect(headers, 0, steer);
         graph.connect(steer, 0, queue);

@@ -2,6 +2,7 @@
 
 mod cores;
 pub mod files;
+mod moving;
 mod outputs;
 mod planned;
 pub mod ports;
@@ -20,6 +21,8 @@ use crate::{chain, inode, streams, trial};
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
+/// The same while packets wait for it.
+const SOON: Duration = Duration::from_micros(500);
 /// After this time without an end the command says what it waits for.
 const SLOW_END: Duration = Duration::from_secs(2);
 
@@ -53,15 +56,19 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
         tree: planned.as_ref().map(|p| &p.tasks().tree),
         waits: options.duration.is_some(),
+        rebalances: options.rebalance,
     };
     if let Some(first) = layout.first_core {
         cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
+    }
+    if layout.rebalances {
+        moving::check(&host, &ports, layout.count)?;
     }
     let asked = Instant::now();
     let interrupted = || signalled.load(Ordering::Relaxed);
     let too_long = |since: Instant| options.duration.is_some_and(|most| since.elapsed() >= most);
     let over = || interrupted() || too_long(asked);
-    let running = workers::start(&host, &layout, &ports, seed, uses, &over)?;
+    let mut running = workers::start(&host, &layout, &ports, seed, uses, &over)?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
     for name in ports.down() {
@@ -83,12 +90,15 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
                 "catena: waiting for an output to take what is left; interrupt{again} to end without\n"
             ));
         }
+        let is_awaited = running.rebalance(stopped.is_some());
         progress.show(running.packets(), started.elapsed());
-        std::thread::sleep(LOOK);
+        std::thread::sleep(if is_awaited { SOON } else { LOOK });
     }
     progress.clear();
+    let rebalanced = running.rebalanced();
     let ended = running.join()?;
     let mut report = report::Report::new(&host, &ended, started.elapsed());
+    report.moved(rebalanced);
     report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report));
     let text = if options.json { report.json()? } else { report.to_string() };
     let printed = if to_stderr {

@@ -10,6 +10,7 @@ use catena_dataplane::clock;
 use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::own::Own;
+use catena_dataplane::rebalance::Done;
 use catena_dataplane::task::TaskCounters;
 use catena_dataplane::worker::Ended;
 use catena_packet::clock::Root;
@@ -43,6 +44,9 @@ pub struct Report {
     sources: Vec<SourceRow>,
     /// Figures of the ports.
     ports: Vec<Gauge>,
+    /// What came of `--rebalance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rebalanced: Option<Rebalanced>,
     /// What was planned, and what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Comparison>,
@@ -61,6 +65,19 @@ struct Percentiles {
     p50: Option<u64>,
     p99: Option<u64>,
     p999: Option<u64>,
+}
+
+/// How slots went from worker to worker.
+#[derive(Debug, Serialize)]
+struct Rebalanced {
+    /// How often some went.
+    moves: u64,
+    /// How many went in all.
+    slots: u64,
+    /// Moves that were given up, as a worker did not come to an end with what it had.
+    given_up: u64,
+    /// The longest time that packets waited for one, in ns.
+    longest_ns: u64,
 }
 
 /// Tells the figures of a source, by name.
@@ -153,6 +170,7 @@ impl Report {
             modules: rows,
             sources: Vec::new(),
             ports: Vec::new(),
+            rebalanced: None,
             planned: None,
             problems: Vec::new(),
         };
@@ -187,6 +205,14 @@ impl Report {
         let latencies: Vec<&Histogram> = exits.iter().map(|exit| &exit.counters.latency).collect();
         report.latency_ns = Percentiles::of(&latencies);
         report
+    }
+
+    /// Add how slots went from worker to worker.
+    pub fn moved(&mut self, done: Option<Done>) {
+        self.rebalanced = done.map(|Done { moves, slots, given_up, longest_ns, lost }| {
+            self.problems.extend(lost.iter().map(|(module, what)| format!("{module}: {what}")));
+            Rebalanced { moves, slots, given_up, longest_ns }
+        });
     }
 
     /// Add what all workers have read, each for itself: what the first one did, and where others did not.
@@ -314,6 +340,17 @@ impl fmt::Display for Report {
         }
         for gauge in &self.ports {
             writeln!(f, "{} {}", gauge.name, thousands(gauge.value))?;
+        }
+        if let Some(Rebalanced { moves, slots, given_up, longest_ns }) = &self.rebalanced {
+            let (times, longest) = (if *moves == 1 { "move" } else { "moves" }, time(*longest_ns));
+            write!(f, "rebalanced: {} slots in {} {times}", thousands(*slots), thousands(*moves))?;
+            if *moves > 0 {
+                write!(f, ", their packets waited {longest} at most")?;
+            }
+            if *given_up > 0 {
+                write!(f, "; {} given up", thousands(*given_up))?;
+            }
+            writeln!(f)?;
         }
         let Totals { packets, .. } = self.input;
         let rate = packets as f64 / self.seconds.max(1e-9) / 1e6;

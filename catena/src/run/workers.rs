@@ -17,8 +17,10 @@ use catena_dataplane::own::{Input, Own};
 use catena_dataplane::pipeline::{TaskId, Time};
 use catena_dataplane::port::{Stream, in_turn};
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
+use catena_dataplane::rebalance::{Done, Member, Rebalance};
 use catena_dataplane::schedule::Tree;
-use catena_dataplane::steer::{Spread, Steer};
+use catena_dataplane::slots::{Loads, Slots};
+use catena_dataplane::steer::{Owner, Spread, Steer};
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
@@ -52,6 +54,8 @@ pub struct Running {
     inputs: Vec<Arc<TaskCounters>>,
     /// Of a replay by several.
     order: Option<Arc<Order>>,
+    /// Where slots go from one worker to another.
+    rebalance: Option<Rebalance>,
     /// Until the workers have ended.
     _locks: Locks,
 }
@@ -67,6 +71,8 @@ pub struct Layout<'a> {
     pub tree: Option<&'a SchedulerTree>,
     /// Whether interfaces keep the run going when captures and generators have ended.
     pub waits: bool,
+    /// Whether slots go from busy workers to idle ones.
+    pub rebalances: bool,
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
@@ -82,7 +88,7 @@ pub fn start(
     uses: Uses,
     over: &dyn Fn() -> bool,
 ) -> Result<Running, Failure> {
-    let Layout { count, first_core, tree, waits } = *layout;
+    let Layout { count, first_core, tree, waits, rebalances } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
@@ -90,16 +96,18 @@ pub fn start(
     let outside = ports::open(&ports.outside, 1, files[1].as_ref())?;
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
-    let run = Run { host, tree, depot, time, seed, first_core, follows: ports.follow(), waits, live: ports.live() };
+    let (slots, loads) = (Slots::even(count as u16), rebalances.then(Loads::new));
+    let (follows, live) = (ports.follow(), ports.live());
+    let run = Run { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
-    let Made { workers, inputs, order } = match count {
+    let Made { workers, inputs, order, rebalance } = match count {
         1 => run.alone(sources, exits)?,
         _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
         _ => run.together(count, sources, exits)?,
     };
     let (workers, locks) = open_and_start(workers, uses, over)?;
-    Ok(Running { workers, inputs, order, _locks: locks })
+    Ok(Running { workers, inputs, order, rebalance, _locks: locks })
 }
 
 /// Let two sides of recorded traffic take turns.
@@ -178,6 +186,10 @@ struct Run<'a> {
     /// Sides whose packets come from an interface. They are lost there if nobody takes them: whoever has no room for more must
     /// not hold up the others.
     live: [bool; 2],
+    /// Who has which packets.
+    slots: Arc<Slots>,
+    /// How many came of each slot, where that is counted.
+    loads: Option<Arc<Loads>>,
 }
 
 /// Workers before they start.
@@ -187,6 +199,7 @@ struct Made {
     inputs: Vec<Arc<TaskCounters>>,
     /// Of a replay by several.
     order: Option<Arc<Order>>,
+    rebalance: Option<Rebalance>,
 }
 
 type Sources = [Option<Box<dyn Source>>; 2];
@@ -215,17 +228,18 @@ impl Run<'_> {
             unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
         self.divide(&mut pipeline, &ports, built.queued, &[]);
-        Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None })
+        Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None, rebalance: None })
     }
 
     /// Make workers of which the first reads what comes live, and spreads it.
     fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         // Who of several workers asks first is a matter of chance: a replay has to repeat.
-        let team = (self.time == Time::Wall).then(|| Team::new(count));
+        let new = if self.loads.is_some() { Team::moving } else { Team::new };
+        let team = (self.time == Time::Wall).then(|| new(count));
         let whole = sources.iter().flatten().all(|source| source.is_recorded());
         let gathering = Gathering::new(count);
         let (graphs, leaving) = self.graphs(count, team.as_ref())?;
-        let mut workers = Vec::new();
+        let (mut workers, mut members) = (Vec::new(), Vec::new());
         let mut entering: Vec<QueueIn> = Vec::new();
         let mut graphs = graphs.into_iter().enumerate();
         let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
@@ -236,6 +250,7 @@ impl Run<'_> {
             let task = self.share(Box::new(exit), index, inlets, &rooms);
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
+            members.push(member(&pipeline, entrance.first(), rooms));
             entering.extend(entrance);
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
             workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
@@ -249,8 +264,9 @@ impl Run<'_> {
             .collect();
         let inlets = inlets(&mut pipeline, first.entries);
         for (side, source) in sources.into_iter().enumerate() {
-            let steer =
-                pipeline.graph.add(&format!("spread {}", SIDES[side]), Box::new(Steer::new(self.spread(count))));
+            let steer = Steer::new(self.spread(count, team.as_ref()));
+            let held = steer.room();
+            let steer = pipeline.graph.add(&format!("spread {}", SIDES[side]), Box::new(steer));
             pipeline.graph.connect(steer, 0, inlets[side]);
             for (gate, node) in &to_workers {
                 pipeline.graph.connect(steer, *gate, *node);
@@ -259,12 +275,13 @@ impl Run<'_> {
             let inlet = Inlet { node: steer, gate: side as u16 };
             let has_way = first.entries[side].is_some();
             let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
-            let others = to_others.iter().filter(|_| !self.live[side]);
+            let others = to_others.iter().chain(&held).filter(|_| !self.live[side]);
             first_rooms.iter().chain(others).for_each(|room| task.heed(room.clone()));
             inputs.push(task.counters().clone());
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
+        members.insert(0, member(&pipeline, None, first_rooms));
         workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
         // Who reads along from a live stream gets packets in time even when no further one comes.
         let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
@@ -273,7 +290,8 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
-        Ok(Made { workers, inputs, order: None })
+        let rebalance = self.loads.as_ref().map(|loads| Rebalance::new(&self.slots, loads, members));
+        Ok(Made { workers, inputs, order: None, rebalance })
     }
 
     /// Make workers that all read what is recorded; their packets leave as those of one would.
@@ -305,7 +323,7 @@ impl Run<'_> {
             if index == 0 {
                 inputs.extend(read.iter().map(|input| Arc::clone(input.counters())));
             }
-            let own = Own::new(read, self.spread(count), &order, index);
+            let own = Own::new(read, self.spread(count, Some(&team)), &order, index);
             let mut pipeline = Pipeline::with(built.graph, self.time);
             let inlets = inlets(&mut pipeline, built.entries);
             pipeline.add_task(self.share(Box::new(own), index, inlets, &rooms).patient());
@@ -319,7 +337,7 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(merged), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed).gives_way());
-        Ok(Made { workers, inputs, order: Some(order) })
+        Ok(Made { workers, inputs, order: Some(order), rebalance: None })
     }
 
     /// Build each worker's pipeline, which ends in queues, and return it with their rooms; and the far ends of the queues, by
@@ -346,9 +364,13 @@ impl Run<'_> {
     }
 
     /// Return what tells whose each packet is.
-    fn spread(&self, count: usize) -> Spread {
+    fn spread(&self, count: usize, team: Option<&Arc<Team>>) -> Spread {
         let seed = Seed::from_number(self.seed ^ 0x0073_7465_6572);
-        Spread::new(count as u32, seed, owner(self.host, count as u32))
+        let spread = Spread::new(&self.slots, seed, owner(self.host, count as u32, team));
+        match &self.loads {
+            Some(loads) => spread.counting(loads),
+            None => spread,
+        }
     }
 
     /// Make the task of a worker that takes its packets from here.
@@ -392,6 +414,12 @@ impl Run<'_> {
     }
 }
 
+/// Return what must be known of a worker whose slots may go to another.
+fn member(pipeline: &Pipeline, entrance: Option<&QueueIn>, exits: Vec<Room>) -> Member {
+    let tasks = pipeline.tasks().map(|(_, task)| Arc::clone(task.counters())).collect();
+    Member { entrance: entrance.map(QueueIn::room), exits, tasks }
+}
+
 /// Return where each side's packets enter a pipeline.
 fn inlets(pipeline: &mut Pipeline, entries: [Option<Inlet>; 2]) -> [Inlet; 2] {
     [0, 1].map(|side| entries[side].unwrap_or_else(|| no_way(&mut pipeline.graph, side)))
@@ -403,8 +431,8 @@ fn no_way(graph: &mut Graph, side: usize) -> Inlet {
 }
 
 /// Which worker owns a packet on the way back, as the functions that rewrite addresses say.
-fn owner(host: &Host, count: u32) -> catena_dataplane::steer::Owner {
-    let owners = host.owners(count);
+fn owner(host: &Host, count: u32, team: Option<&Arc<Team>>) -> Owner {
+    let owners = host.owners(count, team);
     Box::new(move |packet| owners.iter().find_map(|owner| owner(packet)))
 }
 
@@ -421,6 +449,17 @@ impl Running {
             (None, Some(first)) => first.stop(),
             (None, None) => {}
         }
+    }
+
+    /// Compare the workers' loads, where it is time to and the run does not end, and let slots go from a busy worker to an idle one.
+    /// Returns whether packets wait for that.
+    pub fn rebalance(&mut self, ends: bool) -> bool {
+        self.rebalance.as_mut().is_some_and(|rebalance| rebalance.look(&self.workers, ends))
+    }
+
+    /// Return what came of that so far; nothing where slots stay where they are.
+    pub fn rebalanced(&self) -> Option<Done> {
+        self.rebalance.as_ref().map(|rebalance| rebalance.done().clone())
     }
 
     /// Return how many packets came in so far.

@@ -7,10 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use catena_dataplane::steer::Owner;
 use catena_functions::{Args, Descriptor, Method, Spared, registry};
 use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph, Unparsed};
+use catena_state::Team;
 
 use crate::library;
 use crate::tasks::Cut;
@@ -176,10 +178,13 @@ pub fn lower(graph: &PolicyGraph) -> Result<Host, LowerError> {
 }
 
 impl Host {
-    /// Return what tells, for a number of instances, which of them owns a packet on the way back.
-    pub fn owners(&self, instances: u32) -> Vec<Owner> {
+    /// Return what tells, for a number of instances, which of them owns a packet on the way back; `team` is that of their workers,
+    /// where they have one.
+    pub fn owners(&self, instances: u32, team: Option<&Arc<Team>>) -> Vec<Owner> {
         let owner = |module: &Module| match &module.kind {
-            Lowered::Function { descriptor, args, .. } => descriptor.owner.map(|of| of(args, instances)),
+            Lowered::Function { descriptor, args, .. } => {
+                descriptor.owner.map(|of| of(args, &module.name, instances, team))
+            }
             _ => None,
         };
         self.modules.iter().filter_map(owner).collect()

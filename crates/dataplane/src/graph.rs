@@ -11,11 +11,11 @@ mod edit;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_packet::{Batch, Clock, Packet};
+use catena_packet::{Batch, Clock, Packet, SlotSet};
 
 use crate::clock::cycles;
 use crate::counter::{Gauge, Traffic};
-use crate::module::{Context, Module, Reason};
+use crate::module::{Context, Module, Parcel, Reason};
 use crate::pipeline::Time;
 
 pub use counters::{Drops, NodeCounters, NodeInfo};
@@ -195,6 +195,11 @@ impl Graph {
         }
     }
 
+    /// Return whether a module holds packets back until it is told otherwise.
+    pub fn is_holding(&self) -> bool {
+        self.polled.iter().any(|id| self.nodes[id.0 as usize].as_ref().is_some_and(|node| node.module.is_holding()))
+    }
+
     /// Return how many packets wait in a module for other workers, where most do.
     #[inline]
     pub fn most_waiting(&self) -> usize {
@@ -224,6 +229,28 @@ impl Graph {
             }
         }
         failed
+    }
+
+    /// Let all modules hand over what they have of some slots, each with its name.
+    pub fn leave(&mut self, cx: &mut Context, slots: &SlotSet) -> Vec<(Arc<str>, Parcel)> {
+        let mut parcels = Vec::new();
+        for node in self.nodes.iter_mut().flatten() {
+            parcels.extend(node.module.leave(cx, slots).map(|parcel| (node.name.clone(), parcel)));
+        }
+        parcels
+    }
+
+    /// Let modules take in what those of the same names on another worker had of some slots; returns what was lost, by name.
+    pub fn arrive(&mut self, cx: &mut Context, parcels: Vec<(Arc<str>, Parcel)>) -> Vec<(Arc<str>, String)> {
+        let mut lost = Vec::new();
+        for (name, parcel) in parcels {
+            let arrived = match self.nodes.iter_mut().flatten().find(|node| node.name == name) {
+                Some(node) => node.module.arrive(cx, parcel),
+                None => Err("there is no such module on this worker".to_owned()),
+            };
+            lost.extend(arrived.err().map(|error| (name, error)));
+        }
+        lost
     }
 
     /// Do something at each module outside its turn.

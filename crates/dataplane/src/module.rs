@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use catena_packet::random::Random;
 use catena_packet::wire::Malformed;
-use catena_packet::{BATCH, Batch, Clock, DepotHandle, Packet, Pool};
+use catena_packet::{BATCH, Batch, Clock, DepotHandle, Packet, Pool, SlotSet};
 
 use crate::pipeline::Time;
 
@@ -80,9 +80,28 @@ pub trait Module: Any + Send {
         0
     }
 
+    /// Return whether the module holds packets back until it is told otherwise, or may have to: the run goes on until then.
+    fn is_holding(&self) -> bool {
+        false
+    }
+
     /// Return the clock of the earliest packet that waits in the module for other workers.
     fn first_waiting(&self) -> Option<Clock> {
         None
+    }
+
+    /// Hand over what the module has of some slots, for its like on another worker; nothing where it keeps nothing by slots. No
+    /// packet of these slots is in it, and none comes after.
+    fn leave(&mut self, _cx: &mut Context, _slots: &SlotSet) -> Option<Parcel> {
+        None
+    }
+
+    /// Take in what its like on another worker had of some slots, before any packet of theirs comes.
+    ///
+    /// # Errors
+    /// What was lost, in words for the user.
+    fn arrive(&mut self, _cx: &mut Context, _parcel: Parcel) -> Result<(), String> {
+        Ok(())
     }
 
     /// Return the names of files that the module uses while it runs, other than a port's: no output may be one of them.
@@ -133,6 +152,9 @@ pub trait Module: Any + Send {
         false
     }
 }
+
+/// What a module hands over to its like: only they know what is in it.
+pub type Parcel = Box<dyn Any + Send>;
 
 /// What a source found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -183,7 +183,7 @@ impl Own {
                 *bound = (before, time.max(bound.1));
                 bounds.push_back(*bound);
             }
-            if spread.worker_of(&mut packet, *side, time) as usize != *worker {
+            if spread.worker_of(&mut packet, *side, time).is_none_or(|of| usize::from(of) != *worker) {
                 return Some(packet);
             }
             if packet.len() > SMALL_BYTES {

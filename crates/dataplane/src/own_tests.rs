@@ -10,6 +10,8 @@ use crate::module::Module;
 use crate::order::{AHEAD, Merge};
 use crate::port::in_turn;
 use crate::queue::{QueueIn, queue};
+use crate::slots::Slots;
+use crate::steer::Whose;
 
 /// Gives a side's packets: each has its time, the worker that it belongs to, and whether it is large.
 struct Script {
@@ -105,9 +107,14 @@ fn carry(sides: &Sides, workers: usize, turns: &[(usize, bool)], end: usize) -> 
                 .zip(in_turn([script(0), script(1)]))
                 .map(|(side, source)| Input::new(Box::new(source), roots.one_more().expect("two are not many"), side));
             // On the way back whoever knows is asked; so does this test on both, as sides tell nothing here.
-            let asked = Box::new(|packet: &Packet| Some(u32::from(packet.data()[29])));
+            let asked = Box::new(|packet: &Packet| Some(Whose::Worker(packet.data()[29].into())));
             let inputs: Vec<Input> = inputs.map(|input| Input { side: 1, ..input }).collect();
-            let own = Own::new(inputs, Spread::new(workers as u32, Seed::from_number(1), asked), &order, number);
+            let own = Own::new(
+                inputs,
+                Spread::new(&Slots::even(workers as u16), Seed::from_number(1), asked),
+                &order,
+                number,
+            );
             let out = leaving.pop().expect("one for each");
             Worker { own, held: Vec::new(), out, batches: Vec::new(), is_done: false, cx: Context::new(&depot, 0) }
         })

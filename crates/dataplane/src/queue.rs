@@ -128,6 +128,21 @@ impl Room {
         self.0.places.len() - written.saturating_sub(read).min(self.0.places.len())
     }
 
+    /// Return how many packets were ever put in.
+    pub fn written(&self) -> usize {
+        self.0.written.0.load(Ordering::Acquire)
+    }
+
+    /// Return how many packets were ever taken out.
+    pub fn read(&self) -> usize {
+        self.0.read.0.load(Ordering::Acquire)
+    }
+
+    /// Return whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.read() == self.written()
+    }
+
     /// Return whether the queue is half full: what waits in modules for other workers must find room, too, when it goes on.
     pub fn is_scarce(&self) -> bool {
         self.packets() < (self.0.places.len() / 2).max(2 * BATCH)

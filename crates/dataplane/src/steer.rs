@@ -1,14 +1,30 @@
 //! Spreads packets over workers so that all packets of an inside address meet the same one, in both
 //! directions: every narrower scope (a connection, an endpoint) is then whole as well.
 
+use std::sync::Arc;
+
 use catena_packet::wire::{Layers, Net, Seed};
-use catena_packet::{Batch, Packet};
+use catena_packet::{Batch, Packet, Slot, Way};
 
 use crate::datagrams::Datagrams;
-use crate::module::{Context, Module, Verdict};
+use crate::module::{Context, Module, Pulled, Source};
+use crate::queue::{QueueIn, QueueOut, Room, queue};
+use crate::slots::{Loads, Slots};
 
-/// Where packets go whose worker is not decided by their inside address: returns the worker's index.
-pub type Owner = Box<dyn Fn(&Packet) -> Option<u32> + Send>;
+/// Whose a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// That of one of the workers, whatever becomes of slots.
+    Worker(u16),
+    /// That of who has the slot.
+    Slot(Slot),
+}
+
+/// Tells whose packets are that are not known by their inside address, if it knows that.
+pub type Owner = Box<dyn Fn(&Packet) -> Option<Whose> + Send>;
+
+/// Most packets that wait while their slots change hands. What comes then is dropped, and counted.
+const MOST_HELD: usize = 4096;
 
 /// Tells which worker a packet belongs to: the same for all who are asked about the same packets in the same order.
 ///
@@ -16,72 +32,149 @@ pub type Owner = Box<dyn Fn(&Packet) -> Option<u32> + Send>;
 /// knows better: a function that rewrites addresses has to be asked. Later fragments on the way back, which have no port to
 /// ask about, go where their first went.
 pub struct Spread {
-    ways: u32,
+    slots: Arc<Slots>,
     seed: Seed,
     owner: Owner,
     datagrams: Datagrams,
+    loads: Option<Arc<Loads>>,
 }
 
 impl Spread {
-    /// Spread over so many workers.
-    pub fn new(ways: u32, seed: Seed, owner: Owner) -> Self {
-        Spread { ways: ways.max(1), seed, owner, datagrams: Datagrams::new(seed) }
+    /// Spread over the workers that have these slots.
+    pub fn new(slots: &Arc<Slots>, seed: Seed, owner: Owner) -> Self {
+        Spread { slots: Arc::clone(slots), seed, owner, datagrams: Datagrams::new(seed), loads: None }
     }
 
-    /// Return the worker of a packet that came by this side at this time, in ns since 1970.
+    /// Count the packets of each slot.
+    #[must_use]
+    pub fn counting(self, loads: &Arc<Loads>) -> Self {
+        Spread { loads: Some(Arc::clone(loads)), ..self }
+    }
+
+    /// Return the worker of a packet that came by this side at this time, in ns since 1970; `None` while its slot is held.
     ///
-    /// The packet knows afterwards which way it is on, by [`Meta::port`](catena_packet::Meta::port): both ways come to a worker
-    /// in one line ([`Task::by_side`](crate::task::Task::by_side)).
+    /// The packet knows afterwards which way it is on, by [`Meta::way`](catena_packet::Meta::way): both ways come to a worker
+    /// in one line ([`Task::by_side`](crate::task::Task::by_side)). So it does which slot it is of, where anybody knows.
     #[inline]
-    pub fn worker_of(&mut self, packet: &mut Packet, side: u16, time: u64) -> u32 {
-        packet.meta_mut().port = side;
+    pub fn worker_of(&mut self, packet: &mut Packet, side: u16, time: u64) -> Option<u16> {
+        packet.meta_mut().way = Way::by(side);
         // What is malformed is for the functions to drop; here it only stays together.
         if packet.parse().is_err() {
-            return 0;
+            return self.slots.worker(Slot::NONE);
         }
         let back = side == 1;
-        if back && let Some(owner) = self.asked(packet, time) {
-            return owner.min(self.ways - 1);
+        let slot = match if back { self.asked(packet, time) } else { None } {
+            Some(Whose::Worker(worker)) => return Some(worker.min(self.slots.workers() - 1)),
+            Some(Whose::Slot(slot)) => slot,
+            None => Slot::of(self.seed.hash2(inside(packet, back))),
+        };
+        packet.meta_mut().way = Way::by(side).of(slot);
+        if let Some(loads) = &self.loads {
+            loads.add(slot);
         }
-        let hash = self.seed.hash2(inside(packet, back));
-        (((hash >> 32) * u64::from(self.ways)) >> 32) as u32
+        self.slots.worker(slot)
     }
 
     /// Ask whose a packet on the way back is, if anybody knows.
-    fn asked(&mut self, packet: &Packet, time: u64) -> Option<u32> {
+    fn asked(&mut self, packet: &Packet, time: u64) -> Option<Whose> {
         let layers = packet.layers();
         if layers.has(Layers::LATER) {
-            return self.datagrams.find(packet, time).map(u32::from);
+            return self.datagrams.find(packet, time).map(Whose::from_bits);
         }
         let owner = (self.owner)(packet)?;
         if layers.has(Layers::FRAGMENT) {
-            self.datagrams.remember(packet, u16::try_from(owner).unwrap_or(u16::MAX), time);
+            self.datagrams.remember(packet, owner.bits(), time);
         }
         Some(owner)
     }
 }
 
+impl Whose {
+    const IS_SLOT: u16 = 1 << 15;
+
+    fn bits(self) -> u16 {
+        match self {
+            Whose::Worker(worker) => worker.min(Self::IS_SLOT - 1),
+            Whose::Slot(slot) => slot.number() | Self::IS_SLOT,
+        }
+    }
+
+    fn from_bits(bits: u16) -> Whose {
+        match bits & Self::IS_SLOT {
+            0 => Whose::Worker(bits),
+            _ => Whose::Slot(Slot::numbered(bits & !Self::IS_SLOT).unwrap_or(Slot::NONE)),
+        }
+    }
+}
+
 /// Sends every packet to the output gate of its worker; the input gate is its side.
-pub struct Steer(Spread);
+pub struct Steer {
+    spread: Spread,
+    /// Where packets of slots that are held wait, in the order in which they came.
+    held: Option<(QueueIn, QueueOut)>,
+}
 
 impl Steer {
     /// Make a module with an output gate for each worker.
     pub fn new(spread: Spread) -> Self {
-        Steer(spread)
+        let may_hold = spread.loads.is_some();
+        let held = may_hold.then(|| queue(MOST_HELD, 1)).and_then(|(mut ins, out)| Some((ins.pop()?, out)));
+        Steer { spread, held }
+    }
+
+    /// Return the room for packets of slots that are held: who may wait does not bring more than fits.
+    pub fn room(&self) -> Option<Room> {
+        self.held.as_ref().map(|(entrance, _)| entrance.room())
     }
 }
 
 impl Module for Steer {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let (side, times) = (cx.gate(), cx.times());
-        cx.decide(batch, |_, packet| {
-            let time = times.of(packet);
-            Verdict::Gate(self.0.worker_of(packet, side, time) as u16)
+        let (onward, mut held) = (cx.gate(), Batch::new());
+        batch.filter(|_, mut packet| {
+            let time = times.of(&packet);
+            match self.spread.worker_of(&mut packet, side, time) {
+                Some(gate) if gate == onward => return Some(packet),
+                Some(gate) => cx.emit(gate, packet),
+                None => held.push(packet),
+            }
+            None
         });
+        if !held.is_empty()
+            && let Some((entrance, _)) = &mut self.held
+        {
+            entrance.process(cx, &mut held);
+        }
+    }
+
+    fn is_polled(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Send on what waited, once nothing is held any more.
+    fn poll(&mut self, cx: &mut Context) {
+        let Some((_, exit)) = &mut self.held else { return };
+        if self.spread.slots.are_held() {
+            return;
+        }
+        let mut batch = Batch::new();
+        while exit.pull(cx, &mut batch) == Pulled::More {
+            for packet in batch.drain() {
+                // Nothing is held, so there is somebody.
+                cx.emit(self.spread.slots.worker(packet.meta().way.slot()).unwrap_or_default(), packet);
+            }
+        }
+    }
+
+    fn is_holding(&self) -> bool {
+        let waits = |(entrance, _): &(QueueIn, QueueOut)| !entrance.room().is_empty();
+        self.held.as_ref().is_some_and(|held| self.spread.slots.are_held() || waits(held))
     }
 }
 
-/// Return the inside address in two words; zero for packets without addresses, which so stay together.
+/// Return the inside address in two words, of IPv6 its first 64 bits: a host, as functions count them, may have all addresses that
+/// begin so. Zero for packets without addresses, which so stay together.
 fn inside(packet: &Packet, back: bool) -> [u64; 2] {
     let layers = packet.layers();
     let header = packet.data().get(usize::from(layers.l3)..).unwrap_or_default();
@@ -89,8 +182,7 @@ fn inside(packet: &Packet, back: bool) -> [u64; 2] {
     let half = |at: usize| header.get(at..).and_then(|h| h.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b));
     match layers.net {
         Net::Ipv4 => [u64::from(half(if back { 16 } else { 12 })), 4],
-        Net::Ipv6 if back => [word(24), word(32)],
-        Net::Ipv6 => [word(8), word(16)],
+        Net::Ipv6 => [word(if back { 24 } else { 8 }), 6],
         _ => [0, 0],
     }
 }
@@ -118,9 +210,9 @@ mod tests {
         let mut pool = depot.pool();
         let owner = |packet: &Packet| {
             let (data, layers) = (packet.data(), packet.layers());
-            layers.has(Layers::PORTS).then(|| u32::from(data[37]))
+            layers.has(Layers::PORTS).then(|| Whose::Worker(data[37].into()))
         };
-        let mut spread = Spread::new(8, Seed::from_number(1), Box::new(owner));
+        let mut spread = Spread::new(&Slots::even(8), Seed::from_number(1), Box::new(owner));
         let mut worker_of = |frame: [u8; 60], time| {
             let mut packet = pool.take(60).expect("a buffer");
             packet.data_mut().copy_from_slice(&frame);
@@ -130,10 +222,10 @@ mod tests {
         };
         let unknown = worker_of(fragment(200, true, 0), 0);
         for ident in 0..100 {
-            assert_eq!(worker_of(fragment(ident, false, ident % 8), 1_000), u32::from(ident % 8));
+            assert_eq!(worker_of(fragment(ident, false, ident % 8), 1_000), Some(u16::from(ident % 8)));
         }
         for ident in 0..100 {
-            assert_eq!(worker_of(fragment(ident, true, 0), 2_000), u32::from(ident % 8), "datagram {ident}");
+            assert_eq!(worker_of(fragment(ident, true, 0), 2_000), Some(u16::from(ident % 8)), "datagram {ident}");
             assert_eq!(worker_of(fragment(ident, true, 0), 40_000_000_000), unknown, "long after its first");
         }
     }

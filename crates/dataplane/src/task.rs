@@ -85,13 +85,13 @@ impl Task {
         Task { inner: true, ..Task::new(name, source, inlet) }
     }
 
-    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::port`]).
+    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::way`]).
     ///
     /// With `recorded` no packet overtakes one of the other side, and the context's time becomes that of the packets, as at
     /// the source that they came from. Live, the packets of a batch go side by side, since none can be the answer to another:
     /// that one has not left yet.
     ///
-    /// [`Meta::port`]: catena_packet::Meta::port
+    /// [`Meta::way`]: catena_packet::Meta::way
     pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
         let entry = Entry::BySide { inlets, recorded };
         Task { entry, ..Task::new(name, source, inlets[0]) }
@@ -250,7 +250,7 @@ fn stamp(batch: &mut Batch, stamp: u32, root: Option<&mut Root>) -> u64 {
 /// Return the side that a packet came in by.
 #[inline(always)]
 fn side(packet: &Packet) -> usize {
-    usize::from(packet.meta().port == 1)
+    usize::from(packet.meta().way.port() == 1)
 }
 
 /// Run recorded packets from the inlet of their side: all neighbours of one side at once, none before its turn. If it `is_patient`,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
-use catena_packet::{BATCH, Clock, Depot, DepotHandle};
+use catena_packet::{BATCH, Clock, Depot, DepotHandle, Way};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,6 +13,7 @@ use crate::module::Module;
 use crate::pipeline::{Pipeline, Time};
 use crate::port::in_turn;
 use crate::queue::queue;
+use crate::slots::Slots;
 use crate::steer::{Spread, Steer};
 
 /// Gives one side's packets: each is there at its time and has a client.
@@ -83,8 +84,10 @@ fn pair(sides: [Vec<(u64, u8)>; 2]) -> Pair {
     });
     let mut roots = Roots::default();
     for (side, source) in (0u16..).zip(in_turn(sources)) {
-        let steer =
-            first.graph.add("spread", Box::new(Steer::new(Spread::new(2, Seed::from_number(1), Box::new(|_| None)))));
+        let steer = first.graph.add(
+            "spread",
+            Box::new(Steer::new(Spread::new(&Slots::even(2), Seed::from_number(1), Box::new(|_| None)))),
+        );
         first.graph.connect(steer, 0, Inlet { node: own, gate: side });
         first.graph.connect(steer, 1, other);
         let root = roots.one_more().expect("two are not many");
@@ -177,7 +180,7 @@ proptest! {
             let mut batch = Batch::new();
             let mut packet = cx.pool().take(60).expect("the test has enough buffers");
             packet.data_mut().copy_from_slice(&frame(usize::from(*side), *client));
-            (packet.meta_mut().port, packet.meta_mut().arrival) = (*side, at);
+            (packet.meta_mut().way, packet.meta_mut().arrival) = (Way::by(*side), at);
             batch.push(packet);
             entrances[0].process(&mut cx, &mut batch);
         }

@@ -263,7 +263,8 @@ impl Worker {
             rest(fruitless, self.spins);
         }
         // Edits that came too late still get their answer.
-        edits.try_iter().for_each(|edit| edit(pipeline, cx));
+        let edit = |pipeline: &mut Pipeline, cx: &mut Context| edits.try_iter().for_each(|edit| edit(pipeline, cx));
+        edit(pipeline, cx);
         let order = self.order.as_ref();
         pipeline.drain(cx);
         let go_on = |pipeline: &mut Pipeline, cx: &mut Context| {
@@ -273,13 +274,22 @@ impl Worker {
             }
         };
         if let Some(gathering) = &gathering {
-            while pipeline.graph.most_waiting() > 0 && !gathering.is_broken() {
+            let is_waited_for = |pipeline: &Pipeline| pipeline.graph.most_waiting() > 0 || pipeline.graph.is_holding();
+            while is_waited_for(pipeline) && !gathering.is_broken() {
+                edit(pipeline, cx);
                 go_on(pipeline, cx);
                 pipeline.drain(cx);
                 std::hint::spin_loop();
             }
             self.closes.iter().for_each(Room::close);
-            gathering.wait(0, || go_on(pipeline, cx));
+            // Slots may still be on their way to this worker, as long as the one who holds their packets has not come so far.
+            let may_take_in = self.closes.is_empty();
+            gathering.wait(0, || {
+                if may_take_in {
+                    edit(pipeline, cx);
+                }
+                go_on(pipeline, cx);
+            });
             if gathering.is_broken() {
                 let failed = vec![(self.name.into(), "ended in the middle, as another worker did".to_owned())];
                 return Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() };

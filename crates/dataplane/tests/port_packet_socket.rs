@@ -210,7 +210,7 @@ fn receive(cx: &mut Context, source: &mut PacketSocketIn, count: usize) -> Vec<V
     while got.len() < count && start.elapsed() < Duration::from_secs(3) {
         source.pull(cx, &mut batch);
         for packet in batch.drain() {
-            assert_eq!((packet.meta().port, packet.meta().arrival), (3, 1_000));
+            assert_eq!((packet.meta().way.port(), packet.meta().arrival), (3, 1_000));
             if packet.data()[..6] == [2, 0, 0, 0, 0, 1] {
                 got.push(packet.data().to_vec());
             }

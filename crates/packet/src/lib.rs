@@ -12,6 +12,7 @@ pub mod meta;
 pub mod pcap;
 pub mod pool;
 pub mod random;
+pub mod slot;
 pub mod wire;
 pub mod write;
 
@@ -21,3 +22,4 @@ pub use clock::Clock;
 pub use mapping::Mapping;
 pub use meta::Meta;
 pub use pool::{Depot, DepotHandle, Pool};
+pub use slot::{SLOTS, Slot, SlotSet, Way};

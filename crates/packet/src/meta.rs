@@ -1,6 +1,7 @@
 //! What modules know of a packet beside its bytes: one cache line.
 
 use crate::clock::Clock;
+use crate::slot::Way;
 use crate::wire::Layers;
 
 /// Bytes of a packet's attribute area; slots in it get their offsets when a pipeline is built.
@@ -23,8 +24,8 @@ pub struct Meta {
     pub(crate) parsed: bool,
     /// Where the headers are, once parsed ([`crate::Packet::parse`]).
     pub(crate) layers: Layers,
-    /// The port that the packet came in by.
-    pub port: u16,
+    /// The port that the packet came in by, and the slot that it is of.
+    pub way: Way,
     /// How many bytes more the packet had on the wire than its capture kept, at most 65535.
     pub cut: u16,
     /// Service path: identifier (24 bits) and index (8 bits), RFC 8300 §2.3.

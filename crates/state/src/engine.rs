@@ -11,10 +11,12 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
 
+use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 
 use crate::declare::Declaration;
 use crate::key::Key;
+use crate::mover::Moved;
 use crate::outlet::{Outlet, Sink};
 use crate::plain::Plain;
 use crate::shared::{Held, Shared};
@@ -349,6 +351,25 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 
     /// Take out the entry that has been marked longest. Constant work.
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)>;
+
+    /// Take out all entries of some slots, which go to another instance; those that are marked come last, in the order of their
+    /// marks. Where entries are not kept by who owns them, none has to go.
+    fn leave(&mut self, _slots: &SlotSet, _each: impl FnMut(Moved<K, V>)) {}
+
+    /// Take in an entry of another instance's.
+    ///
+    /// # Errors
+    /// [`Full`] where it finds no room: there is some for all that all instances may have, if the engine was made so.
+    fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
+        let slot = std::mem::replace(&mut tx.slot, moved.slot());
+        let ticket = self.want(tx, moved.key, Intent::Create);
+        let arrived = self.insert(tx, &ticket, moved.value, moved.until).map(|_| ());
+        if moved.is_marked && arrived.is_ok() {
+            self.mark(tx, &ticket, true);
+        }
+        tx.slot = slot;
+        arrived
+    }
 
     /// Return whether there are as many entries as there may be.
     fn is_full(&mut self, tx: &mut Tx) -> bool;

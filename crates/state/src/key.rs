@@ -34,7 +34,8 @@ impl Key for [u64; 5] {
 }
 
 /// A key of two words.
-#[derive(Clone, Copy, Debug, Eq, Plain)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Plain)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "both are by words")]
 pub struct Words(pub u64, pub u64);
 
 impl Words {

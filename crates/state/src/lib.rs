@@ -10,6 +10,7 @@
 // What `derive(Plain)` writes names this crate, here too.
 extern crate self as catena_state;
 
+pub mod claims;
 pub mod declare;
 pub mod delayed;
 pub mod engine;
@@ -17,6 +18,7 @@ pub mod key;
 pub mod local;
 pub mod looks;
 mod memory;
+pub mod mover;
 pub mod outlet;
 pub mod peers;
 pub mod plain;
@@ -25,11 +27,13 @@ pub mod shared_map;
 pub mod tx;
 pub mod value;
 
+pub use claims::Claims;
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::{Crashes, Delayed};
 pub use engine::{Engine, FOREVER, Fate, FlowMap, Full, Intent, NoMemory, Share, taken};
 pub use key::{Key, Words};
 pub use local::Local;
+pub use mover::{Moved, Mover, Parcel};
 pub use outlet::{Outlet, Sink};
 pub use peers::{Peers, Team};
 pub use plain::Plain;

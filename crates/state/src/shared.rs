@@ -156,6 +156,12 @@ pub trait Shared<V>: Send {
     /// Let what operations will look at be brought near, where the object is near at all. Only a hint.
     fn bring(&self, _bring: impl FnOnce(&V)) {}
 
+    /// Return the value, where this instance has it to itself: for what slots take with them ([`Mover`](crate::Mover)), and never
+    /// for a packet.
+    fn own(&mut self) -> Option<&mut V> {
+        None
+    }
+
     /// Look at what is known of the object, for tables and exports; never for a packet's fate.
     fn look<L: Look<V>>(&self, look: L) -> L::Reply;
 }

@@ -5,8 +5,11 @@
 //! order, by different holders: a map may be cut in parts by its keys. Each part has its own room, and its own tallies: who gets
 //! the last place depends on the order of all.
 
+use catena_packet::SlotSet;
+
 use crate::engine::Full;
 use crate::key::Key;
+use crate::mover::Moved;
 use crate::plain::Plain;
 use crate::shared::Numbered;
 use crate::tx::Tx;
@@ -117,6 +120,17 @@ pub trait SharedMap<K: Key, V: Entry>: Send {
 
     /// Look at up to `most` entries whose end may have come, and forget those that are over.
     fn tidy(&mut self, tx: &mut Tx, most: usize, now: u64);
+
+    /// Take out all entries of some slots, which go to another instance. Where all instances see the map, none has to go.
+    fn leave(&mut self, _slots: &SlotSet, _each: &mut dyn FnMut(Moved<K, V>)) {}
+
+    /// Take in an entry of another instance's, at a time in ns since 1970.
+    ///
+    /// # Errors
+    /// [`Full`] where it finds no room.
+    fn arrive(&mut self, _now: u64, _moved: Moved<K, V>) -> Result<(), Full> {
+        Ok(())
+    }
 
     /// Return the number of entries, as far as it is known: for tables and exports, never for a packet's fate.
     fn len(&self) -> usize;

@@ -1,5 +1,7 @@
 //! The operations of one packet, as one unit.
 
+use catena_packet::Slot;
+
 /// Whose operations they are: a packet's, or those of an event that is nobody's packet, such as tidying up.
 ///
 /// It belongs to one packet, from its *prepare* to its fate, so it is no [`Copy`]: what is counted in it is counted once. All that
@@ -25,6 +27,8 @@ pub struct Tx {
     asked: Marks,
     /// The input gate: 0 on the way out, 1 on the way back.
     pub gate: u16,
+    /// The slot that the packet is of, and that entries are of which it makes.
+    pub slot: Slot,
 }
 
 /// The name of an operation on an object: the same whenever its packet is processed again.
@@ -40,7 +44,14 @@ impl Tx {
     /// Begin the operations of a packet or an event: its logical clock, its time in ns since 1970 and its gate.
     #[inline(always)]
     pub fn new(clock: u64, now: u64, gate: u16) -> Self {
-        Tx { now, clock, count: 0, unit: 0, asked: Marks::default(), gate }
+        Tx { now, clock, count: 0, unit: 0, asked: Marks::default(), gate, slot: Slot::NONE }
+    }
+
+    /// Say which slot the packet is of.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(self, slot: Slot) -> Self {
+        Tx { slot, ..self }
     }
 
     /// Give it the number by which an engine knows it.

@@ -152,7 +152,7 @@ use std::sync::Arc;
 use catena_dataplane::Module;
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns, all_moves};
 use crate::effects::{Checksum, Effects, Fields, Spared};
 use crate::rules::Verdicts;
 use options::Options;
@@ -211,6 +211,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,

@@ -383,7 +383,7 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         if let Some(came) = came {
             came.restore(packet);
         }
-        work.tx = engine.begin(Tx::new(work.tx.clock(), work.tx.now, work.tx.gate));
+        work.tx = engine.begin(Tx::new(work.tx.clock(), work.tx.now, work.tx.gate).of(work.tx.slot));
         work.plan = function.prepare(&mut work.tx, packet);
         work.is_issued = false;
         while verdict.is_none() && engine.has_stepped(&work.tx) {

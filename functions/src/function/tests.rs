@@ -8,7 +8,7 @@ use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Outlet
 
 use super::{Function, Runner, Step};
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Descriptor, Recipe, Returns};
+use crate::descriptor::{Affinity, Descriptor, Recipe, Returns, all_moves};
 use crate::effects::Effects;
 use crate::testing::Harness;
 use crate::testing::agreement::{agrees, traffic};
@@ -193,6 +193,7 @@ const PROBE: Descriptor = Descriptor {
     affinity: Affinity::Single,
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     effects: Effects::any,
     workload: None,
     build: |_, build| build.deploy(Make(Wrong::Nothing)),

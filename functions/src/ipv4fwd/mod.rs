@@ -78,7 +78,7 @@ pub use lpm::{InsertError, Lpm, MAX_ROUTES};
 pub use table::Table;
 
 use crate::config::{Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns, all_moves};
 use crate::effects::{Checksum, Effects, Fields};
 
 /// The values of the attribute `gate`.
@@ -116,6 +116,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::None,
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?)),

@@ -51,6 +51,13 @@ pub(super) struct Release {
     pub(super) instance: u16,
 }
 
+/// A connection goes over to another instance, whose part it takes from now on, however full that is.
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct GoOver {
+    pub(super) from: u16,
+    pub(super) to: u16,
+}
+
 /// A connection that stays in the table ends (-1), or lives again (1).
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct AddActive {
@@ -107,10 +114,11 @@ operations!(Admission {
     3 => SetUp,
     4 => AdmitFragments,
     5 => ReleaseFragments,
+    6 => GoOver,
 } looks {
-    6 => Inside,
-    7 => Active,
-    8 => IsDown,
+    7 => Inside,
+    8 => Active,
+    9 => IsDown,
 });
 
 /// An instance's part of the room.
@@ -181,6 +189,18 @@ impl Op<Admission> for Release {
         }
         if let Some(place) = self.place {
             admission.active_mut(self.is_v6).add(usize::from(place), -1);
+        }
+    }
+}
+
+impl Op<Admission> for GoOver {
+    type Reply = ();
+
+    fn apply(self, admission: &mut Admission) {
+        let [from, to] = [self.from, self.to].map(usize::from);
+        if from.max(to) < admission.parts.len() {
+            admission.parts[from].connections = admission.parts[from].connections.saturating_sub(1);
+            admission.parts[to].connections += 1;
         }
     }
 }

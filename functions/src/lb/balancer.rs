@@ -7,7 +7,7 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::wire::Net;
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, NoMemory, Scope, Share, Shared as _, Tx};
+use catena_state::{Access, Declaration, Engine, Mover, NoMemory, Scope, Share, Shared as _, Tx};
 
 use crate::family::{V4, V6};
 use crate::function::{Function, Step};
@@ -215,6 +215,11 @@ impl<E: Engine> Function<E> for Balancer<E> {
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.v4.expire(&mut self.shared, tx, most);
         self.v6.expire(&mut self.shared, tx, most);
+    }
+
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        self.v4.objects(&mut self.shared, tx, mover);
+        self.v6.objects(&mut self.shared, tx, mover);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

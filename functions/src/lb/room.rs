@@ -8,12 +8,12 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, Fate, FlowMap, Shared as _, Tx, looks};
+use catena_state::{Engine, Fate, FlowMap, Mover, Shared as _, Tx, looks};
 
 use crate::function::Step;
 use crate::rewrite::Change;
 
-use super::admission::{AddActive, AdmitFragments, Release, ReleaseFragments};
+use super::admission::{AddActive, AdmitFragments, GoOver, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
 use super::connection::{Connection, State};
 use super::family::{Balance, Class, Tuple};
@@ -182,6 +182,22 @@ impl<E: Engine, F: Balance> Side<E, F> {
             fate
         });
         gone
+    }
+}
+
+impl<E: Engine, F: Balance> Side<E, F> {
+    /// Show a mover the table. Who takes a connection in has it on its part from now on.
+    pub(super) fn objects(&mut self, shared: &mut Shared<E>, tx: &mut Tx, mover: &mut Mover) {
+        let (from, to) = (mover.from(), shared.instance);
+        let [out, ways_back] = &mut self.maps;
+        mover.flows(tx, out, |tx, key, _| {
+            if let Some(from) = from
+                && !F::tuple(key).1.is_fragment()
+            {
+                shared.admission.send(tx, GoOver { from: from as u16, to });
+            }
+        });
+        mover.flows(tx, ways_back, |_, _, _| {});
     }
 }
 

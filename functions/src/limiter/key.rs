@@ -66,7 +66,7 @@ impl Per {
             Per::Class => [false, false],
             Per::Flow => [true, true],
             Per::End { destination, mask4, mask6 } => {
-                [!destination && mask4 == u32::MAX, !destination && mask6 == [u64::MAX; 2]]
+                [!destination && mask4 == u32::MAX, !destination && mask6[0] == u64::MAX]
             }
         }
     }

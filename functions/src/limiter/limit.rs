@@ -3,7 +3,7 @@
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::{BATCH, Packet};
-use catena_state::{Access, Declaration, Engine, Scope, SharedMap, Tx};
+use catena_state::{Access, Declaration, Engine, Mover, Scope, SharedMap, Tx};
 
 use super::key::{Key, Per};
 use super::promise::Promise;
@@ -155,6 +155,17 @@ impl<E: Engine> Function<E> for Limiter<E> {
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.narrow.map.tidy(tx, most, now);
         self.wide.map.tidy(tx, most, now);
+    }
+
+    /// What several workers meet the packets of is nobody's to hand over: each has its part of the rate.
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        let [narrow, wide] = self.per.within_source();
+        if narrow {
+            mover.shared(tx, &mut self.narrow.map);
+        }
+        if wide {
+            mover.shared(tx, &mut self.wide.map);
+        }
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -263,15 +263,17 @@ fn instances_share_a_class_and_split_sources() {
         let args = Args::default().with("rate", Value::PacketRate(10)).with("burst", Value::Integer(10));
         args.with("per", Value::Word(per.into()))
     };
-    let passes = |per: &str, line: &str| {
-        let module = build(&DESCRIPTOR, &args(per), Share { index: 1, count: 5 }).unwrap_or_else(|e| panic!("{e}"));
+    let passed = |args: &Args, line: &str| {
+        let module = build(&DESCRIPTOR, args, Share { index: 1, count: 5 }).unwrap_or_else(|e| panic!("{e}"));
         let frames = vec![(START, craft(line)); 32];
         Harness::new(module, 2).send(0, &frames).len()
     };
+    let passes = |per: &str, line: &str| passed(&args(per), line);
     let (four, six) = ("udp 10.0.0.1:1 > 192.0.2.9:1", "udp [2001:db8::1]:1 > [2001:db8::9]:1");
     assert_eq!([passes("class", four), passes("dst", four), passes("dst", six)], [2, 2, 2]);
-    assert_eq!([passes("src", four), passes("flow", four), passes("flow", six)], [10, 10, 10]);
-    assert_eq!(passes("src", six), 2, "another instance may see another address of the /64");
+    assert_eq!([passes("src", four), passes("flow", four), passes("flow", six), passes("src", six)], [10; 4]);
+    let wide = args("src").with("prefix6", Value::Integer(63));
+    assert_eq!(passed(&wide, six), 2, "another instance may see the other /64");
 }
 
 proptest! {

@@ -48,7 +48,7 @@
 //! less than a full frame if the whole is not, and the rate never less than 1 a second: with less than that for each, more
 //! passes in all. Each has an equal part of `max_keys` too: a destination or a prefix that several
 //! of them see takes a key at each. Sources stay together as they come in: one that a NAT before Limiter has made is seen by several
-//! instances, and each lets it have the whole rate.
+//! instances, and each lets it have the whole rate. Addresses of IPv6 stay together by their first 64 bits.
 //!
 //! VLAN tags are read through, and do not tell senders apart: one address in two VLANs has one bucket.
 //!
@@ -90,7 +90,7 @@ pub use limit::Limiter;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns, all_moves};
 use crate::effects::{Checksum, Effects, Fields};
 
 /// What Limiter says about itself.
@@ -131,6 +131,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| build.deploy(Limited { args: args.clone(), taken: build.taken.to_vec() }),

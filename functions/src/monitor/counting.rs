@@ -8,7 +8,7 @@ use catena_packet::wire::Net;
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{
-    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Outlet as _, Scope, Shared as _, Tx,
+    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, Mover, NoMemory, Outlet as _, Scope, Shared as _, Tx,
 };
 
 use crate::function::{Function, Step};
@@ -180,6 +180,11 @@ impl<E: Engine> Function<E> for Monitor<E> {
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.v4.tidy(&mut self.shared, tx, most);
         self.v6.tidy(&mut self.shared, tx, most);
+    }
+
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        mover.flows(tx, &mut self.v4.map, |_, _, _| {});
+        mover.flows(tx, &mut self.v6.map, |_, _, _| {});
     }
 
     fn outputs(&self) -> Vec<PathBuf> {

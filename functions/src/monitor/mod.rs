@@ -100,7 +100,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns, all_moves};
 use crate::effects::{Checksum, Effects, Fields};
 
 use export::{Export, Format};
@@ -147,6 +147,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Connection),
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,

@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_state::{Engine, Tx};
+use catena_state::{Engine, Mover, Tx};
 
 use super::plan;
 use super::reasons::REASONS;
@@ -64,6 +64,11 @@ impl<E: Engine> Function<E> for Both<E> {
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         self.v4.tidy(tx, idle);
         self.v6.tidy(tx, idle);
+    }
+
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        self.v4.objects(tx, mover);
+        self.v6.objects(tx, mover);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -4,7 +4,7 @@
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
 use catena_packet::wire::{Layers, checksum};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Tx};
 
 use super::family::{Host, Translate};
 use super::tags::vlan;
@@ -65,6 +65,11 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     pub fn new(engine: &mut E) -> Result<Self, NoMemory> {
         let objects = [&FRAGMENTS.part(F::PART), &FRAGMENT_SHARES.part(F::PART)];
         FairMap::new(engine, objects, MOST).map(Fragments)
+    }
+
+    /// Show a mover what is remembered.
+    pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        self.0.objects(tx, mover);
     }
 
     /// Return the key of the datagram that a fragment is part of. What NAT translates has protocols below 128.

@@ -1,16 +1,19 @@
 //! Mappings: an inside endpoint, the external endpoint it appears as, and how long that holds.
 
+use std::collections::HashSet;
+
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::{
-    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, NoMemory, Plain, Scope, Shared, Tx, looks,
+    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Shared, Tx, looks,
 };
 
 use super::family::{Host, Translate};
+use super::owner::Claimed;
 use super::plan::{ExternalTicket, Inside, InsideTicket};
 use super::space::Space;
 use crate::rewrite::Change;
-use catena_state::value::ports::{Limits, Ports, Release};
+use catena_state::value::ports::{Lent, Limits, Ports, Release};
 
 /// The ports of external addresses.
 pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports", Scope::Global, Access::ReadWrite);
@@ -150,6 +153,8 @@ pub struct Mappings<E: Engine, F: Translate> {
     pub ports: E::Shared<Ports>,
     /// The external addresses.
     pub space: Space<F>,
+    /// Where it is said which slot a block is for; nowhere while slots stay where they are.
+    claims: Option<Claimed>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     /// Mappings that are over: only a place to write them down, empty but for the moment when they go.
@@ -182,18 +187,19 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
     /// [`NoMemory`] for so many.
     pub fn new(
         engine: &mut E,
-        space: Space<F>,
+        (space, claims): (Space<F>, Option<Claimed>),
         timeouts: Timeouts,
         max: usize,
         per_host: u32,
     ) -> Result<Self, NoMemory> {
         let (share, seed) = (engine.share(), engine.seed());
-        let limits = Limits { per_host, roams: F::IS_HOST_SUBNET };
+        let limits = Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: claims.is_some() };
         Ok(Mappings {
             inside: engine.flow_map(&MAPPINGS.part(F::PART), max)?,
             external: engine.flow_map(&EXTERNAL.part(F::PART), max)?,
             ports: engine.shared_of(&PORTS.part(F::PART), || Ports::new(space.grid, limits, share, seed))?,
             space,
+            claims,
             timeouts,
             going: Vec::with_capacity(MOST_GOING),
         })
@@ -239,6 +245,32 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         if let Some(index) = self.space.index(address) {
             self.ports.send(tx, Release(index, port));
         }
+    }
+
+    /// Say that a port, of the address with this index, was taken for the slot that packets back to it are of.
+    #[inline]
+    pub fn claim(&self, tx: &Tx, index: u32, port: u16) {
+        if let Some(claims) = &self.claims
+            && let Some(block) = self.space.grid.block_of(index, port)
+        {
+            claims.claim(block, tx.slot);
+        }
+    }
+
+    /// Show a mover the mappings, and the ports that their hosts have: a host's mappings all are of one slot.
+    pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        let mut hosts = HashSet::new();
+        mover.flows(tx, &mut self.inside, |_, inside, _| _ = hosts.insert(F::host_of(*inside)));
+        mover.flows(tx, &mut self.external, |_, _, _| {});
+        mover.records(
+            &mut self.ports,
+            |ports, _, write| {
+                if let Some(ports) = ports.own() {
+                    ports.leave(|host| hosts.contains(host), write);
+                }
+            },
+            |ports, lent: Lent| ports.own().map_or(Ok(()), |ports| ports.arrive(lent)),
+        );
     }
 
     /// Return whether there are as many mappings as there may be.

@@ -87,8 +87,9 @@
 //! packet from outside to port p belongs to instance ((p - first port) / block) mod n. An address needs a block for each
 //! instance. Each has an equal part of `max_mappings`, and four sessions for each mapping of it; datagrams whose first fragment was
 //! seen are 8192 at each. A packet from inside to an external endpoint of another instance is dropped (`no mapping`): hairpins are
-//! within an instance. Later fragments from outside go to the instance of their first. An IPv4 host is at one instance, with all of `max_per_host`; the addresses of an IPv6 /64 may be at
-//! several, where the /64 counts as a host, with `max_per_host` ports, at each.
+//! within an instance. Later fragments from outside go to the instance of their first. A host, an IPv4 address or an IPv6 /64, is at one
+//! instance, with all of `max_per_host`. Where slots go from one worker to another (`--rebalance`), a host's blocks go with it and are
+//! the other instance's from then on; packets from outside follow them.
 //!
 //! # Example
 //!
@@ -139,11 +140,12 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe, all_moves};
 use crate::effects::{Checksum, Effects, Fields};
 use crate::family::{V4, V6};
 use family::Translate;
 use options::{Options, Spaces};
+use owner::Claimed;
 use space::Space;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
@@ -193,6 +195,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: owner::returns,
     owner: Some(owner::owner),
+    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
@@ -209,12 +212,15 @@ fn effects(_args: &Args) -> Effects {
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let (options, spaces) = (Options::read(args, build.share)?, Spaces::read(args, build.share)?);
+    let claims = Claimed::of(build.team, build.instance, &spaces);
+    let [claims, claims6] = claims.map_err(|error| ArgError::no_memory("pool", error))?;
     match spaces {
         Spaces { v4: Some(v4), v6: Some(v6) } => {
-            build.deploy(OfBoth { v4: OfOne { space: v4, options }, v6: OfOne { space: v6, options } })
+            let v6 = OfOne { space: v6, options, claims: claims6 };
+            build.deploy(OfBoth { v4: OfOne { space: v4, options, claims }, v6 })
         }
-        Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options }),
-        Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options }),
+        Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options, claims }),
+        Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options, claims: claims6 }),
         Spaces { v4: None, v6: None } => Err(ArgError::new("pool", "has no address")),
     }
 }
@@ -223,13 +229,14 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 struct OfOne<F: Translate> {
     space: Space<F>,
     options: Options,
+    claims: Option<Claimed>,
 }
 
 impl<F: Translate> Recipe for OfOne<F> {
     type Function<E: Engine> = Napt<E, F>;
 
     fn make<E: Engine>(&self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {
-        Napt::new(engine, self.space.clone(), &self.options).map_err(|error| {
+        Napt::new(engine, self.space.clone(), &self.options, self.claims.clone()).map_err(|error| {
             let of_blocks = matches!(error.object, "hosts" | "blocks");
             ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
         })

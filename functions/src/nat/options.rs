@@ -169,6 +169,6 @@ pub fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
     }
 }
 
-fn halves(bits: u128) -> [u64; 2] {
+pub(super) fn halves(bits: u128) -> [u64; 2] {
     [(bits >> 64) as u64, bits as u64]
 }

@@ -249,6 +249,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     ) -> Step {
         match self.mappings.ports.got(tx, &ticket) {
             Leased::Port(index, port, birth) => {
+                self.mappings.claim(tx, index, port);
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(tx, inside, to);
                 self.then(tx, packet, plan, Next::Mapped(here, there, to, birth))

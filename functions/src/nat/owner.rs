@@ -2,12 +2,17 @@
 //! that its port lies in.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use catena_dataplane::steer::Owner;
-use catena_packet::Packet;
+use catena_dataplane::steer::{Owner, Whose};
 use catena_packet::wire::{Layers, Net, icmp_identifier, number, ports};
+use catena_packet::{Packet, Slot};
+use catena_state::value::ports::Grid;
+use catena_state::{Claims, NoMemory, Share, Team};
 
-use super::options::run;
+use super::family::Translate;
+use super::options::{Spaces, halves, run};
+use super::space::Space;
 use crate::config::{Args, Value};
 use crate::descriptor::Returns;
 
@@ -17,17 +22,66 @@ pub fn returns(args: &Args) -> Returns {
     Returns { destinations, sources: Vec::new() }
 }
 
-/// Return what tells which of `instances` owns a packet from outside; see the manual, "With several
-/// instances".
-pub fn owner(args: &Args, instances: u32) -> Owner {
+/// Where the instances say which slot a block of ports is for: those of IPv4 addresses first, then those of IPv6 ones.
+#[derive(Clone)]
+pub struct Claimed {
+    claims: Arc<Claims>,
+    first: usize,
+}
+
+impl Claimed {
+    /// Return where it is said for the blocks of both families, in that order, of NATs of this name; nothing where slots stay where
+    /// they are.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many blocks.
+    pub fn of(team: Option<&Arc<Team>>, instance: &str, spaces: &Spaces) -> Result<[Option<Claimed>; 2], NoMemory> {
+        let blocks = |grid: Option<Grid>| grid.map_or(0, |grid| grid.addresses as usize * grid.blocks as usize);
+        let v4 = blocks(spaces.v4.as_ref().map(|space| space.grid));
+        let all = v4 + blocks(spaces.v6.as_ref().map(|space| space.grid));
+        let Some(claims) = team.map_or(Ok(None), |team| team.claims(instance, all))? else { return Ok([None, None]) };
+        Ok([0, v4].map(|first| Some(Claimed { claims: Arc::clone(&claims), first })))
+    }
+
+    /// Say that a block is for a slot.
+    #[inline]
+    pub fn claim(&self, block: u32, slot: Slot) {
+        self.claims.claim(self.first + block as usize, slot);
+    }
+
+    fn slot<F: Translate>(&self, space: &Space<F>, address: F::Address, port: u16) -> Option<Slot> {
+        let block = space.grid.block_of(space.index(address)?, port)?;
+        self.claims.slot(self.first + block as usize)
+    }
+}
+
+/// Return what tells whose a packet from outside is, among so many instances of this name; see the manual, "With several
+/// instances". Where slots go from one to another it is the slot's that its port was taken for; else the port tells.
+pub fn owner(args: &Args, instance: &str, instances: u32, team: Option<&Arc<Team>>) -> Owner {
     let pool = pool(args);
     let (first, last) = args.get("ports").and_then(Value::as_range).unwrap_or((1024, 65535));
     let block = args.integer("block", 64, 0..=u64::from(u16::MAX)).unwrap_or(64).max(1);
+    // What they refuse, `build` has refused before.
+    let spaces = Spaces::read(args, Share::WHOLE).ok();
+    let claimed = spaces.as_ref().and_then(|spaces| Claimed::of(team, instance, spaces).ok());
     Box::new(move |packet| {
         let (address, port) = external(packet)?;
         let ours = pool.iter().any(|(first, last)| (*first..=*last).contains(&address));
-        let port = u64::from(port);
-        (ours && (first..=last).contains(&port)).then(|| (((port - first) / block) % u64::from(instances)) as u32)
+        let place = u64::from(port);
+        if !ours || !(first..=last).contains(&place) {
+            return None;
+        }
+        let slot = match (&spaces, &claimed, address) {
+            (Some(Spaces { v4: Some(space), .. }), Some([Some(claimed), _]), IpAddr::V4(address)) => {
+                claimed.slot(space, address.to_bits(), port)
+            }
+            (Some(Spaces { v6: Some(space), .. }), Some([_, Some(claimed)]), IpAddr::V6(address)) => {
+                claimed.slot(space, halves(address.to_bits()), port)
+            }
+            _ => None,
+        };
+        let of_block = || Whose::Worker((((place - first) / block) % u64::from(instances)) as u16);
+        Some(slot.map_or_else(of_block, Whose::Slot))
     })
 }
 

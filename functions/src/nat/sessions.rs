@@ -3,7 +3,7 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Plain, Scope, Tx, looks};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Tx, looks};
 
 use super::family::Translate;
 use super::mapping::{Mappings, State, Timeouts};
@@ -91,6 +91,11 @@ impl<E: Engine, F: Translate> Sessions<E, F> {
             sent: FairMap::new(engine, [&SESSIONS.part(F::PART), &SESSION_SHARES.part(F::PART)], most)?,
             timeouts,
         })
+    }
+
+    /// Show a mover the sessions.
+    pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        self.sent.objects(tx, mover);
     }
 
     /// Return whether anything is filtered.

@@ -9,7 +9,7 @@ use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Shared, Tx};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Shared, Tx};
 
 use super::coming::Coming;
 use super::family::Translate;
@@ -18,6 +18,7 @@ use super::icmp;
 use super::identifications::{IDENTIFICATIONS, Identifications, Numbering};
 use super::mapping::{Mappings, State};
 use super::options::Options;
+use super::owner::Claimed;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::sessions::Sessions;
@@ -70,14 +71,14 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     ///
     /// # Errors
     /// [`NoMemory`] for what the options and the space ask for.
-    pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
+    pub fn new(engine: &mut E, space: Space<F>, options: &Options, claims: Option<Claimed>) -> Result<Self, NoMemory> {
         let share = engine.share();
         let max = share.part_of(options.max_mappings).min(space.grid.ports_of(share)) as usize;
         let (bounds, seed) = (space.bounds(), engine.seed());
         let object = IDENTIFICATIONS.part(F::PART);
         let Ok(identifications) = engine.shared_of(&object, || Ok::<_, Infallible>(Identifications::new(seed)));
         Ok(Napt {
-            mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
+            mappings: Mappings::new(engine, (space, claims), options.timeouts, max, options.max_per_host)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
             identifications,
@@ -339,6 +340,12 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
         self.mappings.expire(tx, most);
         self.sessions.expire(tx, most);
         self.fragments.expire(tx, most);
+    }
+
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        self.mappings.objects(tx, mover);
+        self.sessions.objects(tx, mover);
+        self.fragments.objects(tx, mover);
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -352,7 +352,7 @@ fn describe(packet: &Packet, data: *mut u8, now: u64, gate: u16) -> abi::Packet 
         len: packet.len() as u32,
         tail_room: room.1,
         head_room: room.0,
-        in_port: meta.port,
+        in_port: meta.way.port(),
         mark: meta.mark,
         arrival: if meta.arrival == 0 { now } else { meta.arrival },
         l3: layers.l3,

@@ -142,6 +142,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Manifest { param: "state", otherwise: Scope::Connection },
     returns: Returns::none,
     owner: None,
+    moves: |_| Err("a function in C may keep memory of its own, which stays where it is".to_owned()),
     effects: Effects::any,
     // What a function in C costs, only its own measurement tells.
     workload: None,

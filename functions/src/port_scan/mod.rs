@@ -54,7 +54,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns, all_moves};
 use crate::effects::{Effects, Fields};
 use hosts::Rules;
 use watch::PortScan;
@@ -88,6 +88,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: Returns::none,
     owner: None,
+    moves: all_moves,
     // It looks at TCP's flags, too.
     effects: |_| Effects {
         reads: Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS,

@@ -7,7 +7,7 @@ use catena_packet::wire::{Layers, destination_address, ports, source_address, tc
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{
-    Access, Declaration, Engine, Fate, FlowMap, Intent, NoMemory, Plain, Scope, Shared, SharedMap, Tx, taken,
+    Access, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Shared, SharedMap, Tx, taken,
 };
 
 use super::Settings;
@@ -223,6 +223,11 @@ impl<E: Engine> Function<E> for PortScan<E> {
         self.expire(tx, most);
         let now = tx.now;
         self.sources.tidy(tx, most, now);
+    }
+
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        mover.shared(tx, &mut self.sources);
+        mover.flows(tx, &mut self.contacts, |_, _, _| {});
     }
 
     fn reasons(&self) -> &'static [&'static str] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use catena_packet::pcap::{Error, LinkType, Reader, Record};
 use catena_packet::wire::ethernet;
-use catena_packet::{BATCH, Batch, JUMBO_BYTES, Packet, Pool};
+use catena_packet::{BATCH, Batch, JUMBO_BYTES, Packet, Pool, Way};
 
 use super::arrival::Arrivals;
 use super::framing::{self, Unfit};
@@ -251,7 +251,7 @@ fn cut(record: &Record<'_>) -> u16 {
 fn give(cx: &mut Context, batch: &mut Batch, mut packet: Packet, (arrival, cut): (u64, u16), port: u16) {
     cx.set_now(arrival);
     let meta = packet.meta_mut();
-    meta.port = port;
+    meta.way = Way::by(port);
     meta.cut = cut;
     // Before the first time of all, that of the worker.
     meta.arrival = if arrival == 0 { cx.now() } else { arrival };

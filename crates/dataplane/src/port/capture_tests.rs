@@ -101,7 +101,7 @@ fn packets_know_port_and_arrival_and_time_never_goes_back() {
     assert_eq!(source.pull(&mut cx, &mut batch), Pulled::Done);
     let arrivals: Vec<_> = batch.iter().map(|packet| packet.meta().arrival).collect();
     assert_eq!(arrivals, [2_000, 1_000, 2_000, LATEST_NS, LATEST_NS]);
-    assert!(batch.iter().all(|packet| packet.meta().port == 7));
+    assert!(batch.iter().all(|packet| packet.meta().way.port() == 7));
     assert_eq!(cx.now(), LATEST_NS);
 }
 

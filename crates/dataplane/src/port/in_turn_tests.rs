@@ -40,7 +40,7 @@ proptest! {
             fruitless = if batch.is_empty() { fruitless + 1 } else { 0 };
             for packet in batch.drain() {
                 prop_assert!(cx.now() >= packet.meta().arrival);
-                came.push((packet.meta().arrival, packet.meta().port));
+                came.push((packet.meta().arrival, packet.meta().way.port()));
             }
             if done == [true; 2] {
                 break;

@@ -175,6 +175,11 @@ impl Calendar {
         date.place().is_none_or(|place| day(end) < self.today + self.days_to(place))
     }
 
+    /// Return when the day of a date begins, in ns since 1970; `None` where it is none.
+    pub(super) fn time(&self, date: Date) -> Option<u64> {
+        date.place().map(|place| (self.today + self.days_to(place)) << DAY)
+    }
+
     /// Return whether a date comes before another.
     pub(super) fn is_before(&self, date: Date, other: Date) -> bool {
         match (date.place(), other.place()) {

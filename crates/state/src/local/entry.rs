@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use catena_packet::Slot;
 use catena_packet::buffer::prefetch;
 
 use super::calendar::Date;
@@ -11,6 +12,8 @@ use crate::memory::Zeroed;
 #[repr(C, align(64))]
 pub(super) struct Entry<K, V> {
     pub(super) used: bool,
+    /// That of the packet that made it.
+    pub(super) slot: Slot,
     /// When it is looked at.
     pub(super) date: Date,
     pub(super) pair: MaybeUninit<(K, V)>,

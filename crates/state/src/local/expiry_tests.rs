@@ -6,6 +6,7 @@ use super::super::map::LocalTicket;
 use super::*;
 use crate::engine::{FlowMap, Intent};
 use crate::tx::Tx;
+use catena_packet::Slot;
 use catena_packet::wire::Seed;
 
 const START: u64 = 1_700_000_000_000_000_000;
@@ -29,10 +30,10 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        let mut maps = [1, 2].map(|seed| LocalMap::new(Seed::from_number(seed), 64).unwrap());
+        let mut maps = [1, 2].map(|seed| LocalMap::new(Seed::from_number(seed), 64, 64).unwrap());
         // Places that were used before, and given back in an order of their own.
         let places = [7, 3, 50, 0, 21].map(|key| maps[1].ticket(key));
-        places.iter().for_each(|ticket| _ = maps[1].put_in(ticket, 0, START, START).unwrap());
+        places.iter().for_each(|ticket| _ = maps[1].put_in((Slot::NONE, START), ticket, 0, START).unwrap());
         assert!([50, 7, 0, 21, 3].iter().all(|key| {
             let ticket = maps[1].ticket(*key);
             maps[1].take(&ticket).is_some()
@@ -165,7 +166,7 @@ proptest! {
 #[test]
 fn a_double_that_is_due_leaves_nothing_on_the_wheel() {
     for neighbours in [0, 1] {
-        let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
+        let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8, 8).unwrap();
         let mut tx = Tx::new(1, START, 0);
         let second = 1_000_000_000;
         let older = map.want(&mut tx, 7, Intent::Create);
@@ -198,7 +199,7 @@ fn a_double_that_is_due_leaves_nothing_on_the_wheel() {
 /// In a capture whose time steps back, what ends in a time that has passed goes too.
 #[test]
 fn what_has_ended_when_it_comes_goes() {
-    let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
+    let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8, 8).unwrap();
     let second = 1_000_000_000;
     let mut tx = Tx::new(1, START, 0);
     for (key, end) in [(1, START + 100 * second), (2, START - 3600 * second)] {
@@ -215,7 +216,7 @@ fn what_has_ended_when_it_comes_goes() {
 
 #[test]
 fn one_is_found_whose_end_is_still_to_come() {
-    let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8).unwrap();
+    let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8, 8).unwrap();
     let mut tx = Tx::new(1, START, 0);
     for key in 0..4 {
         let ticket = map.want(&mut tx, key, Intent::Create);

@@ -1,8 +1,11 @@
 //! What a function may do with the map: [`FlowMap`].
 
+use catena_packet::SlotSet;
+
 use super::map::{LocalMap, LocalTicket, NONE};
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
+use crate::mover::Moved;
 use crate::plain::Plain;
 use crate::tx::Tx;
 
@@ -109,7 +112,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
 
     #[inline(always)]
     fn insert(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
-        self.put_in(ticket, value, tx.now, until)
+        self.put_in((tx.slot, tx.now), ticket, value, until)
     }
 
     fn sooner(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, until: u64) {
@@ -191,10 +194,23 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         Some((key, value))
     }
 
+    fn leave(&mut self, slots: &SlotSet, each: impl FnMut(Moved<K, V>)) {
+        self.leave_by(slots, each);
+    }
+
+    fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
+        let ticket = self.ticket(moved.key);
+        self.let_in((moved.slot(), tx.now), &ticket, moved.value, moved.until)?;
+        if moved.is_marked {
+            self.mark(tx, &ticket, true);
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn is_full(&mut self, _tx: &mut Tx) -> bool {
         // Most often there is room without looking for doubles.
-        self.len >= self.capacity() && FlowMap::len(self) >= self.capacity()
+        self.len >= self.limit && FlowMap::len(self) >= self.limit
     }
 
     fn len(&self) -> usize {

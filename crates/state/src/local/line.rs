@@ -43,6 +43,11 @@ impl Line {
         self.first.checked_sub(1)
     }
 
+    /// Return the number that stands behind one that stands there.
+    pub(super) fn after(&self, number: u32) -> Option<u32> {
+        self.links[number as usize].after.checked_sub(1)
+    }
+
     /// Put a number last, if it is not in the line.
     pub(super) fn join(&mut self, number: u32) {
         if self.holds(number) {
@@ -75,7 +80,8 @@ impl Line {
         self.len -= 1;
     }
 
-    fn holds(&self, number: u32) -> bool {
+    /// Return whether a number stands in the line.
+    pub(super) fn holds(&self, number: u32) -> bool {
         self.first == number + 1 || self.links[number as usize] != Link::default()
     }
 }

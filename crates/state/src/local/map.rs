@@ -8,6 +8,7 @@
 
 use std::io;
 
+use catena_packet::Slot;
 use catena_packet::wire::Seed;
 
 use super::arriving::Arriving;
@@ -51,6 +52,8 @@ pub struct LocalMap<K: Key, V> {
     pub(super) free_count: usize,
     pub(super) touched: usize,
     pub(super) len: usize,
+    /// How many there may be before no further one is made; others' may still come in.
+    pub(super) limit: usize,
     pub(super) swept: usize,
     /// The entries that may go when room is wanted.
     pub(super) marked: Line,
@@ -79,12 +82,13 @@ pub(super) fn tag(hash: u64) -> u8 {
 }
 
 impl<K: Key, V> LocalMap<K, V> {
-    /// Make an empty map for up to `capacity` entries.
+    /// Make an empty map for up to `limit` entries, with room for so many in all: others' that [arrive](crate::FlowMap::arrive) may be more.
     ///
     /// # Errors
     /// The system's, when it has not the address space, which is asked for once, at the start.
-    pub(crate) fn new(seed: Seed, capacity: usize) -> io::Result<Self> {
-        let capacity = capacity.clamp(1, NONE as usize - 1);
+    pub(crate) fn new(seed: Seed, limit: usize, room: usize) -> io::Result<Self> {
+        let limit = limit.clamp(1, NONE as usize - 1);
+        let capacity = room.clamp(limit, NONE as usize - 1);
         let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
         // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
         // can be, and twice that while a bucket is split, whatever the hashes.
@@ -105,20 +109,16 @@ impl<K: Key, V> LocalMap<K, V> {
             free_first: 0,
             touched: 0,
             len: 0,
+            limit,
             swept: 0,
             marked: Line::new(capacity)?,
             leaving: Leaving::NOBODY,
             arriving: Arriving::NOBODY,
             reach: capacity,
             newest: 0,
-            looks: Looks::new(capacity),
+            looks: Looks::new(limit),
             calendar: Calendar::new(capacity)?,
         })
-    }
-
-    /// Return the most entries there may be.
-    pub fn capacity(&self) -> usize {
-        self.entries.len()
     }
 
     /// Return the hash of a ticket's key. Hashes that could be the number of an entry are worked out again.
@@ -248,12 +248,12 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Write an entry that was taken.
     #[inline(always)]
-    pub(super) fn write(&mut self, entry: u32, key: K, value: V) -> &mut V {
+    pub(super) fn write(&mut self, entry: u32, slot: Slot, key: K, value: V) -> &mut V {
         self.len += 1;
         self.newest = entry;
-        let slot = &mut self.entries[entry as usize];
-        slot.used = true;
-        &mut slot.pair.write((key, value)).1
+        let place = &mut self.entries[entry as usize];
+        (place.used, place.slot) = (true, slot);
+        &mut place.pair.write((key, value)).1
     }
 
     /// Give an entry another value; `None` where it is not used.
@@ -285,16 +285,45 @@ impl<K: Key, V> LocalMap<K, V> {
         self.get_unguessed(ticket)
     }
 
-    /// Put the entry that was promised in.
+    /// Put the entry that was promised in, as one of this slot, at this time.
     #[inline(always)]
-    pub(crate) fn put_in(&mut self, ticket: &LocalTicket<K>, value: V, now: u64, until: u64) -> Result<&mut V, Full> {
+    pub(crate) fn put_in(
+        &mut self,
+        (slot, now): (Slot, u64),
+        ticket: &LocalTicket<K>,
+        value: V,
+        until: u64,
+    ) -> Result<&mut V, Full> {
+        if self.len >= self.limit && self.is_one_too_many(&ticket.key) {
+            return Err(Full);
+        }
+        self.let_in((slot, now), ticket, value, until)
+    }
+
+    /// Return whether there are as many entries as there may be, and none of this key.
+    #[cold]
+    #[inline(never)]
+    fn is_one_too_many(&mut self, key: &K) -> bool {
+        self.settle();
+        self.len >= self.limit && self.place(*key).is_none()
+    }
+
+    /// Put the entry that was promised in while there is room, whatever the limit.
+    #[inline(always)]
+    pub(super) fn let_in(
+        &mut self,
+        (slot, now): (Slot, u64),
+        ticket: &LocalTicket<K>,
+        value: V,
+        until: u64,
+    ) -> Result<&mut V, Full> {
         let is_far = ticket.place == u64::from(NONE);
         match is_far.then(|| self.arrive(&ticket.key)).flatten() {
             Some(entry) => {
                 self.begin(entry, now, until);
-                Ok(self.write(entry, ticket.key, value))
+                Ok(self.write(entry, slot, ticket.key, value))
             }
-            None => self.put(ticket, value, now, until),
+            None => self.put((slot, now), ticket, value, until),
         }
     }
 
@@ -328,7 +357,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Put an entry in, and link it at once.
     #[inline(always)]
-    fn put(&mut self, ticket: &LocalTicket<K>, value: V, now: u64, until: u64) -> Result<&mut V, Full> {
+    fn put(&mut self, (slot, now): (Slot, u64), ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
         let hash = self.hash(ticket);
         if let Some(entry) = self.entry_of(&ticket.key, hash) {
             self.lasts(entry, now, until);
@@ -341,7 +370,7 @@ impl<K: Key, V> LocalMap<K, V> {
             return Err(Full);
         }
         self.begin(entry, now, until);
-        Ok(self.write(entry, ticket.key, value))
+        Ok(self.write(entry, slot, ticket.key, value))
     }
 
     /// End an entry, which may still be linked.

@@ -15,7 +15,7 @@ fn anyone() -> Tx {
 }
 
 fn map<V: Plain>(capacity: usize) -> LocalMap<u64, V> {
-    LocalMap::new(Seed::from_number(7), capacity).unwrap()
+    LocalMap::new(Seed::from_number(7), capacity, capacity).unwrap()
 }
 
 #[test]
@@ -89,7 +89,7 @@ impl Model {
 /// Do the same to a map and to the model: each step has a key and what is done with it. Tickets are fresh ones, warmed or not,
 /// or the last one that was made for the key.
 fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capacity: usize) {
-    let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity).unwrap();
+    let mut ours: LocalMap<K, u64> = LocalMap::new(Seed::from_number(1), capacity, capacity).unwrap();
     let mut theirs = Model::default();
     let mut tickets = HashMap::new();
     for (i, &(key, what)) in (0u64..).zip(steps) {

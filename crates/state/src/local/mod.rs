@@ -10,6 +10,7 @@ mod flow_map;
 mod leaving;
 mod line;
 mod map;
+mod moving;
 mod near;
 mod outlet;
 mod shared;
@@ -35,12 +36,20 @@ use catena_packet::wire::Seed;
 pub struct Local {
     seed: Seed,
     share: Share,
+    has_room_for_all: bool,
 }
 
 impl Local {
     /// Make the engine; `seed` is secret where traffic may be hostile, fixed where a run must repeat.
     pub fn new(seed: Seed, share: Share) -> Self {
-        Local { seed, share }
+        Local { seed, share, has_room_for_all: false }
+    }
+
+    /// Let objects have room for all that the instances may have together, as any of them may get others' slots. It is address
+    /// space, and no memory before something comes.
+    #[must_use]
+    pub fn with_room_for_all(self) -> Self {
+        Local { has_room_for_all: true, ..self }
     }
 }
 
@@ -59,7 +68,9 @@ impl Engine for Local {
     }
 
     fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
-        LocalMap::new(self.seed, entries).map_err(|_| NoMemory { object: object.name, entries })
+        let instances = if self.has_room_for_all { self.share.count as usize } else { 1 };
+        LocalMap::new(self.seed, entries, entries.saturating_mul(instances))
+            .map_err(|_| NoMemory { object: object.name, entries })
     }
 
     fn shared_of<V: Held, X>(

@@ -37,6 +37,10 @@ impl<V: Held> Shared<V> for LocalShared<V> {
         bring(&self.0);
     }
 
+    fn own(&mut self) -> Option<&mut V> {
+        Some(&mut self.0)
+    }
+
     #[inline(always)]
     fn look<L: Look<V>>(&self, look: L) -> L::Reply {
         look.look(&self.0)

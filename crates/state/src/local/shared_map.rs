@@ -1,9 +1,12 @@
 //! Shared entries of one worker: its own.
 
+use catena_packet::{Slot as FlowSlot, SlotSet};
+
 use super::{LocalMap, LocalTicket};
 use crate::engine::{Fate, FlowMap, Full};
 use crate::key::Key;
 use crate::looks;
+use crate::mover::Moved;
 use crate::plain::value;
 use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
 use crate::tx::Tx;
@@ -32,6 +35,8 @@ struct LocalSlot<'a, K: Key, V: Entry> {
     map: &'a mut LocalMap<K, V>,
     own: &'a mut Own<V>,
     place: LocalTicket<K>,
+    /// That of the packet that asks.
+    slot: FlowSlot,
 }
 
 impl<K: Key, V: Entry> LocalSharedMap<K, V> {
@@ -47,21 +52,22 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     }
 
     #[inline(always)]
-    fn apply<O: EntryOp<V>>(&mut self, place: LocalTicket<K>, op: O) -> O::Reply {
-        op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place })
+    fn apply<O: EntryOp<V>>(&mut self, slot: FlowSlot, place: LocalTicket<K>, op: O) -> O::Reply {
+        op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place, slot })
     }
 
     /// Apply an operation to the entry of a key.
     #[inline(always)]
     pub(crate) fn apply_to<O: EntryOp<V>>(&mut self, key: K, op: O) -> O::Reply {
-        self.apply(self.map.ticket(key), op)
+        self.apply(FlowSlot::NONE, self.map.ticket(key), op)
     }
 
     /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
     /// to `reply`; `None`, and nothing done, where it is none.
     pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
         let place = self.map.ticket(value(key)?);
-        V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place }, id, op, reply)
+        let slot = FlowSlot::NONE;
+        V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place, slot }, id, op, reply)
     }
 }
 
@@ -90,7 +96,7 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
             forget_some(self.map, &self.own.rules, looks::MOST, now);
         }
         let until = value.end(&self.own.rules);
-        self.map.put_in(&self.place, value, now, until)
+        self.map.put_in((self.slot, now), &self.place, value, until)
     }
 
     fn remove(&mut self) -> Option<V> {
@@ -116,19 +122,28 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
     }
 
     #[inline(always)]
-    fn got<O: EntryOp<V>>(&mut self, _tx: &mut Tx, ticket: &LocalAsked<K, O>) -> O::Reply {
-        self.apply(ticket.place, ticket.op)
+    fn got<O: EntryOp<V>>(&mut self, tx: &mut Tx, ticket: &LocalAsked<K, O>) -> O::Reply {
+        self.apply(tx.slot, ticket.place, ticket.op)
     }
 
     #[inline(always)]
-    fn send<O: EntryOp<V, Reply = ()>>(&mut self, _tx: &mut Tx, key: K, op: O) {
+    fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O) {
         let place = self.map.ticket(key);
-        self.apply(place, op);
+        self.apply(tx.slot, place, op);
     }
 
     #[inline(always)]
     fn tidy(&mut self, _tx: &mut Tx, most: usize, now: u64) {
         self.forget_some(most, now);
+    }
+
+    fn leave(&mut self, slots: &SlotSet, each: &mut dyn FnMut(Moved<K, V>)) {
+        self.map.leave_by(slots, each);
+    }
+
+    fn arrive(&mut self, now: u64, moved: Moved<K, V>) -> Result<(), Full> {
+        let place = self.map.ticket(moved.key);
+        self.map.let_in((moved.slot(), now), &place, moved.value, moved.until).map(|_| ())
     }
 
     fn len(&self) -> usize {

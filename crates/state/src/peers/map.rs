@@ -1,8 +1,11 @@
 //! Per-flow entries of one worker: local ones. Whoever waits for something elsewhere is followed by those that ask for the same.
 
+use catena_packet::SlotSet;
+
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket};
+use crate::mover::Moved;
 use crate::plain::Plain;
 use crate::tx::Tx;
 
@@ -122,6 +125,14 @@ impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
 
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)> {
         self.map.take_marked(tx)
+    }
+
+    fn leave(&mut self, slots: &SlotSet, each: impl FnMut(Moved<K, V>)) {
+        self.map.leave(slots, each);
+    }
+
+    fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
+        self.map.arrive(tx, moved)
     }
 
     #[inline(always)]

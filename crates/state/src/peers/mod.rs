@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_packet::wire::Seed;
 
+use crate::claims::Claims;
 use crate::declare::{Access, Declaration};
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
@@ -44,6 +45,8 @@ pub struct Team {
     workers: usize,
     /// In a replay, where operations are done in the order of their packets.
     horizon: Option<Horizon>,
+    /// Whether slots go from one worker to another.
+    moves: bool,
     instances: Mutex<HashMap<String, Arc<Instance>>>,
 }
 
@@ -53,18 +56,45 @@ struct Instance {
     ends: Mutex<Vec<Option<Vec<Option<Way>>>>>,
     /// The shared objects that were made, by number.
     objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
+    claims: Mutex<Option<Arc<Claims>>>,
 }
 
 impl Team {
     /// Make a team of so many workers.
     pub fn new(workers: usize) -> Arc<Team> {
-        Arc::new(Team { workers, horizon: None, instances: Mutex::default() })
+        Arc::new(Team { workers, horizon: None, moves: false, instances: Mutex::default() })
+    }
+
+    /// Make a team of so many workers, of whom any may get another's slots.
+    pub fn moving(workers: usize) -> Arc<Team> {
+        Arc::new(Team { workers, horizon: None, moves: true, instances: Mutex::default() })
+    }
+
+    /// Return whether slots go from one worker to another.
+    pub fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// Return what the instances of this name claim of `count` things with numbers, where slots go from one worker to another.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many.
+    pub fn claims(&self, instance: &str, count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
+        if !self.moves {
+            return Ok(None);
+        }
+        let instance = self.instance(instance);
+        let mut claims = instance.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.is_none() {
+            *claims = Some(Arc::new(Claims::new(count)?));
+        }
+        Ok(claims.clone())
     }
 
     /// Make a team that does what is asked in the order of the packets' clocks, whoever asks first: what it does is the same in
     /// every run, and where nothing is over meanwhile it is what one worker does. A worker takes no further packet while one waits.
     pub fn in_order(workers: usize, horizon: Horizon) -> Arc<Team> {
-        Arc::new(Team { workers, horizon: Some(horizon), instances: Mutex::default() })
+        Arc::new(Team { workers, horizon: Some(horizon), moves: false, instances: Mutex::default() })
     }
 
     fn instance(&self, name: &str) -> Arc<Instance> {
@@ -84,7 +114,11 @@ impl Instance {
             let ((to_b, from_a), (to_a, from_b)) = (ring::ring(RING), ring::ring(RING));
             (ends[a][b], ends[b][a]) = (Some(Way::new(to_b, from_b)), Some(Way::new(to_a, from_a)));
         }
-        Instance { ends: Mutex::new(ends.into_iter().map(Some).collect()), objects: Mutex::default() }
+        Instance {
+            ends: Mutex::new(ends.into_iter().map(Some).collect()),
+            objects: Mutex::default(),
+            claims: Mutex::default(),
+        }
     }
 
     /// Return an object and its number; it is made where it is not there.
@@ -124,7 +158,9 @@ impl Peers {
     /// Make the engine of a worker of a team; `seed` as for [`Local::new`].
     pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Self {
         let share = Share { index: worker as u32, count: team.workers as u32 };
-        Peers { local: Local::new(seed, share), team: Arc::clone(team), worker, joined: None, maps: 0 }
+        let local = Local::new(seed, share);
+        let local = if team.moves { local.with_room_for_all() } else { local };
+        Peers { local, team: Arc::clone(team), worker, joined: None, maps: 0 }
     }
 
     fn joined(&self) -> &Joined {

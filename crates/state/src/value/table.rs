@@ -1,5 +1,6 @@
 //! A bounded hash table.
 
+use catena_packet::Slot;
 use catena_packet::wire::Seed;
 
 use crate::engine::{FOREVER, FlowMap, Full, NoMemory};
@@ -16,7 +17,7 @@ impl<K: Key, V: Plain> Table<K, V> {
     /// # Errors
     /// [`NoMemory`] where so many find no room.
     pub fn new(object: &'static str, seed: Seed, capacity: usize) -> Result<Self, NoMemory> {
-        LocalMap::new(seed, capacity).map(Table).map_err(|_| NoMemory { object, entries: capacity })
+        LocalMap::new(seed, capacity, capacity).map(Table).map_err(|_| NoMemory { object, entries: capacity })
     }
 
     /// Return the value of a key.
@@ -70,7 +71,7 @@ impl<K: Key, V: Plain> Table<K, V> {
     /// [`Full`] when the table holds as many entries as it may.
     pub fn insert(&mut self, key: K, value: V) -> Result<&mut V, Full> {
         let ticket = self.0.ticket(key);
-        self.0.put_in(&ticket, value, 0, FOREVER)
+        self.0.put_in((Slot::NONE, 0), &ticket, value, FOREVER)
     }
 
     /// Take a value out.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use catena_packet::{Batch, Packet};
+use catena_packet::{Batch, Packet, Way};
 
 use super::ring::{Fit, Long, Ring, Undone};
 use super::sys::Socket;
@@ -179,7 +179,7 @@ fn finish(cx: &mut Context, batch: &mut Batch, counts: &mut Counts, mut packet: 
         return;
     }
     let meta = packet.meta_mut();
-    meta.port = port;
+    meta.way = Way::by(port);
     meta.arrival = cx.now();
     batch.push(packet);
 }

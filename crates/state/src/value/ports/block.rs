@@ -4,7 +4,7 @@ use super::Host;
 
 /// Most ports in a block.
 pub const MOST_PORTS: u16 = 1024;
-const WORDS: usize = MOST_PORTS as usize / 64;
+pub(super) const WORDS: usize = MOST_PORTS as usize / 64;
 /// The end of a chain.
 pub const NONE: u32 = u32::MAX;
 
@@ -25,8 +25,9 @@ pub struct Block {
     /// How many of its ports are free.
     pub free: u16,
     /// Where the search for a free port goes on: a port rests while others are taken in turn.
-    cursor: u16,
-    used: [u64; WORDS],
+    pub cursor: u16,
+    /// A bit for each that is taken.
+    pub used: [u64; WORDS],
     rest: [u64; 2],
 }
 
@@ -55,6 +56,11 @@ impl Block {
             }
         }
         None
+    }
+
+    /// Return how many ports are taken, counted anew.
+    pub fn taken(&self) -> u16 {
+        self.used.iter().map(|word| word.count_ones() as u16).sum()
     }
 
     /// Take the next free port at or after the cursor.

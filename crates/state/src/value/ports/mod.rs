@@ -8,6 +8,7 @@
 
 mod block;
 mod grid;
+mod moving;
 
 use catena_packet::BATCH;
 use catena_packet::wire::Seed;
@@ -22,6 +23,7 @@ use block::{Block, NONE};
 
 pub use block::MOST_PORTS;
 pub use grid::Grid;
+pub use moving::Lent;
 
 /// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and whatever else tells hosts apart, such as its VLAN.
 pub type Host = Words;
@@ -93,6 +95,8 @@ enum Known {
     Lent(u32),
     /// It was given back, and before the one with this number.
     Free(u32),
+    /// It went with its host to another instance.
+    Gone,
 }
 
 /// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
@@ -117,6 +121,8 @@ pub struct Limits {
     pub per_host: u32,
     /// Whether a host may have ports of several addresses.
     pub roams: bool,
+    /// Whether hosts of other instances may come, with their blocks.
+    pub takes_in: bool,
 }
 
 /// The ports of a pool and their users.
@@ -149,13 +155,16 @@ impl Ports {
         let count = grid.blocks_of(share);
         let free = Free { fresh: share.index, fresh_left: count, first: NONE, last: NONE, count };
         let most = count as usize * grid.addresses as usize;
+        // It may come to have all that there are.
+        let all = grid.addresses as usize * grid.blocks as usize;
+        let room = if limits.takes_in { all } else { most };
         Ok(Ports {
             grid,
             limits,
             share,
-            hosts: Table::new("hosts", seed, most.max(1))?,
-            known: Slots::new("blocks", grid.addresses as usize * grid.blocks as usize)?,
-            blocks: Slots::new("blocks", most)?,
+            hosts: Table::new("hosts", seed, room.max(1))?,
+            known: Slots::new("blocks", all)?,
+            blocks: Slots::new("blocks", room)?,
             free_place: NONE,
             places: 0,
             free: vec![free; grid.addresses as usize],
@@ -370,7 +379,7 @@ mod tests {
             steps in prop::collection::vec((0u64..6, any::<prop::sample::Index>(), any::<bool>()), 1..300),
         ) {
             let share = Share { index: instance, count: 2 };
-            let mut ports = ports(3, block, Limits { per_host, roams }, share);
+            let mut ports = ports(3, block, Limits { per_host, roams, takes_in: false }, share);
             let (_, all) = Used.look(&ports);
             let blocks = u32::from(32 / block);
             prop_assert_eq!(all as u32, 3 * (blocks - instance).div_ceil(2));
@@ -417,7 +426,7 @@ mod tests {
 
     #[test]
     fn ports_rest_as_long_as_they_can() {
-        let mut ports = ports(1, 8, Limits { per_host: 0, roams: false }, Share::WHOLE);
+        let mut ports = ports(1, 8, Limits { per_host: 0, roams: false, takes_in: false }, Share::WHOLE);
         let lease = |ports: &mut Ports, host| match ports.lease(Words(host, 0)) {
             Leased::Port(_, port, _) => port,
             refused => panic!("{refused:?}"),

@@ -1,0 +1,222 @@
+//! What a function keeps of flows goes with their slots: instances that hand each other slots all the time do what one does that
+//! has all of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use catena_packet::random::Random;
+use catena_packet::{Slot, SlotSet};
+use catena_state::{Share, Team};
+
+use super::{Fate, Harness, SECOND, START, build, build_for, craft, describe};
+use crate::registry::{FUNCTIONS, find};
+use crate::{Args, Value};
+
+/// Instances.
+const COUNT: u32 = 3;
+/// Hosts, each of a slot of its own.
+const HOSTS: u16 = 20;
+const STEPS: usize = 600;
+
+/// Several instances, one of which has each host's slot; and one that has all hosts.
+struct Bench {
+    several: Vec<Harness>,
+    one: Harness,
+    of: Vec<usize>,
+    now: u64,
+}
+
+fn slot(host: u16) -> Slot {
+    Slot::numbered(host * 200 + 7).expect("there are enough")
+}
+
+impl Bench {
+    fn new(name: &str, args: &Args) -> Bench {
+        let function = find(name).expect("it is in the registry");
+        let team = Team::moving(COUNT as usize);
+        let made = |team: Option<&Arc<Team>>, share| {
+            let module = match team {
+                Some(team) => build_for(Some(team), function, args, share),
+                None => build(function, args, share),
+            };
+            Harness::new(module.unwrap_or_else(|error| panic!("{name}: {error}")), 2)
+        };
+        let several = (0..COUNT).map(|index| made(Some(&team), Share { index, count: COUNT })).collect();
+        let of = (0..HOSTS).map(|host| usize::from(host) % COUNT as usize).collect();
+        Bench { several, one: made(None, Share::WHOLE), of, now: START }
+    }
+
+    /// Return what becomes of a host's packet with all instances, and with one.
+    fn send(&mut self, host: u16, gate: u16, [several, one]: [&[u8]; 2]) -> [Fate; 2] {
+        // All look for what is over: else who has more packets would sooner see an end that hides in these.
+        self.wait(1_000);
+        let at = self.of[usize::from(host)];
+        self.several[at].slot = slot(host);
+        let before = self.several[at].drops();
+        let mut out = self.several[at].send(gate, &[(self.now, several.to_vec())]);
+        let fate = loop {
+            if let Some((_, gate, bytes)) = out.pop() {
+                break Fate::Out(gate, bytes);
+            }
+            let after = self.several[at].drops();
+            if let Some((reason, _)) = after.into_iter().find(|(reason, count)| before.get(reason) != Some(count)) {
+                break Fate::Dropped(reason);
+            }
+            // It waits for another instance.
+            self.several.iter_mut().for_each(Harness::go_on);
+            self.several[at].collect(&mut out);
+        };
+        [fate, self.one.send_one(gate, self.now, one)]
+    }
+
+    /// Let a host's slot, and those of some others, go to another instance.
+    fn give(&mut self, hosts: &[u16], to: usize) {
+        let from = self.of[usize::from(hosts[0])];
+        let hosts = hosts.iter().filter(|host| self.of[usize::from(**host)] == from).copied();
+        let hosts: Vec<u16> = hosts.collect();
+        let slots: SlotSet = hosts.iter().map(|host| slot(*host)).collect();
+        hosts.iter().for_each(|host| self.of[usize::from(*host)] = to);
+        let parcels = self.several[from].leave(&slots);
+        assert_eq!(self.several[to].arrive(parcels), []);
+        (0..4).for_each(|_| self.several.iter_mut().for_each(Harness::go_on));
+    }
+
+    fn wait(&mut self, ns: u64) {
+        self.now += ns;
+        self.several.iter_mut().chain([&mut self.one]).for_each(|harness| harness.tick(self.now));
+        (0..4).for_each(|_| self.several.iter_mut().for_each(Harness::go_on));
+    }
+
+    /// Return the gauges of all instances together, and of the one. What all see is told once.
+    fn gauges(&self) -> [BTreeMap<&'static str, u64>; 2] {
+        let mut sums = BTreeMap::new();
+        let common = self.several[0].common_gauges();
+        for harness in &self.several {
+            for (name, value) in harness.gauges() {
+                let sum: &mut u64 = sums.entry(name).or_default();
+                *sum = if common.contains(&name) { value } else { *sum + value };
+            }
+        }
+        [sums, self.one.gauges()]
+    }
+
+    fn end(self) {
+        self.several.into_iter().chain([self.one]).for_each(Harness::end);
+    }
+}
+
+/// Return a packet's text without its source, and that.
+fn parts(bytes: &[u8]) -> (String, String) {
+    let text = describe(bytes);
+    let words: Vec<&str> = text.split(' ').collect();
+    let rest = words.iter().enumerate().filter(|(at, _)| *at != 1).map(|(_, word)| *word);
+    (rest.collect::<Vec<_>>().join(" "), words.get(1).unwrap_or(&"").to_string())
+}
+
+/// Let random packets, answers to what left, moves and pauses come, and compare.
+fn compare(name: &str, args: &Args, seed: u64) {
+    let mut bench = Bench::new(name, args);
+    let mut random = Random::new(seed);
+    let mut below = |n: u64| random.bits() % n;
+    // What left, by host: with all instances, and with one.
+    let mut left: HashMap<u16, Vec<[Vec<u8>; 2]>> = HashMap::new();
+    let rewrites = find(name).is_some_and(|function| function.owner.is_some());
+    for step in 0..STEPS {
+        let host = below(HOSTS.into()) as u16;
+        let what = format!("{name} with seed {seed}, step {step}, host {host}");
+        match below(10) {
+            0..5 => {
+                let v6 = host % 4 == 3;
+                let address = if v6 { format!("[2001:db8:{host:x}::1]") } else { format!("10.0.0.{host}") };
+                let service = if v6 { "[2001:db8:ffff::10]" } else { "192.0.2.10" };
+                let (port, to) = (4000 + below(4), [80, 53][below(2) as usize]);
+                let flags = ["S", "A", "FA", "R"][below(4) as usize];
+                let line = match below(3) {
+                    0 => format!("udp {address}:{port} > {service}:{to}"),
+                    _ => format!("tcp {address}:{port} > {service}:{to} {flags}"),
+                };
+                let frame = craft(&line);
+                let [several, one] = bench.send(host, 0, [&frame, &frame]);
+                match (several, one) {
+                    (Fate::Out(0, several), Fate::Out(0, one)) => {
+                        let (ours, theirs) = (parts(&several), parts(&one));
+                        assert_eq!(ours.0, theirs.0, "{what}: {line}");
+                        assert!(rewrites || ours.1 == theirs.1, "{what}: {line}");
+                        left.entry(host).or_default().push([several, one]);
+                    }
+                    (several, one) => assert_eq!(several, one, "{what}: {line}"),
+                }
+            }
+            5..8 => {
+                let Some(sent) = left.get(&host) else { continue };
+                let [several, one] = &sent[below(sent.len() as u64) as usize];
+                let flags = ["SA", "A", "RA", "FA"][below(4) as usize];
+                let back = |bytes: &[u8]| {
+                    let text = describe(bytes);
+                    let words: Vec<&str> = text.split(' ').collect();
+                    let tail = if words[0] == "tcp" { format!(" {flags}") } else { String::new() };
+                    craft(&format!("{} {} > {}{tail}", words[0], words[3], words[1]))
+                };
+                let (several, one) = (back(several), back(one));
+                let [ours, theirs] = bench.send(host, 1, [&several, &one]);
+                assert_eq!(ours, theirs, "{what}: {}", describe(&one));
+            }
+            8 => {
+                let others: Vec<u16> = (0..below(4)).map(|_| below(HOSTS.into()) as u16).collect();
+                let to = (bench.of[usize::from(host)] + 1 + below(u64::from(COUNT) - 1) as usize) % COUNT as usize;
+                bench.give(&[&[host], &others[..]].concat(), to);
+            }
+            _ => bench.wait([1_000_000, 50_000_000, 2 * SECOND, 70 * SECOND][below(4) as usize]),
+        }
+    }
+    // In time all is over, whoever has it, and nothing is left behind.
+    for round in 0..3 {
+        let [several, one] = bench.gauges();
+        assert_eq!(several, one, "{name} with seed {seed}, round {round}");
+        (0..40).for_each(|_| bench.wait(if round == 0 { 10 * SECOND } else { 3000 * SECOND }));
+    }
+    bench.end();
+}
+
+fn functions() -> Vec<(&'static str, Args)> {
+    let none = Args::default;
+    let endpoint = |text: &str| Value::Endpoint(text.parse().unwrap());
+    let word = |text: &str| Value::Word(text.into());
+    let list = |items: &[&str]| Value::List(items.iter().map(|text| endpoint(text)).collect());
+    let lb = none()
+        .with("vip", list(&["192.0.2.10:80", "[2001:db8:ffff::10]:80"]))
+        .with("backends", list(&["10.9.0.1:80", "10.9.0.2:80", "[2001:db8:9::1]:80", "[2001:db8:9::2]:80"]))
+        .with("tcp_timeout", Value::Duration(60 * SECOND));
+    let pool = ["198.51.100.0", "2001:db8:99::"]
+        .map(|first| Value::Prefix(first.parse().unwrap(), if first.contains(':') { 127 } else { 30 }));
+    let nat = none()
+        .with("pool", Value::List(pool.into()))
+        .with("ports", Value::Range(1024, 2047))
+        .with("block", Value::Integer(16));
+    vec![
+        ("Monitor", none()),
+        ("PortScan", none()),
+        ("Limiter", none().with("rate", Value::PacketRate(2)).with("per", word("src"))),
+        ("Limiter", none().with("rate", Value::PacketRate(2)).with("per", word("flow"))),
+        ("LB", lb.clone()),
+        ("LB", lb.with("method", word("consistent_hash"))),
+        ("NAT", nat.clone()),
+        ("NAT", nat.clone().with("filtering", word("address"))),
+        ("NAT", nat.with("filtering", word("address_port")).with("udp_timeout", Value::Duration(120 * SECOND))),
+    ]
+}
+
+#[test]
+fn what_is_kept_of_flows_goes_with_their_slots() {
+    for (name, args) in functions() {
+        (0..12).for_each(|seed| compare(name, &args, seed));
+    }
+}
+
+#[test]
+fn all_functions_that_say_so_are_moved_here() {
+    let args = Args::default();
+    for function in FUNCTIONS.iter().filter(|function| (function.moves)(&args).is_ok() && !function.state.is_empty()) {
+        assert!(functions().iter().any(|(name, _)| *name == function.name), "{}", function.name);
+    }
+}
