@@ -7,15 +7,16 @@
 
 mod counters;
 mod edit;
+mod moving;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_packet::{Batch, Clock, Packet, SlotSet};
+use catena_packet::{Batch, Clock, Packet};
 
 use crate::clock::cycles;
 use crate::counter::{Gauge, Traffic};
-use crate::module::{Context, Module, Parcel, Reason};
+use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
 
 pub use counters::{Drops, NodeCounters, NodeInfo};
@@ -229,28 +230,6 @@ impl Graph {
             }
         }
         failed
-    }
-
-    /// Let all modules hand over what they have of some slots, each with its name.
-    pub fn leave(&mut self, cx: &mut Context, slots: &SlotSet) -> Vec<(Arc<str>, Parcel)> {
-        let mut parcels = Vec::new();
-        for node in self.nodes.iter_mut().flatten() {
-            parcels.extend(node.module.leave(cx, slots).map(|parcel| (node.name.clone(), parcel)));
-        }
-        parcels
-    }
-
-    /// Let modules take in what those of the same names on another worker had of some slots; returns what was lost, by name.
-    pub fn arrive(&mut self, cx: &mut Context, parcels: Vec<(Arc<str>, Parcel)>) -> Vec<(Arc<str>, String)> {
-        let mut lost = Vec::new();
-        for (name, parcel) in parcels {
-            let arrived = match self.nodes.iter_mut().flatten().find(|node| node.name == name) {
-                Some(node) => node.module.arrive(cx, parcel),
-                None => Err("there is no such module on this worker".to_owned()),
-            };
-            lost.extend(arrived.err().map(|error| (name, error)));
-        }
-        lost
     }
 
     /// Do something at each module outside its turn.
