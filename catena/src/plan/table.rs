@@ -134,6 +134,9 @@ fn helped(remedies: &Remedies) -> String {
             remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
         ways.push(parts.join(" and "));
     }
+    if let Some(bps) = remedies.forwarding {
+        ways.push(format!("{} Gbit/s more through the switch", gbit(bps)));
+    }
     if !remedies.smart_nics.is_empty() {
         let parts: Vec<String> =
             remedies.smart_nics.iter().map(|(n, hz)| format!("{:.2} GHz more on {n}", hz / 1e9)).collect();

@@ -98,7 +98,7 @@ fn variants(
     let mut found = Vec::new();
     let all = enumerate(problem, chain, &Symmetry::default(), |sites| {
         let layout = Layout::of(problem, chain, sites);
-        if layout.latency_ns <= chain.d_max_ns {
+        if layout.joined && layout.latency_ns <= chain.d_max_ns {
             let pattern = Pattern { problem, resources, chain, layout: &layout };
             pattern.segments(&mut |segment| {
                 found.push(Variant { sites: sites.to_vec(), layout: layout.clone(), segment });

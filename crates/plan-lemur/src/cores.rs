@@ -98,6 +98,7 @@ pub fn allocate(problem: &Problem, layouts: &[&Layout], policy: Policy) -> Alloc
         let (steps, shortage) = ladder(problem, chain, layout, lone(id));
         missed += shortage;
         missed += (layout.latency_ns / chain.d_max_ns - 1.0 - ROUNDING).max(0.0);
+        missed += if layout.joined { 0.0 } else { 1.0 };
         ladders.push(steps);
     }
     let steps = |choice: &[usize]| -> Vec<Vec<u32>> {

@@ -141,6 +141,9 @@ pub struct Remedies {
     pub links: Vec<(String, f64)>,
     /// Cycles per second more, by SmartNIC.
     pub smart_nics: Vec<(String, f64)>,
+    /// Bits per second more that the switch would have to forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<f64>,
     /// Stages more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
@@ -210,6 +213,13 @@ pub enum Bound {
         /// What it carries.
         bps: f64,
     },
+    /// What the switch forwards in all.
+    Switch {
+        /// Which.
+        switch: String,
+        /// What it can.
+        bps: f64,
+    },
     /// A SmartNIC's cores.
     SmartNic {
         /// Which.
@@ -248,6 +258,7 @@ impl fmt::Display for Bound {
                 }
             }
             Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
+            Bound::Switch { switch, bps } => write!(f, "switch: {switch} forwards {} Gbit/s in all", gigabits(*bps)),
             Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
         }
     }

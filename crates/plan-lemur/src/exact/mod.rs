@@ -22,6 +22,8 @@ mod exhaustive;
 #[cfg(test)]
 pub(super) mod instances;
 #[cfg(test)]
+mod rack_tests;
+#[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};
@@ -173,8 +175,10 @@ impl<'a> Search<'a> {
         let now = Instant::now();
         let found_until = now + deadline.saturating_duration_since(now) / 2;
         for (id, chain) in problem.chains.iter().enumerate() {
-            let one_server = counts[id] > settings.patterns;
-            complete &= !one_server;
+            // Where nothing joins the servers, no chain goes from one to another: nothing is left out.
+            let alone = problem.switch.is_none();
+            let one_server = alone || counts[id] > settings.patterns;
+            complete &= alone || !one_server;
             let classes = (Some(id) == largest).then(|| server_classes(problem));
             let symmetry = Symmetry { swaps: swaps[id].clone(), classes, one_server };
             options.push(Options::of(problem, resources, chain, &symmetry, found_until));

@@ -1,10 +1,11 @@
 //! The rates of chains whose choices are settled (Lemur, §3.2, "Finding Maximum Marginal Throughput"), and
 //! the placement that they make together.
 
+use super::super::links::card;
 use super::options::{Choice, cores_for, share_for};
 use super::resources::{ROUNDING, Resources, UNIT};
-use catena_plan_model::estimate::{Layout, link};
-use catena_plan_model::placement::{Placement, Subgroup};
+use catena_plan_model::estimate::Layout;
+use catena_plan_model::placement::{Link, Placement, Subgroup};
 use catena_plan_model::problem::{Objective, Problem};
 use catena_solver::{self as solver, Limits, Outcome, Sense};
 
@@ -174,7 +175,7 @@ impl Settled<'_> {
                     nodes: group.nodes.clone(),
                     server: group.server,
                     cores,
-                    link: link(group, nic),
+                    link: group.smart_nic.map_or_else(|| card(self.problem, group.server, nic), Link::SmartNic),
                 });
             }
         }

@@ -40,6 +40,8 @@ pub struct Obstacles {
     pub links: Option<Vec<(ServerId, Link, f64)>>,
     /// Cycles per second more, by SmartNIC, that would do: the fewest in total.
     pub smart_nics: Option<Vec<(usize, f64)>>,
+    /// Bits per second more that the switch would have to forward.
+    pub forwarding: Option<f64>,
     /// Stages more of the switch that would do, as far as the built-in packer can tell.
     pub stages: Option<u32>,
     /// Whether the time allowed was enough for all of this.
@@ -75,6 +77,7 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     found.cores = asker.cores(problem);
     found.links = asker.links(problem);
     found.smart_nics = asker.smart_nics(problem);
+    found.forwarding = asker.forwarding(problem);
     found.stages = asker.stages(problem);
     found.complete = Instant::now() < asker.deadline && !asker.cut.get();
     found
@@ -157,6 +160,13 @@ impl Asker<'_> {
             _ => None,
         });
         Some(cycles.collect())
+    }
+
+    fn forwarding(&self, problem: &Problem) -> Option<f64> {
+        let mut wide = problem.clone();
+        wide.switch.as_mut()?.capacity_bps *= MANY_TIMES;
+        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Switch))?;
+        missing.into_iter().map(|(_, amount)| amount * UNIT).reduce(|a, b| a + b)
     }
 
     /// The least that must be added to resources for which `may` holds; None: that does not help. The chains'
@@ -258,6 +268,9 @@ impl Obstacles {
         }
         for &(nic, hz) in self.smart_nics.iter().flatten() {
             said.push(format!("{:.2} GHz more on {} would do", hz / 1e9, problem.smart_nics[nic].name));
+        }
+        if let Some(bps) = self.forwarding {
+            said.push(format!("{:.2} Gbit/s more through the switch would do", bps / 1e9));
         }
         if let Some(stages) = self.stages {
             said.push(format!("{stages} more stage{} would do", if stages == 1 { "" } else { "s" }));

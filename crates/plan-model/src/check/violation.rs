@@ -104,6 +104,20 @@ pub enum Violation {
         /// Bits per second each way.
         bps: Amount,
     },
+    /// A chain is spread over servers that no switch joins.
+    Apart {
+        /// Whose.
+        chain: String,
+        /// The servers.
+        servers: Vec<String>,
+    },
+    /// The switch forwards more than it can.
+    Forwarding {
+        /// Which.
+        switch: String,
+        /// Bits per second.
+        bps: Amount,
+    },
     /// A SmartNIC computes more than it can.
     SmartNicCycles {
         /// Which.
@@ -193,6 +207,12 @@ impl fmt::Display for Violation {
                 gigabits(bps.used),
                 gigabits(bps.available)
             ),
+            Violation::Apart { chain, servers } => {
+                write!(f, "chain `{chain}` is spread over {}, which no switch joins", list(servers))
+            }
+            Violation::Forwarding { switch, bps } => {
+                write!(f, "switch `{switch}` forwards {}, it can {}", gigabits(bps.used), gigabits(bps.available))
+            }
             Violation::SmartNicCycles { card, cycles } => write!(
                 f,
                 "SmartNIC `{card}` needs {:.4e} cycles a second, it has {:.4e}",

@@ -183,7 +183,11 @@ pub fn problem(
         chains,
         servers,
         smart_nics,
-        switch: rack.switch.as_ref().map(|s| Switch { name: s.name.clone(), kind: s.kind.clone() }),
+        switch: rack.switch.as_ref().map(|s| Switch {
+            name: s.name.clone(),
+            kind: s.kind.clone(),
+            capacity_bps: s.capacity_bps,
+        }),
         overheads: in_front(graph, rack, profile.overheads, &of_all),
         bounce_ns,
         switch_ns,

@@ -32,6 +32,12 @@ impl View<'_> {
                 bounds.push(Bound::Link { link: self.link_name(server, link), bps });
             }
         }
+        if let Some(switch) = &self.problem.switch {
+            let forwarded: f64 = self.layouts.iter().enumerate().map(|(id, l)| l.passes * self.rate(id)).sum();
+            if forwarded >= switch.capacity_bps * REACHED {
+                bounds.push(Bound::Switch { switch: switch.name.clone(), bps: switch.capacity_bps });
+            }
+        }
         for (nic, about) in self.problem.smart_nics.iter().enumerate() {
             if self.smart_nic_cycles(id, nic) > 0.0 && self.smart_nic_load(nic) >= about.cycles_hz * REACHED {
                 bounds.push(Bound::SmartNic { smart_nic: about.name.clone() });

@@ -23,6 +23,7 @@ pub fn remedies(problem: &Problem, obstacles: &Obstacles) -> Remedies {
         cores: obstacles.cores.iter().flatten().map(|(id, cores)| (server(*id), *cores)).collect(),
         links: obstacles.links.iter().flatten().map(|(id, l, bps)| (link(*id, *l), *bps)).collect(),
         smart_nics: obstacles.smart_nics.iter().flatten().map(|(id, hz)| (smart_nic(*id), *hz)).collect(),
+        forwarding: obstacles.forwarding,
         stages: obstacles.stages,
         late: obstacles.late.iter().map(|(id, ns)| (chain(id), *ns)).collect(),
         choked: obstacles

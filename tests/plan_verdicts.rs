@@ -1,0 +1,79 @@
+//! What `catena plan` calls kept, proven or impossible, held against what can be said by hand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use catena_plan::plan::Plan;
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("catena-verdicts-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("it can be made");
+    folder
+}
+
+/// The text that `catena plan` prints of these chains on this rack, and the plan it writes.
+fn planned(name: &str, chains: &str, rack: &str, more: &[&str]) -> (String, Option<Plan>) {
+    let folder = folder(name);
+    let at = |file: &str| folder.join(file);
+    fs::write(at("chains.catena"), chains).expect("it can be written");
+    fs::write(at("rack.toml"), rack).expect("it can be written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    command.arg("plan").arg(at("chains.catena")).arg("--rack").arg(at("rack.toml"));
+    let output = command.arg("--output").arg(at("plan.json")).args(more).output().expect("catena starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let plan = fs::read_to_string(at("plan.json")).ok().map(|json| Plan::from_json(&json).expect("it is a plan"));
+    remove(&folder);
+    (text, plan)
+}
+
+fn remove(folder: &Path) {
+    fs::remove_dir_all(folder).expect("it can be removed");
+}
+
+const SWITCH: &str = "[switch]\nname = \"tor\"\nkind = \"plain\"\nports = 4\nport = \"40Gbps\"\n";
+const SERVERS: &str =
+    "[[server]]\nname = \"nf\"\ncount = 2\ncores = 2\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+const LONG: &str = "chain x { promise 500Mbps.. in -> Dedup -> Encrypt -> Monitor -> out }\n";
+
+#[test]
+fn a_chain_spans_two_servers_only_where_a_switch_joins_them() {
+    let servers = |plan: Option<Plan>| {
+        let plan = plan.expect("the promise can be kept");
+        let mut on: Vec<String> = plan.chains[0].functions.iter().map(|f| f.on.clone()).collect();
+        on.dedup();
+        on.len()
+    };
+    let (_, alone) = planned("alone", LONG, SERVERS, &[]);
+    assert_eq!(servers(alone), 1);
+    let (_, joined) = planned("joined", LONG, &format!("{SWITCH}{SERVERS}"), &[]);
+    assert_eq!(servers(joined), 2);
+    // One server carries 1.13 Gbit/s of it with its two cores, and no more servers help.
+    let (text, plan) = planned("more", &LONG.replace("500M", "1300M"), SERVERS, &[]);
+    assert!(text.contains("No plan keeps all promises"), "{text}");
+    assert!(plan.is_none_or(|plan| !plan.is_kept()));
+}
+
+#[test]
+fn a_plan_keeps_to_the_capacity_of_the_switch() {
+    let rack = format!("{}capacity = \"2Gbps\"\n{SERVERS}", SWITCH.replace("40G", "2G"));
+    let (text, plan) = planned("capacity", "chain x { in -> Monitor -> out }\n", &rack, &[]);
+    let plan = plan.expect("nothing is promised");
+    // To the server and from it.
+    assert!((plan.rate_bps() - 1e9).abs() < 1e3, "{text}");
+    assert!(text.contains("switch: tor forwards 2 Gbit/s in all"), "{text}");
+    let (text, _) = planned("too_much", "chain x { promise 2Gbps.. in -> Monitor -> out }\n", &rack, &[]);
+    assert!(text.contains("This would do: 2.00 Gbit/s more through the switch."), "{text}");
+}
+
+#[test]
+fn more_cores_help_a_server_whose_only_card_is_a_smart_nic() {
+    let card = "smart_nics = [{ name = \"agilio\", rate = \"40Gbps\", socket = 0, cores = 60, clock = \"800MHz\" }]\n";
+    let rack = |cores| format!("{SWITCH}[[server]]\nname = \"nf1\"\ncores = {cores}\nclock = \"1.7GHz\"\n{card}");
+    let chain = "chain x { promise 5Gbps..10Gbps in -> Dedup -> out }\n";
+    let (text, _) = planned("few", chain, &rack(8), &[]);
+    assert!(text.contains("more cores on nf1"), "{text}");
+    let (text, plan) = planned("enough", chain, &rack(16), &[]);
+    assert!(matches!(plan.expect("it can be kept").verdict.gap(), Some(gap) if gap == 0.0), "{text}");
+}
