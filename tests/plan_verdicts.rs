@@ -57,7 +57,7 @@ fn a_chain_spans_two_servers_only_where_a_switch_joins_them() {
 
 #[test]
 fn a_plan_keeps_to_the_capacity_of_the_switch() {
-    let rack = format!("{}capacity = \"2Gbps\"\n{SERVERS}", SWITCH.replace("40G", "2G"));
+    let rack = format!("{SWITCH}capacity = \"2Gbps\"\n{SERVERS}").replace("40G", "2G");
     let (text, plan) = planned("capacity", "chain x { in -> Monitor -> out }\n", &rack, &[]);
     let plan = plan.expect("nothing is promised");
     // To the server and from it.
@@ -76,4 +76,78 @@ fn more_cores_help_a_server_whose_only_card_is_a_smart_nic() {
     assert!(text.contains("more cores on nf1"), "{text}");
     let (text, plan) = planned("enough", chain, &rack(16), &[]);
     assert!(matches!(plan.expect("it can be kept").verdict.gap(), Some(gap) if gap == 0.0), "{text}");
+}
+
+const HERE: &str = "packet_bytes = 512\n[[server]]\nname = \"here\"\ncores = 2\nsteering_cores = 0\nshared = true\nclock = \"2.5GHz\"\nnics = [\"40Gbps\"]\n";
+
+/// Two chains with these functions and this behind them.
+fn two(first: &str, second: &str, relation: &str) -> String {
+    let classes = "class a = \"udp port 1\"\nclass b = \"udp port 2\"\n";
+    format!("{classes}chain w for a {{ {first} }}\nchain x for b {{ {second} }}\n{relation}\n")
+}
+
+fn rates(plan: Option<Plan>, text: &str) -> Vec<f64> {
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    assert!(plan.is_kept(), "{text}");
+    plan.chains.iter().map(|chain| chain.rate_bps / 1e9).collect()
+}
+
+#[test]
+fn what_is_left_is_shared_as_the_file_says() {
+    let monitor = "in -> Monitor() -> out";
+    let (text, plan) = planned("share", &two(monitor, monitor, "share w : x = 70% : 30%"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] - 28.0).abs() < 1e-3 && (rates[1] - 12.0).abs() < 1e-3, "{text}");
+}
+
+#[test]
+fn who_has_priority_goes_first_and_the_other_is_told_why() {
+    let monitor = "in -> Monitor() -> out";
+    let (text, plan) = planned("priority", &two(monitor, monitor, "priority w > x"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] - 40.0).abs() < 1e-3 && rates[1] < 1e-3, "{text}");
+    assert!(text.contains("the file: priority w > x"), "{text}");
+}
+
+#[test]
+fn what_only_drops_takes_nothing_from_what_goes_on() {
+    let chains = two("in -> Monitor() -> drop", "in -> ACL() -> out", "");
+    let (text, plan) = planned("drop", &chains, HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!(rates[0] < 1e-3 && rates[1] > 4.5, "{text}");
+    assert!(text.contains("nothing leaves it: it gets what others leave"), "{text}");
+}
+
+#[test]
+fn two_way_chains_share_cycles() {
+    let monitor = "in <-> Monitor() <-> out";
+    let (text, plan) = planned("two_way", &two(monitor, monitor, "cpu w : x = 3 : 1"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] / rates[1] - 3.0).abs() < 1e-3, "{text}");
+}
+
+#[test]
+fn a_promise_that_a_ratio_leaves_no_room_for_is_not_kept() {
+    let acl = |least: &str| format!("promise {least}.. in -> ACL() -> out");
+    let chains = |least: &str| two(&acl(least), &acl("1Gbps"), "cpu w : x = 1 : 9");
+    let (text, plan) = planned("ratio", &chains("2Gbps"), HERE, &[]);
+    assert!(plan.is_none_or(|plan| !plan.is_kept()) && text.contains("that is proven"), "{text}");
+    assert!(text.contains("The promises could be kept without `cpu w : x = 1 : 9`."), "{text}");
+    let (text, plan) = planned("ratio_kept", &chains("100Mbps"), HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let tasks = plan.servers[0].tasks.as_ref().expect("whole chains run here");
+    for (chain, class) in plan.chains.iter().zip(&tasks.classes) {
+        assert!(class.packets * 512.0 * 8.0 >= chain.t_min_bps, "{text}");
+    }
+}
+
+#[test]
+fn what_runs_on_every_worker_is_planned_on_several_cores() {
+    let chains = two("in -> Monitor() -> NAT(pool = 198.51.100.0/24) -> out", "in -> ACL() -> out", "");
+    let (text, plan) = planned("nat", &chains, HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let tasks = plan.servers[0].tasks.as_ref().expect("whole chains run here");
+    assert_eq!(tasks.workers, 2);
+    assert!(plan.servers[0].subgroups.iter().all(|group| group.replicable), "{text}");
+    assert!(!text.contains("may have one only"), "{text}");
 }

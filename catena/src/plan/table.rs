@@ -82,6 +82,13 @@ fn verdict(plan: &Plan) -> String {
                      plan could have, at most {} is missing.",
                     percent(gap)
                 ),
+                None if !plan.within.is_empty() => {
+                    let told: Vec<String> = plan.within.iter().map(|text| format!("`{text}`")).collect();
+                    format!(
+                        " It is not known whether another plan does better: the planner does not see {}.",
+                        told.join(", ")
+                    )
+                }
                 None => String::new(),
             };
             let beyond: f64 = plan.chains.iter().map(|chain| chain.slack_bps).sum();
@@ -119,6 +126,10 @@ fn helped(remedies: &Remedies) -> String {
             "These promises conflict: {}. Without any one of them the others could be kept.",
             several.join(", ")
         )),
+    }
+    if !remedies.relations.is_empty() {
+        let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();
+        line(format!("The promises could be kept without {}.", told.join(", ")));
     }
     let mut ways = Vec::new();
     let more = |n: u32, what: &str| format!("{n} more {what}{}", if n == 1 { "" } else { "s" });

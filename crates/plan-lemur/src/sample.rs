@@ -128,6 +128,8 @@ pub fn problem(
         bounce_ns: 4000.0,
         switch_ns: 500.0,
         replication,
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: Objective::Marginal,
     }
 }

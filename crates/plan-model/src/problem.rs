@@ -28,13 +28,15 @@
 //!   servers: all nodes of a chain are on one server and its SmartNICs.
 //! - The switch holds all nodes placed on it: [`crate::switch`] says whether.
 //! - A chain's rate lies in `t_min_bps ..= t_max_bps` and is at most `ingress_bps`. *Marginal* throughput
-//!   is rate minus `t_min_bps`; the objective sums it over the chains.
+//!   is rate minus `t_min_bps`; the objective sums it over the chains. [`crate::relation`] says how chains stand to each
+//!   other: what is in a ratio, and whose sum is as large as possible before that of others.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
 use crate::profile::Overheads;
 use crate::rack::SwitchKind;
+use crate::relation::Relation;
 
 /// Index of a chain in [`Problem::chains`].
 pub type ChainId = usize;
@@ -62,6 +64,12 @@ pub struct Problem {
     pub switch_ns: f64,
     /// What may be replicated.
     pub replication: Replication,
+    /// How the chains stand to each other.
+    #[serde(default)]
+    pub relations: Vec<Relation>,
+    /// Relations of the file that are about classes within chains: planners do not know of them.
+    #[serde(default)]
+    pub within: Vec<String>,
     /// What is maximised.
     pub objective: Objective,
 }

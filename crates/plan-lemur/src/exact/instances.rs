@@ -148,6 +148,8 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
         bounce_ns: 2_000.0,
         switch_ns: 500.0,
         replication: one_of(random, &[Replication::Paper, Replication::ByState]),
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: one_of(random, &[Objective::Marginal, Objective::Marginal, Objective::Weighted, Objective::Fair]),
     };
     let scales = Scales {

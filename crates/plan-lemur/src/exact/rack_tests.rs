@@ -34,7 +34,9 @@ fn no_plan_forwards_more_than_the_switch_can() {
         problem.switch.as_mut().unwrap().capacity_bps = 4e9 + (seed % 4) as f64 * 4e9;
         let narrow = agreed(&problem, &switch, seed);
         assert!(narrow <= wide, "seed {seed}");
-        less += usize::from(narrow < wide);
+        if narrow < wide {
+            less += 1;
+        }
     }
     assert!(less > 30, "{less}");
 }
@@ -50,7 +52,9 @@ fn no_chain_spans_servers_that_nothing_joins() {
         problem.switch = None;
         if problem.servers.len() == 2 {
             let apart = agreed(&problem, &switch, seed);
-            less += usize::from(apart < joined);
+            if apart < joined {
+                less += 1;
+            }
         }
     }
     assert!(less > 20, "{less}");

@@ -32,6 +32,8 @@ pub struct Obstacles {
     pub late: Vec<(ChainId, f64)>,
     /// Chains whose promise is more than may enter them.
     pub choked: Vec<ChainId>,
+    /// Relations without which all promises could be kept.
+    pub relations: Vec<String>,
     /// Chains whose promises cannot all be kept, though they could if any one of them were left out.
     pub conflict: Vec<ChainId>,
     /// Cores more, by server, that would do: the fewest in total.
@@ -61,7 +63,9 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     }
     // Nobody asks for more than what is promised: that leaves few choices.
     let mut problem = problem.clone();
-    problem.chains.iter_mut().for_each(|chain| chain.t_max_bps = chain.t_min_bps);
+    let ratios: Vec<ChainId> = problem.relations.iter().flat_map(|r| r.members()).map(|m| m.chain).collect();
+    let free = |(id, _): &(usize, &mut Chain)| !ratios.contains(id);
+    problem.chains.iter_mut().enumerate().filter(free).for_each(|(_, chain)| chain.t_max_bps = chain.t_min_bps);
     let problem = &problem;
     let resources = Resources::of(problem);
     let search = Search::new(problem, &resources, switch, settings, asker.deadline);
@@ -74,6 +78,7 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
         return found;
     }
     found.conflict = asker.conflict(&search);
+    found.relations = asker.relations(problem);
     found.cores = asker.cores(problem);
     found.links = asker.links(problem);
     found.smart_nics = asker.smart_nics(problem);
@@ -122,6 +127,23 @@ impl Asker<'_> {
             }
         }
         chains
+    }
+
+    /// The ratios, if promises can be kept without any.
+    fn relations(&self, problem: &Problem) -> Vec<String> {
+        let ratios: Vec<String> =
+            problem.relations.iter().filter(|r| !r.members().is_empty()).map(|r| r.text().to_owned()).collect();
+        if ratios.is_empty() {
+            return ratios;
+        }
+        let free = Problem { relations: Vec::new(), ..problem.clone() };
+        let resources = Resources::of(&free);
+        let search = Search::new(&free, &resources, self.switch, self.settings, self.deadline);
+        let mut master = Master::new(&free, &resources, &search.options);
+        match search.fitting(&mut master, &Goal::Any, &mut search.effort()) {
+            End::Best { .. } => ratios,
+            _ => Vec::new(),
+        }
     }
 
     fn cores(&self, problem: &Problem) -> Option<Vec<(ServerId, u32)>> {
@@ -248,6 +270,9 @@ impl Obstacles {
         }
         if !said.is_empty() {
             return said.join("; ");
+        }
+        if !self.relations.is_empty() {
+            said.push(format!("the promises can be kept, but not together with {}", self.relations.join(", ")));
         }
         let names: Vec<String> = self.conflict.iter().map(|&chain| name(chain)).collect();
         said.push(match names.as_slice() {

@@ -99,6 +99,7 @@ pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) 
     check.forwarding(&facts);
     check.smart_nics();
     check.promises(&facts);
+    check.relations();
     check.switch(feasible);
     if check.violations.is_empty() { Ok(check.report) } else { Err(check.violations) }
 }
@@ -338,6 +339,12 @@ impl Check<'_> {
             let path = facts.path.clone();
             self.report.chains.push(ChainReport { rate_bps: rate, marginal_bps, limit, latency, path, visits });
         }
+    }
+
+    /// Chains are in their ratios.
+    fn relations(&mut self) {
+        let broken = self.problem.relations.iter().filter(|relation| !relation.holds(&self.placement.rates_bps));
+        self.violations.extend(broken.map(|r| Violation::Unrelated { relation: r.text().to_owned() }));
     }
 
     /// The switch holds what is placed on it.

@@ -63,6 +63,8 @@ pub fn problem() -> Problem {
         bounce_ns: 3_000.0,
         switch_ns: 500.0,
         replication: Replication::Paper,
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: Objective::Marginal,
     }
 }

@@ -111,6 +111,11 @@ pub enum Violation {
         /// The servers.
         servers: Vec<String>,
     },
+    /// Chains are not in the ratio that the file asks for.
+    Unrelated {
+        /// The relation.
+        relation: String,
+    },
     /// The switch forwards more than it can.
     Forwarding {
         /// Which.
@@ -210,6 +215,7 @@ impl fmt::Display for Violation {
             Violation::Apart { chain, servers } => {
                 write!(f, "chain `{chain}` is spread over {}, which no switch joins", list(servers))
             }
+            Violation::Unrelated { relation } => write!(f, "`{relation}` is not kept"),
             Violation::Forwarding { switch, bps } => {
                 write!(f, "switch `{switch}` forwards {}, it can {}", gigabits(bps.used), gigabits(bps.available))
             }

@@ -2,6 +2,7 @@
 //! a [`Problem`].
 
 pub mod guard;
+mod relations;
 pub mod shares;
 
 use catena_policy::{PolicyGraph, Relation, Subject, Value};
@@ -178,6 +179,7 @@ pub fn problem(
             clock_hz: nic.clock_hz,
         }));
     }
+    let related = relations::of(graph, &chains, &servers);
     let (bounce_ns, switch_ns) = rack.switch.as_ref().map_or((0.0, 0.0), |s| (s.bounce_ns, s.pass_ns));
     Ok(Problem {
         chains,
@@ -192,6 +194,8 @@ pub fn problem(
         bounce_ns,
         switch_ns,
         replication: options.replication,
+        relations: related.relations,
+        within: related.within,
         objective: options.objective,
     })
 }
