@@ -110,6 +110,7 @@ fn who_has_priority_goes_first_and_the_other_is_told_why() {
     let rates = rates(plan, &text);
     assert!((rates[0] - 40.0).abs() < 1e-3 && rates[1] < 1e-3, "{text}");
     assert!(text.contains("the file: priority w > x"), "{text}");
+    assert!(text.contains("No plan that holds the file's relations carries more: that is proven."), "{text}");
 }
 
 #[test]

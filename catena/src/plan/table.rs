@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catena_plan::plan::{Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
+use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
 
@@ -72,9 +72,12 @@ fn verdict(plan: &Plan) -> String {
             format!("The strategy `{}` finds no plan that keeps all promises: {why}.", plan.strategy)
         }
         Verdict::Kept { marginal_bps, .. } => {
+            let holds_back = |bound: &Bound| matches!(bound, Bound::Relation { .. });
+            let related = plan.chains.iter().any(|chain| chain.bounds.iter().any(holds_back));
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => format!(
-                    " No plan {}: that is proven.",
+                    " No plan {}{}: that is proven.",
+                    if related { "that holds the file's relations " } else { "" },
                     if plan.objective == Objective::Marginal { "carries more" } else { "does better" }
                 ),
                 Some(gap) => format!(
