@@ -14,6 +14,7 @@ mod native;
 mod new_function;
 mod outputs;
 mod plan;
+mod plan_verdicts;
 mod planned;
 #[cfg(not(debug_assertions))]
 mod product;

@@ -64,6 +64,18 @@ pub fn known(measured: Option<Profile>) -> Known {
     Known { catalogue, profile, sources }
 }
 
+impl Known {
+    /// Let functions be split as the library splits them: where a plan can be run, what it gives several cores is what a run
+    /// gives several workers.
+    pub fn split_as_run(&mut self) {
+        for own in catena_compile::catalogue::catalogue().functions {
+            for traits in self.catalogue.functions.iter_mut().filter(|traits| traits.name == own.name) {
+                (traits.affinity, traits.memory) = (own.affinity, own.memory);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

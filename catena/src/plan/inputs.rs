@@ -34,6 +34,9 @@ impl Inputs {
         let measured = options.profile.as_deref().map(profile).transpose()?;
         let mut known = functions::known(measured);
         let mut rack = rack(&options.rack, &known.catalogue)?;
+        if rack.switch.is_none() && !options.paper_replication {
+            known.split_as_run();
+        }
         let mut graphs = Vec::new();
         for path in &options.files {
             let stem = path.file_stem().map_or_else(|| "chain".to_owned(), |stem| stem.to_string_lossy().into_owned());

@@ -95,7 +95,12 @@ impl Case {
     /// Let a planner decide; if it keeps not all promises, say what would help.
     pub fn explained(&self, strategy: StrategyName) -> Plan {
         let mut plan = self.decide(strategy).plan;
+        let placed = plan.placement.is_some();
         let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return plan };
+        if placed {
+            // Where to run what is not the question, but how chains share the workers.
+            return plan;
+        }
         if strategy != StrategyName::Exact {
             match self.decide(StrategyName::Exact).plan.verdict {
                 Verdict::Kept { .. } => {
@@ -106,7 +111,7 @@ impl Case {
             }
         }
         let obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
-        *remedies = Some(explain::remedies(&self.problem, &obstacles));
+        *remedies = Some(Box::new(explain::remedies(&self.problem, &obstacles)));
         plan
     }
 
@@ -156,7 +161,12 @@ impl Case {
             (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())
         {
             match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps, self.tasks) {
-                Ok(tasks) => server.tasks = Some(tasks),
+                Ok(tasks) => {
+                    if let Some(why) = tasks::broken(&self.problem, &tasks) {
+                        plan.verdict = Verdict::Broken { proven: false, why, remedies: None };
+                    }
+                    server.tasks = Some(tasks);
+                }
                 Err(why) => plan.verdict = Verdict::Broken { proven: false, why, remedies: None },
             }
         }

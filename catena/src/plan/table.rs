@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catena_plan::plan::{Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
+use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
 
@@ -72,9 +72,12 @@ fn verdict(plan: &Plan) -> String {
             format!("The strategy `{}` finds no plan that keeps all promises: {why}.", plan.strategy)
         }
         Verdict::Kept { marginal_bps, .. } => {
+            let holds_back = |bound: &Bound| matches!(bound, Bound::Relation { .. });
+            let related = plan.chains.iter().any(|chain| chain.bounds.iter().any(holds_back));
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => format!(
-                    " No plan {}: that is proven.",
+                    " No plan {}{}: that is proven.",
+                    if related { "that holds the file's relations " } else { "" },
                     if plan.objective == Objective::Marginal { "carries more" } else { "does better" }
                 ),
                 Some(gap) => format!(
@@ -82,6 +85,13 @@ fn verdict(plan: &Plan) -> String {
                      plan could have, at most {} is missing.",
                     percent(gap)
                 ),
+                None if !plan.within.is_empty() => {
+                    let told: Vec<String> = plan.within.iter().map(|text| format!("`{text}`")).collect();
+                    format!(
+                        " It is not known whether another plan does better: the planner does not see {}.",
+                        told.join(", ")
+                    )
+                }
                 None => String::new(),
             };
             let beyond: f64 = plan.chains.iter().map(|chain| chain.slack_bps).sum();
@@ -120,6 +130,10 @@ fn helped(remedies: &Remedies) -> String {
             several.join(", ")
         )),
     }
+    if !remedies.relations.is_empty() {
+        let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();
+        line(format!("The promises could be kept without {}.", told.join(", ")));
+    }
     let mut ways = Vec::new();
     let more = |n: u32, what: &str| format!("{n} more {what}{}", if n == 1 { "" } else { "s" });
     if !remedies.cores.is_empty() {
@@ -133,6 +147,9 @@ fn helped(remedies: &Remedies) -> String {
         let parts: Vec<String> =
             remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
         ways.push(parts.join(" and "));
+    }
+    if let Some(bps) = remedies.forwarding {
+        ways.push(format!("{} Gbit/s more through the switch", gbit(bps)));
     }
     if !remedies.smart_nics.is_empty() {
         let parts: Vec<String> =

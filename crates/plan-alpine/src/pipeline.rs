@@ -245,7 +245,9 @@ impl Make<'_> {
                 return Err(TooManyWays);
             }
             let node = (way.chain, n as usize);
-            let merges = chain.edges.iter().filter(|edge| edge.to == end).count() > 1;
+            // What returns comes in by another gate and waits in no queue: it is no merge.
+            let into = chain.edges.iter().filter(|edge| edge.to == end && edge.direction == way.direction);
+            let merges = into.count() > 1;
             let cut = way.cut && !merges;
             let (per_batch, batch) = (self.figures.batches)(node);
             let module = Module {
@@ -311,6 +313,16 @@ mod tests {
         assert_eq!(pipeline.promises, [Promise::Cpu(vec![(vec![0], 3.0), (vec![1], 1.0)])]);
         let plan = solve(&pipeline.graph, &pipeline.promises, Options::default()).unwrap();
         assert_eq!((plan.tasks.tasks.len(), plan.apart.len()), (2, 0));
+        assert!(plan.tasks.error(&pipeline.promises[0]) < 1e-6);
+    }
+
+    #[test]
+    fn a_return_direction_forbids_no_queue_in_the_forward_one() {
+        let source = "class w = \"tcp\"\nclass v = \"udp\"\n\
+                      chain a for w { in <-> A <-> out }\nchain b for v { in <-> C <-> out }\ncpu a : b = 3 : 1";
+        let pipeline = seen(&policy(source));
+        let plan = solve(&pipeline.graph, &pipeline.promises, Options::default()).unwrap();
+        assert_eq!(plan.tasks.tasks.len(), 2);
         assert!(plan.tasks.error(&pipeline.promises[0]) < 1e-6);
     }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use catena_policy::{Attribute, Library, Value};
+use catena_policy::{Attribute, Library};
 use serde::{Deserialize, Serialize};
 
 use super::merge::{PGraph, PNode};
-use catena_plan_model::catalogue::{Affinity, Catalogue, Fields, Platform, Size};
+use catena_plan_model::catalogue::{Affinity, Catalogue, Fields, Platform};
 use catena_plan_model::profile::Profile;
 
 /// A function's description, one a node of the policy graph.
@@ -83,7 +83,7 @@ pub fn describe(
         let unknown = |lacking| Unknown { node: node.name.clone(), function: node.function.clone(), lacking };
         let traits = catalogue.find_with(&node.function, &node.args).ok_or_else(|| unknown(Lacking::Catalogue))?;
         let cost = profile.functions.get(&node.function).ok_or_else(|| unknown(Lacking::Profile))?;
-        let size = traits.size.as_ref().map_or(0.0, |size| size_of(size, &node.args));
+        let size = traits.size.as_ref().map_or(0.0, |size| size.of(&node.args));
         Ok(Description {
             affinity: traits.affinity,
             rewrites: rewrites.get(&node.function).copied().unwrap_or_default(),
@@ -95,32 +95,9 @@ pub fn describe(
     graph.nodes.iter().map(describe).collect()
 }
 
-/// How much of what its cost grows with a function was given.
-fn size_of(size: &Size, args: &[(String, Value)]) -> f64 {
-    let value = size.argument.as_ref().and_then(|name| args.iter().find(|(n, _)| n == name));
-    match value.map(|(_, value)| value) {
-        Some(Value::Integer(n)) => *n as f64,
-        Some(Value::Float(x)) => *x,
-        Some(Value::Size(bytes)) => *bytes as f64,
-        Some(Value::List(values)) => values.len() as f64,
-        Some(Value::File { text, .. }) => text.lines().filter(|line| !line.trim().is_empty()).count() as f64,
-        _ => size.usual,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_come_from_arguments() {
-        let size = Size { unit: "rules".into(), argument: Some("rules".into()), usual: 5.0 };
-        let given = |value| size_of(&size, &[("rules".into(), value)]);
-        assert_eq!(given(Value::Integer(3)), 3.0);
-        assert_eq!(given(Value::List(vec![Value::Bool(true); 4])), 4.0);
-        assert_eq!(given(Value::File { path: "a".into(), text: "x\n\ny\n".into() }), 2.0);
-        assert_eq!(size_of(&size, &[]), 5.0);
-    }
 
     #[test]
     fn what_lacks_is_named() {

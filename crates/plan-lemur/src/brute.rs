@@ -12,6 +12,7 @@ use super::exact::resources::Resources;
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::{Outcome, Placement, Site};
 use catena_plan_model::problem::{Chain, Problem, ServerId};
+use catena_plan_model::relation::by_level;
 use catena_plan_model::switch::Feasible;
 
 /// How far brute force is.
@@ -36,7 +37,8 @@ const LAST_QUESTIONS: u64 = 100;
 pub fn plan(problem: &Problem, switch: &dyn Feasible, go_on: &mut dyn FnMut(&Progress) -> bool) -> (Outcome, Progress) {
     let resources = Resources::of(problem);
     let mut progress = Progress::default();
-    let mut complete = true;
+    // It ranks by one sum: with priorities the best one may be another.
+    let mut complete = by_level(problem, &vec![0.0; problem.chains.len()]).len() < 2;
     let mut variants: Vec<Vec<Variant>> = Vec::new();
     for chain in &problem.chains {
         let (found, all) = self::variants(problem, &resources, chain, &mut || go_on(&progress));
@@ -98,7 +100,7 @@ fn variants(
     let mut found = Vec::new();
     let all = enumerate(problem, chain, &Symmetry::default(), |sites| {
         let layout = Layout::of(problem, chain, sites);
-        if layout.latency_ns <= chain.d_max_ns {
+        if layout.joined && layout.latency_ns <= chain.d_max_ns {
             let pattern = Pattern { problem, resources, chain, layout: &layout };
             pattern.segments(&mut |segment| {
                 found.push(Variant { sites: sites.to_vec(), layout: layout.clone(), segment });

@@ -16,6 +16,7 @@ use super::spare;
 use catena_plan_model::estimate::{Group, Layout};
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::relation::by_level;
 
 /// A subgroup on shared cores has at least this part of one.
 const LEAST_CORE: f64 = 1e-6;
@@ -40,7 +41,7 @@ pub struct Score {
     pub shortage: f64,
     /// The objective's value, bits per second.
     pub value: f64,
-    /// For max-min: each chain's marginal rate over its weight, ascending.
+    /// For max-min: each chain's marginal rate over its weight, ascending; with priorities what each level has.
     pub fair: Vec<f64>,
     /// Cores used.
     pub cores: f64,
@@ -98,6 +99,7 @@ pub fn allocate(problem: &Problem, layouts: &[&Layout], policy: Policy) -> Alloc
         let (steps, shortage) = ladder(problem, chain, layout, lone(id));
         missed += shortage;
         missed += (layout.latency_ns / chain.d_max_ns - 1.0 - ROUNDING).max(0.0);
+        missed += if layout.joined { 0.0 } else { 1.0 };
         ladders.push(steps);
     }
     let steps = |choice: &[usize]| -> Vec<Vec<u32>> {
@@ -248,7 +250,8 @@ fn solve(
         let links = links::assign(problem, layouts, rates);
         let mut rows = links::rows(problem, layouts, &links);
         rows.extend(shared.iter().cloned());
-        (Program { lower: lower.clone(), upper: upper.clone(), weight: weight.clone(), rows }, links)
+        let relations = problem.relations.clone();
+        (Program { lower: lower.clone(), upper: upper.clone(), weight: weight.clone(), rows, relations }, links)
     };
     let (mut best, mut links) = program(&upper);
     if best.shortage() > 0.0 && problem.servers.iter().any(|s| s.nics_bps.len() > 1) {
@@ -257,8 +260,11 @@ fn solve(
             (best, links) = (other, other_links);
         }
     }
-    let shortage = short + best.shortage();
-    let rates = best.solve(problem.objective).unwrap_or_else(|| lower.clone());
+    let solved = best.solve(problem.objective);
+    // Where promises could be kept one by one, relations are what cannot be kept with them.
+    let unrelated = if solved.is_none() && best.shortage() <= 0.0 { 1.0 } else { 0.0 };
+    let shortage = short + best.shortage() + unrelated;
+    let rates = solved.unwrap_or_else(|| lower.clone());
     for (id, (chain, layout)) in problem.chains.iter().zip(layouts).enumerate() {
         for (g, group) in layout.groups.iter().enumerate().filter(|(_, group)| !whole(problem, group)) {
             let clock = problem.servers[group.server].clock_hz;
@@ -278,8 +284,12 @@ pub fn score(problem: &Problem, rates: &[f64], shortage: f64, cores: f64) -> Sco
         let each = problem.chains.iter().zip(rates);
         each.map(|(c, r)| (r - c.t_min_bps) * if weighted { c.weight } else { 1.0 }).sum::<f64>()
     };
-    let mut fair = Vec::new();
-    if problem.objective == Objective::Fair {
+    // Earlier levels of priority go before later ones, as the poorer before the richer.
+    let mut fair = by_level(problem, rates);
+    if fair.len() < 2 {
+        fair.clear();
+    }
+    if problem.objective == Objective::Fair && fair.is_empty() {
         let share = |(c, r): (&catena_plan_model::problem::Chain, &f64)| (r - c.t_min_bps) / c.weight.max(ROUNDING);
         fair = problem.chains.iter().zip(rates).map(share).collect();
         fair.sort_by(f64::total_cmp);

@@ -95,7 +95,8 @@ impl<'a> Evaluator<'a> {
         };
         let cores = layouts.iter().enumerate().map(cores).collect();
         let late = |(chain, layout): (usize, &&Layout)| {
-            (layout.latency_ns / self.problem.chains[chain].d_max_ns - 1.0 - super::rates::ROUNDING).max(0.0)
+            let late = layout.latency_ns / self.problem.chains[chain].d_max_ns - 1.0 - super::rates::ROUNDING;
+            late.max(0.0) + if layout.joined { 0.0 } else { 1.0 }
         };
         let missed = layouts.iter().enumerate().map(late).sum();
         finish(self.problem, &layouts, cores, missed)

@@ -19,6 +19,7 @@ pub mod ladder;
 pub mod links;
 pub mod pattern;
 pub mod rates;
+pub mod related;
 #[cfg(test)]
 mod sample;
 pub mod servers;

@@ -18,6 +18,12 @@ pub fn cards(problem: &Problem, server: ServerId) -> Vec<(Link, f64)> {
     }
 }
 
+/// The link that stands at `index` of a server's [`cards`].
+#[must_use]
+pub fn card(problem: &Problem, server: ServerId, index: usize) -> Link {
+    cards(problem, server).get(index).map_or(Link::Nic(index), |(link, _)| *link)
+}
+
 /// A link for each subgroup, by chain and group, so that the fullest card is as empty as can be if the
 /// chains carry `rates`: the largest load first, on the card that it fills least.
 #[must_use]
@@ -90,6 +96,9 @@ pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<
         if coefficients.iter().any(|c| *c > 0.0) {
             rows.push(Row { coefficients, capacity: nic.cycles_hz });
         }
+    }
+    if let Some(switch) = &problem.switch {
+        rows.push(Row { coefficients: layouts.iter().map(|l| l.passes).collect(), capacity: switch.capacity_bps });
     }
     rows
 }

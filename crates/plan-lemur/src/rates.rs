@@ -5,7 +5,10 @@
 //! the lower bounds keep every row; a single row that binds is a knapsack of divisible goods; fairness is
 //! filling with water. What remains, several rows that bind together, goes to the solver.
 
+use super::exact::resources::UNIT;
+use super::related;
 use catena_plan_model::problem::Objective;
+use catena_plan_model::relation::Relation;
 use catena_solver::{self as solver, Column, Limits, Outcome, Sense};
 
 /// Rates above this count as this: no port carries a petabit.
@@ -45,6 +48,8 @@ pub struct Program {
     pub weight: Vec<f64>,
     /// What the chains share.
     pub rows: Vec<Row>,
+    /// How the chains stand to each other.
+    pub relations: Vec<Relation>,
 }
 
 impl Program {
@@ -63,6 +68,9 @@ impl Program {
             return None;
         }
         let upper: Vec<f64> = self.upper.iter().zip(&self.lower).map(|(u, l)| u.min(MOST_BPS).max(*l)).collect();
+        if !self.relations.is_empty() {
+            return self.related(&upper, objective);
+        }
         if objective == Objective::Fair {
             return Some(self.fill(&upper));
         }
@@ -79,6 +87,19 @@ impl Program {
             }
         }
         Some(self.simplex(&upper, &binding, weight))
+    }
+
+    /// Rates that keep the relations, if there are any, in units of their programs.
+    fn related(&self, upper: &[f64], objective: Objective) -> Option<Vec<f64>> {
+        let units = |bps: &[f64]| bps.iter().map(|bps| bps / UNIT).collect::<Vec<f64>>();
+        let rows: Vec<(Vec<f64>, f64)> =
+            self.rows.iter().map(|r| (r.coefficients.clone(), r.capacity / UNIT)).collect();
+        let weights = if objective == Objective::Marginal { vec![1.0; upper.len()] } else { self.weight.clone() };
+        let (lower, top) = (units(&self.lower), units(upper));
+        let bounds = related::Bounds { lower: &lower, upper: &top, rows: &rows, weights: &weights };
+        let rates = related::best(&bounds, &self.relations, objective)?;
+        let more: Vec<f64> = rates.iter().zip(&self.lower).map(|(rate, low)| (rate * UNIT - low).max(0.0)).collect();
+        Some(self.trim(upper, &self.rows.iter().collect::<Vec<_>>(), &more))
     }
 
     /// One row: whoever gains most for what it takes goes first.
@@ -186,6 +207,7 @@ mod tests {
                 upper: rates.iter().map(|r| r.0 + r.1).collect(),
                 weight: rates.iter().map(|r| r.2).collect(),
                 rows: rows.into_iter().map(|(coefficients, capacity)| Row { coefficients, capacity }).collect(),
+                relations: Vec::new(),
             })
         })
     }
@@ -247,6 +269,7 @@ mod tests {
             upper: vec![10.0, 10.0],
             weight: vec![1.0, 1.0],
             rows: vec![Row { coefficients: vec![2.0, 1.0], capacity: 13.0 }],
+            relations: Vec::new(),
         };
         assert_eq!(program.solve(Objective::Marginal), Some(vec![1.5, 10.0]));
         assert_eq!(Program { lower: vec![6.0, 2.0], ..program }.solve(Objective::Marginal), None);

@@ -200,3 +200,45 @@ pub struct Size {
     /// How much, where the chain file does not tell.
     pub usual: f64,
 }
+
+impl Size {
+    /// How much of it a function with these arguments has: the argument's number, the elements of its list, the lines of its
+    /// file but for empty ones and comments (`#`), 1 for a text, or what is usual. A file in a list counts by its lines.
+    #[must_use]
+    pub fn of(&self, args: &[(String, Value)]) -> f64 {
+        let value = args.iter().find(|(name, _)| Some(name) == self.argument.as_ref()).map(|(_, value)| value);
+        match value {
+            Some(Value::Integer(n)) => *n as f64,
+            Some(Value::Float(n)) => *n,
+            Some(Value::Size(bytes)) => *bytes as f64,
+            Some(Value::List(values)) => values.iter().map(lines).sum(),
+            Some(value @ (Value::File { .. } | Value::Text(_))) => lines(value),
+            _ => self.usual,
+        }
+    }
+}
+
+/// The lines of a file but for empty ones and comments; 1 for anything else.
+fn lines(value: &Value) -> f64 {
+    let Value::File { text, .. } = value else { return 1.0 };
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).count() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_come_from_arguments() {
+        let size = Size { unit: "rules".into(), argument: Some("rules".into()), usual: 5.0 };
+        let given = |value| size.of(&[("other".into(), Value::Integer(9)), ("rules".into(), value)]);
+        assert_eq!(given(Value::Integer(3)), 3.0);
+        assert_eq!(given(Value::List(vec![Value::Bool(true); 4])), 4.0);
+        let text = "x\n\n  # a comment\ny # behind a rule\n";
+        let file = Value::File { path: "a".into(), text: text.into() };
+        assert_eq!(given(file.clone()), 2.0);
+        assert_eq!(given(Value::List(vec![file, Value::Text("deny udp".into())])), 3.0);
+        assert_eq!(given(Value::Text("allow tcp".into())), 1.0);
+        assert_eq!(size.of(&[]), 5.0);
+    }
+}

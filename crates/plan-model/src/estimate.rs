@@ -56,6 +56,10 @@ pub struct Layout {
     pub smart_nic_cycles: Vec<(usize, f64)>,
     /// The longest path's nanoseconds.
     pub latency_ns: f64,
+    /// How often the switch forwards a packet of the chain; 0 without a switch.
+    pub passes: f64,
+    /// Whether packets can go from each site to the next: without a switch, whether all are in one server.
+    pub joined: bool,
 }
 
 impl Layout {
@@ -86,7 +90,9 @@ impl Layout {
             }
         }
         let latency_ns = latency(problem, chain, sites, &stays);
-        Layout { groups, stays, smart_nic_cycles, latency_ns }
+        let passes = problem.switch.as_ref().map_or(0.0, |_| 1.0 + stays.iter().map(|stay| stay.visits).sum::<f64>());
+        let joined = problem.switch.is_some() || stays.iter().all(|stay| stay.server == stays[0].server);
+        Layout { groups, stays, smart_nic_cycles, latency_ns, passes, joined }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod problem;
 pub mod profile;
 pub mod rack;
 pub mod random;
+pub mod relation;
 pub mod switch;
 pub mod unite;
 pub mod what_if;

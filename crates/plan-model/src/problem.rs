@@ -23,15 +23,20 @@
 //! - A path's *latency* is the sum of `cycles / clock` of its nodes (nodes on switches take
 //!   `switch_ns` a pass), the visit overhead of each stay, and `bounce_ns` for every stay that the path
 //!   enters. Every path keeps `d_max_ns`.
+//! - The switch joins the servers: a packet passes it once, and once more for every stay. It forwards, in all, `rate ×
+//!   (1 + visits of the chain's stays)` of each chain, and at most its capacity. Without a switch nothing joins
+//!   servers: all nodes of a chain are on one server and its SmartNICs.
 //! - The switch holds all nodes placed on it: [`crate::switch`] says whether.
 //! - A chain's rate lies in `t_min_bps ..= t_max_bps` and is at most `ingress_bps`. *Marginal* throughput
-//!   is rate minus `t_min_bps`; the objective sums it over the chains.
+//!   is rate minus `t_min_bps`; the objective sums it over the chains. [`crate::relation`] says how chains stand to each
+//!   other: what is in a ratio, and whose sum is as large as possible before that of others.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
 use crate::profile::Overheads;
 use crate::rack::SwitchKind;
+use crate::relation::Relation;
 
 /// Index of a chain in [`Problem::chains`].
 pub type ChainId = usize;
@@ -49,7 +54,7 @@ pub struct Problem {
     pub servers: Vec<Server>,
     /// The SmartNICs.
     pub smart_nics: Vec<SmartNic>,
-    /// The switch that joins them, if it can run functions.
+    /// The switch that joins the servers; None: nothing joins them.
     pub switch: Option<Switch>,
     /// What the framework costs, in cycles per packet.
     pub overheads: Overheads,
@@ -59,6 +64,12 @@ pub struct Problem {
     pub switch_ns: f64,
     /// What may be replicated.
     pub replication: Replication,
+    /// How the chains stand to each other.
+    #[serde(default)]
+    pub relations: Vec<Relation>,
+    /// Relations of the file that are about classes within chains: planners do not know of them.
+    #[serde(default)]
+    pub within: Vec<String>,
     /// What is maximised.
     pub objective: Objective,
 }
@@ -210,11 +221,13 @@ pub struct SmartNic {
     pub clock_hz: f64,
 }
 
-/// A switch that can run functions.
+/// A switch that joins servers; it may run functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Switch {
     /// Unique in the rack.
     pub name: String,
     /// What it can hold.
     pub kind: SwitchKind,
+    /// What it can forward in all, bits per second.
+    pub capacity_bps: f64,
 }

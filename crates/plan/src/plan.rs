@@ -44,6 +44,9 @@ pub struct Plan {
     pub switch: Option<SwitchPlan>,
     /// Functions whose figures nobody measured here, with where they come from.
     pub borrowed: Vec<Borrowed>,
+    /// Relations of the file about classes within chains, which the planners' model does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
     /// The decision in the planners' own form; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
@@ -112,7 +115,7 @@ pub enum Verdict {
         why: String,
         /// What would help, and which promises conflict; absent if nobody asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        remedies: Option<Remedies>,
+        remedies: Option<Box<Remedies>>,
     },
 }
 
@@ -135,12 +138,18 @@ impl Verdict {
 pub struct Remedies {
     /// Chains whose promises cannot all be kept, though they could without any one of them.
     pub conflict: Vec<String>,
+    /// Relations between chains, as the file has them, without which all promises could be kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<String>,
     /// Cores more, by server.
     pub cores: Vec<(String, u32)>,
     /// Bits per second more, by link.
     pub links: Vec<(String, f64)>,
     /// Cycles per second more, by SmartNIC.
     pub smart_nics: Vec<(String, f64)>,
+    /// Bits per second more that the switch would have to forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<f64>,
     /// Stages more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
@@ -210,6 +219,18 @@ pub enum Bound {
         /// What it carries.
         bps: f64,
     },
+    /// A relation between chains.
+    Relation {
+        /// As the file has it; empty: nothing leaves the chain, and others go first.
+        text: String,
+    },
+    /// What the switch forwards in all.
+    Switch {
+        /// Which.
+        switch: String,
+        /// What it can.
+        bps: f64,
+    },
     /// A SmartNIC's cores.
     SmartNic {
         /// Which.
@@ -248,6 +269,9 @@ impl fmt::Display for Bound {
                 }
             }
             Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
+            Bound::Relation { text } if text.is_empty() => f.write_str("nothing leaves it: it gets what others leave"),
+            Bound::Relation { text } => write!(f, "the file: {text}"),
+            Bound::Switch { switch, bps } => write!(f, "switch: {switch} forwards {} Gbit/s in all", gigabits(*bps)),
             Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
         }
     }

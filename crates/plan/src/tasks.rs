@@ -13,9 +13,12 @@ use catena_plan_alpine::{Cost, Ends, Front, Kind, Objective, Options, Promise, P
 use catena_plan_model::demand::shares;
 use catena_plan_model::problem::{Problem, ServerId};
 use catena_plan_model::profile::FULL_BATCH;
+use catena_plan_model::relation::Relation;
 
 /// A rate limit saves up packets of this many seconds.
 const BURST_SECONDS: f64 = 1e-3;
+/// What a promise may be missed by, relative: a queue costs cycles that no plan of rates knows of.
+const ROUNDING: f64 = 1e-2;
 
 /// The tasks of each worker of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,18 +126,35 @@ pub fn of(
         queue_ends: Ends { entrance: half_a_queue, drop: 0.0, exit: half_a_queue },
         hz: about.clock_hz,
     };
-    let mut seen = pipeline(policy, &figures).map_err(|error| error.to_string())?;
+    // What is left is shared as the plan shares it: what a chain has of that depends on its promise and its limits.
+    let shared: Vec<usize> =
+        problem.relations.iter().filter(|r| is_share(r)).flat_map(|r| r.members()).map(|m| m.chain).collect();
+    let relations =
+        policy.relations.iter().filter(|r| !matches!(r, catena_policy::Relation::Share(_)) || shared.is_empty());
+    let told = PolicyGraph { relations: relations.cloned().collect(), ..policy.clone() };
+    let mut seen = pipeline(&told, &figures).map_err(|error| error.to_string())?;
     let chain_of = |module: usize| match seen.origins.get(module) {
         Some(Origin::Node((chain, _), _)) => Some(*chain),
         _ => None,
     };
-    if seen.promises.is_empty() && several {
+    if (seen.promises.is_empty() || !shared.is_empty()) && several {
         let owner: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| chain_of(class.exit)).collect();
         let of_chain = |c: usize| (0..owner.len()).filter(|j| owner[*j] == Some(c)).collect::<Vec<_>>();
-        let members = (0..policy.chains.len()).map(|c| (of_chain(c), planned(c)));
-        let members: Vec<_> = members.filter(|(classes, rate)| !classes.is_empty() && *rate > 0.0).collect();
+        let open = |c: &usize| seen.promises.is_empty() || shared.contains(c);
+        let members = (0..policy.chains.len()).filter(open).map(|c| (of_chain(c), planned(c)));
+        let members: Vec<_> = members.filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0).collect();
         if members.len() > 1 {
             seen.promises.push(Promise::Throughput(members));
+        }
+    }
+    // What nothing leaves of has what others leave.
+    for relation in &problem.relations {
+        let Relation::Last(last) = relation else { continue };
+        let owner = |j: usize| chain_of(seen.graph.classes[j].exit);
+        let (later, first) = (0..seen.graph.classes.len()).partition(|j| owner(*j).is_some_and(|c| last.contains(&c)));
+        let order: [Vec<usize>; 2] = [first, later];
+        if order.iter().all(|classes| !classes.is_empty()) {
+            seen.promises.push(Promise::Priority(order.to_vec()));
         }
     }
     let capped = |c: usize| problem.chains.get(c).filter(|chain| chain.t_max_bps < chain.ingress_bps);
@@ -178,6 +198,41 @@ pub fn of(
         port_cycles,
         classify_cycles: problem.overheads.classify,
     })
+}
+
+/// Whether a relation shares what is left beyond promises.
+fn is_share(relation: &Relation) -> bool {
+    relation.text().starts_with("share ")
+}
+
+/// Packets per second that all classes of a chain get together.
+fn carried(plan: &TaskPlan, chain: &str) -> f64 {
+    let own = |class: &&ClassFigures| {
+        class.name.strip_prefix(chain).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    plan.classes.iter().filter(own).map(|class| class.packets).sum()
+}
+
+/// What of a chain's promise the file's relations do not leave it where more comes in than the server can do; None: the
+/// tasks keep all promises, or there are no relations.
+#[must_use]
+pub fn broken(problem: &Problem, plan: &TaskPlan) -> Option<String> {
+    let written = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
+    let texts: Vec<String> =
+        written.chain(problem.within.iter().map(String::as_str)).map(|text| format!("`{text}`")).collect();
+    if texts.is_empty() {
+        return None;
+    }
+    let late = |chain: &&catena_plan_model::problem::Chain| {
+        carried(plan, &chain.name) * chain.packet_bits() < chain.t_min_bps * (1.0 - ROUNDING)
+    };
+    let chain = problem.chains.iter().find(late)?;
+    let gets = carried(plan, &chain.name) * chain.packet_bits();
+    let (gets, promised) = (gets / 1e9, chain.t_min_bps / 1e9);
+    let (by, name) = (texts.join(", "), &chain.name);
+    Some(format!(
+        "by {by}, {name} gets {gets:.2} Gbit/s of the {promised:.2} promised where more comes in of every chain than the workers can do"
+    ))
 }
 
 /// Packets per second that one worker is offered of each chain.

@@ -49,7 +49,7 @@ fn each(ends: &[usize], visit: &mut dyn FnMut(&[usize])) {
 
 fn with_sites(problem: &Problem, placed: &[Vec<Site>], best: &mut Option<Vec<f64>>) {
     let layouts: Vec<Layout> = problem.chains.iter().zip(placed).map(|(c, s)| Layout::of(problem, c, s)).collect();
-    if layouts.iter().zip(&problem.chains).any(|(l, c)| l.latency_ns > c.d_max_ns) {
+    if layouts.iter().zip(&problem.chains).any(|(l, c)| l.latency_ns > c.d_max_ns || !l.joined) {
         return;
     }
     let groups: Vec<(usize, &Group)> =
@@ -129,6 +129,10 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
             work.factors[chain] += cycles / (problem.chains[chain].packet_bytes * 8.0);
         }
         rows.extend([link, work]);
+    }
+    if let Some(switch) = &problem.switch {
+        let passes = |l: &Layout| l.stays.iter().fold(1.0, |passes, stay| passes + stay.visits);
+        rows.push(Row { factors: layouts.iter().map(passes).collect(), limit: switch.capacity_bps / 1e9 });
     }
     let low: Vec<f64> = problem.chains.iter().map(|c| c.t_min_bps / 1e9).collect();
     if !holds(&rows, &low) {

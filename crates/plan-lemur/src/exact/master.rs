@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
+use super::super::related::{Rate, rows};
 use super::lifting::Conflict;
-use super::options::{Choice, Options};
+use super::options::{Choice, Options, limit};
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::symmetry::{Swap, images};
 use catena_plan_model::placement::Site;
@@ -62,6 +63,8 @@ pub struct Master<'a> {
     options: &'a [Options],
     chains: Vec<ChainId>,
     cuts: Vec<Cut>,
+    /// Sums of marginal rates, each chain's by its factor, that are not to be less: those of earlier levels of priority.
+    pub floors: Vec<(Vec<f64>, f64)>,
 }
 
 /// What the solver found.
@@ -95,7 +98,7 @@ impl<'a> Master<'a> {
     #[must_use]
     pub fn new(problem: &'a Problem, resources: &'a Resources, options: &'a [Options]) -> Master<'a> {
         let chains = (0..problem.chains.len()).collect();
-        Master { problem, resources, options, chains, cuts: Vec::new() }
+        Master { problem, resources, options, chains, cuts: Vec::new(), floors: Vec::new() }
     }
 
     /// For some chains alone; cuts stay.
@@ -139,6 +142,16 @@ impl<'a> Master<'a> {
         let columns = self.columns(&mut lp, goal);
         let missing = self.resource_rows(&mut lp, goal, &columns);
         self.cut_rows(&mut lp, &columns);
+        rows(&mut lp, &self.problem.relations, |chain| {
+            let (_, _, marginals) = columns.iter().find(|(c, _, _)| *c == chain)?;
+            let chain = &self.problem.chains[chain];
+            let terms = marginals.iter().map(|m| (m.col, 1.0)).collect();
+            Some(Rate { terms, low: chain.t_min_bps / UNIT, high: limit(chain) })
+        });
+        for (factors, floor) in &self.floors {
+            let marginals = columns.iter().flat_map(|(c, _, m)| m.iter().map(|m| (m.col, factors[*c])));
+            lp.row(floor - AS_BEFORE * (1.0 + floor.abs()), f64::INFINITY, marginals);
+        }
         if let Goal::Least { divisors, floors } = goal {
             self.least_rows(&mut lp, &columns, divisors, floors);
         }

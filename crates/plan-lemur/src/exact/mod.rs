@@ -22,6 +22,10 @@ mod exhaustive;
 #[cfg(test)]
 pub(super) mod instances;
 #[cfg(test)]
+mod rack_tests;
+#[cfg(test)]
+mod related_tests;
+#[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};
@@ -36,6 +40,7 @@ use symmetry::{Swap, server_classes, swaps};
 
 use catena_plan_model::placement::{Outcome, Placement};
 use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::relation::{by_level, levels};
 use catena_plan_model::switch::Feasible;
 
 /// How near to the best a solution must be in the end, relative.
@@ -120,7 +125,7 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
             (None, None)
         }
     };
-    let best = [found, started].into_iter().flatten().reduce(|a, b| if b.0 > a.0 { b } else { a });
+    let best = [found, started].into_iter().flatten().reduce(|a, b| if better(problem, &b, &a) { b } else { a });
     let outcome = match best {
         Some((marginal_bps, placement)) => {
             // Without a program that all choices went into, what there is bounds every plan.
@@ -131,6 +136,17 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
         None => Outcome::Infeasible { proven: false, why: "no placement was found in the time allowed".into() },
     };
     Answer { outcome, effort, obstacles: None }
+}
+
+/// Whether a placement, with its value, is better than another one.
+fn better(problem: &Problem, a: &(f64, Placement), b: &(f64, Placement)) -> bool {
+    let levels = |p: &Placement| by_level(problem, &p.rates_bps);
+    let (of_a, of_b) = (levels(&a.1), levels(&b.1));
+    if of_a.len() < 2 {
+        return a.0 > b.0;
+    }
+    let differs = |(a, b): &(&f64, &f64)| (**a - **b).abs() > 1e-6 * b.abs().max(1e3);
+    of_a.iter().zip(&of_b).find(differs).is_some_and(|(a, b)| a > b)
 }
 
 /// How a search ended; values and bounds in [`UNIT`]s.
@@ -147,6 +163,8 @@ struct Search<'a> {
     switch: &'a dyn Feasible,
     swaps: Vec<Vec<Swap>>,
     options: Vec<Options>,
+    /// Each chain's level of priority.
+    levels: Vec<usize>,
     /// Whether all patterns of all chains were to be looked at.
     complete: bool,
     /// Whether time ran out before they were.
@@ -173,14 +191,18 @@ impl<'a> Search<'a> {
         let now = Instant::now();
         let found_until = now + deadline.saturating_duration_since(now) / 2;
         for (id, chain) in problem.chains.iter().enumerate() {
-            let one_server = counts[id] > settings.patterns;
-            complete &= !one_server;
+            // Where nothing joins the servers, no chain goes from one to another: nothing is left out.
+            let alone = problem.switch.is_none();
+            let one_server = alone || counts[id] > settings.patterns;
+            complete &= alone || !one_server;
             let classes = (Some(id) == largest).then(|| server_classes(problem));
             let symmetry = Symmetry { swaps: swaps[id].clone(), classes, one_server };
             options.push(Options::of(problem, resources, chain, &symmetry, found_until));
         }
         let cut = options.iter().any(|o: &Options| o.cut);
-        Search { problem, resources, switch, swaps, options, complete, cut, questions: settings.questions, deadline }
+        let levels = levels(problem.chains.len(), &problem.relations);
+        let questions = settings.questions;
+        Search { problem, resources, switch, swaps, options, levels, complete, cut, questions, deadline }
     }
 
     fn effort(&self) -> Effort {
@@ -207,6 +229,7 @@ impl<'a> Search<'a> {
         let mut master = Master::new(self.problem, self.resources, &self.options);
         let weights = || self.problem.chains.iter().map(|c| c.weight).collect::<Vec<f64>>();
         match self.problem.objective {
+            _ if self.levels.iter().any(|level| *level > 0) => self.by_level(&mut master, effort),
             Objective::Marginal => self.most(&mut master, vec![1.0; self.options.len()], effort),
             Objective::Weighted => self.most(&mut master, weights(), effort),
             Objective::Fair => self.fairest(&mut master, weights(), effort),
@@ -222,6 +245,34 @@ impl<'a> Search<'a> {
             End::Best { found, .. } => End::Best { found, proven: true, bound },
             _ => End::Best { found, proven: true, bound },
         }
+    }
+
+    /// The largest sum of each level of priority, given those of the levels above.
+    fn by_level(&self, master: &mut Master<'_>, effort: &mut Effort) -> End {
+        let marginal = self.problem.objective == Objective::Marginal;
+        let weight = |chain: usize| if marginal { 1.0 } else { self.problem.chains[chain].weight };
+        let count = self.levels.iter().max().map_or(0, |last| last + 1);
+        for level in 0..count {
+            let factor = |(chain, of): (usize, &usize)| if *of == level { weight(chain) } else { 0.0 };
+            let factors: Vec<f64> = self.levels.iter().enumerate().map(factor).collect();
+            let goal = Goal::Sum(factors.clone());
+            let best = if level + 1 == count {
+                self.most(master, factors, effort)
+            } else {
+                self.fitting(master, &goal, effort)
+            };
+            match best {
+                End::Best { found, proven: true, .. } if level + 1 < count => {
+                    let Goal::Sum(factors) = goal else { continue };
+                    master.floors.push((factors, found.value));
+                }
+                // What bounds one level bounds no sum.
+                End::Best { found, proven, .. } => return End::Best { found, proven, bound: None },
+                End::Time { .. } => return End::Time { bound: None },
+                End::Infeasible { proven } => return End::Infeasible { proven },
+            }
+        }
+        End::Time { bound: None }
     }
 
     fn fairest(&self, master: &mut Master<'_>, divisors: Vec<f64>, effort: &mut Effort) -> End {

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::super::links::{card, cards};
 use super::patterns::{Symmetry, enumerate};
 use super::resources::{NO_LIMIT, ROUNDING, Resource, Resources, UNIT};
 use catena_plan_model::estimate::{Group, Layout};
@@ -22,7 +23,8 @@ const MANY: usize = 1000;
 pub struct Choice {
     /// Where its nodes run.
     pub sites: Vec<Site>,
-    /// The ordinary card of each subgroup, by the layout's order; 0 for one that uses a SmartNIC's link.
+    /// The card of each subgroup, of those that its server has for it, by the layout's order; 0 for one that is beside
+    /// what runs on a SmartNIC.
     pub nics: Vec<usize>,
     /// The most it carries, in [`UNIT`]s.
     pub cap: f64,
@@ -84,7 +86,7 @@ impl Options {
             options.patterns += 1;
             let layout = Layout::of(problem, chain, sites);
             options.least_ns = options.least_ns.min(layout.latency_ns);
-            if layout.latency_ns <= chain.d_max_ns * (1.0 + ROUNDING) {
+            if layout.joined && layout.latency_ns <= chain.d_max_ns * (1.0 + ROUNDING) {
                 options.in_time += 1;
                 let pattern = Pattern { problem, resources, chain, layout: &layout };
                 let same = by_switch.entry(sites.iter().map(|s| *s == Site::Switch).collect()).or_default();
@@ -188,11 +190,11 @@ impl Pattern<'_> {
     pub fn segments(&self, emit: &mut impl FnMut(Segment)) {
         let mut seen: Vec<Vec<f64>> = Vec::new();
         let mut nics = vec![0; self.layout.groups.len()];
-        let cards = |group: &Group| match group.smart_nic {
+        let many = |group: &Group| match group.smart_nic {
             Some(_) => 1,
-            None => self.problem.servers[group.server].nics_bps.len(),
+            None => cards(self.problem, group.server).len(),
         };
-        let counts: Vec<usize> = self.layout.groups.iter().map(cards).collect();
+        let counts: Vec<usize> = self.layout.groups.iter().map(many).collect();
         if counts.contains(&0) {
             return;
         }
@@ -214,13 +216,17 @@ impl Pattern<'_> {
         let mut load = vec![0.0; self.resources.len()];
         for (group, &nic) in self.layout.groups.iter().zip(nics) {
             if group.smart_nic.is_none() {
-                load[self.resources.index(Resource::Nic(group.server, nic))] += group.visits;
+                let link = card(self.problem, group.server, nic);
+                load[self.resources.index(Resource::link(group.server, link))] += group.visits;
             }
         }
         for stay in &self.layout.stays {
             if let Some(nic) = stay.smart_nic {
                 load[self.resources.index(Resource::SmartLink(nic))] += stay.visits;
             }
+        }
+        if self.problem.switch.is_some() {
+            load[self.resources.index(Resource::Switch)] += self.layout.passes;
         }
         for &(nic, cycles) in &self.layout.smart_nic_cycles {
             load[self.resources.index(Resource::SmartCycles(nic))] += cycles / self.chain.packet_bits();

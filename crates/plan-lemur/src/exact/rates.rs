@@ -1,10 +1,12 @@
 //! The rates of chains whose choices are settled (Lemur, §3.2, "Finding Maximum Marginal Throughput"), and
 //! the placement that they make together.
 
+use super::super::links::card;
+use super::super::related::{self, Bounds};
 use super::options::{Choice, cores_for, share_for};
 use super::resources::{ROUNDING, Resources, UNIT};
-use catena_plan_model::estimate::{Layout, link};
-use catena_plan_model::placement::{Placement, Subgroup};
+use catena_plan_model::estimate::Layout;
+use catena_plan_model::placement::{Link, Placement, Subgroup};
 use catena_plan_model::problem::{Objective, Problem};
 use catena_solver::{self as solver, Limits, Outcome, Sense};
 
@@ -65,13 +67,32 @@ impl Settled<'_> {
             }
         }
         let fast = self.choices.iter().enumerate().all(|(id, c)| c.cap >= self.low(id) * (1.0 - ROUNDING));
-        fast && taken.iter().zip(&self.resources.capacity).all(|(t, there)| *t <= there * (1.0 + ROUNDING))
+        let related = || self.problem.relations.is_empty() || self.related().is_some();
+        fast && taken.iter().zip(&self.resources.capacity).all(|(t, there)| *t <= there * (1.0 + ROUNDING)) && related()
+    }
+
+    /// Marginal rates that keep the relations; None: there are none.
+    fn related(&self) -> Option<Vec<f64>> {
+        let chains = 0..self.choices.len();
+        let lower: Vec<f64> = chains.clone().map(|c| self.low(c)).collect();
+        let upper: Vec<f64> = chains.clone().map(|c| self.low(c) + self.room(c)).collect();
+        let row = |(resource, &capacity): (usize, &f64)| {
+            let fixed: f64 = self.choices.iter().map(|c| c.fixed[resource]).sum();
+            (self.choices.iter().map(|c| c.per_rate[resource]).collect(), capacity - fixed)
+        };
+        let rows: Vec<(Vec<f64>, f64)> = self.resources.capacity.iter().enumerate().map(row).collect();
+        let marginal = self.problem.objective == Objective::Marginal;
+        let weights: Vec<f64> = self.problem.chains.iter().map(|c| if marginal { 1.0 } else { c.weight }).collect();
+        let bounds = Bounds { lower: &lower, upper: &upper, rows: &rows, weights: &weights };
+        let rates = related::best(&bounds, &self.problem.relations, self.problem.objective)?;
+        Some(rates.iter().zip(&lower).map(|(rate, low)| rate - low).collect())
     }
 
     /// The best rates, bits per second. The choices must be able to keep all promises together.
     #[must_use]
     pub fn rates_bps(&self) -> Vec<f64> {
         let mut marginal = match self.problem.objective {
+            _ if !self.problem.relations.is_empty() => self.related().unwrap_or_else(|| vec![0.0; self.choices.len()]),
             Objective::Marginal => self.most(|_| 1.0),
             Objective::Weighted => self.most(|chain| self.problem.chains[chain].weight),
             Objective::Fair => self.fair(),
@@ -174,7 +195,7 @@ impl Settled<'_> {
                     nodes: group.nodes.clone(),
                     server: group.server,
                     cores,
-                    link: link(group, nic),
+                    link: group.smart_nic.map_or_else(|| card(self.problem, group.server, nic), Link::SmartNic),
                 });
             }
         }

@@ -32,6 +32,8 @@ pub struct Obstacles {
     pub late: Vec<(ChainId, f64)>,
     /// Chains whose promise is more than may enter them.
     pub choked: Vec<ChainId>,
+    /// Relations without which all promises could be kept.
+    pub relations: Vec<String>,
     /// Chains whose promises cannot all be kept, though they could if any one of them were left out.
     pub conflict: Vec<ChainId>,
     /// Cores more, by server, that would do: the fewest in total.
@@ -40,6 +42,8 @@ pub struct Obstacles {
     pub links: Option<Vec<(ServerId, Link, f64)>>,
     /// Cycles per second more, by SmartNIC, that would do: the fewest in total.
     pub smart_nics: Option<Vec<(usize, f64)>>,
+    /// Bits per second more that the switch would have to forward.
+    pub forwarding: Option<f64>,
     /// Stages more of the switch that would do, as far as the built-in packer can tell.
     pub stages: Option<u32>,
     /// Whether the time allowed was enough for all of this.
@@ -59,7 +63,9 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     }
     // Nobody asks for more than what is promised: that leaves few choices.
     let mut problem = problem.clone();
-    problem.chains.iter_mut().for_each(|chain| chain.t_max_bps = chain.t_min_bps);
+    let ratios: Vec<ChainId> = problem.relations.iter().flat_map(|r| r.members()).map(|m| m.chain).collect();
+    let free = |(id, _): &(usize, &mut Chain)| !ratios.contains(id);
+    problem.chains.iter_mut().enumerate().filter(free).for_each(|(_, chain)| chain.t_max_bps = chain.t_min_bps);
     let problem = &problem;
     let resources = Resources::of(problem);
     let search = Search::new(problem, &resources, switch, settings, asker.deadline);
@@ -72,9 +78,11 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
         return found;
     }
     found.conflict = asker.conflict(&search);
+    found.relations = asker.relations(problem);
     found.cores = asker.cores(problem);
     found.links = asker.links(problem);
     found.smart_nics = asker.smart_nics(problem);
+    found.forwarding = asker.forwarding(problem);
     found.stages = asker.stages(problem);
     found.complete = Instant::now() < asker.deadline && !asker.cut.get();
     found
@@ -121,6 +129,23 @@ impl Asker<'_> {
         chains
     }
 
+    /// The ratios, if promises can be kept without any.
+    fn relations(&self, problem: &Problem) -> Vec<String> {
+        let ratios: Vec<String> =
+            problem.relations.iter().filter(|r| !r.members().is_empty()).map(|r| r.text().to_owned()).collect();
+        if ratios.is_empty() {
+            return ratios;
+        }
+        let free = Problem { relations: Vec::new(), ..problem.clone() };
+        let resources = Resources::of(&free);
+        let search = Search::new(&free, &resources, self.switch, self.settings, self.deadline);
+        let mut master = Master::new(&free, &resources, &search.options);
+        match search.fitting(&mut master, &Goal::Any, &mut search.effort()) {
+            End::Best { .. } => ratios,
+            _ => Vec::new(),
+        }
+    }
+
     fn cores(&self, problem: &Problem) -> Option<Vec<(ServerId, u32)>> {
         let mut wide = problem.clone();
         wide.servers.iter_mut().for_each(|s| s.cores = s.cores.saturating_add(MANY_CORES));
@@ -157,6 +182,13 @@ impl Asker<'_> {
             _ => None,
         });
         Some(cycles.collect())
+    }
+
+    fn forwarding(&self, problem: &Problem) -> Option<f64> {
+        let mut wide = problem.clone();
+        wide.switch.as_mut()?.capacity_bps *= MANY_TIMES;
+        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Switch))?;
+        missing.into_iter().map(|(_, amount)| amount * UNIT).reduce(|a, b| a + b)
     }
 
     /// The least that must be added to resources for which `may` holds; None: that does not help. The chains'
@@ -239,6 +271,9 @@ impl Obstacles {
         if !said.is_empty() {
             return said.join("; ");
         }
+        if !self.relations.is_empty() {
+            said.push(format!("the promises can be kept, but not together with {}", self.relations.join(", ")));
+        }
         let names: Vec<String> = self.conflict.iter().map(|&chain| name(chain)).collect();
         said.push(match names.as_slice() {
             [] => "the promises cannot all be kept".to_owned(),
@@ -258,6 +293,9 @@ impl Obstacles {
         }
         for &(nic, hz) in self.smart_nics.iter().flatten() {
             said.push(format!("{:.2} GHz more on {} would do", hz / 1e9, problem.smart_nics[nic].name));
+        }
+        if let Some(bps) = self.forwarding {
+            said.push(format!("{:.2} Gbit/s more through the switch would do", bps / 1e9));
         }
         if let Some(stages) = self.stages {
             said.push(format!("{stages} more stage{} would do", if stages == 1 { "" } else { "s" }));

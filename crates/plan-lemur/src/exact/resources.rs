@@ -1,5 +1,6 @@
-//! What placements compete for: cores, links, and the cycles of SmartNICs.
+//! What placements compete for: cores, links, the cycles of SmartNICs, and what the switch forwards.
 
+use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Problem, ServerId};
 
 /// Bits per second in a unit of rate: solvers like numbers near 1.
@@ -22,6 +23,19 @@ pub enum Resource {
     SmartLink(usize),
     /// The cycles of a SmartNIC, in thousands of millions a second.
     SmartCycles(usize),
+    /// What the switch forwards; there is none without a switch.
+    Switch,
+}
+
+impl Resource {
+    /// A link of `server`.
+    #[must_use]
+    pub fn link(server: ServerId, link: Link) -> Resource {
+        match link {
+            Link::Nic(nic) => Resource::Nic(server, nic),
+            Link::SmartNic(nic) => Resource::SmartLink(nic),
+        }
+    }
 }
 
 /// Everything that runs out in a problem, and how much of it there is.
@@ -55,6 +69,10 @@ impl Resources {
             kinds.extend([Resource::SmartLink(id), Resource::SmartCycles(id)]);
             capacity.extend([nic.bps / UNIT, nic.cycles_hz / UNIT]);
         }
+        if let Some(switch) = &problem.switch {
+            kinds.push(Resource::Switch);
+            capacity.push(switch.capacity_bps / UNIT);
+        }
         Resources { kinds, capacity, first_nic, first_smart }
     }
 
@@ -84,6 +102,8 @@ impl Resources {
             Resource::Nic(server, nic) => self.first_nic[server] + nic,
             Resource::SmartLink(nic) => self.first_smart + 2 * nic,
             Resource::SmartCycles(nic) => self.first_smart + 2 * nic + 1,
+            // It comes last.
+            Resource::Switch => self.kinds.len() - 1,
         }
     }
 }

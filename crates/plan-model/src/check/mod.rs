@@ -52,6 +52,8 @@ pub struct Report {
     pub links: Vec<(ServerId, Link, Amount)>,
     /// Cycles per second of each SmartNIC.
     pub smart_nics: Vec<Amount>,
+    /// Bits per second that the switch forwards.
+    pub forwarded: Amount,
     /// What the switch says.
     pub switch: Verdict,
     /// What its stages or tables hold.
@@ -94,8 +96,10 @@ pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) 
     check.subgroups(&facts);
     check.cores();
     check.links(&facts);
+    check.forwarding(&facts);
     check.smart_nics();
     check.promises(&facts);
+    check.relations();
     check.switch(feasible);
     if check.violations.is_empty() { Ok(check.report) } else { Err(check.violations) }
 }
@@ -263,6 +267,30 @@ impl Check<'_> {
         self.report.links = links;
     }
 
+    /// What goes from server to server goes through a switch, which forwards no more than it can.
+    fn forwarding(&mut self, facts: &[Facts]) {
+        if let Some(switch) = &self.problem.switch {
+            let passes = |facts: &Facts| facts.stays.iter().fold(1.0, |passes, stay| passes + stay.visits);
+            let rates = self.placement.rates_bps.iter().zip(facts);
+            let used = rates.map(|(rate, facts)| rate * passes(facts)).sum();
+            let bps = Amount { used, available: switch.capacity_bps };
+            if !bps.holds() {
+                self.violations.push(Violation::Forwarding { switch: switch.name.clone(), bps });
+            }
+            self.report.forwarded = bps;
+            return;
+        }
+        for (chain, facts) in facts.iter().enumerate() {
+            let mut servers: Vec<ServerId> = facts.stays.iter().map(|stay| stay.server).collect();
+            servers.sort_unstable();
+            servers.dedup();
+            if servers.len() > 1 {
+                let servers = servers.into_iter().map(|server| self.server_name(server)).collect();
+                self.violations.push(Violation::Apart { chain: self.chain_name(chain), servers });
+            }
+        }
+    }
+
     /// No SmartNIC computes more than it can.
     fn smart_nics(&mut self) {
         for (id, card) in self.problem.smart_nics.iter().enumerate() {
@@ -311,6 +339,12 @@ impl Check<'_> {
             let path = facts.path.clone();
             self.report.chains.push(ChainReport { rate_bps: rate, marginal_bps, limit, latency, path, visits });
         }
+    }
+
+    /// Chains are in their ratios.
+    fn relations(&mut self) {
+        let broken = self.problem.relations.iter().filter(|relation| !relation.holds(&self.placement.rates_bps));
+        self.violations.extend(broken.map(|r| Violation::Unrelated { relation: r.text().to_owned() }));
     }
 
     /// The switch holds what is placed on it.

@@ -58,11 +58,13 @@ pub fn problem() -> Problem {
         chains: vec![line(&[400.0, 600.0])],
         servers: vec![server("left", false), server("right", true)],
         smart_nics: vec![card("a", 0), card("b", 1)],
-        switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages) }),
+        switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages), capacity_bps: 3.2e12 }),
         overheads: Overheads { visit: 200.0, spread: 100.0, ..Overheads::default() },
         bounce_ns: 3_000.0,
         switch_ns: 500.0,
         replication: Replication::Paper,
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: Objective::Marginal,
     }
 }
@@ -323,4 +325,31 @@ fn all_violations_are_told() {
     bad.rates_bps[0] = 5e10;
     let violations = judge(&problem(), &bad).unwrap_err();
     assert_eq!(violations.len(), 4, "cycles, cores, link, rate: {violations:?}");
+}
+
+#[test]
+fn what_the_switch_forwards() {
+    let mut narrow = problem();
+    narrow.switch.as_mut().unwrap().capacity_bps = 2e10;
+    // A packet passes it on its way in and on its way out.
+    assert_eq!(judge(&narrow, &placed(0)).unwrap().forwarded, Amount { used: 2e10, available: 2e10 });
+    narrow.switch.as_mut().unwrap().capacity_bps = 1.9e10;
+    let bps = Amount { used: 2e10, available: 1.9e10 };
+    assert_eq!(only(&narrow, &placed(0)), Violation::Forwarding { switch: "tor".into(), bps });
+}
+
+#[test]
+fn servers_that_nothing_joins() {
+    let apart = Placement {
+        sites: vec![vec![Site::Server(0), Site::Server(1)]],
+        subgroups: vec![
+            Subgroup { chain: 0, nodes: vec![0], server: 0, cores: 1.0, link: Link::Nic(0) },
+            Subgroup { chain: 0, nodes: vec![1], server: 1, cores: 1.0, link: Link::Nic(0) },
+        ],
+        rates_bps: vec![1e9],
+    };
+    judge(&problem(), &apart).unwrap();
+    let alone = Problem { switch: None, ..problem() };
+    let servers = names(&["left", "right"]);
+    assert_eq!(only(&alone, &apart), Violation::Apart { chain: "line".into(), servers });
 }

@@ -104,6 +104,25 @@ pub enum Violation {
         /// Bits per second each way.
         bps: Amount,
     },
+    /// A chain is spread over servers that no switch joins.
+    Apart {
+        /// Whose.
+        chain: String,
+        /// The servers.
+        servers: Vec<String>,
+    },
+    /// Chains are not in the ratio that the file asks for.
+    Unrelated {
+        /// The relation.
+        relation: String,
+    },
+    /// The switch forwards more than it can.
+    Forwarding {
+        /// Which.
+        switch: String,
+        /// Bits per second.
+        bps: Amount,
+    },
     /// A SmartNIC computes more than it can.
     SmartNicCycles {
         /// Which.
@@ -193,6 +212,13 @@ impl fmt::Display for Violation {
                 gigabits(bps.used),
                 gigabits(bps.available)
             ),
+            Violation::Apart { chain, servers } => {
+                write!(f, "chain `{chain}` is spread over {}, which no switch joins", list(servers))
+            }
+            Violation::Unrelated { relation } => write!(f, "`{relation}` is not kept"),
+            Violation::Forwarding { switch, bps } => {
+                write!(f, "switch `{switch}` forwards {}, it can {}", gigabits(bps.used), gigabits(bps.available))
+            }
             Violation::SmartNicCycles { card, cycles } => write!(
                 f,
                 "SmartNIC `{card}` needs {:.4e} cycles a second, it has {:.4e}",

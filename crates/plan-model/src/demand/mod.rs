@@ -2,9 +2,10 @@
 //! a [`Problem`].
 
 pub mod guard;
+mod relations;
 pub mod shares;
 
-use catena_policy::{PolicyGraph, Relation, Subject, Value};
+use catena_policy::{PolicyGraph, Relation, Subject};
 
 use crate::catalogue::{Affinity, Catalogue, Memory, Platform, Table, Traits};
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
@@ -112,7 +113,7 @@ pub fn problem(
                 missing(Missing::Traits);
                 continue;
             };
-            let size = size(traits, &node.args);
+            let size = traits.size.as_ref().map_or(0.0, |size| size.of(&node.args));
             let part = of_all[id] * share;
             let others = if rack.switch.is_none() { met - part } else { OTHERS };
             let batch = FULL_BATCH * part;
@@ -178,16 +179,23 @@ pub fn problem(
             clock_hz: nic.clock_hz,
         }));
     }
+    let related = relations::of(graph, &chains, &servers);
     let (bounce_ns, switch_ns) = rack.switch.as_ref().map_or((0.0, 0.0), |s| (s.bounce_ns, s.pass_ns));
     Ok(Problem {
         chains,
         servers,
         smart_nics,
-        switch: rack.switch.as_ref().map(|s| Switch { name: s.name.clone(), kind: s.kind.clone() }),
+        switch: rack.switch.as_ref().map(|s| Switch {
+            name: s.name.clone(),
+            kind: s.kind.clone(),
+            capacity_bps: s.capacity_bps,
+        }),
         overheads: in_front(graph, rack, profile.overheads, &of_all),
         bounce_ns,
         switch_ns,
         replication: options.replication,
+        relations: related.relations,
+        within: related.within,
         objective: options.objective,
     })
 }
@@ -271,23 +279,6 @@ fn node(
             Replication::Paper => stateless,
             Replication::ByState => traits.affinity != Affinity::Single && traits.memory != Memory::Shared,
         },
-    }
-}
-
-/// How much of what its cost grows with a function has: the argument's number, the lines of its file or the
-/// elements of its list, or what is usual.
-fn size(traits: &Traits, args: &[(String, Value)]) -> f64 {
-    let Some(size) = &traits.size else { return 0.0 };
-    let value = args.iter().find(|(name, _)| Some(name) == size.argument.as_ref()).map(|(_, value)| value);
-    match value {
-        Some(Value::Integer(n)) => *n as f64,
-        Some(Value::Float(n)) => *n,
-        Some(Value::Size(bytes)) => *bytes as f64,
-        Some(Value::List(values)) => values.len() as f64,
-        Some(Value::File { text, .. }) => {
-            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).count() as f64
-        }
-        _ => size.usual,
     }
 }
 

@@ -61,6 +61,8 @@ pub fn problem(chains: Vec<Chain>) -> Problem {
         bounce_ns: 0.0,
         switch_ns: 0.0,
         replication: Replication::ByState,
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: Objective::Marginal,
     }
 }

@@ -31,6 +31,8 @@ mod tests {
             bounce_ns: 0.0,
             switch_ns: 0.0,
             replication: Replication::ByState,
+            relations: Vec::new(),
+            within: Vec::new(),
             objective: Objective::Marginal,
         };
         assert!(Plain.verdict(&problem, &[vec![false, false]]).fits());

@@ -4,6 +4,7 @@ use super::View;
 use crate::plan::{Bound, CoreLimit};
 use catena_plan_model::placement::Subgroup;
 use catena_plan_model::problem::ChainId;
+use catena_plan_model::relation::Relation;
 
 /// A limit is reached from this part of it on: solvers stop a little short.
 const REACHED: f64 = 1.0 - 1e-6;
@@ -19,9 +20,13 @@ impl View<'_> {
         if rate >= chain.ingress_bps * REACHED {
             bounds.push(Bound::Port { bps: chain.ingress_bps });
         }
+        bounds.extend(self.problem.relations.iter().filter(|r| self.holds_back(r, id, rate)).map(|relation| {
+            let text = relation.text().to_owned();
+            Bound::Relation { text }
+        }));
         for subgroup in self.placement.subgroups.iter().filter(|subgroup| subgroup.chain == id) {
             let Some(plan) = self.subgroup(subgroup, Vec::new()) else { continue };
-            if plan.load >= REACHED {
+            if plan.load >= REACHED && rate > 1.0 {
                 let limit = self.core_limit(subgroup, plan.replicable);
                 let server = self.server_name(subgroup.server);
                 bounds.push(Bound::Cores { server, functions: plan.functions, cores: subgroup.cores, limit });
@@ -32,12 +37,32 @@ impl View<'_> {
                 bounds.push(Bound::Link { link: self.link_name(server, link), bps });
             }
         }
+        if let Some(switch) = &self.problem.switch {
+            let forwarded: f64 = self.layouts.iter().enumerate().map(|(id, l)| l.passes * self.rate(id)).sum();
+            if forwarded >= switch.capacity_bps * REACHED {
+                bounds.push(Bound::Switch { switch: switch.name.clone(), bps: switch.capacity_bps });
+            }
+        }
         for (nic, about) in self.problem.smart_nics.iter().enumerate() {
             if self.smart_nic_cycles(id, nic) > 0.0 && self.smart_nic_load(nic) >= about.cycles_hz * REACHED {
                 bounds.push(Bound::SmartNic { smart_nic: about.name.clone() });
             }
         }
         bounds
+    }
+
+    /// Whether a relation keeps chain `id` from carrying more than `rate`.
+    fn holds_back(&self, relation: &Relation, id: ChainId, rate: f64) -> bool {
+        let below = |id: ChainId, rate: f64| {
+            self.problem.chains.get(id).is_some_and(|chain| rate < chain.limit_bps() * REACHED)
+        };
+        match relation {
+            Relation::Priority { order, .. } => order.iter().skip(1).any(|&other| other == id) && below(id, rate),
+            Relation::Last(chains) => chains.contains(&id) && below(id, rate),
+            Relation::Ratio { members, .. } => {
+                members.iter().any(|m| m.chain == id && rate < m.cap_bps * REACHED) && below(id, rate)
+            }
+        }
     }
 
     /// Why a subgroup has no more cores.

@@ -47,7 +47,9 @@ impl Plan {
         let view = View::of(case, placement.unwrap_or(&empty));
         let verdict = match outcome {
             Outcome::Placed { marginal_bps, bound_bps, .. } => {
-                Verdict::Kept { marginal_bps: *marginal_bps, bound_bps: *bound_bps }
+                // Nothing is proven of what the model does not have.
+                let bound_bps = bound_bps.filter(|_| case.problem.within.is_empty());
+                Verdict::Kept { marginal_bps: *marginal_bps, bound_bps }
             }
             Outcome::Infeasible { proven, why } => {
                 Verdict::Broken { proven: *proven, why: why.clone(), remedies: None }
@@ -67,6 +69,7 @@ impl Plan {
             smart_nics: view.smart_nics(),
             switch: view.switch(),
             borrowed: view.borrowed(),
+            within: case.problem.within.clone(),
             placement: placement.cloned(),
             servers,
         }

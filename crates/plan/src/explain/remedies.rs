@@ -20,9 +20,11 @@ pub fn remedies(problem: &Problem, obstacles: &Obstacles) -> Remedies {
     };
     Remedies {
         conflict: obstacles.conflict.iter().map(chain).collect(),
+        relations: obstacles.relations.clone(),
         cores: obstacles.cores.iter().flatten().map(|(id, cores)| (server(*id), *cores)).collect(),
         links: obstacles.links.iter().flatten().map(|(id, l, bps)| (link(*id, *l), *bps)).collect(),
         smart_nics: obstacles.smart_nics.iter().flatten().map(|(id, hz)| (smart_nic(*id), *hz)).collect(),
+        forwarding: obstacles.forwarding,
         stages: obstacles.stages,
         late: obstacles.late.iter().map(|(id, ns)| (chain(id), *ns)).collect(),
         choked: obstacles

@@ -52,6 +52,8 @@ fn problem(policy: &PolicyGraph) -> Problem {
         bounce_ns: 0.0,
         switch_ns: 0.0,
         replication: Replication::ByState,
+        relations: Vec::new(),
+        within: Vec::new(),
         objective: Objective::Marginal,
     }
 }
@@ -84,6 +86,29 @@ fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 4\n"));
     let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
     assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
+}
+
+#[test]
+fn what_relations_leave_a_chain_is_held_against_its_promise() {
+    let policy = policy(&format!("{TWO}cpu a : b = 1 : 9\n"));
+    let mut problem = problem(&policy);
+    problem.within = vec!["cpu a : b = 1 : 9".into()];
+    let plan = of(&policy, &problem, 0, &[1e9, 1e9], FEWEST).unwrap();
+    let gets = plan.classes[0].packets * 1_000.0;
+    problem.chains[0].t_min_bps = 0.9 * gets;
+    assert_eq!(broken(&problem, &plan), None);
+    problem.chains[0].t_min_bps = 1.1 * gets;
+    let why = broken(&problem, &plan).expect("a tenth more than it gets is promised");
+    assert!(why.contains("`cpu a : b = 1 : 9`, a gets"), "{why}");
+}
+
+#[test]
+fn chains_that_nothing_leaves_come_last() {
+    let policy = policy(&TWO.replace("C -> out", "C -> drop"));
+    let mut problem = problem(&policy);
+    problem.relations = vec![Relation::Last(vec![1])];
+    let plan = of(&policy, &problem, 0, &[1e9, 0.0], FEWEST).unwrap();
+    assert!(matches!(&plan.tree, SchedulerTree::Priority(_)), "{:?}", plan.tree);
 }
 
 #[test]

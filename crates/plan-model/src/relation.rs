@@ -1,0 +1,148 @@
+//! How chains stand to each other, beside what each is promised.
+
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{Chain, ChainId, Objective, Problem};
+
+/// A figure may miss what it is held against by this part of it: solvers compute with tolerances.
+const TOLERANCE: f64 = 1e-6;
+
+/// A relation between chains.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// Each chain gets all that it can carry before the next one gets more than it is promised.
+    Priority {
+        /// As the file has it.
+        text: String,
+        /// The first comes first.
+        order: Vec<ChainId>,
+    },
+    /// What the chains get is in a ratio.
+    Ratio {
+        /// As the file has it.
+        text: String,
+        /// The chains, at least two.
+        members: Vec<Member>,
+    },
+    /// Nothing leaves these chains, so they get what all others leave.
+    Last(Vec<ChainId>),
+}
+
+/// A chain in a ratio: `factor × (rate − from_bps)` is the same for all members, but one that carries `cap_bps` may have less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Which.
+    pub chain: ChainId,
+    /// What a bit per second counts, divided by the chain's weight.
+    pub factor: f64,
+    /// The rate from which it counts.
+    pub from_bps: f64,
+    /// The chain's own limit.
+    pub cap_bps: f64,
+}
+
+impl Member {
+    /// What the chain has of the ratio's measure.
+    #[must_use]
+    pub fn has(&self, rate_bps: f64) -> f64 {
+        self.factor * (rate_bps - self.from_bps)
+    }
+}
+
+impl Relation {
+    /// As the file has it; empty for what it does not say.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Relation::Priority { text, .. } | Relation::Ratio { text, .. } => text,
+            Relation::Last(_) => "",
+        }
+    }
+
+    /// The members of a ratio.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        if let Relation::Ratio { members, .. } = self { members } else { &[] }
+    }
+
+    /// Whether chains with these rates are in the ratio; who comes first, rates alone do not tell.
+    #[must_use]
+    pub fn holds(&self, rates_bps: &[f64]) -> bool {
+        let rate = |member: &Member| rates_bps.get(member.chain).copied().unwrap_or(0.0);
+        let most = self.members().iter().map(|m| m.has(rate(m))).fold(0.0, f64::max);
+        let least = self.members().iter().map(|m| m.factor).fold(f64::INFINITY, f64::min);
+        // A thousand bits per second are nothing.
+        let enough = |m: &Member| m.has(rate(m)) >= most * (1.0 - TOLERANCE) - 1e3 * least;
+        self.members().iter().all(|m| enough(m) || rate(m) >= m.cap_bps * (1.0 - TOLERANCE))
+    }
+}
+
+/// The level of each chain: those of level 0 get what they can first. Chains that no priority names have the last one.
+#[must_use]
+pub fn levels(chains: usize, relations: &[Relation]) -> Vec<usize> {
+    let mut level = vec![0; chains];
+    let mut named = vec![false; chains];
+    // The longest way from the first; the language refuses circles.
+    for _ in 0..chains {
+        for relation in relations {
+            let Relation::Priority { order, .. } = relation else { continue };
+            order.iter().for_each(|&chain| named[chain] = true);
+            for pair in order.windows(2) {
+                level[pair[1]] = level[pair[1]].max(level[pair[0]] + 1);
+            }
+        }
+    }
+    let last = level.iter().copied().max().unwrap_or(0);
+    for chain in (0..chains).filter(|&chain| !named[chain]) {
+        level[chain] = last;
+    }
+    for relation in relations {
+        let Relation::Last(chains) = relation else { continue };
+        chains.iter().for_each(|&chain| level[chain] = last + 1);
+    }
+    // Levels that nobody has are none.
+    let mut used = level.clone();
+    used.sort_unstable();
+    used.dedup();
+    level.iter().map(|l| used.binary_search(l).unwrap_or(0)).collect()
+}
+
+/// What the chains of each level carry beyond their promises, by weight if the objective says so: of two plans the better
+/// one has more on the first level that differs.
+#[must_use]
+pub fn by_level(problem: &Problem, rates_bps: &[f64]) -> Vec<f64> {
+    let levels = levels(problem.chains.len(), &problem.relations);
+    let mut sums = vec![0.0; levels.iter().max().map_or(0, |last| last + 1)];
+    let weight = |chain: &Chain| if problem.objective == Objective::Marginal { 1.0 } else { chain.weight };
+    for ((chain, rate), level) in problem.chains.iter().zip(rates_bps).zip(levels) {
+        sums[level] += weight(chain) * (rate - chain.t_min_bps);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn priority(order: &[ChainId]) -> Relation {
+        Relation::Priority { text: String::new(), order: order.to_vec() }
+    }
+
+    #[test]
+    fn levels_follow_priorities() {
+        assert_eq!(levels(3, &[]), [0, 0, 0]);
+        assert_eq!(levels(4, &[priority(&[2, 0]), priority(&[0, 1])]), [1, 2, 0, 2]);
+        assert_eq!(levels(2, &[Relation::Last(vec![0])]), [1, 0]);
+        assert_eq!(levels(1, &[Relation::Last(vec![0])]), [0]);
+    }
+
+    #[test]
+    fn a_ratio_holds_but_for_who_is_at_its_limit() {
+        let member = |chain, weight: f64, cap_bps| Member { chain, factor: 1.0 / weight, from_bps: 0.0, cap_bps };
+        let members = vec![member(0, 7.0, 1e10), member(1, 3.0, f64::INFINITY)];
+        let ratio = Relation::Ratio { text: String::new(), members };
+        assert!(ratio.holds(&[7e9, 3e9]) && ratio.holds(&[1e10, 9e9]));
+        assert!(!ratio.holds(&[7e9, 4e9]) && !ratio.holds(&[7e9, 2e9]));
+    }
+}

@@ -1,0 +1,177 @@
+//! What `catena plan` calls kept, proven or impossible, held against what can be said by hand.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use catena_plan::plan::Plan;
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("catena-verdicts-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("it can be made");
+    folder
+}
+
+/// The text that `catena plan` prints of these chains on this rack, and the plan it writes.
+fn planned(name: &str, chains: &str, rack: &str, more: &[&str]) -> (String, Option<Plan>) {
+    let folder = folder(name);
+    let at = |file: &str| folder.join(file);
+    fs::write(at("chains.catena"), chains).expect("it can be written");
+    fs::write(at("rack.toml"), rack).expect("it can be written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    command.arg("plan").arg(at("chains.catena")).arg("--rack").arg(at("rack.toml"));
+    if !more.contains(&"e2") {
+        command.arg("--output").arg(at("plan.json"));
+    }
+    let output = command.args(more).output().expect("catena starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let plan = fs::read_to_string(at("plan.json")).ok().map(|json| Plan::from_json(&json).expect("it is a plan"));
+    remove(&folder);
+    (text, plan)
+}
+
+fn remove(folder: &Path) {
+    fs::remove_dir_all(folder).expect("it can be removed");
+}
+
+const SWITCH: &str = "[switch]\nname = \"tor\"\nkind = \"plain\"\nports = 4\nport = \"40Gbps\"\n";
+const SERVERS: &str =
+    "[[server]]\nname = \"nf\"\ncount = 2\ncores = 2\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+const LONG: &str = "chain x { promise 500Mbps.. in -> Dedup -> Encrypt -> Monitor -> out }\n";
+
+#[test]
+fn a_chain_spans_two_servers_only_where_a_switch_joins_them() {
+    let servers = |plan: Option<Plan>| {
+        let plan = plan.expect("the promise can be kept");
+        let mut on: Vec<String> = plan.chains[0].functions.iter().map(|f| f.on.clone()).collect();
+        on.dedup();
+        on.len()
+    };
+    let (_, alone) = planned("alone", LONG, SERVERS, &[]);
+    assert_eq!(servers(alone), 1);
+    let (_, joined) = planned("joined", LONG, &format!("{SWITCH}{SERVERS}"), &[]);
+    assert_eq!(servers(joined), 2);
+    // One server carries 1.13 Gbit/s of it with its two cores, and no more servers help.
+    let (text, plan) = planned("more", &LONG.replace("500M", "1300M"), SERVERS, &[]);
+    assert!(text.contains("No plan keeps all promises"), "{text}");
+    assert!(plan.is_none_or(|plan| !plan.is_kept()));
+}
+
+#[test]
+fn a_plan_keeps_to_the_capacity_of_the_switch() {
+    let rack = format!("{SWITCH}capacity = \"2Gbps\"\n{SERVERS}").replace("40G", "2G");
+    let (text, plan) = planned("capacity", "chain x { in -> Monitor -> out }\n", &rack, &[]);
+    let plan = plan.expect("nothing is promised");
+    // To the server and from it.
+    assert!((plan.rate_bps() - 1e9).abs() < 1e3, "{text}");
+    assert!(text.contains("switch: tor forwards 2 Gbit/s in all"), "{text}");
+    let (text, _) = planned("too_much", "chain x { promise 2Gbps.. in -> Monitor -> out }\n", &rack, &[]);
+    assert!(text.contains("This would do: 2.00 Gbit/s more through the switch."), "{text}");
+}
+
+#[test]
+fn more_cores_help_a_server_whose_only_card_is_a_smart_nic() {
+    let card = "smart_nics = [{ name = \"agilio\", rate = \"40Gbps\", socket = 0, cores = 60, clock = \"800MHz\" }]\n";
+    let rack = |cores| format!("{SWITCH}[[server]]\nname = \"nf1\"\ncores = {cores}\nclock = \"1.7GHz\"\n{card}");
+    let chain = "chain x { promise 5Gbps..10Gbps in -> Dedup -> out }\n";
+    let (text, _) = planned("few", chain, &rack(8), &[]);
+    assert!(text.contains("more cores on nf1"), "{text}");
+    let (text, plan) = planned("enough", chain, &rack(16), &[]);
+    assert!(matches!(plan.expect("it can be kept").verdict.gap(), Some(gap) if gap == 0.0), "{text}");
+}
+
+const HERE: &str = "packet_bytes = 512\n[[server]]\nname = \"here\"\ncores = 2\nsteering_cores = 0\nshared = true\nclock = \"2.5GHz\"\nnics = [\"40Gbps\"]\n";
+
+/// Two chains with these functions and this behind them.
+fn two(first: &str, second: &str, relation: &str) -> String {
+    let classes = "class a = \"udp port 1\"\nclass b = \"udp port 2\"\n";
+    format!("{classes}chain w for a {{ {first} }}\nchain x for b {{ {second} }}\n{relation}\n")
+}
+
+fn rates(plan: Option<Plan>, text: &str) -> Vec<f64> {
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    assert!(plan.is_kept(), "{text}");
+    plan.chains.iter().map(|chain| chain.rate_bps / 1e9).collect()
+}
+
+#[test]
+fn what_is_left_is_shared_as_the_file_says() {
+    let monitor = "in -> Monitor() -> out";
+    let (text, plan) = planned("share", &two(monitor, monitor, "share w : x = 70% : 30%"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] - 28.0).abs() < 1e-3 && (rates[1] - 12.0).abs() < 1e-3, "{text}");
+}
+
+#[test]
+fn who_has_priority_goes_first_and_the_other_is_told_why() {
+    let monitor = "in -> Monitor() -> out";
+    let (text, plan) = planned("priority", &two(monitor, monitor, "priority w > x"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] - 40.0).abs() < 1e-3 && rates[1] < 1e-3, "{text}");
+    assert!(text.contains("the file: priority w > x"), "{text}");
+    assert!(text.contains("No plan that holds the file's relations carries more: that is proven."), "{text}");
+}
+
+#[test]
+fn what_only_drops_takes_nothing_from_what_goes_on() {
+    let chains = two("in -> Monitor() -> drop", "in -> ACL() -> out", "");
+    let (text, plan) = planned("drop", &chains, HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!(rates[0] < 1e-3 && rates[1] > 4.5, "{text}");
+    assert!(text.contains("nothing leaves it: it gets what others leave"), "{text}");
+}
+
+#[test]
+fn two_way_chains_share_cycles() {
+    let monitor = "in <-> Monitor() <-> out";
+    let (text, plan) = planned("two_way", &two(monitor, monitor, "cpu w : x = 3 : 1"), HERE, &[]);
+    let rates = rates(plan, &text);
+    assert!((rates[0] / rates[1] - 3.0).abs() < 1e-3, "{text}");
+}
+
+#[test]
+fn a_promise_that_a_ratio_leaves_no_room_for_is_not_kept() {
+    let acl = |least: &str| format!("promise {least}.. in -> ACL() -> out");
+    let chains = |least: &str| two(&acl(least), &acl("1Gbps"), "cpu w : x = 1 : 9");
+    let (text, plan) = planned("ratio", &chains("2Gbps"), HERE, &[]);
+    assert!(plan.is_none_or(|plan| !plan.is_kept()) && text.contains("that is proven"), "{text}");
+    assert!(text.contains("The promises could be kept without `cpu w : x = 1 : 9`."), "{text}");
+    let (text, plan) = planned("ratio_kept", &chains("100Mbps"), HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let tasks = plan.servers[0].tasks.as_ref().expect("whole chains run here");
+    for (chain, class) in plan.chains.iter().zip(&tasks.classes) {
+        assert!(class.packets * 512.0 * 8.0 >= chain.t_min_bps, "{text}");
+    }
+}
+
+#[test]
+fn what_runs_on_every_worker_is_planned_on_several_cores() {
+    let chains = two("in -> Monitor() -> NAT(pool = 198.51.100.0/24) -> out", "in -> ACL() -> out", "");
+    let (text, plan) = planned("nat", &chains, HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let tasks = plan.servers[0].tasks.as_ref().expect("whole chains run here");
+    assert_eq!(tasks.workers, 2);
+    assert!(plan.servers[0].subgroups.iter().all(|group| group.replicable), "{text}");
+    assert!(!text.contains("may have one only"), "{text}");
+}
+
+#[test]
+fn comments_in_a_list_of_rules_cost_nothing_whatever_plans() {
+    let rules = folder("rules").join("r.acl");
+    fs::write(&rules, "# nothing but a comment\n".repeat(222)).expect("it can be written");
+    let cycles = |rules: &str| -> Vec<String> {
+        let chain = format!("chain c {{ promise 1Gbps.. in -> ACL(rules = {rules}) -> out }}\n");
+        let one = |strategy: &str| {
+            let (text, _) = planned("comments", &chain, HERE, &["--strategy", strategy, "--json"]);
+            let line = text.lines().find(|line| line.contains("\"cycles\"")).unwrap_or_else(|| panic!("{text}"));
+            let digits = line.split(':').nth(1).unwrap_or_default();
+            let number: f64 = digits.trim().trim_end_matches(',').parse().unwrap_or_else(|_| panic!("{line}"));
+            format!("{number:.0}")
+        };
+        ["exact", "e2"].map(one).to_vec()
+    };
+    assert_eq!(cycles(&format!("file({:?})", rules.display().to_string())), ["110", "110"]);
+    assert_eq!(cycles("\"allow tcp\""), cycles("[\"allow tcp\"]"));
+    remove(rules.parent().expect("it is in a folder"));
+}
