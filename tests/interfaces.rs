@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A namespace with `q0` and `q1`, the two ends of one cable, and `asleep`, which is down.
-struct Namespace(String);
+pub struct Namespace(String);
 
 impl Namespace {
-    fn new() -> Option<Namespace> {
+    /// Make one; `None`, which is told, where that is not allowed.
+    pub fn new() -> Option<Namespace> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("catena-i-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         // SAFETY: the call takes nothing and cannot fail.
@@ -31,7 +32,8 @@ impl Namespace {
         Some(namespace)
     }
 
-    fn run(&self, folder: &tempfile::TempDir, chain: &str, args: &[&str]) -> (Output, Duration) {
+    /// Run a chain in it; returns what came of it, and how long that took.
+    pub fn run(&self, folder: &tempfile::TempDir, chain: &str, args: &[&str]) -> (Output, Duration) {
         std::fs::write(folder.path().join("c.catena"), chain).expect("a chain");
         let begun = Instant::now();
         let mut command = Command::new("ip");

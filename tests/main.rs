@@ -9,6 +9,7 @@ mod gauges;
 mod house;
 mod interfaces;
 mod joined;
+mod live_workers;
 mod manifest;
 mod native;
 mod new_function;

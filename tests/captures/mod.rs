@@ -12,12 +12,12 @@ mod instances;
 mod merged;
 /// Packets as lines of text, as in the tests of functions.
 #[path = "../../functions/src/testing/notation.rs"]
-mod notation;
+pub mod notation;
 /// In the release profile only: there is nothing to compare with otherwise.
 #[cfg(not(debug_assertions))]
 mod optimised;
 mod order;
-mod packets;
+pub mod packets;
 mod parts;
 mod sum;
 mod time;

@@ -6,6 +6,8 @@
 //! overtakes its request. What is recorded every worker reads for itself. What leaves goes through queues to a thread that
 //! writes the ports.
 
+mod together;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,10 +19,10 @@ use catena_dataplane::own::{Input, Own};
 use catena_dataplane::pipeline::{TaskId, Time};
 use catena_dataplane::port::{Stream, in_turn};
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
-use catena_dataplane::rebalance::{Done, Member, Rebalance};
+use catena_dataplane::rebalance::{Done, Rebalance};
 use catena_dataplane::schedule::Tree;
 use catena_dataplane::slots::{Loads, Slots};
-use catena_dataplane::steer::{Owner, Spread, Steer};
+use catena_dataplane::steer::{Owner, Spread};
 use catena_dataplane::task::{Task, TaskCounters};
 use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
@@ -231,69 +233,6 @@ impl Run<'_> {
         Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None, rebalance: None })
     }
 
-    /// Make workers of which the first reads what comes live, and spreads it.
-    fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
-        // Who of several workers asks first is a matter of chance: a replay has to repeat.
-        let new = if self.loads.is_some() { Team::moving } else { Team::new };
-        let team = (self.time == Time::Wall).then(|| new(count));
-        let whole = sources.iter().flatten().all(|source| source.is_recorded());
-        let gathering = Gathering::new(count);
-        let (graphs, leaving) = self.graphs(count, team.as_ref())?;
-        let (mut workers, mut members) = (Vec::new(), Vec::new());
-        let mut entering: Vec<QueueIn> = Vec::new();
-        let mut graphs = graphs.into_iter().enumerate();
-        let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
-        for (index, (built, rooms)) in graphs {
-            let mut pipeline = Pipeline::with(built.graph, self.time);
-            let inlets = inlets(&mut pipeline, built.entries);
-            let (entrance, exit) = queue(QUEUE, 1);
-            let task = self.share(Box::new(exit), index, inlets, &rooms);
-            let port = pipeline.add_task(task);
-            self.divide(&mut pipeline, &[port], built.queued, &rooms);
-            members.push(member(&pipeline, entrance.first(), rooms));
-            entering.extend(entrance);
-            let worker = self.worker(&format!("worker {index}"), pipeline, index);
-            workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
-        }
-        let mut pipeline = Pipeline::with(first.graph, self.time);
-        let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
-        let to_others: Vec<_> = entering.iter().map(QueueIn::room).collect();
-        let to_workers: Vec<(u16, NodeId)> = (1u16..)
-            .zip(entering)
-            .map(|(gate, entrance)| (gate, pipeline.graph.add(&format!("to worker {gate}"), Box::new(entrance))))
-            .collect();
-        let inlets = inlets(&mut pipeline, first.entries);
-        for (side, source) in sources.into_iter().enumerate() {
-            let steer = Steer::new(self.spread(count, team.as_ref()));
-            let held = steer.room();
-            let steer = pipeline.graph.add(&format!("spread {}", SIDES[side]), Box::new(steer));
-            pipeline.graph.connect(steer, 0, inlets[side]);
-            for (gate, node) in &to_workers {
-                pipeline.graph.connect(steer, *gate, *node);
-            }
-            let Some(source) = source else { continue };
-            let inlet = Inlet { node: steer, gate: side as u16 };
-            let has_way = first.entries[side].is_some();
-            let mut task = self.reading(side, source, inlet, has_way).rooted(roots.one_more()?);
-            let others = to_others.iter().chain(&held).filter(|_| !self.live[side]);
-            first_rooms.iter().chain(others).for_each(|room| task.heed(room.clone()));
-            inputs.push(task.counters().clone());
-            ports.push(pipeline.add_task(task));
-        }
-        self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        members.insert(0, member(&pipeline, None, first_rooms));
-        workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
-        // Who reads along from a live stream gets packets in time even when no further one comes.
-        let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
-        for ((side, exit), (_, queue)) in exits.into_iter().enumerate().zip(leaving) {
-            let node: NodeId = writing.graph.add(&format!("port {}", SIDES[side]), exit);
-            writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
-        }
-        workers.push(Worker::new("writer", writing, &self.depot, self.seed));
-        let rebalance = self.loads.as_ref().map(|loads| Rebalance::new(&self.slots, loads, members));
-        Ok(Made { workers, inputs, order: None, rebalance })
-    }
-
     /// Make workers that all read what is recorded; their packets leave as those of one would.
     fn in_order(
         &self,
@@ -326,7 +265,7 @@ impl Run<'_> {
             let own = Own::new(read, self.spread(count, Some(&team)), &order, index);
             let mut pipeline = Pipeline::with(built.graph, self.time);
             let inlets = inlets(&mut pipeline, built.entries);
-            pipeline.add_task(self.share(Box::new(own), index, inlets, &rooms).patient());
+            pipeline.add_task(self.share(Box::new(own), index, inlets.into(), &rooms).patient());
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
             workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()).ordered(&order, index));
         }
@@ -374,7 +313,7 @@ impl Run<'_> {
     }
 
     /// Make the task of a worker that takes its packets from here.
-    fn share(&self, source: Box<dyn Source>, worker: usize, inlets: [Inlet; 2], rooms: &[Room]) -> Task {
+    fn share(&self, source: Box<dyn Source>, worker: usize, inlets: Vec<Inlet>, rooms: &[Room]) -> Task {
         let mut task = Task::by_side(&format!("share {worker}"), source, inlets, self.time == Time::Packets);
         rooms.iter().for_each(|room| task.heed(room.clone()));
         task
@@ -412,12 +351,6 @@ impl Run<'_> {
             None => worker,
         }
     }
-}
-
-/// Return what must be known of a worker whose slots may go to another.
-fn member(pipeline: &Pipeline, entrance: Option<&QueueIn>, exits: Vec<Room>) -> Member {
-    let tasks = pipeline.tasks().map(|(_, task)| Arc::clone(task.counters())).collect();
-    Member { entrance: entrance.map(QueueIn::room), exits, tasks }
 }
 
 /// Return where each side's packets enter a pipeline.

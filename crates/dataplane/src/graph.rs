@@ -232,6 +232,12 @@ impl Graph {
         failed
     }
 
+    /// Drop packets that come to a module when it has ended.
+    pub(crate) fn refuse(&mut self, cx: &mut Context, node: NodeId, batch: &mut Batch) {
+        let counters = self.nodes[node.0 as usize].as_ref().map(|node| Arc::clone(&node.counters));
+        drop_all(cx, batch, &counters.unwrap_or_default(), Reason::QUEUE_FULL);
+    }
+
     /// Do something at each module outside its turn.
     fn each(&mut self, cx: &mut Context, what: fn(&mut (dyn Module + 'static), &mut Context)) {
         for id in (0..self.nodes.len() as u32).map(NodeId) {

@@ -200,6 +200,7 @@ pub(crate) struct Emitted {
 pub struct Context {
     pub(crate) now: u64,
     is_replay: bool,
+    is_by_wall: bool,
     come_to: Clock,
     pub(crate) gate: u16,
     pub(crate) sample: bool,
@@ -221,6 +222,7 @@ impl Context {
         Context {
             now: 0,
             is_replay: false,
+            is_by_wall: false,
             come_to: Clock::NONE,
             gate: 0,
             sample: false,
@@ -261,10 +263,24 @@ impl Context {
         Times { now: self.now, is_replay: self.is_replay }
     }
 
-    /// Set the time to that of recorded traffic, unless that would go back.
+    /// Set the time to that of recorded traffic, unless that would go back, or the time is that of the wall.
     #[inline(always)]
     pub fn set_now(&mut self, now: u64) {
+        if !self.is_by_wall {
+            self.now = self.now.max(now);
+        }
+    }
+
+    /// Set the time to that of the wall: from now on no recorded packet changes it.
+    #[inline(always)]
+    pub(crate) fn set_wall(&mut self, now: u64) {
+        self.is_by_wall = true;
         self.now = self.now.max(now);
+    }
+
+    /// Return whether the time is that of the wall.
+    pub(crate) fn is_by_wall(&self) -> bool {
+        self.is_by_wall
     }
 
     /// Return the input gate that the batch came in by.

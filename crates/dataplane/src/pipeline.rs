@@ -91,21 +91,29 @@ impl Pipeline {
         self.graph.first_waiting().into_iter().chain(in_hand).min()
     }
 
-    /// Bring through what waits in queues between the tasks, whatever the tree says.
-    pub fn drain(&mut self, cx: &mut Context) {
+    /// Bring through what waits in queues between the tasks, whatever the tree says; returns whether there was anything.
+    pub fn drain(&mut self, cx: &mut Context) -> bool {
         let Pipeline { graph, tasks, .. } = self;
+        let mut found = false;
         loop {
             let (mut ran, mut held_up) = (false, false);
             for task in tasks.iter_mut().flatten().filter(|task| task.is_inner()) {
                 ran |= task.run(cx, graph).packets > 0;
                 held_up |= task.is_held_up();
             }
+            found |= ran;
             match (ran, held_up) {
                 (true, _) => {}
                 (false, true) => std::thread::yield_now(),
-                (false, false) => break,
+                (false, false) => return found,
             }
         }
+    }
+
+    /// Drop what is left in queues between the tasks: those that fill them end later than this pipeline.
+    pub fn give_up(&mut self, cx: &mut Context) {
+        let Pipeline { graph, tasks, .. } = self;
+        tasks.iter_mut().flatten().filter(|task| task.is_inner()).for_each(|task| task.give_up(cx, graph));
     }
 
     /// Run one task that has work; returns what it did.

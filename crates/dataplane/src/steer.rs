@@ -28,7 +28,7 @@ const MOST_HELD: usize = 4096;
 
 /// Tells which worker a packet belongs to: the same for all who are asked about the same packets in the same order.
 ///
-/// On the way out (side 0) the inside address is the source, on the way back (side 1) the destination, unless the `owner`
+/// On the way out (side 0) the inside address is the source, on the way back (all other sides) the destination, unless the `owner`
 /// knows better: a function that rewrites addresses has to be asked. Later fragments on the way back, which have no port to
 /// ask about, go where their first went.
 pub struct Spread {
@@ -62,7 +62,7 @@ impl Spread {
         if packet.parse().is_err() {
             return self.slots.worker(Slot::NONE);
         }
-        let back = side == 1;
+        let back = side != 0;
         let slot = match if back { self.asked(packet, time) } else { None } {
             Some(Whose::Worker(worker)) => return Some(worker.min(self.slots.workers() - 1)),
             Some(Whose::Slot(slot)) => slot,

@@ -32,7 +32,7 @@ enum Entry {
     One(Inlet),
     /// By the side that they came in by.
     BySide {
-        inlets: [Inlet; 2],
+        inlets: Vec<Inlet>,
         /// Whether the context's time is the packets'.
         recorded: bool,
     },
@@ -46,6 +46,8 @@ pub struct Task {
     counters: Arc<TaskCounters>,
     /// Queues that this task fills and must not overfill.
     ahead: Vec<Room>,
+    /// Whether its packets are there as fast as they are asked for.
+    is_recorded: bool,
     /// What it stamps packets with; none if they were stamped where they came in.
     root: Option<Root>,
     /// Whether its packets come from another task of the same pipeline.
@@ -65,6 +67,7 @@ impl Task {
     pub fn new(name: &str, source: Box<dyn Source>, inlet: impl Into<Inlet>) -> Self {
         Task {
             name: name.into(),
+            is_recorded: source.is_recorded(),
             source,
             entry: Entry::One(inlet.into()),
             counters: Arc::default(),
@@ -85,16 +88,17 @@ impl Task {
         Task { inner: true, ..Task::new(name, source, inlet) }
     }
 
-    /// Make a task whose packets are of both sides, and enter the graph by their own ([`Meta::way`]).
+    /// Make a task whose packets are of several sides, and enter the graph by their own ([`Meta::way`]): a run's two, and further
+    /// ones of packets that come back in where functions sent them.
     ///
     /// With `recorded` no packet overtakes one of the other side, and the context's time becomes that of the packets, as at
     /// the source that they came from. Live, the packets of a batch go side by side, since none can be the answer to another:
     /// that one has not left yet.
     ///
     /// [`Meta::way`]: catena_packet::Meta::way
-    pub fn by_side(name: &str, source: Box<dyn Source>, inlets: [Inlet; 2], recorded: bool) -> Self {
-        let entry = Entry::BySide { inlets, recorded };
-        Task { entry, ..Task::new(name, source, inlets[0]) }
+    pub fn by_side(name: &str, source: Box<dyn Source>, inlets: Vec<Inlet>, recorded: bool) -> Self {
+        let first = inlets[0];
+        Task { entry: Entry::BySide { inlets, recorded }, ..Task::new(name, source, first) }
     }
 
     /// Let it bring no further packets while one waits in a module, and none of the other side: then what becomes of them does
@@ -170,6 +174,17 @@ impl Task {
         self.batch.as_slice().first().map(|packet| packet.meta().clock)
     }
 
+    /// Drop what its source still holds: it comes too late.
+    pub(crate) fn give_up(&mut self, cx: &mut Context, graph: &mut Graph) {
+        let inlet = match &self.entry {
+            Entry::One(inlet) => *inlet,
+            Entry::BySide { inlets, .. } => inlets[0],
+        };
+        while self.source.pull(cx, &mut self.batch) == Pulled::More {
+            graph.refuse(cx, inlet.node, &mut self.batch);
+        }
+    }
+
     /// Run once: one batch, to completion.
     pub(crate) fn run(&mut self, cx: &mut Context, graph: &mut Graph) -> Ran {
         if self.state() == Pulled::Done {
@@ -189,29 +204,40 @@ impl Task {
             if self.batch.is_empty() {
                 return Ran::default();
             }
+            // What was recorded comes now, when it goes out by an interface or is answered by one.
+            if self.is_recorded && cx.is_by_wall() {
+                let now = cx.now();
+                for packet in self.batch.iter_mut() {
+                    let meta = packet.meta_mut();
+                    (meta.arrival, meta.late) = (now, 0);
+                }
+            }
             bytes = stamp(&mut self.batch, (start >> STAMP_SHIFT) as u32, self.root.as_mut());
             self.counters.input.add(self.batch.len(), bytes);
         }
         let packets = self.batch.len();
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
-        match self.entry {
-            Entry::One(inlet) => graph.run(cx, inlet, &mut self.batch),
+        match &self.entry {
+            Entry::One(inlet) => graph.run(cx, *inlet, &mut self.batch),
             Entry::BySide { inlets, recorded: true } => {
                 run_in_order(cx, graph, &mut self.batch, inlets, (&mut self.run, self.is_patient));
             }
             Entry::BySide { inlets, recorded: false } => {
-                let back = &mut self.run;
-                self.batch.filter(|_, packet| match side(&packet) {
-                    0 => Some(packet),
-                    _ => {
-                        back.push(packet);
+                // Hardly ever there are more than two.
+                while let Some(first) = self.batch.as_slice().first().map(side) {
+                    if self.batch.iter().all(|packet| side(packet) == first) {
+                        graph.run(cx, inlet(inlets, first), &mut self.batch);
+                        break;
+                    }
+                    let run = &mut self.run;
+                    self.batch.filter(|_, packet| {
+                        if side(&packet) != first {
+                            return Some(packet);
+                        }
+                        run.push(packet);
                         None
-                    }
-                });
-                for (inlet, batch) in inlets.into_iter().zip([&mut self.batch, back]) {
-                    if !batch.is_empty() {
-                        graph.run(cx, inlet, batch);
-                    }
+                    });
+                    graph.run(cx, inlet(inlets, first), run);
                 }
             }
         }
@@ -250,7 +276,12 @@ fn stamp(batch: &mut Batch, stamp: u32, root: Option<&mut Root>) -> u64 {
 /// Return the side that a packet came in by.
 #[inline(always)]
 fn side(packet: &Packet) -> usize {
-    usize::from(packet.meta().way.port() == 1)
+    usize::from(packet.meta().way.port())
+}
+
+/// Return the inlet of a side.
+fn inlet(inlets: &[Inlet], side: usize) -> Inlet {
+    inlets[side.min(inlets.len() - 1)]
 }
 
 /// Run recorded packets from the inlet of their side: all neighbours of one side at once, none before its turn. If it `is_patient`,
@@ -260,7 +291,7 @@ fn run_in_order(
     cx: &mut Context,
     graph: &mut Graph,
     batch: &mut Batch,
-    inlets: [Inlet; 2],
+    inlets: &[Inlet],
     (run, is_patient): (&mut Batch, bool),
 ) {
     while let Some(first) = batch.as_slice().first().map(side) {
@@ -273,7 +304,7 @@ fn run_in_order(
             None
         });
         run.iter().for_each(|packet| cx.set_now(packet.meta().time()));
-        graph.run(cx, inlets[first], run);
+        graph.run(cx, inlet(inlets, first), run);
         if is_patient && graph.most_waiting() > 0 {
             return;
         }

@@ -97,7 +97,7 @@ fn pair(sides: [Vec<(u64, u8)>; 2]) -> Pair {
     }
     let node = second.graph.add("share", Box::new(Note(seen[1].clone())));
     let inlets = [0, 1].map(|gate| Inlet { node, gate });
-    second.add_task(Task::by_side("share", Box::new(exit), inlets, true));
+    second.add_task(Task::by_side("share", Box::new(exit), inlets.into(), true));
     Pair { depot: Depot::map(4096, 64).unwrap(), first, second, seen }
 }
 
@@ -187,7 +187,7 @@ proptest! {
         drop(entrances);
         let node = pipeline.graph.add("share", Box::new(Note(seen.clone())));
         let inlets = [0, 1].map(|gate| Inlet { node, gate });
-        pipeline.add_task(Task::by_side("share", Box::new(exit), inlets, false));
+        pipeline.add_task(Task::by_side("share", Box::new(exit), inlets.into(), false));
         while !pipeline.is_done() {
             pipeline.step(&mut cx);
         }

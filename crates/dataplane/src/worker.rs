@@ -58,6 +58,9 @@ pub struct Gathering {
     come: [AtomicUsize; 2],
     /// A worker has ended by a panic: who asks it something waits for ever.
     is_broken: AtomicBool,
+    /// How often each worker that has begun found nothing to do, and had nothing in hand.
+    rests: Box<[AtomicUsize]>,
+    begun: AtomicUsize,
 }
 
 /// Says so, where its worker ends by a panic.
@@ -74,7 +77,34 @@ impl Drop for Member<'_> {
 impl Gathering {
     /// Make one for so many workers.
     pub fn new(workers: usize) -> Arc<Gathering> {
-        Arc::new(Gathering { workers, come: Default::default(), is_broken: AtomicBool::new(false) })
+        let rests = (0..workers).map(|_| AtomicUsize::new(0)).collect();
+        let (is_broken, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Arc::new(Gathering { workers, come: Default::default(), is_broken, rests, begun })
+    }
+
+    /// Note that a worker has begun; returns its place.
+    fn begin(&self) -> usize {
+        self.begun.fetch_add(1, Ordering::Relaxed) % self.workers
+    }
+
+    /// Note that a worker found nothing to do.
+    fn rest(&self, place: usize) {
+        self.rests[place].fetch_add(1, Ordering::Release);
+    }
+
+    /// Do something again and again until all but one have found nothing to do, twice: whatever they had in hand has gone on.
+    fn wait_for_others(&self, place: usize, mut meanwhile: impl FnMut()) {
+        let before: Vec<usize> = self.rests.iter().map(|rests| rests.load(Ordering::Acquire)).collect();
+        let others = (0..self.workers).filter(|other| *other != place);
+        let has_rested = |other: usize| self.rests[other].load(Ordering::Acquire) >= before[other] + 2;
+        let mut fruitless = 0;
+        for other in others {
+            while !has_rested(other) && !self.is_broken() {
+                meanwhile();
+                fruitless += 1;
+                rest(fruitless, SPIN);
+            }
+        }
     }
 
     fn is_broken(&self) -> bool {
@@ -221,6 +251,7 @@ impl Worker {
         let pinned = self.core.is_none_or(pin_this_thread);
         let gathering = self.gathering.take();
         let _member = gathering.as_deref().map(Member);
+        let place = gathering.as_deref().map(Gathering::begin).unwrap_or_default();
         let cx = &mut self.context;
         let pipeline = &mut self.pipeline;
         let mut wall = Wall::new();
@@ -240,7 +271,7 @@ impl Worker {
                 edits.try_iter().for_each(|edit| edit(pipeline, cx));
             }
             if pipeline.time == Time::Wall {
-                cx.set_now(wall.now().0);
+                cx.set_wall(wall.now().0);
             }
             pipeline.graph.poll(cx);
             due.settle(pipeline, cx, &mut wall, self.order.as_ref());
@@ -254,6 +285,11 @@ impl Worker {
             }
             fruitless = fruitless.wrapping_add(1);
             let is_broken = gathering.as_ref().is_some_and(|gathering| gathering.is_broken());
+            if let Some(gathering) = &gathering
+                && pipeline.graph.most_waiting() == 0
+            {
+                gathering.rest(place);
+            }
             if is_broken || !is_crowded && pipeline.is_done() {
                 break;
             }
@@ -275,10 +311,22 @@ impl Worker {
         };
         if let Some(gathering) = &gathering {
             let is_waited_for = |pipeline: &Pipeline| pipeline.graph.most_waiting() > 0 || pipeline.graph.is_holding();
-            while is_waited_for(pipeline) && !gathering.is_broken() {
+            // Who spreads packets ends when nothing can come back to be spread: what others had in hand has gone on.
+            let is_through = |pipeline: &mut Pipeline, cx: &mut Context| {
+                !pipeline.drain(cx) && !is_waited_for(pipeline) && self.closes.iter().all(Room::is_empty)
+            };
+            while !gathering.is_broken() {
                 edit(pipeline, cx);
                 go_on(pipeline, cx);
-                pipeline.drain(cx);
+                if is_through(pipeline, cx) {
+                    if self.closes.is_empty() {
+                        break;
+                    }
+                    gathering.wait_for_others(place, || go_on(pipeline, cx));
+                    if is_through(pipeline, cx) {
+                        break;
+                    }
+                }
                 std::hint::spin_loop();
             }
             self.closes.iter().for_each(Room::close);
@@ -302,6 +350,7 @@ impl Worker {
         if let Some(gathering) = &gathering {
             gathering.wait(1, || pipeline.graph.poll(cx));
             pipeline.graph.poll(cx);
+            pipeline.give_up(cx);
         }
         Ended { pipeline: self.pipeline, failed, pinned, cpu_ns: thread_cpu_ns() }
     }

@@ -157,7 +157,7 @@ impl Mover {
                     count += 1;
                 });
                 parcel.bytes[start..start + 4].copy_from_slice(&count.to_le_bytes());
-                parcel.entries += u64::from(count);
+                parcel.entries += count as u64;
             }
             Way::Arriving { parcel, at, refused } => {
                 let mut left = &parcel.bytes[*at..];

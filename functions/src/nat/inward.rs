@@ -9,11 +9,11 @@ use super::family::Translate;
 use super::fragments::{self, Became, Fragments};
 use super::icmp;
 use super::identifications::Ident;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
+use super::plan::{External, ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
-use super::translate::{BACK, Napt, OUT, drop};
+use super::translate::{BACK, Napt, OUT, TURN, drop};
 use crate::function::Step;
 use crate::rewrite::{self, Change, Side};
 
@@ -103,7 +103,11 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         source: Source<F>,
     ) -> Step {
         let Some(inside) = self.mappings.external.read(tx, ticket).copied() else {
-            return drop(NO_MAPPING);
+            if !plan.hairpin || !self.mappings.may_be_elsewhere(External::<E, F>::key(ticket)) {
+                return drop(NO_MAPPING);
+            }
+            let ident = self.ask_hairpin_ident(tx, packet, plan, source);
+            return self.then(tx, packet, plan, Next::Turn(source, ident));
         };
         let ticket = self.mappings.inside.want(tx, inside, Intent::Change);
         if !self.sessions.filter() {
@@ -114,6 +118,21 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         let session = self.sessions.want(tx, self.sessions.key(inside, remote), Intent::Change);
         let ident = self.ask_hairpin_ident(tx, packet, plan, source);
         self.then(tx, packet, plan, Next::Filtered(ticket, session, source, ident))
+    }
+
+    /// From inside, to an external endpoint of another instance: it goes there as a packet from outside.
+    pub(super) fn turn(
+        &mut self,
+        tx: &mut Tx,
+        packet: &mut Packet,
+        plan: &Plan<E, F>,
+        (source, ident): (Source<F>, Ident<E>),
+    ) -> Step {
+        let ident = self.ident(tx, ident);
+        match Self::rewrite_hairpin(packet, plan.kind, source, ident) {
+            Some(()) => Step::Done(TURN),
+            None => drop(UNTRANSLATABLE),
+        }
     }
 
     /// Ask for an identification for a packet from inside that comes back in; one from outside keeps its own.

@@ -153,7 +153,7 @@ pub struct Mappings<E: Engine, F: Translate> {
     pub ports: E::Shared<Ports>,
     /// The external addresses.
     pub space: Space<F>,
-    /// Where it is said which slot a block is for; nowhere while slots stay where they are.
+    /// Where it is said which slot a block is for; nowhere in a replay.
     claims: Option<Claimed>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
@@ -193,7 +193,8 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         per_host: u32,
     ) -> Result<Self, NoMemory> {
         let (share, seed) = (engine.share(), engine.seed());
-        let limits = Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: claims.is_some() };
+        let limits =
+            Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: claims.as_ref().is_some_and(|claims| claims.moves) };
         Ok(Mappings {
             inside: engine.flow_map(&MAPPINGS.part(F::PART), max)?,
             external: engine.flow_map(&EXTERNAL.part(F::PART), max)?,
@@ -255,6 +256,12 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         {
             claims.claim(block, tx.slot);
         }
+    }
+
+    /// Return whether an external endpoint may be another instance's: where that is known at all.
+    pub fn may_be_elsewhere(&self, external: F::Endpoint) -> bool {
+        let (address, port, _) = F::parts(external);
+        self.claims.as_ref().is_some_and(|claims| claims.slot(&self.space, address, port).is_some())
     }
 
     /// Show a mover the mappings, and the ports that their hosts have: a host's mappings all are of one slot.

@@ -86,8 +86,8 @@
 //! With several instances, instance i of n uses the blocks whose number modulo n is i, of every address: a
 //! packet from outside to port p belongs to instance ((p - first port) / block) mod n. An address needs a block for each
 //! instance. Each has an equal part of `max_mappings`, and four sessions for each mapping of it; datagrams whose first fragment was
-//! seen are 8192 at each. A packet from inside to an external endpoint of another instance is dropped (`no mapping`): hairpins are
-//! within an instance. Later fragments from outside go to the instance of their first. A host, an IPv4 address or an IPv6 /64, is at one
+//! seen are 8192 at each. A packet from inside to an external endpoint of another worker's instance gets its new source, and
+//! goes there as one from outside; where captures are replayed, hairpins are within an instance, and others are dropped (`no mapping`). Later fragments from outside go to the instance of their first. A host, an IPv4 address or an IPv6 /64, is at one
 //! instance, with all of `max_per_host`. Where slots go from one worker to another (`--rebalance`), a host's blocks go with it and are
 //! the other instance's from then on; packets from outside follow them.
 //!

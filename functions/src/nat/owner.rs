@@ -27,11 +27,13 @@ pub fn returns(args: &Args) -> Returns {
 pub struct Claimed {
     claims: Arc<Claims>,
     first: usize,
+    /// Whether slots go from one instance to another.
+    pub moves: bool,
 }
 
 impl Claimed {
-    /// Return where it is said for the blocks of both families, in that order, of NATs of this name; nothing where slots stay where
-    /// they are.
+    /// Return where it is said for the blocks of both families, in that order, of NATs of this name; nothing in a
+    /// replay, where the block's number tells.
     ///
     /// # Errors
     /// [`NoMemory`] for so many blocks.
@@ -40,7 +42,8 @@ impl Claimed {
         let v4 = blocks(spaces.v4.as_ref().map(|space| space.grid));
         let all = v4 + blocks(spaces.v6.as_ref().map(|space| space.grid));
         let Some(claims) = team.map_or(Ok(None), |team| team.claims(instance, all))? else { return Ok([None, None]) };
-        Ok([0, v4].map(|first| Some(Claimed { claims: Arc::clone(&claims), first })))
+        let moves = team.is_some_and(|team| team.moves());
+        Ok([0, v4].map(|first| Some(Claimed { claims: Arc::clone(&claims), first, moves })))
     }
 
     /// Say that a block is for a slot.
@@ -49,14 +52,15 @@ impl Claimed {
         self.claims.claim(self.first + block as usize, slot);
     }
 
-    fn slot<F: Translate>(&self, space: &Space<F>, address: F::Address, port: u16) -> Option<Slot> {
+    /// Return the slot that an external endpoint is for, or was last.
+    pub fn slot<F: Translate>(&self, space: &Space<F>, address: F::Address, port: u16) -> Option<Slot> {
         let block = space.grid.block_of(space.index(address)?, port)?;
         self.claims.slot(self.first + block as usize)
     }
 }
 
 /// Return what tells whose a packet from outside is, among so many instances of this name; see the manual, "With several
-/// instances". Where slots go from one to another it is the slot's that its port was taken for; else the port tells.
+/// instances". It is the slot's that its port was taken for, where that is known; else the port tells.
 pub fn owner(args: &Args, instance: &str, instances: u32, team: Option<&Arc<Team>>) -> Owner {
     let pool = pool(args);
     let (first, last) = args.get("ports").and_then(Value::as_range).unwrap_or((1024, 65535));

@@ -17,12 +17,11 @@ use catena_state::value::ports::{Lease, Ports};
 pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>;
 /// The promise of a mapping.
 pub type InsideTicket<E, F> = <Inside<E, F> as FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>>::Ticket;
+/// The inside endpoints by external one.
+pub type External<E, F> = <E as Engine>::FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint>;
 /// The promise of an inside endpoint.
 pub type ExternalTicket<E, F> =
-    <<E as Engine>::FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint> as FlowMap<
-        <F as Translate>::Endpoint,
-        <F as Translate>::Endpoint,
-    >>::Ticket;
+    <External<E, F> as FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint>>::Ticket;
 
 /// The promise of a port.
 pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;
@@ -74,6 +73,8 @@ pub enum Next<E: Engine, F: Translate> {
     Back(InsideTicket<E, F>, Source<F>, Ident<E>),
     /// The same, and the session of a packet that is filtered.
     Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>, Ident<E>),
+    /// To an external address that is another instance's, with this as its new source, and with an identification.
+    Turn(Source<F>, Ident<E>),
     /// What became of the first of a later fragment.
     Part(fragments::Ticket<E, F>, Side),
 }

@@ -32,6 +32,9 @@ use catena_state::value::ports::Used;
 pub(super) const OUT: Verdict = Verdict::Gate(0);
 pub(super) const BACK: Verdict = Verdict::Gate(1);
 
+/// To another instance, which takes it in by its input gate 1.
+pub(super) const TURN: Verdict = Verdict::Gate(2);
+
 /// Packets, and TCP packets.
 pub const PACKETS: Declaration =
     Declaration::shared("packets", "packets, TCP packets", Scope::Global, Access::WriteMostly);
@@ -253,6 +256,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
                 self.first(tx, packet, plan, (key, &place), mapped, (ident, which))
             }
             Next::Leave(ident, change) => self.leave(tx, packet, plan, ident, &change),
+            Next::Turn(source, ident) => self.turn(tx, packet, plan, (source, ident)),
             Next::Hairpin(ticket, source) => self.inward(tx, packet, plan, &ticket, source),
             Next::Back(ticket, source, ident) => self.back(tx, packet, plan, (&ticket, None), (source, ident)),
             Next::Filtered(ticket, session, source, ident) => {

@@ -51,8 +51,9 @@ pub struct Team {
 }
 
 /// What the workers' instances of a function of one name have in common.
+#[derive(Default)]
 struct Instance {
-    /// The ends of the rings of each worker that has not taken them, by worker and peer.
+    /// The ends of the rings of each worker that has not taken them, by worker and peer; empty before the first has.
     ends: Mutex<Vec<Option<Vec<Option<Way>>>>>,
     /// The shared objects that were made, by number.
     objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
@@ -75,12 +76,13 @@ impl Team {
         self.moves
     }
 
-    /// Return what the instances of this name claim of `count` things with numbers, where slots go from one worker to another.
+    /// Return what the instances of this name claim of `count` things with numbers; nothing in a replay, where a claim would come as it
+    /// happens.
     ///
     /// # Errors
     /// [`NoMemory`] for so many.
     pub fn claims(&self, instance: &str, count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
-        if !self.moves {
+        if self.horizon.is_some() {
             return Ok(None);
         }
         let instance = self.instance(instance);
@@ -99,13 +101,14 @@ impl Team {
 
     fn instance(&self, name: &str) -> Arc<Instance> {
         let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
-        let instance = instances.entry(name.to_owned()).or_insert_with(|| Arc::new(Instance::new(self.workers)));
+        let instance = instances.entry(name.to_owned()).or_default();
         Arc::clone(instance)
     }
 }
 
 impl Instance {
-    fn new(workers: usize) -> Instance {
+    /// Make the ends of the rings of each worker to each other one.
+    fn rings(workers: usize) -> Vec<Option<Vec<Option<Way>>>> {
         let mut ends: Vec<Vec<Option<Way>>> = Vec::new();
         for _ in 0..workers {
             ends.push((0..workers).map(|_| None).collect());
@@ -114,11 +117,7 @@ impl Instance {
             let ((to_b, from_a), (to_a, from_b)) = (ring::ring(RING), ring::ring(RING));
             (ends[a][b], ends[b][a]) = (Some(Way::new(to_b, from_b)), Some(Way::new(to_a, from_a)));
         }
-        Instance {
-            ends: Mutex::new(ends.into_iter().map(Some).collect()),
-            objects: Mutex::default(),
-            claims: Mutex::default(),
-        }
+        ends.into_iter().map(Some).collect()
     }
 
     /// Return an object and its number; it is made where it is not there.
@@ -256,7 +255,12 @@ impl Engine for Peers {
 
     fn make_for(&mut self, instance: &str) {
         let instance = self.team.instance(instance);
-        let ends = instance.ends.lock().unwrap_or_else(PoisonError::into_inner)[self.worker].take();
+        let mut all = instance.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.is_empty() {
+            *all = Instance::rings(self.team.workers);
+        }
+        let ends = all[self.worker].take();
+        drop(all);
         let ends = ends.unwrap_or_else(|| panic!("worker {} has this instance already", self.worker));
         let desk = Desk::new(ends, self.worker, self.team.horizon.clone());
         self.joined = Some(Joined { instance, desk: Arc::new(Mutex::new(desk)) });

@@ -1,0 +1,95 @@
+//! Several workers on an interface: what one of them knows the others need, and what goes from one to another.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::captures::notation::craft;
+use crate::captures::packets::{Packet, read, write};
+use crate::interfaces::Namespace;
+
+/// When the first packet comes, in ns since 1970.
+const START: u64 = 1_600_000_000_000_000_000;
+
+fn packets(lines: impl Iterator<Item = String>) -> Vec<Packet> {
+    (0..).zip(lines).map(|(at, line)| Packet { time: START + at * 1000, frame: craft(&line), missing: 0 }).collect()
+}
+
+fn json(output: &std::process::Output) -> Value {
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {err}", output.status);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {err}"))
+}
+
+fn number(report: &Value, pointer: &str) -> u64 {
+    report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} of {report}"))
+}
+
+/// Each host has one of 64 ports, and one of them sends to all of these.
+#[test]
+fn a_hairpin_reaches_hosts_of_all_workers() {
+    const HOSTS: u64 = 40;
+    let Some(namespace) = Namespace::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = "chain c { in <-> Monitor() <-> NAT(pool = 198.51.100.1, ports = 1024-1087, block = 1) <-> out }\n";
+    let hosts = (1..=HOSTS).map(|host| format!("udp 10.0.0.{host}:4000 > 192.0.2.9:53"));
+    // All workers have come so far when the hairpins come: more than a queue holds comes between.
+    let others = (0..40_000).map(|n| format!("udp 10.0.0.{}:4000 > 192.0.2.9:53", n % HOSTS + 1));
+    let hairpins = (1024..1088).map(|port| format!("udp 10.0.0.7:4000 > 198.51.100.1:{port}"));
+    write(&folder.path().join("in.pcap"), &packets(hosts.chain(others).chain(hairpins)));
+    for workers in ["1", "2", "3"] {
+        let ports = ["--in", "in.pcap", "--out", "q1", "--back-out", "back.pcap"];
+        let (ran, _) =
+            namespace.run(&folder, chain, &[&ports[..], &["--seed", "5", "--workers", workers, "--json"]].concat());
+        let report = json(&ran);
+        let back = read(Path::new(&folder.path().join("back.pcap")));
+        let mut reached: Vec<u8> = back.iter().map(|packet| packet.frame[33]).collect();
+        reached.sort_unstable();
+        assert_eq!(reached, (1..=HOSTS as u8).collect::<Vec<_>>(), "with {workers} workers: {report}");
+        // All come from the one external endpoint of who has sent them.
+        assert!(back.iter().all(|packet| {
+            packet.frame[26..36]
+                == back[0].frame[26..30]
+                    .iter()
+                    .chain(&packet.frame[30..34])
+                    .chain(&back[0].frame[34..36])
+                    .copied()
+                    .collect::<Vec<u8>>()[..]
+        }));
+        assert_eq!(number(&report, "/dropped"), 64 - HOSTS, "with {workers} workers: {report}");
+    }
+}
+
+/// Loads differ by far, as one host of sixteen sends most: slots go to the worker that has less to do, nothing is lost, and each host
+/// keeps its external endpoint and the order of its packets.
+#[test]
+fn slots_go_to_the_idle_worker_and_no_packet_is_lost_or_overtaken() {
+    const HOSTS: u64 = 16;
+    let Some(namespace) = Namespace::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain =
+        "chain c { m = Monitor(export = \"m.csv\") in <-> m <-> NAT(pool = 198.51.100.1) <-> PortScan() <-> out }\n";
+    // The number of a packet is its payload's length: packets of a host get longer, and begin anew.
+    let lines = (0..400_000u64).map(|n| {
+        let host = if n % 4 == 0 { n / 4 % HOSTS + 1 } else { n % 3 + 1 };
+        format!("udp 10.0.0.{host}:4000 > 192.0.2.9:53 len {}", n / 40 % 500)
+    });
+    let sent = packets(lines);
+    write(&folder.path().join("in.pcap"), &sent);
+    let ports = ["--in", "in.pcap", "--out", "q1", "--workers", "2", "--rebalance", "--json"];
+    let mut moved = 0;
+    for seed in 1..=4 {
+        let (ran, _) = namespace.run(&folder, chain, &[&ports[..], &["--seed", &seed.to_string()]].concat());
+        let report = json(&ran);
+        let [came, left] = ["/input/packets", "/output/packets"].map(|pointer| number(&report, pointer));
+        assert_eq!((came, left, number(&report, "/dropped")), (400_000, 400_000, 0), "{report}");
+        moved += number(&report, "/rebalanced/moves");
+        // A flow has one record, wherever it has been.
+        let records =
+            ["m.csv", "m.csv.1"].map(|name| std::fs::read_to_string(folder.path().join(name)).expect("records"));
+        let flows: Vec<&str> =
+            records.iter().flat_map(|text| text.lines()).filter(|line| line.contains("10.0.0.")).collect();
+        assert_eq!(flows.len() as u64, HOSTS, "{} records", flows.len());
+    }
+    assert!(moved > 0, "nothing was moved in four runs");
+}
