@@ -159,6 +159,13 @@ fn folder_name(name: &str) -> Result<String, Failure> {
         folder.push(letter.to_ascii_lowercase());
         before = letter;
     }
+    // What its source uses by name it cannot be called.
+    let mut words = [CODE, WORKLOAD, TESTS, BENCHMARK]
+        .into_iter()
+        .flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    if words.any(|word| word == name) {
+        return Err(format!("`{name}` is no name for a function: its source needs another thing of that name").into());
+    }
     if TAKEN.contains(&&*folder) {
         return Err(
             format!("`{name}` is no name for a function: `{folder}` means something else in Rust or here").into()

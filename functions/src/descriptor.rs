@@ -6,8 +6,9 @@ use std::sync::Arc;
 use catena_dataplane::Module;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::steer::Owner;
+use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Engine, Local, Peers, Scope, Share, Team};
+use catena_state::{Declaration, Engine, Local, Mover, Peers, Scope, Share, Team, Tx};
 
 use crate::config::{ArgError, Args, Param};
 use crate::effects::{Effects, SparedBuilder};
@@ -130,15 +131,30 @@ impl Build<'_> {
         if let Some(team) = self.team.filter(|_| R::IS_SHARED) {
             let mut engine = Peers::new(self.seed, team, self.share.index as usize);
             engine.make_for(self.instance);
-            let function = recipe.make(&mut engine)?;
+            let mut function = recipe.make(&mut engine)?;
+            self.must_show_all::<R, _>(&engine, &mut function)?;
             return Ok(Box::new(Runner::new(engine, function)));
         }
         let engine = Local::new(self.seed, self.share);
         let moves = self.team.is_some_and(|team| team.moves());
         let mut engine = if moves { engine.with_room_for_all() } else { engine };
         engine.make_for(self.instance);
-        let function = recipe.make(&mut engine)?;
+        let mut function = recipe.make(&mut engine)?;
+        self.must_show_all::<R, _>(&engine, &mut function)?;
         Ok(R::on_local(engine, function))
+    }
+
+    /// Check that a function shows a mover all maps that it has made: else their flows would be forgotten when slots go.
+    fn must_show_all<R: Recipe, E: Engine>(&self, engine: &E, function: &mut R::Function<E>) -> Result<(), ArgError> {
+        let mut mover = Mover::leaving(SlotSet::none(), 0);
+        function.objects(&mut Tx::new(0, 0, 0), &mut mover);
+        let (shown, made) = (mover.shown(), engine.own_maps());
+        if R::HAS_MEMORY || shown >= made {
+            return Ok(());
+        }
+        let message = format!("it has {made} maps, and shows {shown} of them to a mover");
+        Err(ArgError::new(self.instance, message)
+            .help("show all of them in `Function::objects`, always in the same order"))
     }
 
     /// Make a function on a delayed engine, which may lose it now and then, and the module that runs it.

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Shared, Tx};
 
-use crate::shares::{Bring, Give, Shares, Take, Taken};
+use crate::shares::{Bring, Give, Part, Shares, Take, Taken};
 
 /// An entry of a [`FairMap`].
 pub trait Grouped: Plain {
@@ -106,7 +106,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         let arrives = mover.from().is_some();
         mover.flows(tx, entries, |tx, _, entry| match arrives {
             true => shares.send(tx, Bring(entry.group())),
-            false => shares.send(tx, Give(entry.group())),
+            false => shares.send(tx, Part(entry.group())),
         });
     }
 

@@ -36,11 +36,15 @@ pub enum Taken {
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Give(pub u16);
 
-/// Count an entry more of a group that another table took, and that comes with it: whether it may have one or not.
+/// Count an entry more of a group, which comes from another table, with room for it.
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Bring(pub u16);
 
-operations!(Shares { 0 => Take, 1 => Give, 2 => Bring });
+/// Count an entry less of a group, which goes to another table, with room for it.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct Part(pub u16);
+
+operations!(Shares { 0 => Take, 1 => Give, 2 => Bring, 3 => Part });
 
 impl Op<Shares> for Take {
     type Reply = Taken;
@@ -61,6 +65,16 @@ impl Op<Shares> for Bring {
     fn apply(self, shares: &mut Shares) {
         shares.held[usize::from(self.0) % GROUPS] += 1;
         shares.used += 1;
+        shares.capacity += 1;
+    }
+}
+
+impl Op<Shares> for Part {
+    type Reply = ();
+
+    fn apply(self, shares: &mut Shares) {
+        shares.give(self.0);
+        shares.capacity = shares.capacity.saturating_sub(1);
     }
 }
 
@@ -95,7 +109,6 @@ impl Shares {
     /// Count an entry more of a group; returns whether it may have one.
     #[inline]
     pub fn take(&mut self, group: u16) -> bool {
-        // What was brought may be more than there is room for.
         let most = self.part().min(self.capacity.saturating_sub(self.used));
         let held = &mut self.held[usize::from(group) % GROUPS];
         if *held as usize >= most {

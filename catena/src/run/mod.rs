@@ -22,7 +22,7 @@ use crate::{chain, inode, streams, trial};
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
 /// The same while packets wait for it.
-const SOON: Duration = Duration::from_micros(500);
+const SOON: Duration = Duration::from_micros(100);
 /// After this time without an end the command says what it waits for.
 const SLOW_END: Duration = Duration::from_secs(2);
 

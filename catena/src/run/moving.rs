@@ -15,8 +15,8 @@ pub fn check(host: &Host, ports: &Ports, workers: usize) -> Result<(), Failure> 
         return Err("--rebalance: there is one worker; take several: `--workers 2`".into());
     }
     if !ports.is_live() {
-        let why = "what is recorded every worker reads for itself, whatever it costs";
-        return Err(format!("--rebalance: it is for traffic of interfaces: {why}").into());
+        let why = "an interface on one side at least; what is recorded and written to files goes through in order";
+        return Err(format!("--rebalance: it is for traffic by the wall's time: {why}").into());
     }
     let functions = host.modules.iter().filter_map(|module| match &module.kind {
         Lowered::Function { descriptor, args, .. } => Some((&module.name, descriptor, args)),

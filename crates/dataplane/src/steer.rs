@@ -189,9 +189,10 @@ fn inside(packet: &Packet, back: bool) -> [u64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use catena_packet::Depot;
+    use catena_packet::{Depot, SlotSet};
 
     use super::*;
+    use crate::{Graph, Inlet};
 
     /// A fragment to this port of a host's, or the later part of one.
     fn fragment(ident: u8, is_later: bool, port: u8) -> [u8; 60] {
@@ -228,5 +229,77 @@ mod tests {
             assert_eq!(worker_of(fragment(ident, true, 0), 2_000), Some(u16::from(ident % 8)), "datagram {ident}");
             assert_eq!(worker_of(fragment(ident, true, 0), 40_000_000_000), unknown, "long after its first");
         }
+    }
+
+    /// A frame of a host, with a number.
+    fn outward(host: u8, number: u8) -> [u8; 60] {
+        let mut frame = fragment(0, false, number);
+        (frame[20], frame[29], frame[39]) = (0, host, 24);
+        frame
+    }
+
+    #[test]
+    fn what_waited_goes_before_what_comes_and_nothing_is_lost() {
+        let depot = Depot::map(4096, 0).expect("memory");
+        let (table, loads) = (Slots::even(2), Loads::new());
+        let mut graph = Graph::new();
+        let spread = Spread::new(&table, Seed::from_number(1), Box::new(|_| None)).counting(&loads);
+        let steer = graph.add("spread", Box::new(Steer::new(spread)));
+        let (mut exits, mut entrances) = (Vec::new(), Vec::new());
+        for gate in 0..2 {
+            let (mut entrance, exit) = queue(4096, 1);
+            entrances.extend(entrance.pop().map(|entrance| (gate, entrance)));
+            exits.push(exit);
+        }
+        for (gate, entrance) in entrances {
+            let node = graph.add("worker", Box::new(entrance));
+            graph.connect(steer, gate, node);
+        }
+        let mut cx = Context::new(&depot, 0);
+        let mut send = |graph: &mut Graph, cx: &mut Context, numbers: std::ops::Range<u8>| {
+            for number in numbers {
+                let mut batch = Batch::new();
+                for host in 0..20 {
+                    let mut packet = cx.pool().take(60).expect("a buffer");
+                    packet.data_mut().copy_from_slice(&outward(host, number));
+                    batch.push(packet);
+                }
+                graph.run(cx, Inlet { node: steer, gate: 0 }, &mut batch);
+            }
+        };
+        let held: SlotSet = table.of(0).iter().step_by(2).collect();
+        send(&mut graph, &mut cx, 0..5);
+        table.hold(&held);
+        send(&mut graph, &mut cx, 5..9);
+        graph.poll(&mut cx);
+        assert!(graph.is_holding());
+        table.give(&held, 1);
+        graph.poll(&mut cx);
+        assert!(!graph.is_holding());
+        send(&mut graph, &mut cx, 9..12);
+        let mut came = vec![Vec::new(); 20];
+        for (worker, exit) in exits.iter_mut().enumerate() {
+            let mut batch = Batch::new();
+            while exit.pull(&mut cx, &mut batch) == Pulled::More {
+                for packet in batch.drain() {
+                    came[usize::from(packet.data()[29])].push((packet.data()[37], worker));
+                    cx.pool().put(packet);
+                }
+            }
+        }
+        for of_host in &came {
+            let mut numbers: Vec<u8> = of_host.iter().map(|(number, _)| *number).collect();
+            let workers: Vec<usize> = of_host.iter().map(|(_, worker)| *worker).collect();
+            // Each worker has its own in order, and the second has what came later.
+            let last = *workers.last().expect("a packet");
+            assert!(of_host.iter().filter(|(number, _)| *number >= 5).all(|(_, worker)| *worker == last));
+            assert!(of_host.is_sorted_by_key(|(number, worker)| (*worker, *number)), "{of_host:?}");
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..12).collect::<Vec<_>>());
+        }
+        let moved = came.iter().filter(|of_host| of_host[0].1 != of_host[11].1).count();
+        assert!((1..20).contains(&moved), "{moved} of 20 hosts");
+        assert_eq!(loads.packets().iter().sum::<u64>(), 12 * 20);
+        drop((graph, cx));
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -391,6 +391,32 @@ fn rest(fruitless: u32, spins: u32) {
     }
 }
 
+/// An edit that was asked for.
+pub struct Posted<R> {
+    told: Receiver<R>,
+    /// Whether it has begun, or was withdrawn.
+    begun: Arc<AtomicBool>,
+}
+
+impl<R> Posted<R> {
+    /// Return what the edit returned, once it has; `None` until then.
+    ///
+    /// # Errors
+    /// [`EditError::Ended`] when the worker ended before.
+    pub fn answer(&self) -> Option<Result<R, EditError<R>>> {
+        match self.told.try_recv() {
+            Ok(answer) => Some(Ok(answer)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(EditError::Ended)),
+        }
+    }
+
+    /// Withdraw it; returns whether that came in time: then it is never done.
+    pub fn withdraw(&self) -> bool {
+        !self.begun.swap(true, Ordering::AcqRel)
+    }
+}
+
 impl WorkerHandle {
     /// Apply an edit to the running pipeline between two batches, and return what it returns. Modules that it adds are
     /// started before the next packet; those that were started before are left alone.
@@ -414,6 +440,25 @@ impl WorkerHandle {
             Ok((answer, modules)) => Err(EditError::NotStarted { answer, modules }),
             Err(_) => Err(EditError::Ended),
         }
+    }
+
+    /// Ask for an edit that adds no module, and do not wait for it: a worker may be held up for long.
+    pub fn post<R: Send + 'static>(
+        &self,
+        edit: impl FnOnce(&mut Pipeline, &mut Context) -> R + Send + 'static,
+    ) -> Posted<R> {
+        let (sender, told) = channel();
+        let begun = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&begun);
+        let boxed: Edit = Box::new(move |pipeline, cx| {
+            if !theirs.swap(true, Ordering::AcqRel) {
+                _ = sender.send(edit(pipeline, cx));
+            }
+        });
+        if self.edits.send(boxed).is_ok() {
+            self.signal.edits.store(true, Ordering::Release);
+        }
+        Posted { told, begun }
     }
 
     /// Ask the worker to end after the batch in hand.

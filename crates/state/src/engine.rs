@@ -251,6 +251,11 @@ pub trait Engine: Send + 'static {
     /// Make an outlet to this sink; who makes it once more, as the instance was lost, gets the one to the sink that is there.
     fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> Self::Outlet<S>;
 
+    /// Return how many maps were made whose entries this instance has to itself: they go with their slots.
+    fn own_maps(&self) -> usize {
+        0
+    }
+
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;
 

@@ -66,7 +66,10 @@ impl Parcel {
 }
 
 /// Carries the objects of slots from one instance, or to another.
-pub struct Mover(Way);
+pub struct Mover {
+    way: Way,
+    shown: usize,
+}
 
 enum Way {
     Leaving { slots: SlotSet, parcel: Parcel },
@@ -76,17 +79,32 @@ enum Way {
 impl Mover {
     /// Begin to take these slots from the instance with this index.
     pub fn leaving(slots: SlotSet, from: u32) -> Mover {
-        Mover(Way::Leaving { slots, parcel: Parcel { from, bytes: Vec::new(), entries: 0 } })
+        Self::on(Way::Leaving { slots, parcel: Parcel { from, bytes: Vec::new(), entries: 0 } })
     }
 
     /// Begin to bring what was taken.
     pub fn arriving(parcel: Parcel) -> Mover {
-        Mover(Way::Arriving { parcel, at: 0, refused: 0 })
+        Self::on(Way::Arriving { parcel, at: 0, refused: 0 })
+    }
+
+    fn on(way: Way) -> Mover {
+        Mover { way, shown: 0 }
+    }
+
+    /// Return how many maps it was shown: as many as the instance has of its own, else some would be forgotten
+    /// ([`Engine::own_maps`](crate::Engine::own_maps)).
+    pub fn shown(&self) -> usize {
+        self.shown
+    }
+
+    /// Leave a map where it is: what is in it is no flow's.
+    pub fn stays(&mut self) {
+        self.shown += 1;
     }
 
     /// Return the index of the instance that all comes from, for who takes it in; `None` where it leaves.
     pub fn from(&self) -> Option<u32> {
-        match &self.0 {
+        match &self.way {
             Way::Leaving { .. } => None,
             Way::Arriving { parcel, .. } => Some(parcel.from),
         }
@@ -94,7 +112,7 @@ impl Mover {
 
     /// Return what has left; nothing where it was brought.
     pub fn into_parcel(self) -> Option<Parcel> {
-        match self.0 {
+        match self.way {
             Way::Leaving { parcel, .. } => Some(parcel),
             Way::Arriving { .. } => None,
         }
@@ -102,7 +120,7 @@ impl Mover {
 
     /// Return how many entries found no room.
     pub fn refused(&self) -> u64 {
-        match &self.0 {
+        match &self.way {
             Way::Leaving { .. } => 0,
             Way::Arriving { refused, .. } => *refused,
         }
@@ -115,6 +133,7 @@ impl Mover {
         map: &mut impl FlowMap<K, V>,
         each: impl FnMut(&mut Tx, &K, &V),
     ) {
+        self.shown += 1;
         self.records(
             &mut (tx, map, each),
             |(tx, map, each), slots, write| {
@@ -133,6 +152,7 @@ impl Mover {
 
     /// Move the entries of a shared map, where this instance has it to itself.
     pub fn shared<K: Key, V: Entry>(&mut self, tx: &mut Tx, map: &mut impl SharedMap<K, V>) {
+        self.shown += 1;
         self.records(
             &mut (tx, map),
             |(_, map), slots, write| map.leave(slots, write),
@@ -147,7 +167,7 @@ impl Mover {
         leave: impl FnOnce(&mut C, &SlotSet, &mut dyn FnMut(T)),
         mut arrive: impl FnMut(&mut C, T) -> Result<(), Full>,
     ) {
-        match &mut self.0 {
+        match &mut self.way {
             Way::Leaving { slots, parcel } => {
                 let start = parcel.bytes.len();
                 0_u32.write(&mut parcel.bytes);

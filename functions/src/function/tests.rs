@@ -4,15 +4,17 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
 use catena_state::value::{Add, Counts};
-use catena_state::{Access, Declaration, Delayed, Engine, FlowMap, Intent, Outlet, Scope, Share, Shared, Sink, Tx};
+use catena_state::{
+    Access, Declaration, Delayed, Engine, FlowMap, Intent, Mover, Outlet, Scope, Share, Shared, Sink, Tx,
+};
 
 use super::{Function, Runner, Step};
 use crate::config::{ArgError, Args};
 use crate::descriptor::{Affinity, Descriptor, Recipe, Returns, all_moves};
 use crate::effects::Effects;
-use crate::testing::Harness;
 use crate::testing::agreement::{agrees, traffic};
 use crate::testing::engines::on_delayed;
+use crate::testing::{Harness, build};
 
 /// What a function does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,6 +50,8 @@ enum Wrong {
     AsksLess,
     /// It asks for as many entries as it was asked.
     AsksMore,
+    /// It does not show its map to a mover.
+    Hides,
 }
 
 const LENGTHS: Declaration =
@@ -167,6 +171,12 @@ impl<E: Engine> Function<E> for Careless<E> {
         self.tidied = now;
     }
 
+    fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
+        if self.wrong != Wrong::Hides {
+            mover.flows(tx, &mut self.lengths, |_, _, _| {});
+        }
+    }
+
     fn reasons(&self) -> &'static [&'static str] {
         &["every third"]
     }
@@ -254,6 +264,15 @@ fn what_a_function_must_not_do_is_found() {
     // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));
+}
+
+/// What is not shown would be forgotten when slots go to another worker.
+#[test]
+fn a_function_that_hides_a_map_is_not_built() {
+    let hiding = Descriptor { build: |_, build| build.deploy(Make(Wrong::Hides)), ..PROBE };
+    let error = build(&hiding, &Args::default(), Share::WHOLE).map(drop).unwrap_err().to_string();
+    assert!(error.starts_with("`it`: it has 1 maps, and shows 0 of them to a mover"), "{error}");
+    assert!(build(&PROBE, &Args::default(), Share::WHOLE).is_ok());
 }
 
 /// Two engines that do not agree are told apart.

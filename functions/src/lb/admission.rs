@@ -51,7 +51,7 @@ pub(super) struct Release {
     pub(super) instance: u16,
 }
 
-/// A connection goes over to another instance, whose part it takes from now on, however full that is.
+/// A connection goes over to another instance, and its room with it.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct GoOver {
     pub(super) from: u16,
@@ -198,9 +198,13 @@ impl Op<Admission> for GoOver {
 
     fn apply(self, admission: &mut Admission) {
         let [from, to] = [self.from, self.to].map(usize::from);
-        if from.max(to) < admission.parts.len() {
-            admission.parts[from].connections = admission.parts[from].connections.saturating_sub(1);
-            admission.parts[to].connections += 1;
+        if from != to && from.max(to) < admission.parts.len() {
+            let [from, to] =
+                admission.parts.get_disjoint_mut([from, to]).unwrap_or_else(|_| unreachable!("two instances"));
+            from.connections = from.connections.saturating_sub(1);
+            from.most = from.most.saturating_sub(1);
+            to.connections += 1;
+            to.most += 1;
         }
     }
 }

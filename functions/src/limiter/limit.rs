@@ -160,11 +160,13 @@ impl<E: Engine> Function<E> for Limiter<E> {
     /// What several workers meet the packets of is nobody's to hand over: each has its part of the rate.
     fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
         let [narrow, wide] = self.per.within_source();
-        if narrow {
-            mover.shared(tx, &mut self.narrow.map);
+        match narrow {
+            true => mover.shared(tx, &mut self.narrow.map),
+            false => mover.stays(),
         }
-        if wide {
-            mover.shared(tx, &mut self.wide.map);
+        match wide {
+            true => mover.shared(tx, &mut self.wide.map),
+            false => mover.stays(),
         }
     }
 

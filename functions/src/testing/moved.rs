@@ -186,7 +186,7 @@ fn functions() -> Vec<(&'static str, Args)> {
     let lb = none()
         .with("vip", list(&["192.0.2.10:80", "[2001:db8:ffff::10]:80"]))
         .with("backends", list(&["10.9.0.1:80", "10.9.0.2:80", "[2001:db8:9::1]:80", "[2001:db8:9::2]:80"]))
-        .with("tcp_timeout", Value::Duration(60 * SECOND));
+        .with("tcp_established", Value::Duration(60 * SECOND));
     let pool = ["198.51.100.0", "2001:db8:99::"]
         .map(|first| Value::Prefix(first.parse().unwrap(), if first.contains(':') { 127 } else { 30 }));
     let nat = none()
@@ -217,6 +217,58 @@ fn what_is_kept_of_flows_goes_with_their_slots() {
 fn all_functions_that_say_so_are_moved_here() {
     let args = Args::default();
     for function in FUNCTIONS.iter().filter(|function| (function.moves)(&args).is_ok() && !function.state.is_empty()) {
-        assert!(functions().iter().any(|(name, _)| *name == function.name), "{}", function.name);
+        let is_here = functions().iter().any(|(name, _)| *name == function.name);
+        assert!(is_here, "{}: add it to `functions` in {}, with arguments of a chain", function.name, file!());
+    }
+}
+
+/// A bound is that of all instances together, whatever they have handed to each other; and all that goes finds room.
+#[test]
+fn no_bound_is_passed_by_moving() {
+    let none = Args::default;
+    let nat = functions().into_iter().find(|(name, _)| *name == "NAT").map(|(_, args)| args).unwrap_or_default();
+    let lb = functions().into_iter().find(|(name, _)| *name == "LB").map(|(_, args)| args).unwrap_or_default();
+    for (name, args, bound, gauge) in [
+        ("Monitor", none(), "max_flows", "flows at the end"),
+        ("PortScan", none(), "max_contacts", "contacts"),
+        (
+            "Limiter",
+            none().with("rate", Value::PacketRate(2)).with("per", Value::Word("flow".into())),
+            "max_keys",
+            "keys",
+        ),
+        ("NAT", nat.with("filtering", Value::Word("address_port".into())), "max_mappings", "mappings"),
+        ("LB", lb, "max_connections", "connections"),
+    ] {
+        for (seed, total) in [(1, 12), (2, 17), (3, 31)] {
+            let args = args.clone().with(bound, Value::Integer(total));
+            let (mut bench, mut random) = (Bench::new(name, &args), Random::new(seed));
+            let mut below = |n: u64| random.bits() % n;
+            let mut most = 0;
+            for step in 0..800 {
+                let host = below(HOSTS.into()) as u16;
+                if below(4) == 0 {
+                    let others: Vec<u16> = (0..below(6)).map(|_| below(HOSTS.into()) as u16).collect();
+                    let to = (bench.of[usize::from(host)] + 1 + below(2) as usize) % COUNT as usize;
+                    bench.give(&[&[host], &others[..]].concat(), to);
+                } else {
+                    let (port, to) = (4000 + below(50), 1 + below(40));
+                    let kind = ["udp", "tcp"][below(2) as usize];
+                    let service = if name == "LB" { "192.0.2.10:80".to_owned() } else { format!("192.0.2.{to}:80") };
+                    let flags = if kind == "tcp" { " S" } else { "" };
+                    let frame = craft(&format!("{kind} 10.0.0.{host}:{port} > {service}{flags}"));
+                    bench.send(host, 0, [&frame, &frame]);
+                }
+                let [several, _] = bench.gauges();
+                assert!(
+                    several[gauge] <= total as u64,
+                    "{name} with `{bound}` {total}, step {step}: {}",
+                    several[gauge]
+                );
+                most = most.max(several[gauge]);
+            }
+            assert!(most + 3 >= total as u64, "{name} with `{bound}` {total}: {most} at most");
+            bench.end();
+        }
     }
 }

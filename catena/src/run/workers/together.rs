@@ -65,8 +65,10 @@ impl Run<'_> {
             (steer, held)
         };
         let own = turns.join(&mut pipeline, &first.nodes);
+        let mut waiting: Vec<Room> = Vec::new();
         for (side, source) in sources.into_iter().enumerate() {
             let (steer, held) = spread(&mut pipeline, SIDES[side], inlets[side]);
+            waiting.extend(held.clone());
             let Some(source) = source else { continue };
             let inlet = Inlet { node: steer, gate: side as u16 };
             let has_way = first.entries[side].is_some();
@@ -77,7 +79,8 @@ impl Run<'_> {
             ports.push(pipeline.add_task(task));
         }
         for ((side, (name, exit)), inlet) in (2u16..).zip(turns.exits()).zip(own) {
-            let (steer, _) = spread(&mut pipeline, &name, inlet);
+            let (steer, held) = spread(&mut pipeline, &name, inlet);
+            waiting.extend(held);
             let task = Task::inner(&name, Box::new(exit), Inlet { node: steer, gate: side });
             ports.push(pipeline.add_task(task));
         }
@@ -91,7 +94,7 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(queue), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
-        let rebalance = self.loads.as_ref().map(|loads| Rebalance::new(&self.slots, loads, members));
+        let rebalance = self.loads.as_ref().map(|loads| Rebalance::new(&self.slots, loads, members, waiting));
         Ok(Made { workers, inputs, order: None, rebalance })
     }
 }

@@ -11,6 +11,8 @@ pub struct Measured {
     pub cycles: Vec<u64>,
     /// Packets of each slot, by its number.
     pub packets: Vec<u64>,
+    /// Which workers had packets and took none: they neither give nor get slots.
+    pub stuck: Vec<bool>,
 }
 
 /// Two workers whose loads differ by less than this part of the greater one are left as they are: measurements are not better.
@@ -23,9 +25,9 @@ const MOST: usize = 64;
 /// Return slots, who has them, and who gets them: half of what the most loaded worker has more than the least loaded one, or
 /// as much less as there are slots for. `None` where all are loaded about the same, or nothing would be better.
 pub fn choose(measured: &Measured, slots: &Slots) -> Option<(SlotSet, u16, u16)> {
-    let Measured { cycles, packets } = measured;
+    let Measured { cycles, packets, stuck } = measured;
     let total: u64 = packets.iter().sum();
-    let workers = || (0..slots.workers()).zip(cycles);
+    let workers = || (0..slots.workers()).zip(cycles).zip(stuck).filter(|(_, stuck)| !**stuck).map(|(of, _)| of);
     let (from, most) = workers().max_by_key(|(_, cycles)| **cycles)?;
     let (to, least) = workers().min_by_key(|(_, cycles)| **cycles)?;
     let gap = most - least;
@@ -62,7 +64,8 @@ mod tests {
         let total: u64 = packets.iter().sum();
         let cycles =
             (0..slots.workers()).map(|worker| of(worker) * 500 + if worker == 0 { total * reading } else { 0 });
-        Measured { cycles: cycles.collect(), packets: packets.to_vec() }
+        let stuck = vec![false; slots.workers().into()];
+        Measured { cycles: cycles.collect(), packets: packets.to_vec(), stuck }
     }
 
     proptest! {
@@ -97,5 +100,16 @@ mod tests {
             // The cost of a packet may be taken for more than it is where the first worker has few of them: half of the gap.
             prop_assert!(is_even || smallest.is_none_or(|n| n * 500 * 3 > most - least), "{cycles:?} {smallest:?}");
         }
+    }
+
+    #[test]
+    fn who_is_held_up_gets_nothing() {
+        let slots = Slots::even(3);
+        let mut measured =
+            Measured { cycles: vec![900, 0, 500], packets: vec![10; SLOTS], stuck: vec![false, true, false] };
+        let chosen = choose(&measured, &slots).map(|(_, from, to)| (from, to));
+        assert_eq!(chosen, Some((0, 2)));
+        measured.stuck = vec![false, true, true];
+        assert!(choose(&measured, &slots).is_none());
     }
 }

@@ -199,9 +199,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
-        let ticket = self.ticket(moved.key);
-        self.let_in((moved.slot(), tx.now), &ticket, moved.value, moved.until)?;
+        self.arrive_by(tx.now, &moved)?;
         if moved.is_marked {
+            let ticket = self.ticket(moved.key);
             self.mark(tx, &ticket, true);
         }
         Ok(())

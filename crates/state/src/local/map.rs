@@ -308,6 +308,12 @@ impl<K: Key, V> LocalMap<K, V> {
         self.len >= self.limit && self.place(*key).is_none()
     }
 
+    /// Return how many entries there may be.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Put the entry that was promised in while there is room, whatever the limit.
     #[inline(always)]
     pub(super) fn let_in(

@@ -37,12 +37,13 @@ pub struct Local {
     seed: Seed,
     share: Share,
     has_room_for_all: bool,
+    maps: usize,
 }
 
 impl Local {
     /// Make the engine; `seed` is secret where traffic may be hostile, fixed where a run must repeat.
     pub fn new(seed: Seed, share: Share) -> Self {
-        Local { seed, share, has_room_for_all: false }
+        Local { seed, share, has_room_for_all: false, maps: 0 }
     }
 
     /// Let objects have room for all that the instances may have together, as any of them may get others' slots. It is address
@@ -69,7 +70,10 @@ impl Engine for Local {
 
     fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
         let instances = if self.has_room_for_all { self.share.count as usize } else { 1 };
-        LocalMap::new(self.seed, entries, entries.saturating_mul(instances))
+        self.maps += 1;
+        // Parts differ by one.
+        let room = entries.saturating_add(1).saturating_mul(instances);
+        LocalMap::new(self.seed, entries, if instances > 1 { room } else { entries })
             .map_err(|_| NoMemory { object: object.name, entries })
     }
 
@@ -88,11 +92,15 @@ impl Engine for Local {
         rules: V::Rules,
     ) -> Result<LocalSharedMap<K, V>, NoMemory> {
         let map = self.flow_map(object, entries)?;
-        Ok(LocalSharedMap::new(map, entries, rules))
+        Ok(LocalSharedMap::new(map, rules))
     }
 
     fn outlet<S: Sink>(&mut self, _object: &Declaration, sink: S) -> LocalOutlet<S> {
         LocalOutlet::new(sink)
+    }
+
+    fn own_maps(&self) -> usize {
+        self.maps
     }
 
     fn share(&self) -> Share {

@@ -3,13 +3,14 @@
 use catena_packet::SlotSet;
 
 use super::map::LocalMap;
-use crate::engine::FOREVER;
+use crate::engine::{FOREVER, Full};
 use crate::key::Key;
 use crate::mover::Moved;
 use crate::plain::Plain;
 
 impl<K: Key, V: Plain> LocalMap<K, V> {
-    /// Take out all entries of some slots, those that are marked last, in the order of their marks. It looks at all places once.
+    /// Take out all entries of some slots, those that are marked last, in the order of their marks. It looks at all places once. Room
+    /// goes with each, so that all instances together never have more than their total.
     pub(crate) fn leave_by(&mut self, slots: &SlotSet, mut each: impl FnMut(Moved<K, V>)) {
         self.settle();
         let mut marked = Vec::new();
@@ -30,6 +31,14 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
         while self.unlink_one() {}
     }
 
+    /// Take in an entry of another instance's, and room for it.
+    pub(crate) fn arrive_by(&mut self, now: u64, moved: &Moved<K, V>) -> Result<(), Full> {
+        let ticket = self.ticket(moved.key);
+        self.let_in((moved.slot(), now), &ticket, moved.value, moved.until)?;
+        self.limit += 1;
+        Ok(())
+    }
+
     fn is_of(&self, slots: &SlotSet, number: u32) -> bool {
         let entry = &self.entries[number as usize];
         entry.used && slots.holds(entry.slot)
@@ -40,6 +49,7 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
         let Some(pair) = entry.pair().copied() else { return };
         let until = self.calendar.time(entry.date).unwrap_or(FOREVER);
         each(Moved::new(pair, until, entry.slot, is_marked));
+        self.limit = self.limit.saturating_sub(1);
         self.let_go(pair.0.hash(&self.seed), number);
     }
 }
@@ -128,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_room_for_all_takes_in_more_than_it_may_make() {
+    fn who_takes_in_another_s_entries_gets_their_room_too() {
         let (mut from, mut to) = (map(4, 8), map(4, 8));
         let mut tx = Tx::new(1, 0, 0).of(Slot::numbered(9).unwrap());
         for (map, keys) in [(&mut from, 0..4), (&mut to, 10..14)] {
@@ -145,6 +155,11 @@ mod tests {
         let mut mover = Mover::arriving(mover.into_parcel().unwrap());
         mover.flows(&mut tx, &mut to, |_, _, _| {});
         assert_eq!((mover.refused(), FlowMap::len(&from), FlowMap::len(&to)), (0, 0, 8));
-        assert!(to.is_full(&mut tx));
+        // Together they have room for eight, as before.
+        for map in [&mut from, &mut to] {
+            assert!(map.is_full(&mut tx));
+            let ticket = map.want(&mut tx, 98, Intent::Create);
+            assert!(map.insert(&mut tx, &ticket, 98, FOREVER).is_err());
+        }
     }
 }

@@ -20,7 +20,6 @@ pub struct LocalSharedMap<K: Key, V: Entry> {
 /// What stands beside the entries.
 struct Own<V: Entry> {
     rules: V::Rules,
-    most: usize,
     tallies: [u64; TALLIES],
 }
 
@@ -40,9 +39,9 @@ struct LocalSlot<'a, K: Key, V: Entry> {
 }
 
 impl<K: Key, V: Entry> LocalSharedMap<K, V> {
-    /// Make a map of the entries of `map`, which has room for `most`.
-    pub(super) fn new(map: LocalMap<K, V>, most: usize, rules: V::Rules) -> Self {
-        LocalSharedMap { map, own: Own { rules, most, tallies: [0; TALLIES] } }
+    /// Make a map of the entries of `map`.
+    pub(super) fn new(map: LocalMap<K, V>, rules: V::Rules) -> Self {
+        LocalSharedMap { map, own: Own { rules, tallies: [0; TALLIES] } }
     }
 
     /// Look at up to `most` entries whose end may have come, and forget those that are over.
@@ -92,7 +91,7 @@ impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
 
     #[inline]
     fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full> {
-        if self.map.len() >= self.own.most {
+        if self.map.len() >= self.map.limit() {
             forget_some(self.map, &self.own.rules, looks::MOST, now);
         }
         let until = value.end(&self.own.rules);
@@ -142,8 +141,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
     }
 
     fn arrive(&mut self, now: u64, moved: Moved<K, V>) -> Result<(), Full> {
-        let place = self.map.ticket(moved.key);
-        self.map.let_in((moved.slot(), now), &place, moved.value, moved.until).map(|_| ())
+        self.map.arrive_by(now, &moved)
     }
 
     fn len(&self) -> usize {

@@ -304,6 +304,10 @@ impl Engine for Peers {
         self.local.outlet(object, sink)
     }
 
+    fn own_maps(&self) -> usize {
+        self.local.own_maps()
+    }
+
     fn share(&self) -> Share {
         self.local.share()
     }
