@@ -4,6 +4,7 @@
 //! [`crate::estimate`] and the planners: what both got wrong in the same way is all it can miss.
 
 mod facts;
+mod relations;
 mod violation;
 
 use crate::placement::{Link, Placement, Site};
@@ -46,6 +47,8 @@ pub struct Report {
     pub chains: Vec<ChainReport>,
     /// Cycles per second of each subgroup and of its cores, in the placement's order.
     pub subgroups: Vec<Amount>,
+    /// Cycles per packet of the chain that each subgroup takes with its cores, in the placement's order.
+    pub cycles: Vec<f64>,
     /// Cores of each server.
     pub cores: Vec<Amount>,
     /// Bits per second each way of each network card, by server: ordinary ones first, then SmartNICs.
@@ -99,7 +102,7 @@ pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) 
     check.forwarding(&facts);
     check.smart_nics();
     check.promises(&facts);
-    check.relations();
+    check.violations.extend(relations::broken(problem, &placement.rates_bps));
     check.switch(feasible);
     if check.violations.is_empty() { Ok(check.report) } else { Err(check.violations) }
 }
@@ -189,6 +192,7 @@ impl Check<'_> {
             let Some(group) = group else {
                 self.violations.push(Violation::NoSubgroup { chain: name, nodes });
                 self.report.subgroups.push(Amount::default());
+                self.report.cycles.push(0.0);
                 continue;
             };
             let server = &self.problem.servers[group.server];
@@ -206,6 +210,7 @@ impl Check<'_> {
                 self.violations.push(Violation::Cycles { chain: name, nodes, cores, cycles });
             }
             self.report.subgroups.push(cycles);
+            self.report.cycles.push(cost);
         }
     }
 
@@ -339,12 +344,6 @@ impl Check<'_> {
             let path = facts.path.clone();
             self.report.chains.push(ChainReport { rate_bps: rate, marginal_bps, limit, latency, path, visits });
         }
-    }
-
-    /// Chains are in their ratios.
-    fn relations(&mut self) {
-        let broken = self.problem.relations.iter().filter(|relation| !relation.holds(&self.placement.rates_bps));
-        self.violations.extend(broken.map(|r| Violation::Unrelated { relation: r.text().to_owned() }));
     }
 
     /// The switch holds what is placed on it.
