@@ -4,6 +4,7 @@
 //! [`crate::estimate`] and the planners: what both got wrong in the same way is all it can miss.
 
 mod facts;
+mod given;
 mod relations;
 mod violation;
 
@@ -49,6 +50,8 @@ pub struct Report {
     pub subgroups: Vec<Amount>,
     /// Cycles per packet of the chain that each subgroup takes with its cores, in the placement's order.
     pub cycles: Vec<f64>,
+    /// Whether each subgroup may have several cores, in the placement's order.
+    pub replicable: Vec<bool>,
     /// Cores of each server.
     pub cores: Vec<Amount>,
     /// Bits per second each way of each network card, by server: ordinary ones first, then SmartNICs.
@@ -89,7 +92,8 @@ pub struct ChainReport {
 /// All violations that were found; if the placement does not even have the problem's shape, those of its
 /// shape alone.
 pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) -> Result<Report, Vec<Violation>> {
-    let wrong = shape(problem, placement);
+    let mut wrong = given::wrong(problem);
+    wrong.extend(shape(problem, placement));
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -193,6 +197,7 @@ impl Check<'_> {
                 self.violations.push(Violation::NoSubgroup { chain: name, nodes });
                 self.report.subgroups.push(Amount::default());
                 self.report.cycles.push(0.0);
+                self.report.replicable.push(false);
                 continue;
             };
             let server = &self.problem.servers[group.server];
@@ -211,6 +216,7 @@ impl Check<'_> {
             }
             self.report.subgroups.push(cycles);
             self.report.cycles.push(cost);
+            self.report.replicable.push(group.replicable);
         }
     }
 
