@@ -28,10 +28,10 @@ pub(super) fn wrong(problem: &Problem) -> Vec<Violation> {
             let costs = [node.server, node.smart_nic].into_iter().flatten();
             let figures = costs.chain([node.share, node.entry, node.per_batch]).all(|figure| figure >= 0.0);
             must(figures, format!("chain `{name}`: `{}` has a share or a cost below 0", node.name));
-            let tables = node.pisa.iter().flatten().enumerate();
-            let ordered = tables.clone().all(|(id, table)| table.after.iter().all(|before| *before < id));
+            let tables = node.pisa.iter().flatten();
+            let ordered = tables.clone().enumerate().all(|(id, table)| table.after.iter().all(|before| *before < id));
             must(ordered, format!("chain `{name}`: a table of `{}` needs one that does not come before it", node.name));
-            let sizes = tables.map(|(_, table)| table.key_bits.max(table.action_bits).max(table.entries >> 10));
+            let sizes = tables.map(|table| table.key_bits.max(table.action_bits).max(table.entries >> 10));
             let entries = node.openflow.unwrap_or(0) >> 10;
             must(
                 sizes.chain([entries]).all(|size| size < MOST),
