@@ -11,7 +11,7 @@ mod bounds;
 mod chains;
 mod fault;
 #[cfg(test)]
-mod lies;
+mod lie_tests;
 mod servers;
 mod tasks;
 #[cfg(test)]

@@ -92,7 +92,7 @@ const LIES: [Lie; 22] = [
     }),
     ("functions in another order", |plan| {
         let two = plan["chains"][0]["functions"].as_array().is_some_and(|functions| functions.len() > 1);
-        two && change(plan, "/chains/0/functions", |functions| functions.as_array_mut().unwrap().swap(0, 1))
+        two && change(plan, "/chains/0/functions", |functions| functions.as_array_mut().expect("a list").swap(0, 1))
     }),
     ("an edge turned round", |plan| {
         change(plan, "/chains/0/edges/0", |edge| {
@@ -206,7 +206,9 @@ fn whatever_a_file_says_reading_ends() {
         for _ in 0..150 {
             let mut plan = honest.clone();
             scramble(&mut plan, &mut random);
-            refused += usize::from(Plan::from_json(&plan.to_string()).is_err());
+            if Plan::from_json(&plan.to_string()).is_err() {
+                refused += 1;
+            }
         }
     }
     assert!(refused > 1_500, "{refused} of 3,000");
