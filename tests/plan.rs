@@ -11,9 +11,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn plan(args: &[&str]) -> Output {
+/// A plan of Catena's own functions.
+fn own(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
     command.arg("plan").args(args).current_dir(root()).output().expect("catena starts")
+}
+
+/// A plan of the paper's functions, which most racks and chains here are for.
+fn plan(args: &[&str]) -> Output {
+    own(&[args, &["--as", "lemur"]].concat())
 }
 
 fn out(output: &Output) -> String {
@@ -389,6 +395,27 @@ fn what_is_no_input_is_said_with_what_was_expected() {
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         assert!(both(&output).contains(said), "{args:?}: {}", both(&output));
     }
+}
+
+#[test]
+fn a_switch_gets_no_function_that_catena_has_no_program_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.catena").display().to_string();
+    std::fs::write(&file, "chain c { promise 100Mbps.. in -> ACL() -> NAT() -> out }\n").expect("a chain file");
+    let devices = |plan: fn(&[&str]) -> Output, strategy: &str| -> Vec<Device> {
+        let output = plan(&[&file, "--rack", LEMUR, "--strategy", strategy, "--json"]);
+        let planned = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
+        planned.chains.iter().flat_map(|chain| &chain.functions).map(|function| function.device).collect()
+    };
+    for strategy in ["exact", "hw", "lemur", "greedy"] {
+        assert_eq!(devices(own, strategy), [Device::Server; 2], "{strategy}");
+    }
+    assert_eq!(devices(plan, "hw"), [Device::Switch; 2]);
+    // What is only the paper's is no function, and what nobody measured has no cost.
+    std::fs::write(&file, "chain c { in -> Dedup() -> out }\n").expect("a chain file");
+    assert!(err(&own(&[&file, "--rack", LEMUR])).contains("there is no function `Dedup`"));
+    std::fs::write(&file, "chain c { in -> IPv4Fwd() -> out }\n").expect("a chain file");
+    assert!(err(&own(&[&file, "--rack", LEMUR])).contains("`catena profile IPv4Fwd` measures it"));
 }
 
 #[test]

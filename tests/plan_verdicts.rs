@@ -35,6 +35,8 @@ fn remove(folder: &Path) {
     fs::remove_dir_all(folder).expect("it can be removed");
 }
 
+/// Dedup and Encrypt are functions of the paper alone.
+const PAPER: [&str; 2] = ["--as", "lemur"];
 const SWITCH: &str = "[switch]\nname = \"tor\"\nkind = \"plain\"\nports = 4\nport = \"40Gbps\"\n";
 const SERVERS: &str =
     "[[server]]\nname = \"nf\"\ncount = 2\ncores = 2\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
@@ -48,12 +50,12 @@ fn a_chain_spans_two_servers_only_where_a_switch_joins_them() {
         on.dedup();
         on.len()
     };
-    let (_, alone) = planned("alone", LONG, SERVERS, &[]);
+    let (_, alone) = planned("alone", LONG, SERVERS, &PAPER);
     assert_eq!(servers(alone), 1);
-    let (_, joined) = planned("joined", LONG, &format!("{SWITCH}{SERVERS}"), &[]);
+    let (_, joined) = planned("joined", LONG, &format!("{SWITCH}{SERVERS}"), &PAPER);
     assert_eq!(servers(joined), 2);
     // One server carries 1.13 Gbit/s of it with its two cores, and no more servers help.
-    let (text, plan) = planned("more", &LONG.replace("500M", "1300M"), SERVERS, &[]);
+    let (text, plan) = planned("more", &LONG.replace("500M", "1300M"), SERVERS, &PAPER);
     assert!(text.contains("No plan keeps all promises"), "{text}");
     assert!(plan.is_none_or(|plan| !plan.is_kept()));
 }
@@ -75,9 +77,9 @@ fn more_cores_help_a_server_whose_only_card_is_a_smart_nic() {
     let card = "smart_nics = [{ name = \"agilio\", rate = \"40Gbps\", socket = 0, cores = 60, clock = \"800MHz\" }]\n";
     let rack = |cores| format!("{SWITCH}[[server]]\nname = \"nf1\"\ncores = {cores}\nclock = \"1.7GHz\"\n{card}");
     let chain = "chain x { promise 5Gbps..10Gbps in -> Dedup -> out }\n";
-    let (text, _) = planned("few", chain, &rack(8), &[]);
+    let (text, _) = planned("few", chain, &rack(8), &PAPER);
     assert!(text.contains("more cores on nf1"), "{text}");
-    let (text, plan) = planned("enough", chain, &rack(16), &[]);
+    let (text, plan) = planned("enough", chain, &rack(16), &PAPER);
     assert!(matches!(plan.expect("it can be kept").verdict.gap(), Some(gap) if gap == 0.0), "{text}");
 }
 

@@ -125,11 +125,19 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
         text(&output.stderr)
     };
     assert!(run("one.catena", "plan.json").contains("for other chains"));
+    let written = |name: &str, chains: String| std::fs::write(path.join(name), chains).expect("a chain file");
+    written(
+        "turned.catena",
+        CHAINS.replace("ACL(rules = [\"permit any\"]) -> Monitor()", "Monitor() -> ACL(rules = [\"permit any\"])"),
+    );
+    assert!(run("turned.catena", "plan.json").contains("for other functions than chain a has"));
+    written("more.catena", CHAINS.replace("for rest {", "for rest { promise 1Mbps.."));
+    assert!(run("more.catena", "plan.json").contains("promises more of chain b than the plan keeps"));
     assert!(run("two.catena", "rack.toml").contains("rack.toml: "));
     assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
     let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
-    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 1", "\"version\": 0", 1)).expect("a file");
-    assert!(run("two.catena", "old.json").contains("version 1 is expected"));
+    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 2", "\"version\": 1", 1)).expect("a file");
+    assert!(run("two.catena", "old.json").contains("version 2 is expected"));
 }
 
 #[test]
@@ -145,12 +153,24 @@ fn a_plan_that_somebody_broke_is_refused() {
         assert!(text(&output.stderr).contains(why), "{at}: {}", text(&output.stderr));
     };
     for workers in [0, 65, u32::MAX] {
-        refused("/servers/0/tasks/workers", workers.into(), "workers are planned");
+        let why = format!("servers[0].tasks.workers: the plan says {workers}, it is 1");
+        refused("/servers/0/tasks/workers", workers.into(), &why);
     }
-    refused("/servers/0/tasks/tasks", Value::Array(Vec::new()), "begins at the port");
+    refused("/servers/0/tasks/tasks", Value::Array(Vec::new()), "servers[0].tasks.tasks: acl is left out");
     refused("/servers/0/tasks/tasks/1/start", "port".into(), "begins at the port");
-    refused("/servers/0/tasks/tree", serde_json::json!({"task": 1}), "every task once");
-    refused("/servers/0/tasks/tree", serde_json::json!({"priority": [{"task": 0}, {"task": 7}]}), "every task once");
+    refused(
+        "/servers/0/tasks/tree",
+        serde_json::json!({"task": 1}),
+        "tasks.tree: tasks: the plan says [1], it is [0, 1]",
+    );
+    refused(
+        "/servers/0/tasks/tree",
+        serde_json::json!({"priority": [{"task": 0}, {"task": 7}]}),
+        "tasks: the plan says [0, 7]",
+    );
     let nowhere = serde_json::json!({"function": {"chain": "a", "node": "nobody"}});
-    refused("/servers/0/tasks/tasks/1/start", nowhere, "nothing of the kind");
+    refused("/servers/0/tasks/tasks/1/start", nowhere, "there is no a/nobody");
+    // A rate is not what the placement says, and what the placement says is more than the port brings.
+    refused("/chains/0/rate_bps", 1e9.into(), "chains[0].rate_bps: the plan says 1000000000, it is ");
+    refused("/placement/rates_bps/0", 1e12.into(), "chain `a` carries 1000.000000 Gbit/s, it may 40.000000 Gbit/s");
 }

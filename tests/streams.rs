@@ -27,7 +27,16 @@ const PRINTING: [&[&str]; 12] = [
     &["show", "examples/edge.catena", "--stage", "host", "--format", "json"],
     &["functions"],
     &["functions", "NAT", "--json"],
-    &["plan", "examples/lemur/chain3.catena", "--rack", "examples/racks/lemur.toml", "--strategy", "lemur"],
+    &[
+        "plan",
+        "examples/lemur/chain3.catena",
+        "--rack",
+        "examples/racks/lemur.toml",
+        "--as",
+        "lemur",
+        "--strategy",
+        "lemur",
+    ],
     &["bench", "report"],
     &["run", "--help"],
 ];

@@ -279,6 +279,13 @@ pub enum TasksName {
     MostPackets,
 }
 
+/// A paper whose functions a plan is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PaperName {
+    /// Lemur's: Table 3 says where they run, Table 4 and the published placer what they cost; IPv4Fwd on the switch only
+    Lemur,
+}
+
 /// Options of `plan`.
 #[derive(Args, Debug)]
 pub struct PlanOptions {
@@ -291,6 +298,9 @@ pub struct PlanOptions {
     /// What functions cost, as `catena profile` measured it; what it lacks is taken from papers, and marked
     #[arg(long, value_name = "PROFILE.json")]
     pub profile: Option<PathBuf>,
+    /// Plan with a paper's functions instead of Catena's own: where its tables say they run, at their costs
+    #[arg(long = "as", value_enum, value_name = "PAPER")]
+    pub paper: Option<PaperName>,
     /// Who decides
     #[arg(long, value_enum, default_value = "exact")]
     pub strategy: StrategyName,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::e2::{self, Worth};
 use super::planner::Case;
 use super::table::{count, gbit, percent};
+use crate::Failure;
 use crate::arguments::StrategyName;
 use crate::table::Table;
 
@@ -57,10 +58,13 @@ pub struct Row {
 }
 
 /// Let all strategies decide.
-pub fn rows(case: &Case) -> Vec<Row> {
+///
+/// # Errors
+/// When the independent check refuses what one decided.
+pub fn rows(case: &Case) -> Result<Vec<Row>, Failure> {
     let row = |&(strategy, _): &(StrategyName, &str)| {
-        let decision = case.decide(strategy);
-        Row { strategy, milliseconds: decision.took.as_secs_f64() * 1e3, plan: decision.plan }
+        let decision = case.decide(strategy)?;
+        Ok(Row { strategy, milliseconds: decision.took.as_secs_f64() * 1e3, plan: decision.plan })
     };
     STRATEGIES.iter().map(row).collect()
 }

@@ -1,4 +1,4 @@
-//! What is known of functions: those of the library, completed by what the papers tell.
+//! What is known of functions: those of the library, or those of a paper (`--as lemur`).
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,21 @@ pub struct Known {
 /// Other names of the paper's functions: those of its examples in section 2, and BESS's.
 const ALIASES: [(&str, &str); 3] = [("Encryption", "Encrypt"), ("Forward", "IPv4Fwd"), ("Match", "BPF")];
 
-/// All that is known, with the costs that were `measured`, if any were.
+/// What is known of the library's own functions: where they run and how they may be split is what the library can build.
+/// Costs that nobody `measured` are a paper's, and marked.
+pub fn own(measured: Option<Profile>) -> Known {
+    let mut papers = paper::profile();
+    // What a paper's function costs on a network card is no cost of the library's, which runs on none.
+    papers.functions.values_mut().for_each(|cost| cost.smart_nic = None);
+    let profile = measured.map_or_else(|| papers.clone(), |measured| measured.completed_by(&papers));
+    let catalogue = catena_compile::catalogue::catalogue();
+    let source = |traits: &Traits| profile.functions.get(&traits.name)?.source.clone();
+    let sources = catalogue.functions.iter().filter_map(|t| Some((t.name.clone(), source(t)?))).collect();
+    Known { catalogue, profile, sources }
+}
+
+/// All that is known of functions with a paper's functions in the place of those that nobody `measured`: its platforms, its
+/// tables and its costs.
 pub fn known(measured: Option<Profile>) -> Known {
     let mut papers = paper::profile();
     let mut catalogue = paper::catalogue(Forwarding::SwitchOnly);
@@ -89,6 +103,15 @@ mod tests {
         }
         let known = known(Some(measured));
         assert!(!known.sources.contains_key("ACL") && known.sources.contains_key("NAT"));
+    }
+
+    #[test]
+    fn a_plan_uses_what_the_library_can_build() {
+        for traits in own(None).catalogue.functions {
+            assert_eq!(traits.platforms, [Platform::Server], "{}: there is no program for other devices", traits.name);
+        }
+        let acl = |known: Known| known.catalogue.find("ACL").is_some_and(|acl| acl.runs_on(Platform::Pisa));
+        assert!(!acl(own(None)) && acl(known(None)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use catena_policy::{Code, Diagnostic, Disk, Node, PolicyGraph, Severity};
 
 use super::functions::{self, Known};
 use crate::Failure;
-use crate::arguments::PlanOptions;
+use crate::arguments::{PaperName, PlanOptions};
 use crate::{chain, file};
 
 /// What a plan is made of.
@@ -32,7 +32,10 @@ impl Inputs {
     pub fn read(options: &PlanOptions) -> Result<Inputs, Failure> {
         let edits = options.what_if.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>()?;
         let measured = options.profile.as_deref().map(profile).transpose()?;
-        let mut known = functions::known(measured);
+        let mut known = match options.paper {
+            Some(PaperName::Lemur) => functions::known(measured),
+            None => functions::own(measured),
+        };
         let mut rack = rack(&options.rack, &known.catalogue)?;
         if rack.switch.is_none() && !options.paper_replication {
             known.split_as_run();

@@ -36,7 +36,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     files.iter().try_for_each(|path| file::check_writable(path))?;
     let case = planner::Case::new(inputs, options)?;
     if options.compare {
-        let rows = compare::rows(&case);
+        let rows = compare::rows(&case)?;
         match compare::best(&rows) {
             Some(best) => write(options, best)?,
             None => files.iter().for_each(|path| {
@@ -62,7 +62,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = case.explained(options.strategy);
+    let plan = case.explained(options.strategy)?;
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,

@@ -85,34 +85,49 @@ impl Case {
     }
 
     /// Let a planner decide.
-    pub fn decide(&self, strategy: StrategyName) -> Decision {
+    ///
+    /// # Errors
+    /// When the independent check refuses what it decided.
+    pub fn decide(&self, strategy: StrategyName) -> Result<Decision, Failure> {
         let started = Instant::now();
         let outcome = self.outcome(strategy);
         let took = started.elapsed();
-        Decision { plan: self.plan(strategy, &outcome), took }
+        let plan = self.plan(strategy, &outcome);
+        plan.judge(&*self.switch).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+            format!(
+                "internal error: the plan of {} is not shown, for the check refuses it:{}",
+                strategy.title(),
+                lines.concat()
+            )
+        })?;
+        Ok(Decision { plan, took })
     }
 
     /// Let a planner decide; if it keeps not all promises, say what would help.
-    pub fn explained(&self, strategy: StrategyName) -> Plan {
-        let mut plan = self.decide(strategy).plan;
+    ///
+    /// # Errors
+    /// When the independent check refuses what it decided.
+    pub fn explained(&self, strategy: StrategyName) -> Result<Plan, Failure> {
+        let mut plan = self.decide(strategy)?.plan;
         let placed = plan.placement.is_some();
-        let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return plan };
+        let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return Ok(plan) };
         if placed {
             // Where to run what is not the question, but how chains share the workers.
-            return plan;
+            return Ok(plan);
         }
         if strategy != StrategyName::Exact {
-            match self.decide(StrategyName::Exact).plan.verdict {
+            match self.decide(StrategyName::Exact)?.plan.verdict {
                 Verdict::Kept { .. } => {
                     *why += "; another placement keeps them: --strategy exact";
-                    return plan;
+                    return Ok(plan);
                 }
                 Verdict::Broken { proven: sure, .. } => *proven |= sure,
             }
         }
         let obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
         *remedies = Some(Box::new(explain::remedies(&self.problem, &obstacles)));
-        plan
+        Ok(plan)
     }
 
     /// Whether the switch holds the nodes for which `set[chain][node]` is true.

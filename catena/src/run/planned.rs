@@ -5,7 +5,8 @@ use std::path::Path;
 
 use catena_compile::Host;
 use catena_compile::tasks::{self, Start};
-use catena_plan::plan::{Plan, ServerPlan};
+use catena_plan::demand::shares;
+use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::tasks as planned;
 use catena_policy::{Direction, End, PolicyGraph};
 use serde::Serialize;
@@ -96,6 +97,9 @@ impl Planned {
         if !chains.eq(graph.chains.iter().map(|chain| &chain.name)) {
             return Err("the plan is for other chains than the file has".into());
         }
+        for (planned, written) in self.plan.chains.iter().zip(&graph.chains) {
+            same_chain(planned, written)?;
+        }
         let starts: Vec<Start<'_>> = self
             .tasks()
             .tasks
@@ -149,6 +153,30 @@ impl Planned {
         }
         Comparison { functions, framework, chains }
     }
+}
+
+/// Whether a chain is the one that was planned: its functions in their order, and no promise that the plan does not keep.
+fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(), Failure> {
+    let name = &written.name;
+    let functions = planned.functions.iter().map(|function| (&function.name, &function.function));
+    if !functions.eq(written.nodes.iter().map(|node| (&node.name, &node.function))) {
+        return Err(format!("the plan is for other functions than chain {name} has").into());
+    }
+    let edges = planned.edges.iter().map(|edge| (edge.from, edge.to));
+    if !edges.eq(shares::of(written).edges.iter().map(|&(from, to, _)| (from, to))) {
+        return Err(format!("the plan is for another order of functions than chain {name} has").into());
+    }
+    let promise = &written.promise;
+    let most = |planned: Option<f64>, written: Option<f64>| match written {
+        Some(written) => planned.is_some_and(|planned| planned <= written),
+        None => true,
+    };
+    let bps = promise.t_max_bps.map(|bps| bps as f64);
+    let ns = promise.d_max_ns.map(|ns| ns as f64);
+    if planned.t_min_bps < promise.t_min_bps as f64 || !most(planned.t_max_bps, bps) || !most(planned.d_max_ns, ns) {
+        return Err(format!("the file promises more of chain {name} than the plan keeps: plan it again").into());
+    }
+    Ok(())
 }
 
 /// Planned against measured.

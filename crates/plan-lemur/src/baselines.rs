@@ -4,6 +4,7 @@
 use super::bounce::{Side, fewest_bounces};
 use super::cores::{Allocation, Policy};
 use super::evaluator::Evaluator;
+use super::exact::rates::objective_bps;
 use super::heuristic;
 use super::pattern::{Class, Pattern, preferring, switch_runs};
 use super::servers::spread;
@@ -121,7 +122,8 @@ fn outcome(evaluator: &mut Evaluator<'_>, found: Option<(Pattern, Allocation)>) 
         None => Outcome::Infeasible { proven: false, why: why::NO_PATTERN.to_owned() },
         Some((pattern, allocation)) if allocation.score.feasible() => Outcome::Placed {
             placement: evaluator.placement(&pattern, &allocation),
-            marginal_bps: allocation.score.value,
+            // The heuristics maximise the sum; what that is worth is told in the objective's own measure.
+            marginal_bps: objective_bps(evaluator.problem, &allocation.rates),
             bound_bps: None,
         },
         Some((pattern, allocation)) => {

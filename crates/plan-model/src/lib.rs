@@ -13,5 +13,6 @@ pub mod rack;
 pub mod random;
 pub mod relation;
 pub mod switch;
+mod unbounded;
 pub mod unite;
 pub mod what_if;

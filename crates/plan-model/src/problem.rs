@@ -55,6 +55,7 @@ pub struct Problem {
     /// The SmartNICs.
     pub smart_nics: Vec<SmartNic>,
     /// The switch that joins the servers; None: nothing joins them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
     /// What the framework costs, in cycles per packet.
     pub overheads: Overheads,
@@ -107,10 +108,13 @@ pub struct Chain {
     /// Bits per second guaranteed.
     pub t_min_bps: f64,
     /// Bits per second allowed; infinite if not limited.
+    #[serde(default = "crate::unbounded::none", skip_serializing_if = "crate::unbounded::is_none")]
     pub t_max_bps: f64,
     /// The most that can enter at all: the port it comes in by.
+    #[serde(default = "crate::unbounded::none", skip_serializing_if = "crate::unbounded::is_none")]
     pub ingress_bps: f64,
     /// Nanoseconds a packet may take; infinite if not limited.
+    #[serde(default = "crate::unbounded::none", skip_serializing_if = "crate::unbounded::is_none")]
     pub d_max_ns: f64,
     /// Weight of its marginal throughput.
     pub weight: f64,
@@ -162,16 +166,20 @@ pub struct Node {
     /// The part of the chain's packets that enters the chain here, 0 to 1.
     pub entry: f64,
     /// Cycles per packet on a server's core; None: it cannot run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<f64>,
     /// Of that, cycles that a batch takes however few packets it has.
     pub per_batch: f64,
     /// Packets of a batch, where chains run to completion on one core.
     pub batch: f64,
     /// Cycles per packet on a SmartNIC; None: it cannot run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smart_nic: Option<f64>,
     /// Its tables on a PISA switch, with `entries` for its size; None: it cannot run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pisa: Option<Vec<Table>>,
     /// Its flow entries on an OpenFlow switch; None: it cannot run there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openflow: Option<u32>,
     /// Whether `unparsed = drop` is done in front of it, which only servers do: it can run nowhere else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

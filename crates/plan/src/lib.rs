@@ -9,6 +9,7 @@
 //! meet here.
 
 pub mod explain;
+pub mod judge;
 pub mod plan;
 pub mod tasks;
 

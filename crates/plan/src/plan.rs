@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
-use catena_plan_model::problem::{Edge, Objective, Replication};
+use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
+use catena_plan_model::switch::for_problem;
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,13 +51,15 @@ pub struct Plan {
     /// The decision in the planners' own form; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// What had to be decided, in the planners' own form: a plan is held against it whenever it is read.
+    pub problem: Problem,
 }
 
 impl Plan {
-    /// Read a plan.
+    /// Read a plan. Anybody may have written it, so that it is judged: see [`crate::judge`].
     ///
     /// # Errors
-    /// When the text is none, or of another version.
+    /// When the text is none, or of another version, or something in it is not so.
     pub fn from_json(text: &str) -> Result<Plan, String> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -66,7 +69,12 @@ impl Plan {
         if version != VERSION {
             return Err(format!("this is a plan of version {version}; version {VERSION} is expected"));
         }
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        let plan: Plan = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        plan.judge(&*for_problem(&plan.problem)).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+            format!("the plan says what is not so:{}", lines.concat())
+        })?;
+        Ok(plan)
     }
 
     /// Whether all promises are kept.

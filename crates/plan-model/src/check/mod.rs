@@ -4,6 +4,8 @@
 //! [`crate::estimate`] and the planners: what both got wrong in the same way is all it can miss.
 
 mod facts;
+mod given;
+mod relations;
 mod violation;
 
 use crate::placement::{Link, Placement, Site};
@@ -46,6 +48,10 @@ pub struct Report {
     pub chains: Vec<ChainReport>,
     /// Cycles per second of each subgroup and of its cores, in the placement's order.
     pub subgroups: Vec<Amount>,
+    /// Cycles per packet of the chain that each subgroup takes with its cores, in the placement's order.
+    pub cycles: Vec<f64>,
+    /// Whether each subgroup may have several cores, in the placement's order.
+    pub replicable: Vec<bool>,
     /// Cores of each server.
     pub cores: Vec<Amount>,
     /// Bits per second each way of each network card, by server: ordinary ones first, then SmartNICs.
@@ -86,7 +92,8 @@ pub struct ChainReport {
 /// All violations that were found; if the placement does not even have the problem's shape, those of its
 /// shape alone.
 pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) -> Result<Report, Vec<Violation>> {
-    let wrong = shape(problem, placement);
+    let mut wrong = given::wrong(problem);
+    wrong.extend(shape(problem, placement));
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -99,7 +106,7 @@ pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) 
     check.forwarding(&facts);
     check.smart_nics();
     check.promises(&facts);
-    check.relations();
+    check.violations.extend(relations::broken(problem, &placement.rates_bps));
     check.switch(feasible);
     if check.violations.is_empty() { Ok(check.report) } else { Err(check.violations) }
 }
@@ -189,6 +196,8 @@ impl Check<'_> {
             let Some(group) = group else {
                 self.violations.push(Violation::NoSubgroup { chain: name, nodes });
                 self.report.subgroups.push(Amount::default());
+                self.report.cycles.push(0.0);
+                self.report.replicable.push(false);
                 continue;
             };
             let server = &self.problem.servers[group.server];
@@ -206,6 +215,8 @@ impl Check<'_> {
                 self.violations.push(Violation::Cycles { chain: name, nodes, cores, cycles });
             }
             self.report.subgroups.push(cycles);
+            self.report.cycles.push(cost);
+            self.report.replicable.push(group.replicable);
         }
     }
 
@@ -339,12 +350,6 @@ impl Check<'_> {
             let path = facts.path.clone();
             self.report.chains.push(ChainReport { rate_bps: rate, marginal_bps, limit, latency, path, visits });
         }
-    }
-
-    /// Chains are in their ratios.
-    fn relations(&mut self) {
-        let broken = self.problem.relations.iter().filter(|relation| !relation.holds(&self.placement.rates_bps));
-        self.violations.extend(broken.map(|r| Violation::Unrelated { relation: r.text().to_owned() }));
     }
 
     /// The switch holds what is placed on it.

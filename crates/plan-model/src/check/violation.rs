@@ -9,6 +9,11 @@ use crate::switch::Verdict;
 /// Something that a placement must not do. Chains, functions and devices are given by name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Violation {
+    /// The problem itself cannot be.
+    Problem {
+        /// What is wrong with it.
+        what: String,
+    },
     /// There are more or fewer of something than there must be.
     Length {
         /// Of what.
@@ -165,6 +170,7 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Violation::Problem { what } => write!(f, "problem: {what}"),
             Violation::Length { of, found, expected } => write!(f, "{found} {of}, there must be {expected}"),
             Violation::Site { chain, node, site } => {
                 let place = match site {

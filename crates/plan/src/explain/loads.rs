@@ -9,22 +9,20 @@ impl View<'_> {
     /// What chain `id` puts on a link each way, for each bit per second of its rate.
     pub(super) fn visits(&self, id: ChainId, server: ServerId, link: Link) -> f64 {
         let Some(layout) = self.layouts.get(id) else { return 0.0 };
-        match link {
-            // A stay loads a SmartNIC's link once, however many subgroups belong to it.
-            Link::SmartNic(nic) => {
-                layout.stays.iter().filter(|stay| stay.smart_nic == Some(nic)).map(|stay| stay.visits).sum()
-            }
-            Link::Nic(_) => {
-                let here = self
-                    .placement
-                    .subgroups
-                    .iter()
-                    .filter(|subgroup| subgroup.chain == id && subgroup.server == server && subgroup.link == link);
-                here.filter_map(|subgroup| layout.groups.iter().find(|group| group.nodes == subgroup.nodes))
-                    .map(|group| group.visits)
-                    .sum()
-            }
-        }
+        // A stay loads its SmartNIC's link once, however many subgroups belong to it.
+        let beside = |nic: usize| layout.stays.iter().filter(move |stay| stay.smart_nic == Some(nic));
+        let stays: f64 = match link {
+            Link::SmartNic(nic) => beside(nic).map(|stay| stay.visits).sum(),
+            Link::Nic(_) => 0.0,
+        };
+        // Other subgroups come and go by whichever card they were given.
+        let here = self
+            .placement
+            .subgroups
+            .iter()
+            .filter(|subgroup| subgroup.chain == id && subgroup.server == server && subgroup.link == link);
+        let groups = here.filter_map(|subgroup| layout.groups.iter().find(|group| group.nodes == subgroup.nodes));
+        stays + groups.filter(|group| group.smart_nic.is_none()).map(|group| group.visits).sum::<f64>()
     }
 
     /// Bits per second that a link will carry each way.

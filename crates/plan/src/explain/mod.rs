@@ -71,6 +71,7 @@ impl Plan {
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
             placement: placement.cloned(),
+            problem: case.problem.clone(),
             servers,
         }
     }

@@ -1,0 +1,77 @@
+//! What a plan says of chains and their functions.
+
+use super::Judge;
+use crate::plan::{ChainPlan, Device, FunctionPlan};
+use catena_plan_model::placement::Site;
+use catena_plan_model::problem::ChainId;
+
+impl Judge<'_> {
+    /// Promises are those of the problem, rates those of the placement, functions where they are placed, in their order.
+    pub(super) fn chains(&mut self) {
+        let (plan, problem, report) = (self.plan, self.problem, self.report);
+        if !self.as_many("chains", plan.chains.len(), problem.chains.len()) {
+            return;
+        }
+        for (id, says) in plan.chains.iter().enumerate() {
+            let (is, checked, at) = (&problem.chains[id], &report.chains[id], format!("chains[{id}]"));
+            let finite = |figure: f64| figure.is_finite().then_some(figure);
+            self.same(format!("{at}.name"), &says.name, &is.name);
+            self.same(format!("{at}.t_min_bps"), &says.t_min_bps, &is.t_min_bps);
+            self.same(format!("{at}.t_max_bps"), &says.t_max_bps, &finite(is.t_max_bps));
+            self.same(format!("{at}.d_max_ns"), &says.d_max_ns, &finite(is.d_max_ns));
+            self.close(format!("{at}.rate_bps"), says.rate_bps, checked.rate_bps, checked.rate_bps);
+            self.close(format!("{at}.slack_bps"), says.slack_bps, checked.marginal_bps, checked.rate_bps);
+            self.close(format!("{at}.latency_ns"), says.latency_ns, checked.latency.used, checked.latency.used);
+            self.close(format!("{at}.bounces"), says.bounces, checked.visits, checked.visits);
+            self.same(format!("{at}.edges"), &says.edges, &is.edges);
+            self.functions(id, says);
+            self.bounds(id, says);
+        }
+        for (id, says) in plan.borrowed.iter().enumerate() {
+            let mut all = problem.chains.iter().flat_map(|chain| &chain.nodes);
+            if !all.any(|node| node.function == says.function) {
+                self.wrong(format!("borrowed[{id}]"), format!("no chain has {}", says.function));
+            }
+        }
+    }
+
+    fn functions(&mut self, id: ChainId, chain: &ChainPlan) {
+        let (nodes, sites) = (&self.problem.chains[id].nodes, &self.placement.sites[id]);
+        let place = format!("chains[{id}].functions");
+        if !self.as_many(&place, chain.functions.len(), nodes.len()) {
+            return;
+        }
+        for (n, (says, (is, site))) in chain.functions.iter().zip(nodes.iter().zip(sites)).enumerate() {
+            let at = format!("{place}[{n}]");
+            self.same(format!("{at}.name"), &says.name, &is.name);
+            self.same(format!("{at}.function"), &says.function, &is.function);
+            self.same(format!("{at}.share"), &says.share, &is.share);
+            let (device, on, cycles) = match *site {
+                Site::Switch => (Device::Switch, self.problem.switch.as_ref().map(|s| s.name.clone()), None),
+                Site::Server(s) => (Device::Server, Some(self.problem.servers[s].name.clone()), is.server),
+                Site::SmartNic(c) => (Device::SmartNic, Some(self.problem.smart_nics[c].name.clone()), is.smart_nic),
+            };
+            self.same(format!("{at}.device"), &says.device, &device);
+            self.same(format!("{at}.on"), &says.on, &on.unwrap_or_default());
+            self.same(format!("{at}.cycles"), &says.cycles, &cycles);
+            let borrowed = self.plan.borrowed.iter().any(|one| one.function == is.function);
+            self.same(format!("{at}.borrowed"), &says.borrowed, &borrowed);
+            self.cores_of(&at, &chain.name, says, *site);
+        }
+    }
+
+    /// A function on a server is in the subgroup that it names, and has that subgroup's cores.
+    fn cores_of(&mut self, at: &str, chain: &str, function: &FunctionPlan, site: Site) {
+        let Site::Server(server) = site else {
+            self.same(format!("{at}.subgroup"), &function.subgroup, &None);
+            self.same(format!("{at}.cores"), &function.cores, &Vec::new());
+            return;
+        };
+        let subgroups = self.plan.servers.get(server).map_or(&[][..], |server| &server.subgroups);
+        let mine = subgroups.iter().position(|g| g.chain == chain && g.functions.contains(&function.name));
+        self.same(format!("{at}.subgroup"), &function.subgroup, &mine);
+        if let Some(mine) = mine {
+            self.same(format!("{at}.cores"), &function.cores, &subgroups[mine].on);
+        }
+    }
+}

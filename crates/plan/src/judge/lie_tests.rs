@@ -1,0 +1,226 @@
+//! Lies planted in real plans, one at a time, as somebody would write them into a plan's file: each is found.
+
+use serde_json::{Value, json};
+
+use super::tests::{drawn, explained};
+use crate::plan::Plan;
+use catena_plan_lemur::{Strategy, place};
+use catena_plan_model::random::Random;
+use catena_plan_model::switch::for_problem;
+
+/// A lie: its name, and what makes a plan tell it; false: this plan gives no occasion to.
+type Lie = (&'static str, fn(&mut Value) -> bool);
+
+/// Change the value at `pointer`; false: there is none.
+fn change(plan: &mut Value, pointer: &str, change: impl FnOnce(&mut Value)) -> bool {
+    plan.pointer_mut(pointer).map(change).is_some()
+}
+
+/// Multiply the number at `pointer`; false: there is none, or it is 0.
+fn times(plan: &mut Value, pointer: &str, factor: f64) -> bool {
+    let Some(number) = plan.pointer(pointer).and_then(Value::as_f64).filter(|number| *number > 1e-3) else {
+        return false;
+    };
+    change(plan, pointer, |value| *value = json!(number * factor))
+}
+
+/// The first index below `most` for which `which` is true of the value at `list`.
+fn first(plan: &Value, list: &str, which: impl Fn(&Value) -> bool) -> Option<usize> {
+    plan.pointer(list)?.as_array()?.iter().position(which)
+}
+
+/// A subgroup on a server that has a chain's functions to do and may have no second core.
+fn single(plan: &Value) -> Option<(usize, usize)> {
+    let servers = plan["servers"].as_array()?.len();
+    (0..servers).find_map(|s| {
+        let group = first(plan, &format!("/servers/{s}/subgroups"), |g| g["replicable"] == false && g["cores"] == 1.0)?;
+        Some((s, group))
+    })
+}
+
+/// The placement's subgroup that a plan lists as the `group`th of server `s`.
+fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
+    let all = plan["placement"]["subgroups"].as_array()?;
+    (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
+}
+
+const LIES: [Lie; 22] = [
+    ("a rate raised", |plan| times(plan, "/chains/0/rate_bps", 1.01)),
+    ("a rate raised everywhere", |plan| {
+        // With more than any link carries, whoever is asked.
+        times(plan, "/chains/0/rate_bps", 100.0)
+            && times(plan, "/chains/0/slack_bps", 100.0)
+            && times(plan, "/placement/rates_bps/0", 100.0)
+    }),
+    ("a core taken twice", |plan| {
+        let Some(s) = first(plan, "/servers", |s| s["workers"].as_array().is_some_and(|w| w.len() > 1)) else {
+            return false;
+        };
+        let core = plan["servers"][s]["workers"][0]["core"].clone();
+        change(plan, &format!("/servers/{s}/workers/1/core"), |value| *value = core)
+    }),
+    ("a core given that is for steering", |plan| {
+        let Some(s) = first(plan, "/servers", |s| s["steering"][0].is_u64() && s["workers"][0].is_object()) else {
+            return false;
+        };
+        let core = plan["servers"][s]["steering"][0].clone();
+        change(plan, &format!("/servers/{s}/workers/0/core"), |value| *value = core)
+    }),
+    ("more cores than a server has", |plan| change(plan, "/placement/subgroups/0/cores", |cores| *cores = json!(64.0))),
+    ("a hop over a link that is not there", |plan| {
+        change(plan, "/placement/subgroups/0/link", |link| *link = json!({ "nic": 9 }))
+    }),
+    ("a link's name that is not there", |plan| {
+        let Some(s) = first(plan, "/servers", |s| s["subgroups"][0].is_object()) else { return false };
+        change(plan, &format!("/servers/{s}/subgroups/0/link"), |link| *link = json!("s0.eth7"))
+    }),
+    ("a link that carries less than it does", |plan| {
+        let Some(link) = first(plan, "/links", |l| l["used_bps"].as_f64().is_some_and(|bps| bps > 1e6)) else {
+            return false;
+        };
+        times(plan, &format!("/links/{link}/used_bps"), 0.5)
+    }),
+    ("a function left out", |plan| {
+        change(plan, "/chains/0/functions", |functions| {
+            functions.as_array_mut().and_then(Vec::pop);
+        })
+    }),
+    ("a function left out of its subgroup", |plan| {
+        change(plan, "/placement/subgroups/0/nodes", |nodes| {
+            nodes.as_array_mut().and_then(Vec::pop);
+        })
+    }),
+    ("functions in another order", |plan| {
+        let two = plan["chains"][0]["functions"].as_array().is_some_and(|functions| functions.len() > 1);
+        two && change(plan, "/chains/0/functions", |functions| functions.as_array_mut().expect("a list").swap(0, 1))
+    }),
+    ("an edge turned round", |plan| {
+        change(plan, "/chains/0/edges/0", |edge| {
+            let from = edge["from"].clone();
+            edge["from"] = std::mem::replace(&mut edge["to"], from);
+        })
+    }),
+    ("a promise's rate lowered", |plan| times(plan, "/chains/0/t_min_bps", 0.5)),
+    ("kept where a promise is not", |plan| {
+        // Nothing is carried, and said to be.
+        let promised = plan["chains"][0]["t_min_bps"].as_f64().is_some_and(|bps| bps > 1e6);
+        promised && times(plan, "/placement/rates_bps/0", 1e-3) && times(plan, "/chains/0/rate_bps", 1e-3)
+    }),
+    ("a delay that is not kept", |plan| {
+        let limited = plan["problem"]["chains"][0]["d_max_ns"].is_f64();
+        limited && ["/problem/chains/0/d_max_ns", "/chains/0/d_max_ns"].iter().all(|at| times(plan, at, 1e-4))
+    }),
+    ("more than one core for what may have one", |plan| {
+        let Some((s, group)) = single(plan) else { return false };
+        let Some(index) = placed(plan, s, group) else { return false };
+        change(plan, &format!("/placement/subgroups/{index}/cores"), |cores| *cores = json!(2.0))
+            && change(plan, &format!("/servers/{s}/subgroups/{group}/cores"), |cores| *cores = json!(2.0))
+    }),
+    ("replicable, and it is not", |plan| {
+        let Some((s, group)) = single(plan) else { return false };
+        change(plan, &format!("/servers/{s}/subgroups/{group}/replicable"), |value| *value = json!(true))
+    }),
+    ("a switch that forwards more than it can", |plan| {
+        let carries = plan["placement"]["rates_bps"][0].as_f64().is_some_and(|bps| bps > 1e6);
+        carries && change(plan, "/problem/switch/capacity_bps", |bps| *bps = json!(1e3))
+    }),
+    ("an unknown server", |plan| {
+        let Some(f) = first(plan, "/chains/0/functions", |f| f["device"] == "server") else { return false };
+        change(plan, &format!("/chains/0/functions/{f}/on"), |on| *on = json!("nowhere"))
+    }),
+    ("a server that is not there", |plan| {
+        let Some(n) = first(plan, "/placement/sites/0", |site| site["server"].is_u64()) else { return false };
+        change(plan, &format!("/placement/sites/0/{n}"), |site| *site = json!({ "server": 9 }))
+    }),
+    ("a ratio broken", |plan| {
+        // By its text: what a planner would compute with is as it was.
+        let ratio = plan["problem"]["relations"][0]["ratio"]["text"].as_str().map(str::to_owned);
+        let carried = (0..2).all(|c| plan["chains"][c]["slack_bps"].as_f64().is_some_and(|bps| bps > 1e6));
+        let free = (0..2).all(|m| plan["problem"]["relations"][0]["ratio"]["members"][m].get("cap_bps").is_none());
+        let Some(text) = ratio.filter(|_| carried && free) else { return false };
+        let text = text.split('=').next().unwrap_or_default().to_owned() + "= 1 : 17";
+        change(plan, "/problem/relations/0/ratio/text", |value| *value = json!(text))
+    }),
+    ("proven, and there is more", |plan| {
+        change(plan, "/verdict/kept", |kept| {
+            kept["bound_bps"] = json!(kept["marginal_bps"].as_f64().unwrap_or(0.0) / 2.0 - 1e9);
+        })
+    }),
+];
+
+#[test]
+fn every_planted_lie_is_found() {
+    let mut told = [0; LIES.len()];
+    for seed in 0..90 {
+        let (problem, rack) = drawn(seed);
+        let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));
+        if outcome.placement().is_none_or(|placement| placement.subgroups.is_empty()) {
+            continue;
+        }
+        let plan = explained(&problem, &rack, &outcome);
+        let honest = serde_json::to_value(&plan).expect("JSON");
+        Plan::from_json(&honest.to_string()).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        for (told, (name, tell)) in told.iter_mut().zip(LIES) {
+            let mut lying = honest.clone();
+            if !tell(&mut lying) {
+                continue;
+            }
+            let Err(why) = Plan::from_json(&lying.to_string()) else {
+                panic!("seed {seed}: nobody finds out: {name}");
+            };
+            assert!(why.starts_with("the plan says what is not so:\n  "), "{name}: {why}");
+            *told += 1;
+        }
+    }
+    let never: Vec<&str> = LIES.iter().zip(told).filter(|(_, told)| *told == 0).map(|(lie, _)| lie.0).collect();
+    assert!(never.is_empty(), "never told: {never:?}; {told:?}");
+}
+
+/// Put something else in place of one value, wherever it is.
+fn scramble(value: &mut Value, random: &mut Random) {
+    let count = match value {
+        Value::Array(values) => values.len(),
+        Value::Object(fields) => fields.len(),
+        _ => 0,
+    };
+    if count > 0 && random.below(12) > 0 {
+        let inner = match value {
+            Value::Array(values) => values.get_mut(random.below(count)),
+            Value::Object(fields) => fields.values_mut().nth(random.below(count)),
+            _ => None,
+        };
+        return inner.into_iter().for_each(|inner| scramble(inner, random));
+    }
+    let others = [json!(0), json!(-1.5), json!(1), json!(7), json!(4_000_000_000_u32), json!(1e300), json!("x")];
+    *value = others[random.below(others.len())].clone();
+}
+
+#[test]
+fn whatever_a_file_says_reading_ends() {
+    let mut random = Random::new(7);
+    let mut refused = 0;
+    for seed in 0..20 {
+        let (problem, rack) = drawn(seed);
+        let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));
+        let honest = serde_json::to_value(explained(&problem, &rack, &outcome)).expect("JSON");
+        for _ in 0..150 {
+            let mut plan = honest.clone();
+            scramble(&mut plan, &mut random);
+            if Plan::from_json(&plan.to_string()).is_err() {
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 1_500, "{refused} of 3,000");
+}
+
+#[test]
+fn a_lie_is_refused_with_its_place() {
+    let (problem, rack) = (0..).map(drawn).find(|(problem, _)| problem.chains.len() == 2).expect("there are some");
+    let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));
+    let plan = serde_json::to_value(explained(&problem, &rack, &outcome)).expect("JSON");
+    let mut lying = plan;
+    lying["chains"][1]["name"] = json!("other");
+    let why = Plan::from_json(&lying.to_string()).expect_err("there is no such chain");
+    assert!(why.contains("chains[1].name: the plan says \"other\", it is \"c1\""), "{why}");
+}

@@ -1,0 +1,137 @@
+//! The judge of whole plans: whether all that a plan says is so.
+//!
+//! The placement is held against the problem by the independent checker ([`catena_plan_model::check`]); names and figures of
+//! chains, servers, links and tasks against what the checker found. Nothing here is computed by planners, by the estimate
+//! or by [`crate::explain`]. A plan is judged before it is shown or written, and whenever one is read.
+//!
+//! What is not judged: whether a better plan exists, which a bound claims; who comes first by `priority`; the packets of a
+//! stage or a table; rates of tasks beyond the ratios and promises that they must keep.
+
+mod bounds;
+mod chains;
+mod fault;
+#[cfg(test)]
+mod lie_tests;
+mod servers;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+use catena_plan_model::check::{Report, check};
+use catena_plan_model::placement::Placement;
+use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::switch::Feasible;
+
+use crate::plan::{Plan, Verdict};
+
+pub use fault::Fault;
+
+/// Figures may differ by this part of them: solvers compute with tolerances, and files round.
+const TOLERANCE: f64 = 1e-6;
+
+impl Plan {
+    /// Whether all that the plan says is so; `switch` says what the switch of its problem holds.
+    ///
+    /// # Errors
+    /// All that is not; if the placement already breaks the problem, that alone.
+    pub fn judge(&self, switch: &dyn Feasible) -> Result<(), Vec<Fault>> {
+        let Some(placement) = &self.placement else { return self.judge_empty() };
+        let report = check(&self.problem, placement, switch)
+            .map_err(|violations| violations.into_iter().map(Fault::Placement).collect::<Vec<_>>())?;
+        let mut judge = Judge { plan: self, problem: &self.problem, placement, report: &report, faults: Vec::new() };
+        judge.heading();
+        judge.verdict();
+        judge.chains();
+        judge.servers();
+        judge.links();
+        judge.switch();
+        judge.tasks();
+        if judge.faults.is_empty() { Ok(()) } else { Err(judge.faults) }
+    }
+
+    /// A plan without a placement decides nothing.
+    fn judge_empty(&self) -> Result<(), Vec<Fault>> {
+        let wrong = |place: &str, what: &str| Err(vec![Fault::Wrong { place: place.into(), what: what.into() }]);
+        if self.is_kept() {
+            return wrong("verdict", "promises cannot be kept without a placement");
+        }
+        if !self.chains.is_empty() || self.servers.iter().any(|s| !s.subgroups.is_empty() || s.tasks.is_some()) {
+            return wrong("chains", "nothing is placed, and functions are shown on devices");
+        }
+        Ok(())
+    }
+}
+
+/// A plan whose placement the checker found no fault with.
+struct Judge<'a> {
+    plan: &'a Plan,
+    problem: &'a Problem,
+    placement: &'a Placement,
+    report: &'a Report,
+    faults: Vec<Fault>,
+}
+
+impl Judge<'_> {
+    fn wrong(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        self.faults.push(Fault::Wrong { place: place.into(), what: what.into() });
+    }
+
+    /// What the plan says must be what is.
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, place: impl Into<String>, says: &T, is: &T) {
+        if says != is {
+            let (says, is) = (format!("{says:?}"), format!("{is:?}"));
+            self.faults.push(Fault::Differs { place: place.into(), says, is });
+        }
+    }
+
+    /// A figure must be the other one, but for the tolerance of figures of this size.
+    fn close(&mut self, place: impl Into<String>, says: f64, is: f64, size: f64) {
+        let near = (says - is).abs() <= TOLERANCE * size.abs().max(1e-3);
+        if !near {
+            self.faults.push(Fault::Differs { place: place.into(), says: says.to_string(), is: is.to_string() });
+        }
+    }
+
+    /// Two lists must be of one length; whether they are.
+    fn as_many(&mut self, place: &str, says: usize, is: usize) -> bool {
+        self.same(format!("{place}: entries"), &says, &is);
+        says == is
+    }
+
+    /// What is said of the whole.
+    fn heading(&mut self) {
+        let (plan, problem) = (self.plan, self.problem);
+        self.same("objective", &plan.objective, &problem.objective);
+        self.same("replication", &plan.replication, &problem.replication);
+        self.same("within", &plan.within, &problem.within);
+        for (id, chain) in problem.chains.iter().enumerate() {
+            self.same(format!("packet_bytes of chain {id}"), &plan.packet_bytes, &chain.packet_bytes);
+        }
+    }
+
+    /// What is kept, how much is beyond the promises, and that no less is said to be the most.
+    fn verdict(&mut self) {
+        let Verdict::Kept { marginal_bps, bound_bps } = self.plan.verdict else { return };
+        let beyond: Vec<(f64, f64)> =
+            self.problem.chains.iter().zip(&self.report.chains).map(|(c, r)| (c.weight, r.marginal_bps)).collect();
+        let mut is = 0.0;
+        match self.problem.objective {
+            Objective::Marginal => beyond.iter().for_each(|(_, bps)| is += bps),
+            Objective::Weighted => beyond.iter().for_each(|(weight, bps)| is += weight * bps),
+            Objective::Fair => {
+                let mut relative: Vec<f64> =
+                    beyond.iter().filter(|(weight, _)| *weight > 0.0).map(|(weight, bps)| bps / weight).collect();
+                relative.sort_by(f64::total_cmp);
+                is = relative.first().copied().unwrap_or(0.0);
+            }
+        }
+        let size: f64 = self.placement.rates_bps.iter().zip(&beyond).map(|(rate, (w, _))| rate * w.max(1.0)).sum();
+        self.close("verdict.marginal_bps", marginal_bps, is, size);
+        if bound_bps.is_some_and(|bound| bound < is - TOLERANCE * size) {
+            self.wrong("verdict.bound_bps", format!("no plan is said to have more, and this one has {is}"));
+        }
+        if bound_bps.is_some() && !self.problem.within.is_empty() {
+            self.wrong("verdict.bound_bps", "nothing is proven of relations within chains");
+        }
+    }
+}
