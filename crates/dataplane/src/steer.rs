@@ -256,7 +256,7 @@ mod tests {
             graph.connect(steer, gate, node);
         }
         let mut cx = Context::new(&depot, 0);
-        let mut send = |graph: &mut Graph, cx: &mut Context, numbers: std::ops::Range<u8>| {
+        let send = |graph: &mut Graph, cx: &mut Context, numbers: std::ops::Range<u8>| {
             for number in numbers {
                 let mut batch = Batch::new();
                 for host in 0..20 {
