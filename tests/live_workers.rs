@@ -60,36 +60,26 @@ fn a_hairpin_reaches_hosts_of_all_workers() {
     }
 }
 
-/// Loads differ by far, as one host of sixteen sends most: slots go to the worker that has less to do, nothing is lost, and each host
-/// keeps its external endpoint and the order of its packets.
+/// Five hosts of two workers cannot be loads of one size: slots go to the worker that has less to do, no packet is lost, and each
+/// flow has one record, wherever it has been.
 #[test]
-fn slots_go_to_the_idle_worker_and_no_packet_is_lost_or_overtaken() {
-    const HOSTS: u64 = 16;
+fn slots_go_to_the_idle_worker_and_no_packet_is_lost() {
+    const FLOWS: u64 = 5;
     let Some(namespace) = Namespace::new() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let chain =
-        "chain c { m = Monitor(export = \"m.csv\") in <-> m <-> NAT(pool = 198.51.100.1) <-> PortScan() <-> out }\n";
-    // The number of a packet is its payload's length: packets of a host get longer, and begin anew.
-    let lines = (0..400_000u64).map(|n| {
-        let host = if n % 4 == 0 { n / 4 % HOSTS + 1 } else { n % 3 + 1 };
-        format!("udp 10.0.0.{host}:4000 > 192.0.2.9:53 len {}", n / 40 % 500)
-    });
-    let sent = packets(lines);
-    write(&folder.path().join("in.pcap"), &sent);
-    let ports = ["--in", "in.pcap", "--out", "q1", "--workers", "2", "--rebalance", "--json"];
+    let chain = "chain c { in <-> Monitor(export = \"m.csv\") <-> NAT(pool = 198.51.100.1) <-> PortScan() <-> out }\n";
+    let traffic = format!("gen:count=200000,rate=100kpps,time=wall,flows={FLOWS},src=10.0.0.0/24,proto=udp");
+    let ports = ["--in", &traffic, "--out", "q1", "--workers", "2", "--rebalance", "--json"];
     let mut moved = 0;
-    for seed in 1..=4 {
+    for seed in 1..=3 {
         let (ran, _) = namespace.run(&folder, chain, &[&ports[..], &["--seed", &seed.to_string()]].concat());
         let report = json(&ran);
         let [came, left] = ["/input/packets", "/output/packets"].map(|pointer| number(&report, pointer));
-        assert_eq!((came, left, number(&report, "/dropped")), (400_000, 400_000, 0), "{report}");
+        assert_eq!((came, left, number(&report, "/dropped")), (200_000, 200_000, 0), "{report}");
         moved += number(&report, "/rebalanced/moves");
-        // A flow has one record, wherever it has been.
-        let records =
-            ["m.csv", "m.csv.1"].map(|name| std::fs::read_to_string(folder.path().join(name)).expect("records"));
-        let flows: Vec<&str> =
-            records.iter().flat_map(|text| text.lines()).filter(|line| line.contains("10.0.0.")).collect();
-        assert_eq!(flows.len() as u64, HOSTS, "{} records", flows.len());
+        let records = ["m.csv", "m.csv.1"].map(|name| std::fs::read_to_string(folder.path().join(name)));
+        let records: String = records.into_iter().map(|text| text.expect("records")).collect();
+        assert_eq!(records.lines().filter(|line| line.contains("id.orig_h")).count() as u64, FLOWS, "{report}");
     }
-    assert!(moved > 0, "nothing was moved in four runs");
+    assert!(moved > 0, "nothing was moved in three runs");
 }

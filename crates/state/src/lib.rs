@@ -38,5 +38,5 @@ pub use outlet::{Outlet, Sink};
 pub use peers::{Peers, Team};
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
-pub use shared_map::{Entry, EntryHeld, EntryOp, SharedMap, Slot};
+pub use shared_map::{Entry, EntryHeld, EntryOp, Place, SharedMap};
 pub use tx::{Name, Tx};

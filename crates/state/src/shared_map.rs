@@ -34,7 +34,7 @@ pub trait Entry: EntryHeld {
 pub trait EntryHeld: Plain {
     /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
     /// done, where it is none.
-    fn operate(slot: &mut impl Slot<Self>, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>
+    fn operate(place: &mut impl Place<Self>, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>
     where
         Self: Entry;
 }
@@ -45,7 +45,7 @@ pub trait EntryOp<V: Entry>: Numbered<V> + Plain {
     type Reply: Plain;
 
     /// Apply it.
-    fn apply(self, slot: &mut impl Slot<V>) -> Self::Reply;
+    fn apply(self, place: &mut impl Place<V>) -> Self::Reply;
 }
 
 /// List the operations on a kind of entry, each with a number that it keeps, as [`operations!`](crate::operations) does.
@@ -54,7 +54,7 @@ macro_rules! entry_operations {
     ($value:ty { $($id:literal => $op:ty),* $(,)? }) => {
         impl $crate::EntryHeld for $value {
             fn operate(
-                slot: &mut impl $crate::Slot<Self>,
+                place: &mut impl $crate::Place<Self>,
                 id: u16,
                 op: &[u8],
                 reply: &mut Vec<u8>,
@@ -62,7 +62,7 @@ macro_rules! entry_operations {
                 match id {
                     $($id => {
                         let op: $op = $crate::plain::value(op)?;
-                        $crate::Plain::write(&$crate::EntryOp::apply(op, slot), reply);
+                        $crate::Plain::write(&$crate::EntryOp::apply(op, place), reply);
                     })*
                     _ => return None,
                 }
@@ -79,7 +79,7 @@ macro_rules! entry_operations {
 pub const TALLIES: usize = 4;
 
 /// The place of a key.
-pub trait Slot<V: Entry> {
+pub trait Place<V: Entry> {
     /// Return what all entries have in common.
     fn rules(&self) -> &V::Rules;
 

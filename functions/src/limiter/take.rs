@@ -1,6 +1,6 @@
 //! The operation on a bucket: what a packet costs is taken, if it is there.
 
-use catena_state::{Entry, EntryOp, Plain, Slot, entry_operations};
+use catena_state::{Entry, EntryOp, Place, Plain, entry_operations};
 
 use super::{Bucket, Rate};
 
@@ -38,7 +38,7 @@ impl EntryOp<Bucket> for Take {
     type Reply = Taken;
 
     #[inline(always)]
-    fn apply(self, slot: &mut impl Slot<Bucket>) -> Taken {
+    fn apply(self, slot: &mut impl Place<Bucket>) -> Taken {
         let rate = *slot.rules();
         match slot.get() {
             Some(bucket) => {
@@ -56,7 +56,7 @@ impl EntryOp<Bucket> for Take {
 impl Take {
     /// Take from a full bucket, as there was none yet.
     #[inline(never)]
-    fn first(self, slot: &mut impl Slot<Bucket>, rate: &Rate) -> Taken {
+    fn first(self, slot: &mut impl Place<Bucket>, rate: &Rate) -> Taken {
         let mut bucket = Bucket::default();
         // What passes nothing leaves nothing behind.
         if !bucket.take(rate, self.now, self.cost) {

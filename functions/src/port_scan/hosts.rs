@@ -1,6 +1,6 @@
 //! How likely each source is a scanner: shared entries, as any packet of a source may tell of it, and each new connection asks.
 
-use catena_state::{Entry, EntryOp, Plain, Slot, entry_operations};
+use catena_state::{Entry, EntryOp, Place, Plain, entry_operations};
 
 /// A source's address, IPv4 as IPv6 maps it.
 pub type Source = [u64; 2];
@@ -70,7 +70,7 @@ impl EntryOp<Walk> for Ask {
     type Reply = bool;
 
     #[inline]
-    fn apply(self, slot: &mut impl Slot<Walk>) -> bool {
+    fn apply(self, slot: &mut impl Place<Walk>) -> bool {
         let rules = *slot.rules();
         slot.get().is_some_and(|walk| walk.at >= rules.scanner && !walk.is_over(&rules, self.0))
     }
@@ -88,7 +88,7 @@ pub struct Tell {
 impl EntryOp<Walk> for Tell {
     type Reply = ();
 
-    fn apply(self, slot: &mut impl Slot<Walk>) {
+    fn apply(self, slot: &mut impl Place<Walk>) {
         let Tell { success, now } = self;
         let rules = *slot.rules();
         let mut walk = match slot.get() {

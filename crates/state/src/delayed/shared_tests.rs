@@ -7,7 +7,7 @@ use super::*;
 use crate::declare::{Access, Declaration, Scope};
 use crate::engine::{Engine, Share};
 use crate::local::Local;
-use crate::shared_map::Slot;
+use crate::shared_map::Place;
 use catena_packet::wire::Seed;
 use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ crate::entry_operations!(Told { 0 => TellOf });
 impl EntryOp<Told> for TellOf {
     type Reply = Option<[u32; 3]>;
 
-    fn apply(self, slot: &mut impl Slot<Told>) -> Option<[u32; 3]> {
+    fn apply(self, slot: &mut impl Place<Told>) -> Option<[u32; 3]> {
         let TellOf(number, at) = self;
         let age = *slot.rules();
         let before = slot.get().filter(|told| !told.is_over(&age, at)).map_or([0; 3], |told| told.numbers);

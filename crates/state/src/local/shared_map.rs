@@ -1,6 +1,6 @@
 //! Shared entries of one worker: its own.
 
-use catena_packet::{Slot as FlowSlot, SlotSet};
+use catena_packet::{Slot, SlotSet};
 
 use super::{LocalMap, LocalTicket};
 use crate::engine::{Fate, FlowMap, Full};
@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::looks;
 use crate::mover::Moved;
 use crate::plain::value;
-use crate::shared_map::{Entry, EntryOp, SharedMap, Slot, TALLIES};
+use crate::shared_map::{Entry, EntryOp, Place, SharedMap, TALLIES};
 use crate::tx::Tx;
 
 /// A map of shared entries in the worker's own memory.
@@ -30,12 +30,12 @@ pub struct LocalAsked<K, O> {
     op: O,
 }
 
-struct LocalSlot<'a, K: Key, V: Entry> {
+struct LocalPlace<'a, K: Key, V: Entry> {
     map: &'a mut LocalMap<K, V>,
     own: &'a mut Own<V>,
     place: LocalTicket<K>,
     /// That of the packet that asks.
-    slot: FlowSlot,
+    slot: Slot,
 }
 
 impl<K: Key, V: Entry> LocalSharedMap<K, V> {
@@ -51,22 +51,22 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     }
 
     #[inline(always)]
-    fn apply<O: EntryOp<V>>(&mut self, slot: FlowSlot, place: LocalTicket<K>, op: O) -> O::Reply {
-        op.apply(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place, slot })
+    fn apply<O: EntryOp<V>>(&mut self, slot: Slot, place: LocalTicket<K>, op: O) -> O::Reply {
+        op.apply(&mut LocalPlace { map: &mut self.map, own: &mut self.own, place, slot })
     }
 
     /// Apply an operation to the entry of a key.
     #[inline(always)]
     pub(crate) fn apply_to<O: EntryOp<V>>(&mut self, key: K, op: O) -> O::Reply {
-        self.apply(FlowSlot::NONE, self.map.ticket(key), op)
+        self.apply(Slot::NONE, self.map.ticket(key), op)
     }
 
     /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
     /// to `reply`; `None`, and nothing done, where it is none.
     pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
         let place = self.map.ticket(value(key)?);
-        let slot = FlowSlot::NONE;
-        V::operate(&mut LocalSlot { map: &mut self.map, own: &mut self.own, place, slot }, id, op, reply)
+        let slot = Slot::NONE;
+        V::operate(&mut LocalPlace { map: &mut self.map, own: &mut self.own, place, slot }, id, op, reply)
     }
 }
 
@@ -78,7 +78,7 @@ fn forget_some<K: Key, V: Entry>(map: &mut LocalMap<K, V>, rules: &V::Rules, mos
     });
 }
 
-impl<K: Key, V: Entry> Slot<V> for LocalSlot<'_, K, V> {
+impl<K: Key, V: Entry> Place<V> for LocalPlace<'_, K, V> {
     #[inline(always)]
     fn rules(&self) -> &V::Rules {
         &self.own.rules

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::shared::{Op, Shared};
-use crate::shared_map::{EntryOp, SharedMap, Slot};
+use crate::shared_map::{EntryOp, Place, SharedMap};
 use crate::value::{Add, Counts, Get};
 use crate::{Access, FlowMap, Intent, Scope};
 
@@ -57,7 +57,7 @@ impl Entry for Sum {
 impl EntryOp<Sum> for More {
     type Reply = u64;
 
-    fn apply(self, slot: &mut impl Slot<Sum>) -> u64 {
+    fn apply(self, slot: &mut impl Place<Sum>) -> u64 {
         let before = slot.get().map_or(0, |sum| sum.0);
         _ = slot.insert(0, Sum(before + self.0));
         before + self.0
@@ -241,6 +241,8 @@ fn workers_side_by_side_lose_nothing() {
                     bench.engine.end(tx);
                 }
             }
+            // As at the end of a run: what was told last is on its way before others hear that this one has come so far.
+            bench.engine.flush();
             while !bench.engine.has_sent_all() {
                 bench.engine.poll();
             }

@@ -2,11 +2,11 @@
 
 mod counts;
 mod loads;
+mod places;
 pub mod ports;
-mod slots;
 mod table;
 
 pub use counts::{Add, Counts, Get};
 pub use loads::Loads;
-pub use slots::Slots;
+pub use places::Places;
 pub use table::Table;

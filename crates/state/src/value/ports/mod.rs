@@ -13,7 +13,7 @@ mod moving;
 use catena_packet::BATCH;
 use catena_packet::wire::Seed;
 
-use super::{Loads, Slots, Table};
+use super::{Loads, Places, Table};
 use crate::engine::{NoMemory, Share};
 use crate::key::Words;
 use crate::operations;
@@ -132,9 +132,9 @@ pub struct Ports {
     share: Share,
     hosts: Table<Host, Tenant>,
     /// Those that were ever lent, by number.
-    known: Slots<Known>,
+    known: Places<Known>,
     /// Those that are lent, each at a place: they lie close together, whatever their numbers are.
-    blocks: Slots<Block>,
+    blocks: Places<Block>,
     /// The first place that is free again, chained through `after`; and how many were ever used.
     free_place: u32,
     places: u32,
@@ -163,8 +163,8 @@ impl Ports {
             limits,
             share,
             hosts: Table::new("hosts", seed, room.max(1))?,
-            known: Slots::new("blocks", all)?,
-            blocks: Slots::new("blocks", room)?,
+            known: Places::new("blocks", all)?,
+            blocks: Places::new("blocks", room)?,
             free_place: NONE,
             places: 0,
             free: vec![free; grid.addresses as usize],
