@@ -136,8 +136,10 @@ impl Build<'_> {
             return Ok(Box::new(Runner::new(engine, function)));
         }
         let engine = Local::new(self.seed, self.share);
-        let moves = self.team.is_some_and(|team| team.moves());
-        let mut engine = if moves { engine.with_room_for_all() } else { engine };
+        let mut engine = match self.team.filter(|team| team.moves()) {
+            Some(team) => engine.with_room_for_all(team),
+            None => engine,
+        };
         engine.make_for(self.instance);
         let mut function = recipe.make(&mut engine)?;
         self.must_show_all::<R, _>(&engine, &mut function)?;

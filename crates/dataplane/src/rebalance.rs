@@ -27,6 +27,8 @@ use crate::worker::{Posted, WorkerHandle};
 const EVERY: Duration = Duration::from_millis(250);
 /// How long a worker may take to work off what it has; then its slots stay with it. Packets wait meanwhile.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// After a move none begins for so many times as long as it took: large tables take long.
+const CALM: u32 = 20;
 /// After a move that failed nothing is moved for so many times [`EVERY`].
 const PAUSE: u32 = 8;
 
@@ -238,6 +240,9 @@ impl Rebalance {
                 }
                 self.done.moves += 1;
                 self.done.slots += moving.slots.len() as u64;
+                // What is measured while a worker hands over says nothing of its load.
+                self.next = Instant::now() + EVERY.max(moving.began.elapsed() * CALM);
+                _ = self.measure();
                 return None;
             }
             Step::Give(posted) => Step::Give(posted),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed};
 use catena_packet::{Batch, Packet, Slot, Way};
 
@@ -66,7 +67,11 @@ impl Spread {
         let slot = match if back { self.asked(packet, time) } else { None } {
             Some(Whose::Worker(worker)) => return Some(worker.min(self.slots.workers() - 1)),
             Some(Whose::Slot(slot)) => slot,
-            None => Slot::of(self.seed.hash2(inside(packet, back))),
+            None => {
+                let is_icmp = matches!(packet.layers().proto, proto::ICMP | proto::ICMPV6);
+                let quoted = if is_icmp && !back { quoted(packet) } else { None };
+                Slot::of(self.seed.hash2(quoted.unwrap_or_else(|| inside(packet, back))))
+            }
         };
         packet.meta_mut().way = Way::by(side).of(slot);
         if let Some(loads) = &self.loads {
@@ -173,6 +178,27 @@ impl Module for Steer {
     }
 }
 
+/// Return the inside address of an ICMP error that comes from inside, in two words: who has sent it may be a router, and the packet
+/// that it quotes was on its way to the host.
+#[cold]
+fn quoted(packet: &Packet) -> Option<[u64; 2]> {
+    let (data, layers) = (packet.data(), packet.layers());
+    let l4 = usize::from(layers.l4);
+    let kind = *data.get(l4)?;
+    let quote = data.get(l4 + 8..)?;
+    match layers.net {
+        // RFC 792: destination unreachable, source quench, redirect, time exceeded, parameter problem.
+        Net::Ipv4 if layers.proto == proto::ICMP && matches!(kind, 3 | 4 | 5 | 11 | 12) => {
+            Some([u64::from(u32::from_be_bytes(*quote.get(16..)?.first_chunk()?)), 4])
+        }
+        // RFC 4443 §2.1: errors have types below 128.
+        Net::Ipv6 if layers.proto == proto::ICMPV6 && kind < 128 => {
+            Some([u64::from_be_bytes(*quote.get(24..)?.first_chunk()?), 6])
+        }
+        _ => None,
+    }
+}
+
 /// Return the inside address in two words, of IPv6 its first 64 bits: a host, as functions count them, may have all addresses that
 /// begin so. Zero for packets without addresses, which so stay together.
 fn inside(packet: &Packet, back: bool) -> [u64; 2] {
@@ -229,6 +255,44 @@ mod tests {
             assert_eq!(worker_of(fragment(ident, true, 0), 2_000), Some(u16::from(ident % 8)), "datagram {ident}");
             assert_eq!(worker_of(fragment(ident, true, 0), 40_000_000_000), unknown, "long after its first");
         }
+    }
+
+    #[test]
+    fn an_error_from_a_router_inside_goes_with_the_host_that_it_is_about() {
+        let depot = Depot::map(128, 0).expect("memory");
+        let mut pool = depot.pool();
+        let mut spread = Spread::new(&Slots::even(64), Seed::from_number(1), Box::new(|_| None));
+        let mut worker_of = |frame: &[u8]| {
+            let mut packet = pool.take(frame.len()).expect("a buffer");
+            packet.data_mut().copy_from_slice(frame);
+            let worker = spread.worker_of(&mut packet, 0, 0);
+            pool.put(packet);
+            worker
+        };
+        let mut workers = std::collections::HashSet::new();
+        for host in 1..40 {
+            // IPv4: fragmentation needed, of a packet to the host.
+            let mut error = [0; 14 + 20 + 8 + 28];
+            error[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1]);
+            error[26..34].copy_from_slice(&[192, 0, 2, 254, 198, 51, 100, 1]);
+            error[34..36].copy_from_slice(&[3, 4]);
+            error[42..54].copy_from_slice(&[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+            error[54..62].copy_from_slice(&[198, 51, 100, 1, 192, 0, 2, host]);
+            assert_eq!(worker_of(&error), worker_of(&outward(host, 0)), "host {host}");
+            workers.insert(worker_of(&error));
+            // IPv6: packet too big.
+            let mut error = [0; 14 + 40 + 8 + 48];
+            error[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 56, 58, 64]);
+            (error[22], error[38], error[54]) = (0xfd, 0x20, 2);
+            error[62..70].copy_from_slice(&[0x60, 0, 0, 0, 0, 8, 17, 64]);
+            error[86..94].copy_from_slice(&[0x20, 1, 0, 0, 0, 0, 0, host]);
+            let mut own = [0; 14 + 40 + 8];
+            own[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 17, 64]);
+            own[22..30].copy_from_slice(&[0x20, 1, 0, 0, 0, 0, 0, host]);
+            own[59] = 8;
+            assert_eq!(worker_of(&error), worker_of(&own), "host {host}");
+        }
+        assert!(workers.len() > 10, "{} of 64", workers.len());
     }
 
     /// A frame of a host, with a number.

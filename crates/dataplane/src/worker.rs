@@ -247,6 +247,7 @@ impl Worker {
             let is_through = |pipeline: &mut Pipeline, cx: &mut Context| {
                 !pipeline.drain(cx) && !is_waited_for(pipeline) && self.closes.iter().all(Room::is_empty)
             };
+            let mut fruitless = 0;
             while !gathering.is_broken() {
                 edit(pipeline, cx);
                 go_on(pipeline, cx);
@@ -259,7 +260,8 @@ impl Worker {
                         break;
                     }
                 }
-                std::hint::spin_loop();
+                fruitless += 1;
+                rest(fruitless, SPIN);
             }
             self.closes.iter().for_each(Room::close);
             // Slots may still be on their way to this worker, as long as the one who holds their packets has not come so far.

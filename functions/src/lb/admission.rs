@@ -124,6 +124,8 @@ operations!(Admission {
 /// An instance's part of the room.
 struct Part {
     most: usize,
+    /// The most at the start.
+    own: usize,
     connections: usize,
 }
 
@@ -135,14 +137,16 @@ pub(super) struct Admission {
     active: [Loads; 2],
     fragmented: usize,
     shares: Shares,
+    /// Room that connections have left behind which had gone over with it.
+    spare: usize,
 }
 
 impl Admission {
     /// Nobody is in. Instances may have `most` connections, by instance, to servers at so many `places` of IPv4 and of IPv6.
     pub(super) fn new(most: &[usize], places: [usize; 2], seed: Seed) -> Self {
         let shares = Shares::new(seed, MOST_FRAGMENTED);
-        let parts = most.iter().map(|most| Part { most: *most, connections: 0 }).collect();
-        Admission { parts, active: places.map(Loads::new), fragmented: 0, shares }
+        let parts = most.iter().map(|most| Part { most: *most, own: *most, connections: 0 }).collect();
+        Admission { parts, active: places.map(Loads::new), fragmented: 0, shares, spare: 0 }
     }
 
     fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
@@ -157,6 +161,15 @@ impl Op<Admission> for Admit {
     fn apply(self, admission: &mut Admission) -> Admitted {
         if let Some(release) = self.instead {
             release.apply(admission);
+        }
+        let Admission { parts, spare, .. } = &mut *admission;
+        if let Some(part) = parts.get_mut(usize::from(self.instance))
+            && part.connections >= part.most
+            && part.most < part.own
+            && *spare > 0
+        {
+            *spare -= 1;
+            part.most += 1;
         }
         let part = admission.parts.get(usize::from(self.instance));
         if part.is_none_or(|part| part.connections >= part.most) {
@@ -186,6 +199,10 @@ impl Op<Admission> for Release {
         if let Some(part) = admission.parts.get_mut(usize::from(self.instance)) {
             debug_assert!(part.connections > 0, "only who was let in leaves");
             part.connections = part.connections.saturating_sub(1);
+            if part.most > part.own {
+                part.most -= 1;
+                admission.spare += 1;
+            }
         }
         if let Some(place) = self.place {
             admission.active_mut(self.is_v6).add(usize::from(place), -1);

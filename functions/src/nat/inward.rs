@@ -130,7 +130,11 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     ) -> Step {
         let ident = self.ident(tx, ident);
         match Self::rewrite_hairpin(packet, plan.kind, source, ident) {
-            Some(()) => Step::Done(TURN),
+            Some(()) => {
+                // There it is counted.
+                self.uncount(tx, &packet.layers());
+                Step::Done(TURN)
+            }
             None => drop(UNTRANSLATABLE),
         }
     }

@@ -282,6 +282,12 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         self.packets.send(tx, Add::to(ALL, 1));
         self.packets.send(tx, Add::to(OF_TCP, i64::from(layers.proto == proto::TCP)));
     }
+
+    /// Take back that a packet was counted: another instance counts it.
+    pub(super) fn uncount(&mut self, tx: &mut Tx, layers: &Layers) {
+        self.packets.send(tx, Add::to(ALL, -1));
+        self.packets.send(tx, Add::to(OF_TCP, -i64::from(layers.proto == proto::TCP)));
+    }
 }
 
 impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {

@@ -36,12 +36,13 @@ impl Run<'_> {
         for (index, (built, rooms)) in graphs {
             let mut pipeline = Pipeline::with(built.graph, self.time);
             let mut inlets = inlets(&mut pipeline, built.entries).to_vec();
-            inlets.extend(turns.join(&mut pipeline, &built.nodes));
+            let mut leaves = rooms.clone();
+            inlets.extend(turns.join(&mut pipeline, &built.nodes, &mut leaves));
             let (entrance, exit) = queue(QUEUE, 1);
             let task = self.share(Box::new(exit), index, inlets, &rooms);
             let port = pipeline.add_task(task);
             self.divide(&mut pipeline, &[port], built.queued, &rooms);
-            members.push(member(&pipeline, entrance.first(), rooms));
+            members.push(member(&pipeline, entrance.first(), leaves));
             entering.extend(entrance);
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
             workers.push(worker.ends_with(Arc::clone(&gathering), Vec::new()));
@@ -64,7 +65,8 @@ impl Run<'_> {
             }
             (steer, held)
         };
-        let own = turns.join(&mut pipeline, &first.nodes);
+        let mut leaves = first_rooms.clone();
+        let own = turns.join(&mut pipeline, &first.nodes, &mut leaves);
         let mut waiting: Vec<Room> = Vec::new();
         for (side, source) in sources.into_iter().enumerate() {
             let (steer, held) = spread(&mut pipeline, SIDES[side], inlets[side]);
@@ -85,7 +87,7 @@ impl Run<'_> {
             ports.push(pipeline.add_task(task));
         }
         self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
-        members.insert(0, member(&pipeline, None, first_rooms));
+        members.insert(0, member(&pipeline, None, leaves));
         workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
         // Who reads along from a live stream gets packets in time even when no further one comes.
         let mut writing = Pipeline::new(if whole { self.time } else { Time::Wall });
@@ -130,11 +132,13 @@ impl Turns {
         Turns(turns.take(usize::from(Way::PORTS) - SIDES.len()).collect())
     }
 
-    /// Let the functions of one worker's pipeline send packets back in; returns where they come in there.
-    fn join(&mut self, pipeline: &mut Pipeline, nodes: &[NodeId]) -> Vec<Inlet> {
+    /// Let the functions of one worker's pipeline send packets back in; returns where they come in there, and adds the queues by which
+    /// they leave.
+    fn join(&mut self, pipeline: &mut Pipeline, nodes: &[NodeId], exits: &mut Vec<Room>) -> Vec<Inlet> {
         let join = |turn: &mut Turn| {
             let node = nodes[turn.module];
             if let Some(entrance) = turn.entrances.pop() {
+                exits.push(entrance.room());
                 let queue = pipeline.graph.add(&turn.name, Box::new(entrance));
                 pipeline.graph.connect(node, FROM, queue);
             }

@@ -210,7 +210,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn is_full(&mut self, _tx: &mut Tx) -> bool {
         // Most often there is room without looking for doubles.
-        self.len >= self.limit && FlowMap::len(self) >= self.limit
+        self.len >= self.limit && FlowMap::len(self) >= self.limit && !self.take_room()
     }
 
     fn len(&self) -> usize {

@@ -7,6 +7,8 @@
 //! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use catena_packet::Slot;
 use catena_packet::wire::Seed;
@@ -54,6 +56,9 @@ pub struct LocalMap<K: Key, V> {
     pub(super) len: usize,
     /// How many there may be before no further one is made; others' may still come in.
     pub(super) limit: usize,
+    /// The limit at the start, and the room that others' entries have left behind: of all instances together.
+    pub(super) own: usize,
+    pub(super) spare: Option<Arc<AtomicUsize>>,
     pub(super) swept: usize,
     /// The entries that may go when room is wanted.
     pub(super) marked: Line,
@@ -110,6 +115,8 @@ impl<K: Key, V> LocalMap<K, V> {
             touched: 0,
             len: 0,
             limit,
+            own: limit,
+            spare: None,
             swept: 0,
             marked: Line::new(capacity)?,
             leaving: Leaving::NOBODY,
@@ -305,7 +312,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[inline(never)]
     fn is_one_too_many(&mut self, key: &K) -> bool {
         self.settle();
-        self.len >= self.limit && self.place(*key).is_none()
+        self.len >= self.limit && self.place(*key).is_none() && !self.take_room()
     }
 
     /// Return how many entries there may be.
@@ -391,7 +398,11 @@ impl<K: Key, V> LocalMap<K, V> {
         let date = std::mem::take(&mut slot.date);
         self.calendar.leave(entry, date);
         // SAFETY: the entry was used, so its pair was written; now nobody will read it again.
-        Some(unsafe { slot.pair.assume_init_read() }.1)
+        let value = unsafe { slot.pair.assume_init_read() }.1;
+        if self.limit > self.own {
+            self.give_room();
+        }
+        Some(value)
     }
 }
 

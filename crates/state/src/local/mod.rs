@@ -16,6 +16,8 @@ mod outlet;
 mod shared;
 mod shared_map;
 
+use std::sync::Arc;
+
 pub use map::{LocalMap, LocalTicket};
 pub use outlet::LocalOutlet;
 pub use shared::LocalShared;
@@ -25,6 +27,7 @@ use crate::declare::Declaration;
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
 use crate::outlet::Sink;
+use crate::peers::Team;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
@@ -32,25 +35,26 @@ use crate::tx::Tx;
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Local {
     seed: Seed,
     share: Share,
-    has_room_for_all: bool,
+    /// Where any instance may get others' slots: their team, and whose the objects are.
+    moves: Option<(Arc<Team>, String)>,
     maps: usize,
 }
 
 impl Local {
     /// Make the engine; `seed` is secret where traffic may be hostile, fixed where a run must repeat.
     pub fn new(seed: Seed, share: Share) -> Self {
-        Local { seed, share, has_room_for_all: false, maps: 0 }
+        Local { seed, share, moves: None, maps: 0 }
     }
 
     /// Let objects have room for all that the instances may have together, as any of them may get others' slots. It is address
     /// space, and no memory before something comes.
     #[must_use]
-    pub fn with_room_for_all(self) -> Self {
-        Local { has_room_for_all: true, ..self }
+    pub fn with_room_for_all(self, team: &Arc<Team>) -> Self {
+        Local { moves: Some((Arc::clone(team), String::new())), ..self }
     }
 }
 
@@ -69,12 +73,14 @@ impl Engine for Local {
     }
 
     fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
-        let instances = if self.has_room_for_all { self.share.count as usize } else { 1 };
+        let instances = if self.moves.is_some() { self.share.count as usize } else { 1 };
         self.maps += 1;
-        // Parts differ by one.
-        let room = entries.saturating_add(1).saturating_mul(instances);
-        LocalMap::new(self.seed, entries, if instances > 1 { room } else { entries })
-            .map_err(|_| NoMemory { object: object.name, entries })
+        // Of what is shared out by blocks one part may be twice another.
+        let room = entries.saturating_add(1).saturating_mul(2 * instances);
+        let map = LocalMap::new(self.seed, entries, if instances > 1 { room } else { entries });
+        let mut map = map.map_err(|_| NoMemory { object: object.name, entries })?;
+        map.spare = self.moves.as_ref().map(|(team, instance)| team.spare(instance, object));
+        Ok(map)
     }
 
     fn shared_of<V: Held, X>(
@@ -97,6 +103,12 @@ impl Engine for Local {
 
     fn outlet<S: Sink>(&mut self, _object: &Declaration, sink: S) -> LocalOutlet<S> {
         LocalOutlet::new(sink)
+    }
+
+    fn make_for(&mut self, instance: &str) {
+        if let Some((_, name)) = &mut self.moves {
+            instance.clone_into(name);
+        }
     }
 
     fn own_maps(&self) -> usize {

@@ -1,5 +1,7 @@
 //! Entries of slots that another instance gets.
 
+use std::sync::atomic::Ordering;
+
 use catena_packet::SlotSet;
 
 use super::map::LocalMap;
@@ -8,11 +10,35 @@ use crate::key::Key;
 use crate::mover::Moved;
 use crate::plain::Plain;
 
+impl<K: Key, V> LocalMap<K, V> {
+    /// Leave room behind for whoever has less than at the start: an entry has ended that came with its own.
+    #[cold]
+    pub(super) fn give_room(&mut self) {
+        if let Some(spare) = &self.spare {
+            spare.fetch_add(1, Ordering::Relaxed);
+            self.limit -= 1;
+        }
+    }
+
+    /// Take room that others have left behind, up to what there was at the start; returns whether there was some.
+    #[cold]
+    pub(super) fn take_room(&mut self) -> bool {
+        let Some(spare) = self.spare.as_ref().filter(|_| self.limit < self.own) else { return false };
+        let took = spare.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1)).is_ok();
+        if took {
+            self.limit += 1;
+        }
+        took
+    }
+}
+
 impl<K: Key, V: Plain> LocalMap<K, V> {
     /// Take out all entries of some slots, those that are marked last, in the order of their marks. It looks at all places once. Room
     /// goes with each, so that all instances together never have more than their total.
     pub(crate) fn leave_by(&mut self, slots: &SlotSet, mut each: impl FnMut(Moved<K, V>)) {
         self.settle();
+        // Room goes with what takes it, and is not left behind.
+        let spare = self.spare.take();
         let mut marked = Vec::new();
         let mut next = self.marked.first();
         while let Some(number) = next {
@@ -29,6 +55,7 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
         marked.into_iter().for_each(|number| self.hand_over(number, true, &mut each));
         // What is near of those that are gone is nobody's any more.
         while self.unlink_one() {}
+        self.spare = spare;
     }
 
     /// Take in an entry of another instance's, and room for it.
@@ -135,6 +162,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn room_that_went_comes_back_when_what_took_it_is_over() {
+        let spare = std::sync::Arc::default();
+        let [mut from, mut to] = [(); 2].map(|()| {
+            let mut map = map(4, 16);
+            map.spare = Some(std::sync::Arc::clone(&spare));
+            map
+        });
+        let mut tx = Tx::new(1, 0, 0).of(Slot::numbered(9).unwrap());
+        let mut fill = |map: &mut LocalMap<u64, u64>, keys: std::ops::Range<u64>| {
+            let put = |key: &u64| {
+                let ticket = map.want(&mut tx, *key, Intent::Create);
+                map.insert(&mut tx, &ticket, *key, FOREVER).is_ok()
+            };
+            keys.filter(put).count()
+        };
+        assert_eq!(fill(&mut from, 0..9), 4);
+        let mut tx = Tx::new(2, 0, 0).of(Slot::numbered(9).unwrap());
+        let mut mover = Mover::leaving([tx.slot].into_iter().collect(), 0);
+        mover.flows(&mut tx, &mut from, |_, _, _| {});
+        let mut mover = Mover::arriving(mover.into_parcel().unwrap());
+        mover.flows(&mut tx, &mut to, |_, _, _| {});
+        assert!(from.is_full(&mut tx) && fill(&mut from, 20..29) == 0);
+        // Three of the four are over: as much room is there for who has less than at the start.
+        (0..3).for_each(|key| to.forget(&mut tx, key, |_| true));
+        assert!(!from.is_full(&mut tx));
+        assert_eq!((fill(&mut from, 30..39), fill(&mut to, 40..49)), (3, 4));
+        assert_eq!(FlowMap::len(&from) + FlowMap::len(&to), 8);
     }
 
     #[test]

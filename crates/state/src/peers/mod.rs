@@ -19,6 +19,7 @@ pub use shared::{PeersAsked, PeersShared, PeersSharedMap};
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_packet::wire::Seed;
@@ -58,6 +59,8 @@ struct Instance {
     /// The shared objects that were made, by number.
     objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
     claims: Mutex<Option<Arc<Claims>>>,
+    /// Room that entries have left behind which had come from other workers, by object.
+    spare: Mutex<Vec<(Declaration, Arc<AtomicUsize>)>>,
 }
 
 impl Team {
@@ -91,6 +94,18 @@ impl Team {
             *claims = Some(Arc::new(Claims::new(count)?));
         }
         Ok(claims.clone())
+    }
+
+    /// Return the room that entries of an object have left behind which had come from other workers.
+    pub(crate) fn spare(&self, instance: &str, object: &Declaration) -> Arc<AtomicUsize> {
+        let instance = self.instance(instance);
+        let mut spare = instance.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, room)) = spare.iter().find(|(known, _)| known.is_named_as(object)) {
+            return Arc::clone(room);
+        }
+        let room = Arc::<AtomicUsize>::default();
+        spare.push((*object, Arc::clone(&room)));
+        room
     }
 
     /// Make a team that does what is asked in the order of the packets' clocks, whoever asks first: what it does is the same in
@@ -158,7 +173,7 @@ impl Peers {
     pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Self {
         let share = Share { index: worker as u32, count: team.workers as u32 };
         let local = Local::new(seed, share);
-        let local = if team.moves { local.with_room_for_all() } else { local };
+        let local = if team.moves { local.with_room_for_all(team) } else { local };
         Peers { local, team: Arc::clone(team), worker, joined: None, maps: 0 }
     }
 
@@ -254,6 +269,7 @@ impl Engine for Peers {
     }
 
     fn make_for(&mut self, instance: &str) {
+        self.local.make_for(instance);
         let instance = self.team.instance(instance);
         let mut all = instance.ends.lock().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {
