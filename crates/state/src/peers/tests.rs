@@ -218,7 +218,7 @@ fn packets_that_ask_for_one_entry_follow_each_other() {
 fn workers_side_by_side_lose_nothing() {
     const EACH: u64 = 20_000;
     let team = team(3);
-    let done = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let done = Arc::new(AtomicUsize::new(0));
     let run = |(worker, mut bench): (u64, Bench)| {
         let done = Arc::clone(&done);
         thread::spawn(move || {
