@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Shared, Tx};
 
-use crate::shares::{Bring, Give, Part, Shares, Take, Taken};
+use crate::shares::{Bring, Give, Shares, Take, Taken};
 
 /// An entry of a [`FairMap`].
 pub trait Grouped: Plain {
@@ -100,13 +100,13 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         })
     }
 
-    /// Show a mover the entries: their room goes with them.
+    /// Show a mover the entries: those that go are counted where they come.
     pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
         let FairMap { entries, shares } = self;
         let arrives = mover.from().is_some();
         mover.flows(tx, entries, |tx, _, entry| match arrives {
             true => shares.send(tx, Bring(entry.group())),
-            false => shares.send(tx, Part(entry.group())),
+            false => shares.send(tx, Give(entry.group())),
         });
     }
 

@@ -36,15 +36,12 @@ pub enum Taken {
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Give(pub u16);
 
-/// Count an entry more of a group, which comes from another table, with room for it.
+/// Count an entry more of a group, which comes from another table: whether it may have one or not. What is over the part of a table
+/// goes in time, and nothing is taken meanwhile.
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Bring(pub u16);
 
-/// Count an entry less of a group, which goes to another table, with room for it.
-#[derive(Clone, Copy, Debug, Plain)]
-pub struct Part(pub u16);
-
-operations!(Shares { 0 => Take, 1 => Give, 2 => Bring, 3 => Part });
+operations!(Shares { 0 => Take, 1 => Give, 2 => Bring });
 
 impl Op<Shares> for Take {
     type Reply = Taken;
@@ -65,16 +62,6 @@ impl Op<Shares> for Bring {
     fn apply(self, shares: &mut Shares) {
         shares.held[usize::from(self.0) % GROUPS] += 1;
         shares.used += 1;
-        shares.capacity += 1;
-    }
-}
-
-impl Op<Shares> for Part {
-    type Reply = ();
-
-    fn apply(self, shares: &mut Shares) {
-        shares.give(self.0);
-        shares.capacity = shares.capacity.saturating_sub(1);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Slots go from a busy worker to an idle one while packets flow: none is lost by it, and none overtakes another of its flow.
+//! Slots go from a busy worker to an idle one while packets flow: none is lost by it, and none overtakes another of its flow, but
+//! for the hairpins of two hosts of which one moves.
 //!
 //! The first worker, who spreads packets, *holds* the slots: theirs wait with it from then on. Their worker works off what came
 //! before, lets go of what its functions know of the slots, and goes on. The other worker takes that in. Once what the first one
