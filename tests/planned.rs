@@ -137,7 +137,7 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
     let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
     std::fs::write(path.join("old.json"), plan.replacen("\"version\": 2", "\"version\": 1", 1)).expect("a file");
-    assert!(run("two.catena", "old.json").contains("version 2 is expected"));
+    assert!(run("two.catena", "old.json").contains("version 3 is expected"));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_plan_that_somebody_broke_is_refused() {
         let why = format!("servers[0].tasks.workers: the plan says {workers}, it is 1");
         refused("/servers/0/tasks/workers", workers.into(), &why);
     }
-    refused("/servers/0/tasks/tasks", Value::Array(Vec::new()), "servers[0].tasks.tasks: acl is left out");
+    refused("/servers/0/tasks/tasks", Value::Array(Vec::new()), "servers[0].tasks.tasks: a/acl is left out");
     refused("/servers/0/tasks/tasks/1/start", "port".into(), "begins at the port");
     refused(
         "/servers/0/tasks/tree",

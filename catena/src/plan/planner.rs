@@ -11,7 +11,6 @@ use catena_plan::placement::Outcome;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::problem::{Objective, Problem, Replication};
 use catena_plan::switch::{Feasible, for_problem};
-use catena_plan::tasks;
 
 use super::inputs::Inputs;
 use crate::Failure;
@@ -170,21 +169,6 @@ impl Case {
             sources: &self.inputs.known.sources,
             strategy: strategy.title(),
         };
-        let mut plan = Plan::of(&case, outcome);
-        // Where whole chains run on one server, the plan goes on to the tasks of its workers.
-        if let ([server], None, Some(placement)) =
-            (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())
-        {
-            match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps, self.tasks) {
-                Ok(tasks) => {
-                    if let Some(why) = tasks::broken(&self.problem, &tasks) {
-                        plan.verdict = Verdict::Broken { proven: false, why, remedies: None };
-                    }
-                    server.tasks = Some(tasks);
-                }
-                Err(why) => plan.verdict = Verdict::Broken { proven: false, why, remedies: None },
-            }
-        }
-        plan
+        Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
+use catena_plan::plan::{Bound, ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
+use catena_plan::tasks::TaskPlan;
 
 use crate::table::Table;
 
@@ -46,6 +47,12 @@ impl fmt::Display for Text<'_> {
         writeln!(f, "Chains, rates in Gbit/s:\n\n{}", chains(plan))?;
         writeln!(f, "Functions, cycles per packet; those with the same core take turns on it:\n\n{}", functions(plan))?;
         write!(f, "Devices, what is taken of what there is:\n\n{}", rack(plan))?;
+        if let Some(tasks) = plan.servers.iter().find_map(|server| server.tasks.as_ref())
+            && tasks.classes.iter().any(|class| class.name != tasks.classes[0].name)
+        {
+            writeln!(f, "\nWhere more of every chain comes in than the cores can do, rates in Gbit/s:\n")?;
+            write!(f, "{}", overloaded(plan, tasks))?;
+        }
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;
             let mut sources: Vec<&str> = plan.borrowed.iter().map(|b| b.source.as_str()).collect();
@@ -264,6 +271,26 @@ fn rack(plan: &Plan) -> Table {
         0 => {}
         1 => row("(1 server)", "0".to_owned(), String::new(), "nothing runs there"),
         n => row(&format!("({n} servers)"), "0".to_owned(), String::new(), "nothing runs there"),
+    }
+    table
+}
+
+/// A row a chain, or a class that has a way of its own: what is left for it where nobody holds back.
+fn overloaded(plan: &Plan, tasks: &TaskPlan) -> Table {
+    let mut table = Table::new(&["", "promised", "gets", "of the cycles"], &[false, true, true, true]);
+    let mut names: Vec<&str> = tasks.classes.iter().map(|class| class.name.as_str()).collect();
+    names.dedup();
+    for name in names {
+        // Ways through a chain that part and do not merge are of one name.
+        let own = || tasks.classes.iter().filter(|class| class.name == name);
+        let packets: f64 = own().map(|class| class.packets).sum();
+        let chain = plan.chains.iter().find(|chain| chain.name == name);
+        table.row([
+            name.to_owned(),
+            chain.and_then(ChainPlan::promised).unwrap_or_else(|| "-".to_owned()),
+            gbit(packets * plan.packet_bytes * 8.0),
+            percent(own().map(|class| class.cpu).sum()),
+        ]);
     }
     table
 }

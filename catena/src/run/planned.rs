@@ -7,6 +7,7 @@ use catena_compile::Host;
 use catena_compile::tasks::{self, Start};
 use catena_plan::demand::shares;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
+use catena_plan::schedule::not_whole;
 use catena_plan::tasks as planned;
 use catena_policy::{Direction, End, PolicyGraph};
 use serde::Serialize;
@@ -40,9 +41,9 @@ impl Planned {
         }
         let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
             format!(
-                "{name}: rack {} has no server that runs whole chains: a plan for one server and no switch can be run; plan \
-                 with a rack such as examples/racks/this-machine.toml",
-                plan.rack
+                "{name}: this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
+                 examples/racks/this-machine.toml",
+                why_not(&plan)
             )
         })?;
         let planned = Planned { plan, server };
@@ -153,6 +154,14 @@ impl Planned {
         }
         Comparison { functions, framework, chains }
     }
+}
+
+/// Why a plan has no tasks.
+fn why_not(plan: &Plan) -> String {
+    let groups = plan.servers.first().map_or(&[][..], |server| &server.subgroups);
+    let replicable = |n: usize| groups.get(n).is_some_and(|group| group.replicable);
+    let why = plan.placement.as_ref().and_then(|placement| not_whole(&plan.problem, placement, replicable));
+    why.unwrap_or_else(|| "nothing is placed".to_owned())
 }
 
 /// Whether a chain is the one that was planned: its functions in their order, and no promise that the plan does not keep.

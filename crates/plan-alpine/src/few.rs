@@ -133,7 +133,7 @@ pub(super) fn may_keep(graph: &Graph, promises: &[Promise], starts: &[bool]) -> 
     }
     promises.iter().all(|promise| {
         let (members, cpu) = match promise {
-            Promise::Priority(_) => return true,
+            Promise::Priority(_) | Promise::Rate { .. } => return true,
             Promise::Cpu(members) => (members, true),
             Promise::Throughput(members) => (members, false),
         };

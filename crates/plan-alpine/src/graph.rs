@@ -199,6 +199,13 @@ impl Graph {
         self.up_from(self.classes[class].exit)
     }
 
+    /// The first module of a class's path that works for it: behind ports and what finds the class.
+    #[must_use]
+    pub fn entry(&self, class: ClassId) -> ModuleId {
+        let own = self.path(class).take_while(|m| self.modules[*m].kind != Kind::Port);
+        own.last().unwrap_or(self.classes[class].exit)
+    }
+
     /// A module and all upstream of it, nearest first.
     pub fn up_from(&self, module: ModuleId) -> impl Iterator<Item = ModuleId> {
         std::iter::successors(Some(module), |m| self.modules[*m].upstream)

@@ -9,6 +9,8 @@
 //! One program solves one level of priority. Modules of higher levels are decided already and enter as
 //! numbers; the level has what capacity they leave.
 
+pub(crate) mod rates;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ const LEAST: f64 = 1e-5;
 const SPARE: f64 = 0.05;
 /// Solutions this near to the best one, relative, are as good: far less than a task.
 const GAP: f64 = 1e-4;
+/// A rate is to be all that it may be if no more than this part of it is left open.
+const NEARLY: f64 = 0.05;
 /// What a member's share may be off by, relative. The solver's tolerance is absolute, so where next to nothing is served
 /// it takes shares for kept that are not.
 const OFF: f64 = 1e-6;
@@ -416,6 +420,20 @@ impl Program<'_> {
             let mut fair = Linear::default();
             fair.terms.extend([(together, 1.0), (model.fair, -1.0)]);
             model.row(0.0, f64::INFINITY, &fair);
+        }
+        for promise in self.promises {
+            let Promise::Rate { subject, least, most } = promise else { continue };
+            if self.levels.is_later(subject, self.level) {
+                self.reached(model, subject, *least);
+            }
+            if !subject.iter().any(|class| self.levels.class[*class] == self.level) {
+                continue;
+            }
+            self.bounded(model, subject, *least, *most);
+            if most.is_some_and(|most| *least >= most * (1.0 - NEARLY)) {
+                // Who has all that it may have takes no part in what is shared.
+                subject.iter().for_each(|class| related[*class] = true);
+            }
         }
         for (j, class) in graph.classes.iter().enumerate().filter(|(j, _)| self.levels.class[*j] == self.level) {
             let Some(exit) = model.sigma[class.exit] else { continue };

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::graph::{ClassId, Graph, ModuleId};
+use super::program::rates::ROOM;
 
 /// Classes that a promise is about together.
 pub type Subject = Vec<ClassId>;
@@ -21,6 +22,16 @@ pub enum Promise {
     Cpu(Vec<(Subject, f64)>),
     /// Packets per second, at the exit, in the ratio of the weights.
     Throughput(Vec<(Subject, f64)>),
+    /// Packets per second within bounds: what an operator promised a chain, and what it may have (Lemur, §3.1: `t_min` and
+    /// `t_max`). The dissertation has no such promise; it leaves rates to what comes of the ratios.
+    Rate {
+        /// Who.
+        subject: Subject,
+        /// At the exits at least.
+        least: f64,
+        /// Behind the ports at most; None: any number.
+        most: Option<f64>,
+    },
 }
 
 /// Promises that contradict each other or make no sense, whatever the graph.
@@ -36,6 +47,8 @@ pub enum Conflict {
     NoClass(ClassId),
     /// A weight is not a positive number.
     Weight,
+    /// A rate that is no number, or is to be at least more than it may be.
+    Rate,
     /// A subject without classes.
     Empty,
 }
@@ -50,6 +63,7 @@ impl std::fmt::Display for Conflict {
             Conflict::Twice(class) => write!(f, "class {class} stands on both sides of a promise"),
             Conflict::NoClass(class) => write!(f, "there is no class {class}"),
             Conflict::Weight => write!(f, "a weight is a positive number"),
+            Conflict::Rate => write!(f, "a rate is to be at least more than it may be"),
             Conflict::Empty => write!(f, "a promise to nobody"),
         }
     }
@@ -64,6 +78,7 @@ impl Promise {
         match self {
             Promise::Priority(subjects) => subjects.iter().collect(),
             Promise::Cpu(members) | Promise::Throughput(members) => members.iter().map(|(s, _)| s).collect(),
+            Promise::Rate { subject, .. } => vec![subject],
         }
     }
 
@@ -85,6 +100,11 @@ impl Promise {
             && members.iter().any(|(_, weight)| !(weight.is_finite() && *weight > 0.0))
         {
             return Err(Conflict::Weight);
+        }
+        if let Promise::Rate { least, most, .. } = self
+            && !(least.is_finite() && *least >= 0.0 && most.is_none_or(|most| most.is_finite() && most >= *least))
+        {
+            return Err(Conflict::Rate);
         }
         Ok(())
     }
@@ -120,8 +140,8 @@ impl Levels {
         let mut group: Vec<usize> = (0..count).collect();
         for promise in promises {
             let joined: Vec<ClassId> = match promise {
-                Promise::Priority(_) => continue,
-                _ => promise.subjects().into_iter().flatten().copied().collect(),
+                Promise::Priority(_) | Promise::Rate { .. } => continue,
+                Promise::Cpu(_) | Promise::Throughput(_) => promise.subjects().into_iter().flatten().copied().collect(),
             };
             let target = joined.iter().map(|j| group[*j]).min().unwrap_or(0);
             let old: Vec<usize> = joined.iter().map(|j| group[*j]).collect();
@@ -161,6 +181,33 @@ impl Levels {
         let module = module_levels(graph, &class);
         let cut = cuts(graph, &before, &class);
         Ok(Levels { count: last + 1, class, module, cut })
+    }
+}
+
+impl Levels {
+    /// Whether all classes of `subject` come later than `level`.
+    #[must_use]
+    pub fn is_later(&self, subject: &[ClassId], level: usize) -> bool {
+        subject.iter().all(|class| self.class[*class] > level)
+    }
+
+    /// Cycles per second that levels after `level` need for what `promises` say that they have at least.
+    #[must_use]
+    pub fn reserved(&self, graph: &Graph, promises: &[Promise], level: usize) -> f64 {
+        let mut reserved = 0.0;
+        for promise in promises {
+            let Promise::Rate { subject, least, .. } = promise else { continue };
+            if !self.is_later(subject, level) {
+                continue;
+            }
+            let all: f64 = subject.iter().map(|class| graph.classes[*class].packets).sum();
+            for class in subject {
+                let own = graph.path(*class).filter(|m| self.module[*m] > level);
+                let cycles: f64 = own.map(|m| graph.modules[m].cycles).sum::<f64>() + graph.queue_cycles;
+                reserved += least * graph.classes[*class].packets / all * cycles;
+            }
+        }
+        reserved * ROOM
     }
 }
 

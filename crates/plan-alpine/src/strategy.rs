@@ -295,7 +295,9 @@ impl Run<'_> {
         let mut left = graph.hz;
         for level in 0..levels.count {
             let seconds = self.options.seconds;
-            let program = Program { graph, promises: self.promises, levels, level, sigma: &sigma, left, seconds };
+            // What later levels are promised is not for this one.
+            let own = left - levels.reserved(graph, self.promises, level);
+            let program = Program { graph, promises: self.promises, levels, level, sigma: &sigma, left: own, seconds };
             let own = solve(&program)?;
             for m in (0..own.len()).filter(|m| levels.module[*m] == level) {
                 sigma[m] = own[m];
@@ -336,14 +338,11 @@ impl Run<'_> {
         proof: Proof,
         apart: Vec<ClassId>,
     ) -> Result<Alpine, Refusal> {
-        let mut partition = self.weigh(graph, levels, starts)?;
+        let partition = self.weigh(graph, levels, starts)?;
         let mut tasks = Tasks::of(graph, levels, &partition.starts, &partition.sigma);
-        let busy: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
-        if busy > graph.hz * (1.0 + 1e-9) && levels.count == 1 {
-            // Weights without the queues' cost: all of them shrink to make room for it.
-            partition.sigma.iter_mut().for_each(|s| *s *= graph.hz / busy);
-            tasks = Tasks::of(graph, levels, &partition.starts, &partition.sigma);
-        }
+        // Weights without the queues' cost: all of a level shrink to make room for it. And levels that were weighed with
+        // more than the ones above leave have that.
+        tasks.fit(graph, levels);
         let queues_charged = partition.queues == Queues::Charged;
         Ok(Alpine { strategy: self.options.strategy, graph: graph.clone(), tasks, proof, apart, queues_charged })
     }

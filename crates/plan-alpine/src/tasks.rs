@@ -93,6 +93,26 @@ impl Tasks {
         Tasks { tasks, task_of, classes, idle }
     }
 
+    /// Let each level have no more cycles than the ones above leave; weights stay as they are.
+    pub(super) fn fit(&mut self, graph: &Graph, levels: &Levels) {
+        let mut left = graph.hz;
+        let mut parts = Vec::new();
+        for level in 0..levels.count {
+            let needs: f64 = self.tasks.iter().filter(|task| task.level == level).map(|task| task.cycles).sum();
+            parts.push(if needs > left * (1.0 + 1e-9) { left.max(0.0) / needs } else { 1.0 });
+            left -= needs.min(left);
+        }
+        for task in &mut self.tasks {
+            let part = parts[task.level];
+            (task.sigma, task.packets, task.cycles) = (task.sigma * part, task.packets * part, task.cycles * part);
+        }
+        for (served, exit) in self.classes.iter_mut().zip(graph.classes.iter().map(|class| class.exit)) {
+            let part = parts[self.tasks[self.task_of[exit]].level];
+            (served.packets, served.cycles) = (served.packets * part, served.cycles * part);
+        }
+        self.idle = left.max(0.0);
+    }
+
     /// Packets per second that leave, of all classes.
     #[must_use]
     pub fn throughput(&self) -> f64 {
@@ -100,11 +120,11 @@ impl Tasks {
     }
 
     /// How far the cycles (or packets) of a ratio promise's members are from what was promised: the sum of the
-    /// differences of parts, 0 to 2 (Lan's dissertation, §5.5.2); 0 for a priority.
+    /// differences of parts, 0 to 2 (Lan's dissertation, §5.5.2); 0 for what is no ratio.
     #[must_use]
     pub fn error(&self, promise: &Promise) -> f64 {
         let (members, cpu) = match promise {
-            Promise::Priority(_) => return 0.0,
+            Promise::Priority(_) | Promise::Rate { .. } => return 0.0,
             Promise::Cpu(members) => (members, true),
             Promise::Throughput(members) => (members, false),
         };

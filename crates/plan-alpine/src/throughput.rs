@@ -304,7 +304,9 @@ impl Search<'_> {
             Err(Nothing::Impossible) => return Ok(None),
             Err(nothing) => return Err(nothing.into()),
         };
-        let tasks = here.back(Tasks::of(&here.graph, &levels, &here.starts, &sigma));
+        let mut tasks = Tasks::of(&here.graph, &levels, &here.starts, &sigma);
+        tasks.fit(&here.graph, &levels);
+        let tasks = here.back(tasks);
         Ok(Some(Kept { served: tasks.throughput(), way, starts: starts.to_vec(), tasks }))
     }
 }

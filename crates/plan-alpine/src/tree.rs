@@ -96,9 +96,9 @@ impl SchedulerTree {
 }
 
 fn fair(tasks: &Tasks, own: &[usize], leaf: &impl Fn(usize) -> SchedulerTree) -> SchedulerTree {
-    let cycles = |t: &usize| tasks.tasks.get(*t).map_or(0.0, |task| task.cycles);
-    let all: f64 = own.iter().map(cycles).sum();
-    let weight = |t: &usize| if all > 0.0 { (cycles(t) / all * WEIGHTS).round().max(1.0) as u32 } else { 1 };
+    let part = |t: &usize| tasks.tasks.get(*t).map_or(0.0, |task| task.weight);
+    let all: f64 = own.iter().map(part).sum();
+    let weight = |t: &usize| if all > 0.0 { (part(t) / all * WEIGHTS).round().max(1.0) as u32 } else { 1 };
     SchedulerTree::Fair(own.iter().map(|t| (weight(t), leaf(*t))).collect())
 }
 
@@ -113,7 +113,7 @@ mod tests {
             modules: vec![start],
             queue: true,
             level: *level,
-            weight: 0.0,
+            weight: *cycles,
             sigma: 1.0,
             packets: 2e6,
             cycles: *cycles,

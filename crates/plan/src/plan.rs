@@ -13,7 +13,7 @@ use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
 use catena_plan_model::switch::for_problem;
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -409,8 +409,9 @@ pub struct WorkerPlan {
     pub socket: u32,
     /// What runs on it: a task each.
     pub parts: Vec<WorkerPart>,
-    /// Who of them runs when; its tasks are indices of `parts`.
-    pub tree: SchedulerTree,
+    /// Who of them runs when; its tasks are indices of `parts`. Absent where the server's `tasks` have one for all workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<SchedulerTree>,
 }
 
 /// A subgroup's part of a core.

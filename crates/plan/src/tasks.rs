@@ -9,14 +9,21 @@ use catena_policy::{Direction, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
 use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
-use catena_plan_alpine::{Cost, Ends, Front, Kind, Objective, Options, Promise, Proof, SchedulerTree, solve};
+use catena_plan_alpine::{
+    Conflict, Cost, Ends, Front, Graph, Kind, Levels, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Task,
+};
 use catena_plan_model::demand::shares;
+use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Problem, ServerId};
 use catena_plan_model::profile::FULL_BATCH;
-use catena_plan_model::relation::Relation;
+use catena_plan_model::relation::{self, Relation};
 
-/// A rate limit saves up packets of this many seconds.
-const BURST_SECONDS: f64 = 1e-3;
+mod rates;
+mod tree;
+
+/// Who may have less than what is taken to come of everybody is offered this many times that, at most: solvers count to few
+/// digits.
+const FAR_MORE: f64 = 1e3;
 /// What a promise may be missed by, relative: a queue costs cycles that no plan of rates knows of.
 const ROUNDING: f64 = 1e-2;
 
@@ -46,16 +53,18 @@ pub struct TaskPlan {
 pub struct TaskFigures {
     /// Where it begins.
     pub start: Start,
-    /// The modules that run to completion in it.
+    /// The modules that run to completion in it: `port`, `classify`, and functions as `chain/function`.
     pub modules: Vec<String>,
     /// Its part of the cycles of its level, 0 to 1.
     pub weight: f64,
-    /// Packets per second that one worker's takes in.
+    /// Packets per second that one worker's takes in, where more comes than the worker can do.
     pub packets: f64,
+    /// Cycles per second that it takes of its worker then.
+    pub cycles: f64,
 }
 
 /// Where a task begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At the port.
@@ -82,7 +91,8 @@ pub struct ClassFigures {
     pub cpu: f64,
 }
 
-/// Divide what runs on `server` into tasks, where chains carry `rates_bps`: the fewest, or those that serve most packets.
+/// Divide what runs on `server` into tasks, where `placement` says what chains carry: the fewest, or those that serve most
+/// packets.
 ///
 /// # Errors
 /// Why the file's relations between chains and classes cannot hold.
@@ -90,16 +100,16 @@ pub fn of(
     policy: &PolicyGraph,
     problem: &Problem,
     server: ServerId,
-    rates_bps: &[f64],
+    placement: &Placement,
     objective: Objective,
 ) -> Result<TaskPlan, String> {
     let about = problem.servers.get(server).ok_or("there is no such server")?;
     let workers = about.cores.max(1);
-    let planned = |c: usize| match (rates_bps.get(c), problem.chains.get(c)) {
+    let planned = |c: usize| match (placement.rates_bps.get(c), problem.chains.get(c)) {
         (Some(bps), Some(chain)) => bps / chain.packet_bits(),
         _ => 0.0,
     };
-    let offered = offered(policy, problem, about.clock_hz);
+    let offered = offered(policy, problem, about.clock_hz, f64::from(workers));
     let several = policy.chains.len() > 1;
     // Of what bringing packets in costs, finding their chain is a module of its own.
     let port_cycles = problem.overheads.visit - problem.overheads.classify;
@@ -131,57 +141,81 @@ pub fn of(
         problem.relations.iter().filter(|r| is_share(r)).flat_map(|r| r.members()).map(|m| m.chain).collect();
     let relations =
         policy.relations.iter().filter(|r| !matches!(r, catena_policy::Relation::Share(_)) || shared.is_empty());
-    let told = PolicyGraph { relations: relations.cloned().collect(), ..policy.clone() };
-    let mut seen = pipeline(&told, &figures).map_err(|error| error.to_string())?;
-    let chain_of = |module: usize| match seen.origins.get(module) {
-        Some(Origin::Node((chain, _), _)) => Some(*chain),
-        _ => None,
-    };
+    let about = PolicyGraph { relations: relations.cloned().collect(), ..policy.clone() };
+    let mut seen = pipeline(&about, &figures).map_err(|error| error.to_string())?;
+    let owners: Vec<Option<usize>> =
+        seen.graph.modules.iter().enumerate().map(|(m, _)| chain_of(&seen.origins, m)).collect();
+    let exits: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| owners[class.exit]).collect();
+    let classes = |c: usize| -> Vec<usize> { (0..exits.len()).filter(|j| exits[*j] == Some(c)).collect() };
     if (seen.promises.is_empty() || !shared.is_empty()) && several {
-        let owner: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| chain_of(class.exit)).collect();
-        let of_chain = |c: usize| (0..owner.len()).filter(|j| owner[*j] == Some(c)).collect::<Vec<_>>();
-        let open = |c: &usize| seen.promises.is_empty() || shared.contains(c);
-        let members = (0..policy.chains.len()).filter(open).map(|c| (of_chain(c), planned(c)));
-        let members: Vec<_> = members.filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0).collect();
-        if members.len() > 1 {
-            seen.promises.push(Promise::Throughput(members));
+        let unrelated = seen.promises.is_empty();
+        let open = |c: &usize| unrelated || shared.contains(c);
+        // Nobody shares with who comes first.
+        let levels = relation::levels(problem.chains.len(), &problem.relations);
+        for level in 0..levels.iter().max().map_or(0, |last| last + 1) {
+            let own = (0..policy.chains.len()).filter(open).filter(|c| levels.get(*c) == Some(&level));
+            let members: Vec<(Vec<usize>, f64)> = own
+                .map(|c| (classes(c), planned(c)))
+                .filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0)
+                .collect();
+            if members.len() > 1 {
+                seen.promises.push(Promise::Throughput(members));
+            }
         }
     }
     // What nothing leaves of has what others leave.
     for relation in &problem.relations {
         let Relation::Last(last) = relation else { continue };
-        let owner = |j: usize| chain_of(seen.graph.classes[j].exit);
-        let (later, first) = (0..seen.graph.classes.len()).partition(|j| owner(*j).is_some_and(|c| last.contains(&c)));
+        let (later, first) = (0..exits.len()).partition(|j| exits[*j].is_some_and(|c| last.contains(&c)));
         let order: [Vec<usize>; 2] = [first, later];
         if order.iter().all(|classes| !classes.is_empty()) {
             seen.promises.push(Promise::Priority(order.to_vec()));
         }
     }
+    // Where chains begin, behind the branch that finds them.
+    let begins =
+        |graph: &Graph, m: usize| graph.modules[m].upstream.is_some_and(|up| graph.modules[up].kind == Kind::Port);
+    let entries: Vec<usize> = (0..owners.len()).filter(|m| owners[*m].is_some() && begins(&seen.graph, *m)).collect();
+    let bounds = rates::bounds(problem, placement, server, classes);
+    let levels =
+        Levels::of(&seen.graph, &seen.promises).map_err(|conflict| told(&seen.graph, Refusal::Conflict(conflict)))?;
     let capped = |c: usize| problem.chains.get(c).filter(|chain| chain.t_max_bps < chain.ingress_bps);
-    for module in 0..seen.graph.modules.len() {
-        let first = seen.graph.modules[module].upstream.is_some_and(|up| seen.graph.modules[up].kind == Kind::Port);
-        let begins = first && seen.graph.modules[module].kind == Kind::Function;
-        if begins && chain_of(module).and_then(capped).is_some() {
-            // What may not have all that comes waits in a queue of its own (Lemur, §4.2: the scheduler enforces
-            // t_max).
-            seen.graph.modules[module].kind = Kind::Scheduled;
+    // Priority is for what is left beyond promises: who comes first is held to what later ones are not promised.
+    let may_be_first = |m: usize| rates::is_before_promised(levels.module[m], &bounds, |class| levels.class[class]);
+    for module in &entries {
+        if may_be_first(*module) || owners[*module].and_then(capped).is_some() {
+            // What may not have all that comes waits in a queue of its own.
+            seen.graph.modules[*module].kind = Kind::Scheduled;
         }
     }
     // The branch that finds the chain is the classifier in front (see `alpine::pipeline`).
     let options = Options { front: Front::Never, objective, ..Options::default() };
-    let plan = solve(&seen.graph, &seen.promises, options).map_err(|refusal| refusal.to_string())?;
-    let limit = |task: usize| {
-        let module = plan.tasks.tasks.get(task)?.start;
-        let first = plan.graph.modules[module].upstream.is_some_and(|up| plan.graph.modules[up].kind == Kind::Port);
-        let chain = chain_of(module).filter(|_| first).and_then(capped)?;
-        Some(chain.t_max_bps / chain.packet_bits() / f64::from(workers))
-    };
+    let plan = rates::hold(&seen.graph, &seen.promises, &bounds, &entries, options);
+    let plan = plan.map_err(|refusal| told(&seen.graph, refusal))?;
+    let level = |class: usize| plan.tasks.tasks[plan.tasks.task_of[plan.graph.classes[class].exit]].level;
+    let mut caps = Vec::new();
+    for c in 0..policy.chains.len() {
+        let enters = |module: usize| entries.contains(&module) && owners[module] == Some(c);
+        let tasks = plan.tasks.tasks.iter().enumerate().filter(|(_, task)| enters(task.start));
+        let (before, others): (Vec<_>, Vec<_>) =
+            tasks.partition(|(_, task)| rates::is_before_promised(task.level, &bounds, level));
+        let entry = |(n, task): &(usize, &Task)| tree::Entry { task: *n, packets: task.packets, weight: task.weight };
+        let own = |tasks: &[(usize, &Task)]| tasks.iter().map(entry).collect();
+        let held: f64 = before.iter().map(|(_, task)| task.packets).sum();
+        if !before.is_empty() {
+            caps.push(tree::Cap { tasks: own(&before), packets: held });
+        }
+        if let Some(chain) = capped(c).filter(|_| !others.is_empty()) {
+            let packets = chain.t_max_bps / chain.packet_bits() / f64::from(workers);
+            caps.push(tree::Cap { tasks: own(&others), packets: (packets - held).max(0.0) });
+        }
+    }
     let all: Vec<usize> = (0..plan.tasks.tasks.len()).collect();
-    let tree = limited(SchedulerTree::of(&plan.tasks, &all), &limit);
+    let tree = tree::limited(SchedulerTree::of(&plan.tasks, &all), &caps);
     let tasks = plan.tasks.tasks.iter().map(|task| {
         let start = start(policy, seen.origins.get(task.start));
-        let modules = task.modules.iter().map(|m| plan.graph.modules[*m].name.clone()).collect();
-        TaskFigures { start, modules, weight: task.weight, packets: task.packets }
+        let modules = task.modules.iter().map(|m| name(policy, &plan.graph, &seen.origins, *m)).collect();
+        TaskFigures { start, modules, weight: task.weight, packets: task.packets, cycles: task.cycles }
     });
     let spent: f64 = plan.tasks.classes.iter().map(|served| served.cycles).sum();
     let classes = plan.graph.classes.iter().zip(&plan.tasks.classes).map(|(class, served)| ClassFigures {
@@ -235,8 +269,8 @@ pub fn broken(problem: &Problem, plan: &TaskPlan) -> Option<String> {
     ))
 }
 
-/// Packets per second that one worker is offered of each chain.
-fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64) -> Vec<f64> {
+/// Packets per second that one of `workers` is offered of each chain: no more than a port brings.
+fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64, workers: f64) -> Vec<f64> {
     let relative = shares::offered(policy, false);
     // Enough of every chain to fill a worker with it alone.
     let cost = |c: usize| -> f64 {
@@ -244,7 +278,21 @@ fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64) -> Vec<f64> {
         problem.overheads.visit + nodes.iter().map(|n| n.share * n.server.unwrap_or(0.0)).sum::<f64>()
     };
     let least = (0..relative.len()).map(|c| relative[c] * cost(c).max(1.0)).fold(f64::INFINITY, f64::min);
-    relative.iter().map(|r| r * hz / least).collect()
+    let most = |c: usize| {
+        let chain = problem.chains.get(c);
+        let packets = |bps: f64| chain.map_or(f64::INFINITY, |chain| bps / chain.packet_bits() / workers);
+        chain.map_or(f64::INFINITY, |chain| packets(chain.ingress_bps).min(FAR_MORE * packets(chain.t_max_bps)))
+    };
+    relative.iter().enumerate().map(|(c, r)| (r * hz / least).min(most(c))).collect()
+}
+
+/// What a module is called: a function with its chain in front, for chains may have functions of one name.
+fn name(policy: &PolicyGraph, graph: &Graph, origins: &[Origin], module: usize) -> String {
+    let own = &graph.modules[module].name;
+    match chain_of(origins, module).and_then(|c| policy.chains.get(c)) {
+        Some(chain) => format!("{}/{own}", chain.name),
+        None => own.clone(),
+    }
 }
 
 /// Where the task that begins at `module` begins: a class waits where it enters its chain.
@@ -259,26 +307,28 @@ fn start(policy: &PolicyGraph, origin: Option<&Origin>) -> Start {
     }
 }
 
-/// The tree with the tasks that `limit` names held to packets per second.
-fn limited(tree: SchedulerTree, limit: &impl Fn(usize) -> Option<f64>) -> SchedulerTree {
-    let all = |children: Vec<SchedulerTree>| children.into_iter().map(|child| limited(child, limit)).collect();
-    match tree {
-        SchedulerTree::Task(task) => match limit(task) {
-            Some(packets) => SchedulerTree::Limit {
-                packets: (packets.round() as u64).max(1),
-                burst: ((packets * BURST_SECONDS).ceil() as u64).max(1),
-                child: Box::new(tree),
-            },
-            None => tree,
-        },
-        SchedulerTree::Priority(children) => SchedulerTree::Priority(all(children)),
-        SchedulerTree::RoundRobin(children) => SchedulerTree::RoundRobin(all(children)),
-        SchedulerTree::Fair(children) => {
-            SchedulerTree::Fair(children.into_iter().map(|(w, child)| (w, limited(child, limit))).collect())
+/// Why there are no tasks, with the names of classes.
+fn told(graph: &Graph, refusal: Refusal) -> String {
+    let name = |class: &usize| graph.classes.get(*class).map_or("?", |class| &class.name).to_owned();
+    match refusal {
+        Refusal::Conflict(Conflict::RatioAcrossPriorities(a, b)) => {
+            format!("{} and {} share in a ratio, but one of them comes before the other", name(&a), name(&b))
         }
-        SchedulerTree::Limit { packets, burst, child } => {
-            SchedulerTree::Limit { packets, burst, child: Box::new(limited(*child, limit)) }
+        Refusal::Conflict(Conflict::PriorityCycle(class)) => format!("{} is to come before itself", name(&class)),
+        Refusal::Conflict(Conflict::Twice(class)) => format!("{} stands on both sides of a relation", name(&class)),
+        Refusal::Starved(classes) if !classes.is_empty() => {
+            let names: Vec<String> = classes.iter().map(name).collect();
+            format!("{}: what they share with others takes more than they were promised", names.join(", "))
         }
+        other => other.to_string(),
+    }
+}
+
+/// The chain that a module belongs to.
+fn chain_of(origins: &[Origin], module: usize) -> Option<usize> {
+    match origins.get(module) {
+        Some(Origin::Node((chain, _), _)) => Some(*chain),
+        _ => None,
     }
 }
 

@@ -86,7 +86,7 @@ fn member(relation: &Relation, chain: &Chain, servers: &[Server], id: usize, wei
             let cap_bps = chain.limit_bps().min(alone(chain, servers)).max(chain.t_min_bps);
             Member { chain: id, factor: 1.0 / weight, from_bps: chain.t_min_bps, cap_bps }
         }
-        _ => Member { chain: id, factor, from_bps: 0.0, cap_bps: chain.t_max_bps },
+        _ => Member { chain: id, factor, from_bps: 0.0, cap_bps: chain.limit_bps() },
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A server's cores are numbered socket by socket. Those for steering come first, on the socket of the first
 //! network card. Subgroups that move the most packets get the cores nearest to their card: what crosses
-//! sockets costs more (Lemur, Table 4). On a server with shared cores, parts of cores are put together as
+//! sockets costs more (Lemur, Table 4). Where one server runs whole chains, each core has its part of every subgroup, for
+//! flows go to the cores whatever their chain is. On another server with shared cores, parts of cores are put together as
 //! they fit, the largest first; what fits nowhere whole is spread over several.
 
 use super::View;
@@ -45,6 +46,13 @@ pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
             .filter(|core| !taken.contains(core))
             .map(|core| Part { core, share: 1.0 })
             .collect();
+        if view.is_whole() {
+            for (parts, group) in numbers.iter_mut().zip(&view.placement.subgroups) {
+                let share = group.cores / rooms.len().max(1) as f64;
+                *parts = rooms.iter().map(|room| Part { core: room.core, share }).collect();
+            }
+            continue;
+        }
         for subgroup in by_packets(view, server) {
             let Some(placed) = view.placement.subgroups.get(subgroup) else { continue };
             let near = from_socket(about, socket(view, about, placed.link));

@@ -18,6 +18,7 @@ use crate::plan::{
     Borrowed, ChainPlan, Device, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
     WorkerPart, WorkerPlan,
 };
+use crate::schedule::not_whole;
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::{Link, Outcome, Placement, Site};
 use catena_plan_model::problem::{ChainId, Problem};
@@ -96,6 +97,16 @@ impl<'a> View<'a> {
         let mut view = View { case, problem, placement, layouts, numbers: Vec::new() };
         view.numbers = cores::numbers(&view);
         view
+    }
+
+    /// Whether every core runs all chains for its part of the flows.
+    fn is_whole(&self) -> bool {
+        let replicable = |n: usize| {
+            let placed = &self.placement.subgroups[n];
+            let groups = self.layouts.get(placed.chain).map_or(&[][..], |layout| &layout.groups);
+            groups.iter().any(|group| group.nodes == placed.nodes && group.replicable)
+        };
+        not_whole(self.problem, self.placement, replicable).is_none()
     }
 
     /// Bits per second that chain `id` carries.
@@ -205,7 +216,7 @@ impl<'a> View<'a> {
                     .map(|(core, parts)| WorkerPlan {
                         core,
                         socket: core / rack.cores_per_socket.max(1),
-                        tree: self.tree(&parts, &subgroups),
+                        tree: Some(self.tree(&parts, &subgroups)),
                         parts,
                     })
                     .collect(),

@@ -4,8 +4,8 @@
 //! chains, servers, links and tasks against what the checker found. Nothing here is computed by planners, by the estimate
 //! or by [`crate::explain`]. A plan is judged before it is shown or written, and whenever one is read.
 //!
-//! What is not judged: whether a better plan exists, which a bound claims; who comes first by `priority`; the packets of a
-//! stage or a table; rates of tasks beyond the ratios and promises that they must keep.
+//! What is not judged: whether a better plan exists, which a bound claims, or one with fewer tasks; whether rates of chains
+//! follow `priority`, while the tasks' tree is held to it; the packets of a stage or a table; sentences (`why`, `strategy`).
 
 mod bounds;
 mod chains;
@@ -16,6 +16,9 @@ mod servers;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tree;
+#[cfg(test)]
+mod whole_tests;
 
 use catena_plan_model::check::{Report, check};
 use catena_plan_model::placement::Placement;

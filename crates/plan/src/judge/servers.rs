@@ -2,6 +2,7 @@
 
 use super::{Judge, TOLERANCE};
 use crate::plan::{ServerPlan, SubgroupPlan};
+use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::ServerId;
 use catena_plan_model::rack::SwitchKind;
@@ -91,9 +92,11 @@ impl Judge<'_> {
             if sum > 1.0 + TOLERANCE {
                 self.wrong(format!("{at}.parts"), format!("{sum} of one core are given"));
             }
-            let mut tasks = worker.tree.tasks();
+            self.same(format!("{at}.tree: there is one"), &worker.tree.is_some(), &says.tasks.is_none());
+            let mut tasks = worker.tree.as_ref().map(SchedulerTree::tasks).unwrap_or_default();
             tasks.sort_unstable();
-            self.same(format!("{at}.tree: tasks"), &tasks, &(0..worker.parts.len()).collect());
+            let parts = if says.tasks.is_none() { worker.parts.len() } else { 0 };
+            self.same(format!("{at}.tree: tasks"), &tasks, &(0..parts).collect());
         }
         for (n, (group, (given, on))) in says.subgroups.iter().zip(given.into_iter().zip(on)).enumerate() {
             self.same(format!("{at}.subgroups[{n}].on"), &group.on, &on);

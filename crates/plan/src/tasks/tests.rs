@@ -3,6 +3,7 @@
 use catena_policy::{Library, NoFiles};
 
 use super::*;
+use catena_plan_model::placement::{Link, Subgroup};
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
 use catena_plan_model::profile::Overheads;
 
@@ -58,13 +59,19 @@ fn problem(policy: &PolicyGraph) -> Problem {
     }
 }
 
+/// Whole chains on the server, at these rates.
+fn placed(rates_bps: &[f64]) -> Placement {
+    let group = |chain| Subgroup { chain, nodes: vec![0], server: 0, cores: 1.0, link: Link::Nic(0) };
+    Placement { sites: Vec::new(), subgroups: (0..rates_bps.len()).map(group).collect(), rates_bps: rates_bps.to_vec() }
+}
+
 const TWO: &str = "class w = \"tcp\"\nclass v = \"udp\"\n\
     chain a for w { in -> A -> B -> out }\nchain b for v { in -> C -> out }\n";
 
 #[test]
 fn chains_that_are_planned_the_same_rate_need_one_task() {
     let policy = policy(TWO);
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     assert_eq!((plan.tasks.len(), plan.workers), (1, 2));
     assert_eq!((&plan.tasks[0].start, &plan.tree), (&Start::Port, &SchedulerTree::Task(0)));
 }
@@ -72,7 +79,7 @@ fn chains_that_are_planned_the_same_rate_need_one_task() {
 #[test]
 fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
     let policy = policy(TWO);
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 3e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 3e9]), FEWEST).unwrap();
     assert_eq!(plan.tasks[1].start, Start::Function { chain: "a".into(), node: "a".into() });
     assert!((plan.classes[1].packets / plan.classes[0].packets - 3.0).abs() < 1e-6);
     // 2 cores of 2·10⁹ cycles: reading and classifying 60 cycles for each packet that comes, of both classes
@@ -84,7 +91,7 @@ fn chains_get_packets_in_the_ratio_of_their_planned_rates() {
 #[test]
 fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 4\n"));
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
 }
 
@@ -93,7 +100,7 @@ fn what_relations_leave_a_chain_is_held_against_its_promise() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 9\n"));
     let mut problem = problem(&policy);
     problem.within = vec!["cpu a : b = 1 : 9".into()];
-    let plan = of(&policy, &problem, 0, &[1e9, 1e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem, 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     let gets = plan.classes[0].packets * 1_000.0;
     problem.chains[0].t_min_bps = 0.9 * gets;
     assert_eq!(broken(&problem, &plan), None);
@@ -107,14 +114,14 @@ fn chains_that_nothing_leaves_come_last() {
     let policy = policy(&TWO.replace("C -> out", "C -> drop"));
     let mut problem = problem(&policy);
     problem.relations = vec![Relation::Last(vec![1])];
-    let plan = of(&policy, &problem, 0, &[1e9, 0.0], FEWEST).unwrap();
+    let plan = of(&policy, &problem, 0, &placed(&[1e9, 0.0]), FEWEST).unwrap();
     assert!(matches!(&plan.tree, SchedulerTree::Priority(_)), "{:?}", plan.tree);
 }
 
 #[test]
 fn a_chain_with_an_upper_end_waits_in_a_queue_of_its_own_and_is_held_to_it() {
     let policy = policy(&TWO.replace("in -> A", "promise 0..1Gbps in -> A"));
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     let held = plan.tasks.iter().position(|t| matches!(&t.start, Start::Function { chain, .. } if chain == "a"));
     // 10⁹ bits are 10⁶ packets of 125 bytes, half of them on each worker.
     let limit = |tree: &SchedulerTree| {
@@ -134,7 +141,7 @@ fn classes_of_one_chain_wait_where_they_enter_it() {
     {
         let policy = policy(&format!("{source}{relation}\n"));
         for objective in [FEWEST, catena_plan_alpine::Objective::MostPackets] {
-            let plan = of(&policy, &problem(&policy), 0, &[1e9], objective);
+            let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9]), objective);
             let plan = plan.unwrap_or_else(|why| panic!("{relation}: {why}"));
             let behind = plan.tasks.iter().filter(|task| task.start != Start::Port);
             assert!(behind.clone().all(|task| matches!(task.start, Start::Class(_))), "{relation}: {:?}", plan.tasks);
@@ -149,7 +156,7 @@ fn no_queue_stands_where_ways_have_merged() {
         chain a for w { in -> BPF -> [ \"port 80\": A, else: B ] -> C -> out }\nchain b for v { in -> C -> out }\n\
         cpu a : b = 1 : 3\n";
     let policy = policy(source);
-    let plan = of(&policy, &problem(&policy), 0, &[1e9, 1e9], FEWEST).unwrap();
+    let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     let merged = Start::Function { chain: "a".into(), node: "c".into() };
     assert!(plan.tasks.iter().all(|task| task.start != merged), "{:?}", plan.tasks);
     assert!((plan.classes[2].cpu / (plan.classes[0].cpu + plan.classes[1].cpu) - 3.0).abs() < 1e-6);

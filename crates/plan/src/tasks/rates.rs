@@ -1,0 +1,183 @@
+//! The rates that tasks have to hold: what chains are promised, what they may have, and what the cards bring.
+//!
+//! Ratios alone do not see them. A chain that has all it may have leaves the rest of what a ratio would give it to the
+//! others, so it is taken out of the ratio and held to its rate.
+
+use catena_plan_alpine::graph::ClassId;
+use catena_plan_alpine::promise::Subject;
+use catena_plan_alpine::tasks::Tasks;
+use catena_plan_alpine::{Alpine, Graph, Options, Promise, Proof, Refusal, solve, weigh};
+use catena_plan_model::placement::{Link, Placement};
+use catena_plan_model::problem::{Problem, ServerId};
+
+use super::ROUNDING;
+
+/// A chain that is planned all but this part of what it may have has all of it.
+const FULL: f64 = 1e-3;
+/// What bounds may be missed by, relative, by solvers' tolerances.
+const SAME: f64 = 1e-4;
+
+/// Bounds of what classes get together, packets per second of one worker.
+pub(super) struct Bound {
+    subject: Subject,
+    least: f64,
+    most: Option<f64>,
+    /// Whether the plan gives it all that it may have.
+    full: bool,
+}
+
+/// The bounds of a server's chains, whose classes `classes` names, and of its cards.
+pub(super) fn bounds(
+    problem: &Problem,
+    placement: &Placement,
+    server: ServerId,
+    classes: impl Fn(usize) -> Vec<ClassId>,
+) -> Vec<Bound> {
+    let Some(about) = problem.servers.get(server) else { return Vec::new() };
+    let workers = f64::from(about.cores.max(1));
+    let mut bounds = Vec::new();
+    for (c, chain) in problem.chains.iter().enumerate() {
+        let packets = |bps: f64| bps / chain.packet_bits() / workers;
+        let planned = placement.rates_bps.get(c).copied().unwrap_or(0.0);
+        let most = Some(chain.limit_bps()).filter(|bps| bps.is_finite());
+        let full = most.is_some_and(|most| planned >= most * (1.0 - FULL));
+        bounds.push(Bound {
+            subject: classes(c),
+            least: packets(chain.t_min_bps),
+            most: most.map(packets),
+            full: full && planned > 0.0,
+        });
+    }
+    for (nic, bps) in about.nics_bps.iter().enumerate() {
+        let by =
+            |group: &&catena_plan_model::placement::Subgroup| (group.server, group.link) == (server, Link::Nic(nic));
+        let mut chains: Vec<usize> = placement.subgroups.iter().filter(by).map(|group| group.chain).collect();
+        chains.sort_unstable();
+        chains.dedup();
+        let Some(bits) = chains.first().and_then(|c| problem.chains.get(*c)).map(|chain| chain.packet_bits()) else {
+            continue;
+        };
+        let subject = chains.iter().flat_map(|c| classes(*c)).collect();
+        bounds.push(Bound { subject, least: 0.0, most: Some(bps / bits / workers), full: false });
+    }
+    bounds.retain(|bound| !bound.subject.is_empty());
+    bounds
+}
+
+/// Whether a task of this level would take what `bounds` promise to later ones, if it were not held to a rate; `level` says
+/// of a class when it is served.
+pub(super) fn is_before_promised(own: usize, bounds: &[Bound], level: impl Fn(ClassId) -> usize) -> bool {
+    bounds.iter().any(|bound| bound.least > 0.0 && bound.subject.iter().all(|class| level(*class) > own))
+}
+
+impl Bound {
+    fn holds(&self, tasks: &Tasks) -> bool {
+        let has: f64 = self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum();
+        has >= self.least * (1.0 - ROUNDING) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
+    }
+
+    fn promise(&self, full: bool, least: bool) -> Promise {
+        let subject = self.subject.clone();
+        let least = match self.most {
+            Some(most) if full && self.full => most * (1.0 - ROUNDING / 2.0),
+            _ if least => self.least * (1.0 - ROUNDING / 2.0),
+            _ => 0.0,
+        };
+        Promise::Rate { subject, least, most: self.most }
+    }
+}
+
+/// The tasks of `graph` that keep `promises` and hold `bounds`; `entries` are the modules by which chains are entered. Where
+/// that cannot be, what may be had is held before what is promised, for that the tree enforces: whoever promised is told.
+///
+/// # Errors
+/// Why no weights are found at all.
+pub(super) fn hold(
+    graph: &Graph,
+    promises: &[Promise],
+    bounds: &[Bound],
+    entries: &[usize],
+    options: Options,
+) -> Result<Alpine, Refusal> {
+    let plain = match solve(graph, promises, options) {
+        Ok(plain) if bounds.iter().all(|bound| bound.holds(&plain.tasks)) => return Ok(plain),
+        Ok(plain) => Some(plain),
+        // Ratios may be out of reach where less comes of a chain than its part, which the bounds know.
+        Err(Refusal::Starved(_) | Refusal::Unsolved) => None,
+        Err(other) => return Err(other),
+    };
+    let mut starts: Vec<bool> = graph.modules.iter().map(|module| module.always_starts()).collect();
+    plain.iter().flat_map(|plain| &plain.tasks.tasks).for_each(|task| starts[task.start] = true);
+    // Where the fewest tasks do not hold them, every chain waits in a queue of its own.
+    let mut each = starts.clone();
+    entries.iter().for_each(|module| each[*module] = true);
+    let mut last = Refusal::Unsolved;
+    for (full, least) in [(true, true), (false, true), (true, false), (false, false)] {
+        let mut all = if full { without_full(promises, bounds) } else { promises.to_vec() };
+        all.extend(bounds.iter().map(|bound| bound.promise(full, least)));
+        let tries = [plain.as_ref().map(|_| &starts), Some(&each)];
+        for starts in tries.into_iter().flatten() {
+            match weigh(graph, &all, starts, options) {
+                Ok(tasks) if full && !has_parts(&tasks, promises, bounds) => {}
+                Ok(tasks) => {
+                    let as_few = plain.as_ref().filter(|plain| plain.tasks.tasks.len() == tasks.tasks.len());
+                    return Ok(Alpine {
+                        strategy: options.strategy,
+                        graph: graph.clone(),
+                        tasks,
+                        proof: as_few.map_or(Proof::Found, |plain| plain.proof),
+                        apart: Vec::new(),
+                        queues_charged: true,
+                    });
+                }
+                Err(refusal) => last = refusal,
+            }
+        }
+    }
+    Err(last)
+}
+
+/// Whether who has not all that it may have has its part of every ratio.
+fn has_parts(tasks: &Tasks, promises: &[Promise], bounds: &[Bound]) -> bool {
+    promises.iter().all(|promise| {
+        let (members, cpu) = match promise {
+            Promise::Cpu(members) => (members, true),
+            Promise::Throughput(members) => (members, false),
+            Promise::Priority(_) | Promise::Rate { .. } => return true,
+        };
+        let has = |class: &ClassId| {
+            let served = &tasks.classes[*class];
+            if cpu { served.cycles } else { served.packets }
+        };
+        let part = |(subject, weight): &(Subject, f64)| subject.iter().map(has).sum::<f64>() / weight;
+        let most = members.iter().map(part).fold(0.0, f64::max);
+        members.iter().all(|member| part(member) >= most * (1.0 - FULL) || is_full(&member.0, bounds))
+    })
+}
+
+/// Whether all classes of a subject are of chains that have all that they may have.
+fn is_full(subject: &Subject, bounds: &[Bound]) -> bool {
+    subject.iter().all(|class| bounds.iter().any(|bound| bound.full && bound.subject.contains(class)))
+}
+
+/// The ratios without those who have all that they may have. How classes of one chain share what that has is left as it is.
+fn without_full(promises: &[Promise], bounds: &[Bound]) -> Vec<Promise> {
+    let within = |promise: &Promise| {
+        let classes: Vec<ClassId> = promise.subjects().into_iter().flatten().copied().collect();
+        let one = |bound: &&Bound| bound.full && classes.iter().all(|class| bound.subject.contains(class));
+        bounds.iter().any(|bound| one(&bound))
+    };
+    let open = |members: &[(Subject, f64)]| -> Vec<(Subject, f64)> {
+        members.iter().filter(|(subject, _)| !is_full(subject, bounds)).cloned().collect()
+    };
+    let mut left = Vec::new();
+    for promise in promises {
+        match promise {
+            Promise::Cpu(members) if !within(promise) => left.push(Promise::Cpu(open(members))),
+            Promise::Throughput(members) if !within(promise) => left.push(Promise::Throughput(open(members))),
+            other => left.push(other.clone()),
+        }
+    }
+    left.retain(|promise| matches!(promise, Promise::Rate { .. }) || promise.subjects().len() > 1);
+    left
+}
