@@ -56,7 +56,9 @@ impl Case {
     ///
     /// # Errors
     /// When there are functions that cannot be planned: all are named.
-    pub fn new(inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+    pub fn new(mut inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+        // In the profile, so that whoever plans by it has the margin, and no cycle is without it.
+        inputs.known.profile = inputs.known.profile.times(1.0 + f64::from(options.margin) / 100.0);
         let objective = match options.objective {
             ObjectiveName::Marginal => Objective::Marginal,
             ObjectiveName::Weighted => Objective::Weighted,
@@ -75,7 +77,6 @@ impl Case {
             let lines: Vec<String> = unknown.iter().map(|one| format!("{one}{}", remedy(one))).collect();
             Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
-        let problem = problem.costing(1.0 + f64::from(options.margin) / 100.0);
         let switch = for_problem(&problem);
         let tasks = match options.tasks {
             TasksName::Fewest => alpine::Objective::FewestTasks,

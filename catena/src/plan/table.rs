@@ -5,6 +5,7 @@ use std::fmt;
 use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
+use catena_plan::relation::is_provable;
 
 use crate::table::Table;
 
@@ -91,6 +92,11 @@ fn verdict(plan: &Plan) -> String {
                         " It is not known whether another plan does better: the planner does not see {}.",
                         told.join(", ")
                     )
+                }
+                None if !is_provable(&plan.problem) => {
+                    " It is not known whether another plan is fairer: where chains come \
+                                                     first, the largest sums are looked for, one level after the other."
+                        .to_owned()
                 }
                 None => String::new(),
             };

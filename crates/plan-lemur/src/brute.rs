@@ -12,7 +12,7 @@ use super::exact::resources::Resources;
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::{Outcome, Placement, Site};
 use catena_plan_model::problem::{Chain, Problem, ServerId};
-use catena_plan_model::relation::by_level;
+use catena_plan_model::relation::{by_level, is_provable};
 use catena_plan_model::switch::Feasible;
 
 /// How far brute force is.
@@ -69,7 +69,8 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, go_on: &mut dyn FnMut(&Pro
             let placement = search.placement(&search.choices(pattern, &cores));
             let marginal_bps = objective_bps(problem, &placement.rates_bps);
             let bound_bps = if complete { marginal_bps } else { ceiling::of(problem).max(marginal_bps) };
-            return (Outcome::Placed { placement, marginal_bps, bound_bps: Some(bound_bps) }, progress);
+            let bound_bps = Some(bound_bps).filter(|_| is_provable(problem));
+            return (Outcome::Placed { placement, marginal_bps, bound_bps }, progress);
         }
         if !go_on(&progress) && progress.asked >= LAST_QUESTIONS {
             complete = false;

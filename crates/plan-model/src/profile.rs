@@ -46,6 +46,25 @@ impl Profile {
         }
         self
     }
+
+    /// The same where every cycle that a plan reckons with is `factor` of them, the framework's as the functions': what a
+    /// plan then has left over is headroom of the whole, wherever packets spend it. What was measured stays as it is.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Profile {
+        let Overheads { visit, spread, queue, classify, step, branch, parse, parse_batch } = &mut self.overheads;
+        for cycles in [visit, spread, queue, classify, step, branch, parse, parse_batch] {
+            *cycles *= factor;
+        }
+        for cost in self.functions.values_mut() {
+            for cycles in std::iter::once(&mut cost.server).chain(&mut cost.smart_nic) {
+                let Cycles { base, per_unit, per_batch, per_flow, alone, .. } = cycles;
+                let beside = [base, per_unit, per_batch, per_flow].into_iter();
+                let alone = alone.iter_mut().flat_map(|a| [&mut a.saved, &mut a.per_flow, &mut a.per_batch]);
+                beside.chain(alone).for_each(|cycles| *cycles *= factor);
+            }
+        }
+        self
+    }
 }
 
 /// A machine that was measured.

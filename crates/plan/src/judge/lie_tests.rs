@@ -44,7 +44,7 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 22] = [
+const LIES: [Lie; 24] = [
     ("a rate raised", |plan| times(plan, "/chains/0/rate_bps", 1.01)),
     ("a rate raised everywhere", |plan| {
         // With more than any link carries, whoever is asked.
@@ -140,6 +140,18 @@ const LIES: [Lie; 22] = [
         let Some(text) = ratio.filter(|_| carried && free) else { return false };
         let text = text.split('=').next().unwrap_or_default().to_owned() + "= 1 : 17";
         change(plan, "/problem/relations/0/ratio/text", |value| *value = json!(text))
+    }),
+    ("a limit that lets a chain have less than its part", |plan| {
+        // What the chain carries, as if it could have no more.
+        let ratio = &plan["problem"]["relations"][0]["ratio"];
+        let Some(chain) = ratio["members"][1]["chain"].as_u64() else { return false };
+        let rate = plan["placement"]["rates_bps"][chain as usize].as_f64().unwrap_or(0.0);
+        let limit = ratio["members"][1]["cap_bps"].as_f64().unwrap_or(f64::INFINITY);
+        rate < 0.9 * limit && change(plan, "/problem/relations/0/ratio/members/1", |m| m["cap_bps"] = json!(rate))
+    }),
+    ("a fair division proven where chains come first", |plan| {
+        let first = plan["problem"]["relations"][0]["priority"].is_object() && plan["objective"] == "fair";
+        first && change(plan, "/verdict/kept", |kept| kept["bound_bps"] = kept["marginal_bps"].clone())
     }),
     ("proven, and there is more", |plan| {
         change(plan, "/verdict/kept", |kept| {

@@ -20,6 +20,7 @@ mod tests;
 use catena_plan_model::check::{Report, check};
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::relation::Relation;
 use catena_plan_model::switch::Feasible;
 
 use crate::plan::{Plan, Verdict};
@@ -129,6 +130,15 @@ impl Judge<'_> {
         self.close("verdict.marginal_bps", marginal_bps, is, size);
         if bound_bps.is_some_and(|bound| bound < is - TOLERANCE * size) {
             self.wrong("verdict.bound_bps", format!("no plan is said to have more, and this one has {is}"));
+        }
+        // Some chain comes before another one, where a fair division is not what planners look for.
+        let ranked = self.problem.relations.iter().any(|relation| match relation {
+            Relation::Priority { order, .. } => order.len() > 1,
+            Relation::Last(chains) => chains.len() < self.problem.chains.len(),
+            Relation::Ratio { .. } => false,
+        });
+        if bound_bps.is_some() && ranked && self.problem.objective == Objective::Fair {
+            self.wrong("verdict.bound_bps", "nothing is proven of a fair division where chains come first");
         }
         if bound_bps.is_some() && !self.problem.within.is_empty() {
             self.wrong("verdict.bound_bps", "nothing is proven of relations within chains");
