@@ -34,6 +34,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
+use crate::demand::relations::usable_bps;
 use crate::profile::Overheads;
 use crate::rack::SwitchKind;
 use crate::relation::Relation;
@@ -127,7 +128,16 @@ pub struct Chain {
 }
 
 impl Problem {
-    /// The same problem where all functions cost `factor` times as much on servers and cards.
+    /// The same problem with headroom: every cycle counts `factor` times, the framework's as the functions'.
+    #[must_use]
+    pub fn with_margin(&self, factor: f64) -> Problem {
+        let mut changed = self.costing(factor);
+        changed.overheads = self.overheads.times(factor);
+        changed
+    }
+
+    /// The same problem where all functions cost `factor` times as much on servers and cards, and the framework what it did:
+    /// as where a profile of functions is wrong.
     #[must_use]
     pub fn costing(&self, factor: f64) -> Problem {
         let mut changed = self.clone();
@@ -135,6 +145,15 @@ impl Problem {
             node.server = node.server.map(|cycles| cycles * factor);
             node.per_batch *= factor;
             node.smart_nic = node.smart_nic.map(|cycles| cycles * factor);
+        }
+        // What one core does bounds some shares.
+        for relation in &mut changed.relations {
+            let Relation::Ratio { text, members } = relation else { continue };
+            for member in members.iter_mut().filter(|_| text.starts_with("share ")) {
+                if let Some(chain) = changed.chains.get(member.chain) {
+                    member.cap_bps = usable_bps(chain, &changed.servers);
+                }
+            }
         }
         changed
     }

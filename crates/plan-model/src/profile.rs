@@ -51,10 +51,7 @@ impl Profile {
     /// plan then has left over is headroom of the whole, wherever packets spend it. What was measured stays as it is.
     #[must_use]
     pub fn times(mut self, factor: f64) -> Profile {
-        let Overheads { visit, spread, queue, classify, step, branch, parse, parse_batch } = &mut self.overheads;
-        for cycles in [visit, spread, queue, classify, step, branch, parse, parse_batch] {
-            *cycles *= factor;
-        }
+        self.overheads = self.overheads.times(factor);
         for cost in self.functions.values_mut() {
             for cycles in std::iter::once(&mut cost.server).chain(&mut cost.smart_nic) {
                 let Cycles { base, per_unit, per_batch, per_flow, alone, .. } = cycles;
@@ -196,6 +193,16 @@ pub struct Alone {
 }
 
 impl Overheads {
+    /// All of them, `factor` times as much.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Overheads {
+        let Overheads { visit, spread, queue, classify, step, branch, parse, parse_batch } = &mut self;
+        for cycles in [visit, spread, queue, classify, step, branch, parse, parse_batch] {
+            *cycles *= factor;
+        }
+        self
+    }
+
     /// Cycles per packet that tries a filter of so many steps.
     #[must_use]
     pub fn tried(&self, steps: u32) -> f64 {
