@@ -259,13 +259,22 @@ const PROFILE: &str = r#"{
 
 #[test]
 fn a_margin_is_reckoned_with_as_cost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = folder.path().join("x.catena");
+    std::fs::write(&chain, "chain x { in -> Monitor -> UrlFilter -> out }\n").expect("a chain file");
+    let chain = chain.display().to_string();
+    // Of functions, and of all that a packet costs: the framework too.
     let cycles = |margin: &[&str]| -> Vec<f64> {
-        let output = plan(&with(&CHAINS[2..3], &[&["--rack", LEMUR, "--json"], margin].concat()));
+        let rack = ["--rack", "examples/racks/this-machine.toml", "--json"];
+        let output = plan(&[&[chain.as_str()][..], &rack, margin].concat());
         let plan = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
-        plan.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles).collect()
+        let functions = plan.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles);
+        let subgroups = plan.servers.iter().flat_map(|server| &server.subgroups).map(|group| group.cycles);
+        functions.chain(subgroups).collect()
     };
     let (profiled, careful) = (cycles(&[]), cycles(&["--margin", "10"]));
-    assert!(!profiled.is_empty() && profiled.len() == careful.len());
+    assert!(profiled.len() == 3 && profiled[2] > profiled[0] + profiled[1] + 100.0, "{profiled:?}");
+    assert_eq!(profiled.len(), careful.len());
     assert!(profiled.iter().zip(&careful).all(|(a, b)| (b / a - 1.1).abs() < 1e-9), "{profiled:?} {careful:?}");
     assert!(err(&plan(&with(&CHAINS[2..3], &["--rack", LEMUR, "--margin=2000"]))).contains("--margin"));
 }

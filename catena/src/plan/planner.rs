@@ -9,6 +9,7 @@ use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
 use catena_plan::plan::{Plan, Verdict};
+use catena_plan::policy::Policy;
 use catena_plan::problem::{Objective, Problem, Replication};
 use catena_plan::switch::{Feasible, for_problem};
 use catena_plan::tasks;
@@ -172,6 +173,7 @@ impl Case {
             strategy: strategy.title(),
         };
         let mut plan = Plan::of(&case, outcome);
+        plan.policy = Some(Policy::of(&self.inputs.graph));
         // Where whole chains run on one server, the plan goes on to the tasks of its workers.
         if let ([server], None, Some(placement)) =
             (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())

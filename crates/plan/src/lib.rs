@@ -11,6 +11,7 @@
 pub mod explain;
 pub mod judge;
 pub mod plan;
+pub mod policy;
 pub mod tasks;
 
 pub use catena_plan_alpine as alpine;

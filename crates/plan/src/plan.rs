@@ -2,18 +2,21 @@
 //!
 //! Times are nanoseconds, rates bits per second, costs cycles per packet. What has no limit is absent.
 
-use std::fmt;
+mod bound;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Policy;
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
 use catena_plan_model::switch::for_problem;
 
+pub use bound::{Bound, CoreLimit};
+
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +51,9 @@ pub struct Plan {
     /// Relations of the file about classes within chains, which the planners' model does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<String>,
+    /// The chain file that it is for; absent where chains are known in numbers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// The decision in the planners' own form; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
@@ -196,93 +202,6 @@ pub struct ChainPlan {
     pub functions: Vec<FunctionPlan>,
     /// Which function hands packets to which: indices, and the part of the chain's packets.
     pub edges: Vec<Edge>,
-}
-
-/// What keeps a chain from carrying more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Bound {
-    /// The most it is allowed.
-    TMax,
-    /// The port that it comes in by.
-    Port {
-        /// What the port carries.
-        bps: f64,
-    },
-    /// The cores of a subgroup.
-    Cores {
-        /// The server.
-        server: String,
-        /// The subgroup's functions.
-        functions: Vec<String>,
-        /// Its cores.
-        cores: f64,
-        /// Why it has no more.
-        limit: CoreLimit,
-    },
-    /// A link.
-    Link {
-        /// Which.
-        link: String,
-        /// What it carries.
-        bps: f64,
-    },
-    /// A relation between chains.
-    Relation {
-        /// As the file has it; empty: nothing leaves the chain, and others go first.
-        text: String,
-    },
-    /// What the switch forwards in all.
-    Switch {
-        /// Which.
-        switch: String,
-        /// What it can.
-        bps: f64,
-    },
-    /// A SmartNIC's cores.
-    SmartNic {
-        /// Which.
-        smart_nic: String,
-    },
-}
-
-/// Why a subgroup has no more cores.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CoreLimit {
-    /// It may run on one only, because of this function.
-    Single(String),
-    /// The server has no more.
-    AllTaken,
-    /// The server has more; the strategy did not use them.
-    Spare,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::TMax => f.write_str("its own upper limit"),
-            Bound::Port { bps } => write!(f, "port: {} Gbit/s come in", gigabits(*bps)),
-            Bound::Cores { server, functions, cores, limit } => {
-                let names = match &functions[..] {
-                    [first, .., last] if functions.len() > 3 => {
-                        format!("{first} … {last} ({} functions)", functions.len())
-                    }
-                    few => few.join(" -> "),
-                };
-                match limit {
-                    CoreLimit::Single(function) => write!(f, "core: {names}: {function} may have one only"),
-                    CoreLimit::AllTaken => write!(f, "cores: {names} has {}; {server} has no more", short(*cores)),
-                    CoreLimit::Spare => write!(f, "cores: {names} has {}; {server} has spare ones", short(*cores)),
-                }
-            }
-            Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
-            Bound::Relation { text } if text.is_empty() => f.write_str("nothing leaves it: it gets what others leave"),
-            Bound::Relation { text } => write!(f, "the file: {text}"),
-            Bound::Switch { switch, bps } => write!(f, "switch: {switch} forwards {} Gbit/s in all", gigabits(*bps)),
-            Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
-        }
-    }
 }
 
 impl ChainPlan {

@@ -107,7 +107,8 @@ fn alone(chain: &Chain, servers: &[Server]) -> f64 {
 }
 
 /// A relation as a file has it.
-fn text(graph: &PolicyGraph, relation: &Relation) -> String {
+#[must_use]
+pub fn text(graph: &PolicyGraph, relation: &Relation) -> String {
     let name = |subject: &Subject| match *subject {
         Subject::Chain(chain) => graph.chains[chain as usize].name.as_str(),
         Subject::Class(class) => graph.classes[class as usize].name.as_str(),

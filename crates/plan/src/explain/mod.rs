@@ -70,6 +70,7 @@ impl Plan {
             switch: view.switch(),
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
+            policy: None,
             placement: placement.cloned(),
             problem: case.problem.clone(),
             servers,

@@ -105,6 +105,21 @@ impl Judge<'_> {
         self.same("objective", &plan.objective, &problem.objective);
         self.same("replication", &plan.replication, &problem.replication);
         self.same("within", &plan.within, &problem.within);
+        let Some(policy) = &plan.policy else { return self.packets() };
+        let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
+        self.same("policy.chains", &names(policy), &chains);
+        let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
+        for text in related.chain(problem.within.iter().map(String::as_str)) {
+            if !policy.relations.iter().any(|relation| relation == text) {
+                self.wrong("policy.relations", format!("`{text}` was planned, and is not there"));
+            }
+        }
+        self.packets();
+    }
+
+    fn packets(&mut self) {
+        let (plan, problem) = (self.plan, self.problem);
         for (id, chain) in problem.chains.iter().enumerate() {
             self.same(format!("packet_bytes of chain {id}"), &plan.packet_bytes, &chain.packet_bytes);
         }
