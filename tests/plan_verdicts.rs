@@ -177,3 +177,23 @@ fn comments_in_a_list_of_rules_cost_nothing_whatever_plans() {
     assert_eq!(cycles("\"allow tcp\""), cycles("[\"allow tcp\"]"));
     remove(rules.parent().expect("it is in a folder"));
 }
+
+#[test]
+fn what_a_promise_of_delay_assumes_stands_beside_the_verdict() {
+    let slow = "promise ..10Mbps within 1ms in -> Monitor() -> out";
+    let (text, plan) = planned("delay", &two(slow, "in -> Monitor() -> out", ""), HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let chain = &plan.chains[0];
+    // 1,024 packets of 512 bytes at 10 Mbit/s, of which each of two workers has a half: 1,221 a second.
+    assert!((chain.queue_ns.expect("a queue in front of the limit") - 1024.0 / 1221.0 * 1e9).abs() < 1e6, "{text}");
+    assert!(chain.batch_ns > 31.0 * chain.latency_ns && chain.batch_ns < 1e6, "{text}");
+    assert!(text.contains("Delays are those of a packet that waits for no other, forward."), "{text}");
+    let wait =
+        "w: offered more than it carries, it fills a queue of 1024 packets, up to 838.7 ms long, so the promise holds";
+    assert!(text.contains(wait), "{text}");
+    // A part of a shared core is as large as its traffic: that keeps nobody from carrying more.
+    assert!(!text.contains("cores: monitor has"), "{text}");
+    // Nothing is said where nothing is promised.
+    let (text, plan) = planned("no_delay", &two("in -> Monitor() -> out", "in -> Monitor() -> out", ""), HERE, &[]);
+    assert!(plan.is_some() && !text.contains("Delays are"), "{text}");
+}

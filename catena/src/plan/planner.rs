@@ -175,15 +175,14 @@ impl Case {
         let mut plan = Plan::of(&case, outcome);
         plan.policy = Some(Policy::of(&self.inputs.graph));
         // Where whole chains run on one server, the plan goes on to the tasks of its workers.
-        if let ([server], None, Some(placement)) =
-            (&mut plan.servers[..], &self.inputs.rack.switch, outcome.placement())
-        {
+        let alone = plan.servers.len() == 1 && self.inputs.rack.switch.is_none();
+        if let Some(placement) = outcome.placement().filter(|_| alone) {
             match tasks::of(&self.inputs.graph, &self.problem, 0, &placement.rates_bps, self.tasks) {
                 Ok(tasks) => {
                     if let Some(why) = tasks::broken(&self.problem, &tasks) {
                         plan.verdict = Verdict::Broken { proven: false, why, remedies: None };
                     }
-                    server.tasks = Some(tasks);
+                    plan.set_tasks(0, tasks);
                 }
                 Err(why) => plan.verdict = Verdict::Broken { proven: false, why, remedies: None },
             }

@@ -5,6 +5,7 @@ use std::fmt;
 use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
+use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
 use catena_plan::relation::is_provable;
 
 use crate::table::Table;
@@ -38,6 +39,7 @@ impl fmt::Display for Text<'_> {
             writeln!(f, "What if: {}", self.edits.join(", "))?;
         }
         writeln!(f, "{}\n", verdict(plan))?;
+        write!(f, "{}", delays(plan))?;
         if let Verdict::Broken { remedies: Some(remedies), .. } = &plan.verdict {
             return write!(f, "{}", helped(remedies));
         }
@@ -115,6 +117,39 @@ fn verdict(plan: &Plan) -> String {
                 gbit(beyond),
             )
         }
+    }
+}
+
+/// What promises of delay assume, and what packets take otherwise; empty: none is promised.
+fn delays(plan: &Plan) -> String {
+    let promised: Vec<_> = plan.chains.iter().filter_map(|chain| Some((chain, chain.d_max_ns?))).collect();
+    if promised.is_empty() || !plan.is_kept() {
+        return String::new();
+    }
+    let mut text = "Delays are those of a packet that waits for no other, forward. Batches, turns on a shared core, queues and the \
+                    return direction are not in them:\n"
+        .to_owned();
+    for (chain, most) in promised {
+        let (name, batch) = (&chain.name, us(chain.batch_ns));
+        let more = if chain.batch_ns > most { format!(", more than the {} promised", us(most)) } else { String::new() };
+        text += &format!("  {name}: in full batches of {FULL_BATCH} packets up to {batch}{more}\n");
+        if let Some(ns) = chain.queue_ns {
+            let more = if ns + chain.batch_ns > most { ", so the promise holds only up to that rate" } else { "" };
+            text += &format!(
+                "  {name}: offered more than it carries, it fills a queue of {QUEUE_PACKETS} packets, up to {} long{more}\n",
+                us(ns)
+            );
+        }
+    }
+    text + "\n"
+}
+
+/// A time in microseconds, or milliseconds if it is long.
+fn us(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e12 => format!("{:.1} ms", ns / 1e6),
+        _ => "without end".to_owned(),
     }
 }
 

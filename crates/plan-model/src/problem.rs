@@ -22,7 +22,8 @@
 //!   its cores.
 //! - A path's *latency* is the sum of `cycles / clock` of its nodes (nodes on switches take
 //!   `switch_ns` a pass), the visit overhead of each stay, and `bounce_ns` for every stay that the path
-//!   enters. Every path keeps `d_max_ns`.
+//!   enters. Every path keeps `d_max_ns`. That is a packet which waits for no other, forward: neither the rest of its batch,
+//!   nor its turn on a core, nor queues are in it.
 //! - The switch joins the servers: a packet passes it once, and once more for every stay. It forwards, in all, `rate ×
 //!   (1 + visits of the chain's stays)` of each chain, and at most its capacity. Without a switch nothing joins
 //!   servers: all nodes of a chain are on one server and its SmartNICs.
@@ -35,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
 use crate::demand::relations::usable_bps;
-use crate::profile::Overheads;
+use crate::profile::{FULL_BATCH, Overheads};
 use crate::rack::SwitchKind;
 use crate::relation::Relation;
 
@@ -133,6 +134,17 @@ impl Problem {
     pub fn with_margin(&self, factor: f64) -> Problem {
         let mut changed = self.costing(factor);
         changed.overheads = self.overheads.times(factor);
+        changed
+    }
+
+    /// The same problem where a packet's delay on servers is that of a full batch: it leaves with the last packet of it.
+    #[must_use]
+    pub fn in_full_batches(&self) -> Problem {
+        let mut changed = self.clone();
+        for node in changed.chains.iter_mut().flat_map(|chain| &mut chain.nodes) {
+            node.server = node.server.map(|cycles| cycles * FULL_BATCH);
+        }
+        changed.overheads.visit *= FULL_BATCH;
         changed
     }
 

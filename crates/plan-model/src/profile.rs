@@ -13,6 +13,8 @@ pub const VERSION: u32 = 1;
 
 /// Packets in a full batch: as the dataplane has them.
 pub const FULL_BATCH: f64 = 32.0;
+/// Packets that a queue between two tasks holds: as pipelines are built.
+pub const QUEUE_PACKETS: usize = 1024;
 /// Flows that live at once in what comes to a server, of which a chain has its part: as functions are measured.
 pub const FLOWS: f64 = 10_000.0;
 /// Other functions of a core beside which functions are measured: the other three of a chain of four.

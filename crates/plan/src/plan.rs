@@ -192,8 +192,14 @@ pub struct ChainPlan {
     pub rate_bps: f64,
     /// Beyond what is guaranteed.
     pub slack_bps: f64,
-    /// Of the longest path.
+    /// Of the longest path, forward, for a packet that waits for no other: what `d_max_ns` is held against.
     pub latency_ns: f64,
+    /// The same where servers have full batches: a packet goes on with the last one of its batch.
+    pub batch_ns: f64,
+    /// What a packet waits more, at most, in the queues of its chain's tasks: where more comes than the tasks take, they are
+    /// full. Absent: there are no queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_ns: Option<f64>,
     /// Visits to servers and SmartNICs per packet.
     pub bounces: f64,
     /// What keeps it from carrying more, most telling first; empty: nothing but the other chains' shares.

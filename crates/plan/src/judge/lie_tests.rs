@@ -44,7 +44,7 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 24] = [
+const LIES: [Lie; 26] = [
     ("a rate raised", |plan| times(plan, "/chains/0/rate_bps", 1.01)),
     ("a rate raised everywhere", |plan| {
         // With more than any link carries, whoever is asked.
@@ -110,6 +110,8 @@ const LIES: [Lie; 24] = [
         let limited = plan["problem"]["chains"][0]["d_max_ns"].is_f64();
         limited && ["/problem/chains/0/d_max_ns", "/chains/0/d_max_ns"].iter().all(|at| times(plan, at, 1e-4))
     }),
+    ("a batch that takes less than it does", |plan| times(plan, "/chains/0/batch_ns", 0.5)),
+    ("a queue that is not there", |plan| change(plan, "/chains/0", |chain| chain["queue_ns"] = json!(1e6))),
     ("more than one core for what may have one", |plan| {
         let Some((s, group)) = single(plan) else { return false };
         let Some(index) = placed(plan, s, group) else { return false };

@@ -62,7 +62,8 @@ pub enum CoreLimit {
     Single(String),
     /// The server has no more.
     AllTaken,
-    /// The server has more; the strategy did not use them.
+    /// The server has more, which the plan does not use: whether that would help is known where the plan is proven to be the
+    /// best, and it would not.
     Spare,
 }
 
@@ -81,7 +82,9 @@ impl fmt::Display for Bound {
                 match limit {
                     CoreLimit::Single(function) => write!(f, "core: {names}: {function} may have one only"),
                     CoreLimit::AllTaken => write!(f, "cores: {names} has {}; {server} has no more", short(*cores)),
-                    CoreLimit::Spare => write!(f, "cores: {names} has {}; {server} has spare ones", short(*cores)),
+                    CoreLimit::Spare => {
+                        write!(f, "cores: {names} fills its {}; {server} has others, unused here", short(*cores))
+                    }
                 }
             }
             Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
