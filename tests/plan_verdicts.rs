@@ -197,3 +197,15 @@ fn what_a_promise_of_delay_assumes_stands_beside_the_verdict() {
     let (text, plan) = planned("no_delay", &two("in -> Monitor() -> out", "in -> Monitor() -> out", ""), HERE, &[]);
     assert!(plan.is_some() && !text.contains("Delays are"), "{text}");
 }
+
+#[test]
+fn the_best_of_a_comparison_is_the_one_that_is_proven_to_be() {
+    // The second does more with a cycle: who carries most in all is not who holds the priority.
+    let chains = two("in -> Encrypt -> out", "in -> Monitor -> out", "priority w > x");
+    let rack = format!("{SWITCH}{}", SERVERS.replace("count = 2\n", ""));
+    let (text, plan) = planned("compared", &chains, &rack, &[&PAPER[..], &["--compare"]].concat());
+    let line = text.lines().find(|line| line.starts_with("exact ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("kept, best"), "{text}");
+    assert!(text.contains("Best here: exact"), "{text}");
+    assert!(plan.expect("the best one is written").chains[0].rate_bps > 2e9, "{text}");
+}
