@@ -165,11 +165,14 @@ fn helped(remedies: &Remedies) -> String {
     }
     match &remedies.conflict[..] {
         [] => {}
-        [one] => line(format!("The promise of {one} cannot be kept even if there were no other chain.")),
-        several => line(format!(
-            "These promises conflict: {}. Without any one of them the others could be kept.",
+        [one] if remedies.minimal => {
+            line(format!("The promise of {one} cannot be kept even if there were no other chain."));
+        }
+        several if remedies.minimal => line(format!(
+            "These promises conflict: {}. Without any one of them the others of these can be kept.",
             several.join(", ")
         )),
+        several => line(format!("In the way, as far as is known: the promises of {}.", several.join(", "))),
     }
     if !remedies.relations.is_empty() {
         let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();
@@ -198,6 +201,7 @@ fn helped(remedies: &Remedies) -> String {
         ways.push(parts.join(" and "));
     }
     match &ways[..] {
+        [] if !remedies.complete => line("Nothing was found that does alone.".to_owned()),
         [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
             line("More cores, faster links or more stages, each alone, would not help.".to_owned());
             line(
@@ -213,7 +217,7 @@ fn helped(remedies: &Remedies) -> String {
         }
     }
     if !remedies.complete {
-        line("Not every question could be answered in the time allowed (--time-limit).".to_owned());
+        line("Not every question was answered: more time (--time-limit) may find more.".to_owned());
     }
     text
 }
@@ -324,13 +328,14 @@ mod tests {
             conflict: vec!["a".to_owned(), "b".to_owned()],
             cores: vec![("nf1".to_owned(), 1), ("nf2".to_owned(), 2)],
             stages: Some(1),
+            minimal: true,
             complete: true,
             ..Remedies::default()
         };
-        let expected = "These promises conflict: a, b. Without any one of them the others could be kept.\n\
+        let expected = "These promises conflict: a, b. Without any one of them the others of these can be kept.\n\
                         Any one of these would do:\n  1 more core on nf1 and 2 more cores on nf2\n  1 more stage in the switch\n";
         assert_eq!(helped(&remedies), expected);
-        let alone = Remedies { conflict: vec!["a".to_owned()], complete: true, ..Remedies::default() };
+        let alone = Remedies { conflict: vec!["a".to_owned()], minimal: true, complete: true, ..Remedies::default() };
         assert!(helped(&alone).contains("even if there were no other chain"));
         assert!(helped(&alone).contains("each alone, would not help"));
     }

@@ -147,11 +147,14 @@ impl Verdict {
     }
 }
 
-/// What would help: each remedy would do alone.
+/// What would help: each remedy does alone, which was tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remedies {
-    /// Chains whose promises cannot all be kept, though they could without any one of them.
+    /// Chains whose promises cannot all be kept.
     pub conflict: Vec<String>,
+    /// Whether the promises of all of these but any one were kept in a plan.
+    #[serde(default)]
+    pub minimal: bool,
     /// Relations between chains, as the file has them, without which all promises could be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<String>,

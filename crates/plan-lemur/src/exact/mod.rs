@@ -14,6 +14,7 @@ pub mod options;
 pub mod patterns;
 pub mod rates;
 pub mod relax;
+pub mod remedy;
 pub mod resources;
 pub mod symmetry;
 
@@ -25,6 +26,8 @@ pub(super) mod instances;
 mod rack_tests;
 #[cfg(test)]
 mod related_tests;
+#[cfg(test)]
+mod remedy_tests;
 #[cfg(test)]
 mod tests;
 
