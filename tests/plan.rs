@@ -447,3 +447,22 @@ fn the_examples_racks_are_good() {
         assert!(parsed.diagnostics.is_empty(), "{}: {:?}", path.display(), parsed.diagnostics);
     }
 }
+
+#[test]
+fn the_sizes_of_the_book_are_those_that_are_profiled() {
+    let book = std::fs::read_to_string(root().join("docs/profiles.md")).expect("the book");
+    let thousands = |n: u64| match n {
+        n if n < 1_000 => n.to_string(),
+        n => format!("{},{:03}", n / 1_000, n % 1_000),
+    };
+    let mut found = 0;
+    for function in catena_functions::registry::FUNCTIONS {
+        let Some(size) = function.workload.and_then(|workload| workload.size) else { continue };
+        let sizes: Vec<String> = size.measured.iter().map(|n| thousands(*n)).collect();
+        let row = format!("| {} | {} | {} | ", function.name, size.unit, sizes.join(", "));
+        let line = book.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
+        assert!(line.contains(&thousands(size.usual)), "{line}");
+        found += 1;
+    }
+    assert!(found > 5, "{found}");
+}

@@ -209,3 +209,33 @@ fn the_best_of_a_comparison_is_the_one_that_is_proven_to_be() {
     assert!(text.contains("Best here: exact"), "{text}");
     assert!(plan.expect("the best one is written").chains[0].rate_bps > 2e9, "{text}");
 }
+
+#[test]
+fn chains_and_classes_that_a_relation_only_implies_are_named() {
+    let monitor = "in -> Monitor() -> out";
+    let three = two(monitor, monitor, "class c = \"tcp\"\nchain y for c { in -> ACL() -> out }\npriority w > x");
+    let (text, _) = planned("unnamed", &three, HERE, &[]);
+    assert!(text.contains("No `priority` names y: with those that it names last.\n"), "{text}");
+    let (text, _) = planned("class", &two(monitor, monitor, "priority b > a"), HERE, &[]);
+    assert!(text.contains("In `priority b > a` the class a is all of chain w.\n"), "{text}");
+    assert!(text.contains("In `priority b > a` the class b is all of chain x.\n") && !text.contains("names"), "{text}");
+}
+
+#[test]
+fn what_would_do_does_when_it_is_tried() {
+    let rack = |cores| {
+        format!("{SWITCH}{}", SERVERS.replace("count = 2\ncores = 2", &format!("sockets = 2\ncores = {cores}")))
+    };
+    let chain = LONG.replace("500M", "1300M");
+    let (text, _) = planned("does", &chain, &rack(2), &PAPER);
+    // The same on both sockets.
+    let more: u32 = text
+        .split("This would do: ")
+        .nth(1)
+        .or_else(|| text.split("these would do:\n").nth(1))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(more.is_multiple_of(2) && text.contains("more cores on nf"), "{text}");
+    let (text, plan) = planned("done", &chain, &rack(2 + more), &PAPER);
+    assert!(plan.is_some_and(|plan| plan.is_kept()), "{text}");
+}

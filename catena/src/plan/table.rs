@@ -6,7 +6,7 @@ use catena_plan::plan::{Bound, Device, FunctionPlan, Plan, Remedies, Verdict, gi
 
 use catena_plan::problem::Objective;
 use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
-use catena_plan::relation::is_provable;
+use catena_plan::relation::{Relation, is_provable};
 
 use crate::table::Table;
 
@@ -18,7 +18,7 @@ pub struct Text<'a> {
     pub edits: &'a [String],
 }
 
-/// Bits per second as Gbit/s with two digits behind the point.
+/// Bits per second as Gbit/s, or cycles as GHz, with two digits behind the point.
 pub fn gbit(bps: f64) -> String {
     // What is less than nothing by rounding alone has no sign.
     format!("{:.2}", (bps / 1e7).round() / 1e2 + 0.0)
@@ -39,7 +39,7 @@ impl fmt::Display for Text<'_> {
             writeln!(f, "What if: {}", self.edits.join(", "))?;
         }
         writeln!(f, "{}\n", verdict(plan))?;
-        write!(f, "{}", delays(plan))?;
+        write!(f, "{}{}", related(plan), delays(plan))?;
         if let Verdict::Broken { remedies: Some(remedies), .. } = &plan.verdict {
             return write!(f, "{}", helped(remedies));
         }
@@ -120,6 +120,38 @@ fn verdict(plan: &Plan) -> String {
     }
 }
 
+/// What the file's relations mean where their words do not say it: chains that no `priority` names, and classes that stand for
+/// chains; empty: there is nothing of the kind.
+fn related(plan: &Plan) -> String {
+    let Some(policy) = plan.policy.as_ref().filter(|_| plan.is_kept()) else { return String::new() };
+    let mut text = String::new();
+    let orders: Vec<&Vec<usize>> = plan
+        .problem
+        .relations
+        .iter()
+        .filter_map(|relation| if let Relation::Priority { order, .. } = relation { Some(order) } else { None })
+        .collect();
+    let last = plan.problem.relations.iter().any(|relation| matches!(relation, Relation::Last(_)));
+    let unnamed: Vec<&str> = (0..plan.chains.len())
+        .filter(|id| !orders.is_empty() && !orders.iter().any(|order| order.contains(id)))
+        .filter(|id| !plan.problem.relations.iter().any(|r| matches!(r, Relation::Last(chains) if chains.contains(id))))
+        .map(|id| plan.chains[id].name.as_str())
+        .collect();
+    if !unnamed.is_empty() {
+        let but = if last { ", but before chains that nothing leaves" } else { "" };
+        text += &format!("No `priority` names {}: with those that it names last{but}.\n", unnamed.join(", "));
+    }
+    for relation in plan.problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty()) {
+        let words: Vec<&str> = relation.split(|c: char| c.is_whitespace() || ":>=".contains(c)).collect();
+        for chain in policy.chains.iter().filter(|chain| !words.contains(&chain.name.as_str())) {
+            if let Some(class) = chain.classes.first().filter(|class| words.contains(&class.as_str())) {
+                text += &format!("In `{relation}` the class {class} is all of chain {}.\n", chain.name);
+            }
+        }
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}
+
 /// What promises of delay assume, and what packets take otherwise; empty: none is promised.
 fn delays(plan: &Plan) -> String {
     let promised: Vec<_> = plan.chains.iter().filter_map(|chain| Some((chain, chain.d_max_ns?))).collect();
@@ -197,7 +229,7 @@ fn helped(remedies: &Remedies) -> String {
     }
     if !remedies.smart_nics.is_empty() {
         let parts: Vec<String> =
-            remedies.smart_nics.iter().map(|(n, hz)| format!("{:.2} GHz more on {n}", hz / 1e9)).collect();
+            remedies.smart_nics.iter().map(|(n, hz)| format!("{} GHz more on {n}", gbit(*hz))).collect();
         ways.push(parts.join(" and "));
     }
     match &ways[..] {
@@ -296,7 +328,7 @@ fn rack(plan: &Plan) -> Table {
         }
     }
     for nic in &plan.smart_nics {
-        row(&nic.name, format!("{:.2}", nic.used_hz / 1e9), format!("{:.2}", nic.cycles_hz / 1e9), "GHz of its cores");
+        row(&nic.name, gbit(nic.used_hz), gbit(nic.cycles_hz), "GHz of its cores");
     }
     for link in plan.links.iter().filter(|link| link.used_bps > 0.0) {
         row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");

@@ -231,14 +231,15 @@ impl ChainPlan {
 /// A number with at most two digits behind the point.
 #[must_use]
 pub fn short(number: f64) -> String {
-    let text = format!("{number:.2}");
+    // What is less than nothing by rounding alone has no sign.
+    let text = format!("{:.2}", (number * 1e2).round() / 1e2 + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Bits per second as a number of Gbit/s, with at most three digits behind the point.
 #[must_use]
 pub fn gigabits(bps: f64) -> String {
-    let text = format!("{:.3}", bps / 1e9);
+    let text = format!("{:.3}", (bps / 1e6).round() / 1e3 + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
