@@ -120,6 +120,22 @@ fn who_comes_first_gets_all_it_can() {
 }
 
 #[test]
+fn a_fair_division_beside_a_ratio_is_fair_to_all() {
+    // Two chains are at their limits, which is the least; of the others one does ten times as much with a cycle.
+    let mut problem = two();
+    for (name, cycles) in [("a", 900.0), ("b", 900.0)] {
+        let mut chain = sample::chain(name, vec![sample::node("n", Some(cycles), false, true)], &[]);
+        (chain.t_min_bps, chain.t_max_bps) = (0.0, 1e8);
+        problem.chains.insert(0, chain);
+    }
+    problem.objective = Objective::Fair;
+    problem.relations = vec![ratio(&problem, [1.0, 1.0], false)];
+    let found = rates(&problem);
+    assert!((found[0] - 1e8).abs() < 1e3 && (found[1] - 1e8).abs() < 1e3, "{found:?}");
+    assert!((found[2] - found[3]).abs() < 1e4 && found[2] > 1e9, "{found:?}");
+}
+
+#[test]
 fn a_chain_that_nothing_leaves_gets_what_others_leave() {
     let mut problem = two();
     problem.relations = vec![Relation::Last(vec![1])];
