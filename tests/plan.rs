@@ -259,13 +259,22 @@ const PROFILE: &str = r#"{
 
 #[test]
 fn a_margin_is_reckoned_with_as_cost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = folder.path().join("x.catena");
+    std::fs::write(&chain, "chain x { in -> Monitor -> UrlFilter -> out }\n").expect("a chain file");
+    let chain = chain.display().to_string();
+    // Of functions, and of all that a packet costs: the framework too.
     let cycles = |margin: &[&str]| -> Vec<f64> {
-        let output = plan(&with(&CHAINS[2..3], &[&["--rack", LEMUR, "--json"], margin].concat()));
+        let rack = ["--rack", "examples/racks/this-machine.toml", "--json"];
+        let output = plan(&[&[chain.as_str()][..], &rack, margin].concat());
         let plan = Plan::from_json(&out(&output)).unwrap_or_else(|_| panic!("{}", both(&output)));
-        plan.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles).collect()
+        let functions = plan.chains.iter().flat_map(|chain| &chain.functions).filter_map(|function| function.cycles);
+        let subgroups = plan.servers.iter().flat_map(|server| &server.subgroups).map(|group| group.cycles);
+        functions.chain(subgroups).collect()
     };
     let (profiled, careful) = (cycles(&[]), cycles(&["--margin", "10"]));
-    assert!(!profiled.is_empty() && profiled.len() == careful.len());
+    assert!(profiled.len() == 3 && profiled[2] > profiled[0] + profiled[1] + 100.0, "{profiled:?}");
+    assert_eq!(profiled.len(), careful.len());
     assert!(profiled.iter().zip(&careful).all(|(a, b)| (b / a - 1.1).abs() < 1e-9), "{profiled:?} {careful:?}");
     assert!(err(&plan(&with(&CHAINS[2..3], &["--rack", LEMUR, "--margin=2000"]))).contains("--margin"));
 }
@@ -308,7 +317,9 @@ fn e2_stands_in_the_comparison_where_it_applies() {
     let profile_name = profile.display().to_string();
     let args = ["--rack", LEMUR, "--compare", "--profile", &profile_name];
     let text = out(&plan(&with(&CHAINS[2..3], &args)));
-    assert!(text.lines().any(|line| line.starts_with("e2            kept  ")), "{text}");
+    // Nobody checks its plans, so that it is not called kept.
+    assert!(text.lines().any(|line| line.starts_with("e2            unchecked  ")), "{text}");
+    assert!(text.contains("unchecked: e2 reckons that the rates are reached"), "{text}");
     // Without the profile nobody knows what forwarding costs on a server.
     let text = out(&plan(&with(&CHAINS[2..3], &args[..3])));
     assert!(
@@ -435,4 +446,23 @@ fn the_examples_racks_are_good() {
         let parsed = catena_plan::rack::parse(&source, &functions);
         assert!(parsed.diagnostics.is_empty(), "{}: {:?}", path.display(), parsed.diagnostics);
     }
+}
+
+#[test]
+fn the_sizes_of_the_book_are_those_that_are_profiled() {
+    let book = std::fs::read_to_string(root().join("docs/profiles.md")).expect("the book");
+    let thousands = |n: u64| match n {
+        n if n < 1_000 => n.to_string(),
+        n => format!("{},{:03}", n / 1_000, n % 1_000),
+    };
+    let mut found = 0;
+    for function in catena_functions::registry::FUNCTIONS {
+        let Some(size) = function.workload.and_then(|workload| workload.size) else { continue };
+        let sizes: Vec<String> = size.measured.iter().map(|n| thousands(*n)).collect();
+        let row = format!("| {} | {} | {} | ", function.name, size.unit, sizes.join(", "));
+        let line = book.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
+        assert!(line.contains(&thousands(size.usual)), "{line}");
+        found += 1;
+    }
+    assert!(found > 5, "{found}");
 }

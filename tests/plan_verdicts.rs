@@ -177,3 +177,65 @@ fn comments_in_a_list_of_rules_cost_nothing_whatever_plans() {
     assert_eq!(cycles("\"allow tcp\""), cycles("[\"allow tcp\"]"));
     remove(rules.parent().expect("it is in a folder"));
 }
+
+#[test]
+fn what_a_promise_of_delay_assumes_stands_beside_the_verdict() {
+    let slow = "promise ..10Mbps within 1ms in -> Monitor() -> out";
+    let (text, plan) = planned("delay", &two(slow, "in -> Monitor() -> out", ""), HERE, &[]);
+    let plan = plan.unwrap_or_else(|| panic!("{text}"));
+    let chain = &plan.chains[0];
+    // 1,024 packets of 512 bytes at 10 Mbit/s, of which each of two workers has a half: 1,221 a second.
+    assert!((chain.queue_ns.expect("a queue in front of the limit") - 1024.0 / 1221.0 * 1e9).abs() < 1e6, "{text}");
+    assert!(chain.batch_ns > 31.0 * chain.latency_ns && chain.batch_ns < 1e6, "{text}");
+    assert!(text.contains("Delays are those of a packet that waits for no other, forward."), "{text}");
+    let wait =
+        "w: offered more than it carries, it fills a queue of 1024 packets, up to 838.7 ms long, so the promise holds";
+    assert!(text.contains(wait), "{text}");
+    // A part of a shared core is as large as its traffic: that keeps nobody from carrying more.
+    assert!(!text.contains("cores: monitor has"), "{text}");
+    // Nothing is said where nothing is promised.
+    let (text, plan) = planned("no_delay", &two("in -> Monitor() -> out", "in -> Monitor() -> out", ""), HERE, &[]);
+    assert!(plan.is_some() && !text.contains("Delays are"), "{text}");
+}
+
+#[test]
+fn the_best_of_a_comparison_is_the_one_that_is_proven_to_be() {
+    // The second does more with a cycle: who carries most in all is not who holds the priority.
+    let chains = two("in -> Encrypt -> out", "in -> Monitor -> out", "priority w > x");
+    let rack = format!("{SWITCH}{}", SERVERS.replace("count = 2\n", ""));
+    let (text, plan) = planned("compared", &chains, &rack, &[&PAPER[..], &["--compare"]].concat());
+    let line = text.lines().find(|line| line.starts_with("exact ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("kept, best"), "{text}");
+    assert!(text.contains("Best here: exact"), "{text}");
+    assert!(plan.expect("the best one is written").chains[0].rate_bps > 2e9, "{text}");
+}
+
+#[test]
+fn chains_and_classes_that_a_relation_only_implies_are_named() {
+    let monitor = "in -> Monitor() -> out";
+    let three = two(monitor, monitor, "class c = \"tcp\"\nchain y for c { in -> ACL() -> out }\npriority w > x");
+    let (text, _) = planned("unnamed", &three, HERE, &[]);
+    assert!(text.contains("No `priority` names y: with those that it names last.\n"), "{text}");
+    let (text, _) = planned("class", &two(monitor, monitor, "priority b > a"), HERE, &[]);
+    assert!(text.contains("In `priority b > a` the class a is all of chain w.\n"), "{text}");
+    assert!(text.contains("In `priority b > a` the class b is all of chain x.\n") && !text.contains("names"), "{text}");
+}
+
+#[test]
+fn what_would_do_does_when_it_is_tried() {
+    let rack = |cores| {
+        format!("{SWITCH}{}", SERVERS.replace("count = 2\ncores = 2", &format!("sockets = 2\ncores = {cores}")))
+    };
+    let chain = LONG.replace("500M", "1300M");
+    let (text, _) = planned("does", &chain, &rack(2), &PAPER);
+    // The same on both sockets.
+    let more: u32 = text
+        .split("This would do: ")
+        .nth(1)
+        .or_else(|| text.split("these would do:\n").nth(1))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(more.is_multiple_of(2) && text.contains("more cores on nf"), "{text}");
+    let (text, plan) = planned("done", &chain, &rack(2 + more), &PAPER);
+    assert!(plan.is_some_and(|plan| plan.is_kept()), "{text}");
+}

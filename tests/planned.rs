@@ -133,10 +133,20 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     assert!(run("turned.catena", "plan.json").contains("for other functions than chain a has"));
     written("more.catena", CHAINS.replace("for rest {", "for rest { promise 1Mbps.."));
     assert!(run("more.catena", "plan.json").contains("promises more of chain b than the plan keeps"));
+    let other = |name: &str, from: &str, to: &str| {
+        written(name, CHAINS.replace(from, to));
+        let said = run(name, "plan.json");
+        assert!(said.contains("the plan is for another policy than the file: "), "{said}");
+        said
+    };
+    assert!(other("ratio.catena", "1 : 3", "3 : 1").contains("relation `cpu a : b = 1 : 3` is planned"));
+    assert!(other("first.catena", "cpu a : b = 1 : 3", "priority a > b").contains("`cpu a : b = 1 : 3` is planned"));
+    assert!(other("class.catena", "\"tcp\"", "\"tcp port 80\"").contains("class `web = "));
+    assert!(other("rules.catena", "permit any", "deny any").contains("argument `rules` of acl in chain a"));
     assert!(run("two.catena", "rack.toml").contains("rack.toml: "));
     assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
     let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
-    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 3", "\"version\": 1", 1)).expect("a file");
+    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 3", "\"version\": 2", 1)).expect("a file");
     assert!(run("two.catena", "old.json").contains("version 3 is expected"));
 }
 

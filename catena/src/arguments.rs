@@ -310,7 +310,7 @@ pub struct PlanOptions {
     /// Which tasks a server's workers are divided into
     #[arg(long, value_enum, default_value = "fewest")]
     pub tasks: TasksName,
-    /// Plan as if functions cost so much more than profiled: promises then hold where the profile is that wrong
+    /// Plan as if every cycle, of functions and of the framework, cost so much more: promises hold if the profile is that wrong
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub margin: u32,
     /// Replicate only what Lemur does: no branches and merges, nothing that keeps state

@@ -207,7 +207,7 @@ pub fn profile_errors() -> Result<Vec<Record>, String> {
 /// Gbit/s, where the planner reckons with costs that are higher by `margin` than it believes.
 fn without_effect(problem: &Problem, margin: f64) -> Result<Option<(u32, f64)>, String> {
     let carried = |percent: u32| -> Result<Option<f64>, String> {
-        let believed = experiment::underestimated(problem, f64::from(percent) / 100.0).costing(1.0 + margin);
+        let believed = experiment::underestimated(problem, f64::from(percent) / 100.0).with_margin(1.0 + margin);
         let Some(made) = plan(&believed, Strategy::Lemur)? else { return Ok(None) };
         let judged = judge(problem, switch::for_problem(problem).as_ref(), &made.placement);
         Ok(judged.score.feasible().then(|| judged.rates.iter().sum::<f64>() / 1e9))

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use catena_plan::plan::{Device, Plan, Verdict, short};
 use catena_plan::problem::Objective;
+use catena_plan::relation::by_level;
 use serde::Serialize;
 
 use super::e2::{self, Worth};
@@ -37,6 +38,8 @@ const EQUAL: f64 = 1e-6;
 pub struct E2Row {
     strategy: StrategyName,
     milliseconds: f64,
+    /// Whether what it says was held against the problem: never.
+    checked: bool,
     /// What that is worth.
     pub worth: Worth,
 }
@@ -45,7 +48,7 @@ pub struct E2Row {
 pub fn e2_row(case: &Case) -> E2Row {
     let started = Instant::now();
     let worth = e2::worth(case);
-    E2Row { strategy: StrategyName::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, worth }
+    E2Row { strategy: StrategyName::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, checked: false, worth }
 }
 
 /// A strategy's plan.
@@ -66,25 +69,53 @@ pub fn rows(case: &Case) -> Result<Vec<Row>, Failure> {
         let decision = case.decide(strategy)?;
         Ok(Row { strategy, milliseconds: decision.took.as_secs_f64() * 1e3, plan: decision.plan })
     };
-    STRATEGIES.iter().map(row).collect()
+    let rows = STRATEGIES.iter().map(row).collect::<Result<Vec<Row>, Failure>>()?;
+    agree(&rows)?;
+    Ok(rows)
+}
+
+/// What one strategy proves impossible no other one does, and what one proves to be the best no other one exceeds.
+fn agree(rows: &[Row]) -> Result<(), Failure> {
+    let name = |row: &Row| row.strategy.title();
+    let kept = |row: &&Row| row.plan.is_kept();
+    for row in rows {
+        let against = match &row.plan.verdict {
+            Verdict::Broken { proven: true, .. } => rows.iter().find(kept),
+            Verdict::Kept { .. } if row.plan.verdict.gap().is_some_and(|gap| gap < EQUAL) => {
+                rows.iter().filter(kept).find(|other| is_better(&other.plan, &row.plan))
+            }
+            _ => None,
+        };
+        if let Some(other) = against {
+            let (row, other) = (name(row), name(other));
+            return Err(format!("internal error: what {row} calls proven, the plan of {other} refutes").into());
+        }
+    }
+    Ok(())
 }
 
 /// The plan that carries most beyond the promises, the first of equals.
 pub fn best(rows: &[Row]) -> Option<&Plan> {
     let kept = rows.iter().map(|row| &row.plan).filter(|plan| plan.is_kept());
-    kept.reduce(|best, next| if marginal(next) > marginal(best) { next } else { best })
+    kept.reduce(|best, next| if is_better(next, best) { next } else { best })
 }
 
-fn marginal(plan: &Plan) -> f64 {
+/// What a plan that keeps the promises is judged by: the objective's value, or that of each level where some chains come
+/// first.
+fn value(plan: &Plan) -> Vec<f64> {
+    let rates: Vec<f64> = plan.chains.iter().map(|chain| chain.rate_bps).collect();
+    let levels = by_level(&plan.problem, &rates);
     match plan.verdict {
-        Verdict::Kept { marginal_bps, .. } => marginal_bps,
-        Verdict::Broken { .. } => f64::NEG_INFINITY,
+        Verdict::Kept { marginal_bps, .. } if levels.len() < 2 => vec![marginal_bps],
+        _ => levels,
     }
 }
 
-/// Whether a plan carries as much as the best one.
-fn is_as_good(plan: &Plan, best: &Plan) -> bool {
-    marginal(plan) >= marginal(best) - EQUAL * best.rate_bps()
+/// Whether a plan is better than another one; both keep the promises.
+fn is_better(plan: &Plan, other: &Plan) -> bool {
+    let nothing = EQUAL * other.rate_bps() + 1.0;
+    let (mine, its) = (value(plan), value(other));
+    mine.iter().zip(&its).map(|(mine, its)| mine - its).find(|more| more.abs() > nothing).is_some_and(|more| more > 0.0)
 }
 
 /// The strategies as a table, with what is in the way of those that fail.
@@ -134,7 +165,8 @@ impl Comparison<'_> {
                 let beyond = kept && self.case.problem.objective == Objective::Marginal;
                 [
                     name,
-                    if kept { "kept" } else { "broken" }.to_owned(),
+                    // No check reads its plans, so that nothing is called kept.
+                    if kept { "unchecked" } else { "broken" }.to_owned(),
                     gbit(*rate_bps),
                     if beyond { gbit(marginal_bps.max(0.0)) } else { dash() },
                     cores.to_string(),
@@ -256,10 +288,17 @@ impl fmt::Display for Comparison<'_> {
         let stages = self.rows.iter().find_map(|row| row.plan.switch.as_ref()?.stages.map(|(_, all)| all));
         let stages =
             stages.map_or(String::new(), |stages| format!("; stages: of {stages} stages or tables of the switch"));
+        if matches!(&self.e2.worth, Worth::Placed { marginal_bps, .. } if *marginal_bps >= -1.0) {
+            writeln!(
+                f,
+                "unchecked: e2 reckons that the rates are reached; no check reads its plans, and delays, relations and moving \
+                 packets in and out do not count in them."
+            )?;
+        }
         writeln!(f, "cores: of {all} that servers have for functions{stages}; on switch: so many functions.")?;
         match best(self.rows) {
             Some(plan) => {
-                let equal = self.rows.iter().filter(|row| row.plan.is_kept() && is_as_good(&row.plan, plan));
+                let equal = self.rows.iter().filter(|row| row.plan.is_kept() && !is_better(plan, &row.plan));
                 let names: Vec<&str> = equal.map(|row| row.strategy.title()).collect();
                 writeln!(
                     f,

@@ -7,6 +7,7 @@ use catena_plan::paper::{self, Forwarding};
 use catena_plan::profile::Profile;
 
 /// What is known of functions.
+#[derive(Clone)]
 pub struct Known {
     /// Where they run, and how they may be split.
     pub catalogue: Catalogue,

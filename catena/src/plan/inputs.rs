@@ -15,6 +15,7 @@ use crate::arguments::{PaperName, PlanOptions};
 use crate::{chain, file};
 
 /// What a plan is made of.
+#[derive(Clone)]
 pub struct Inputs {
     /// All chains.
     pub graph: PolicyGraph,

@@ -5,6 +5,7 @@ mod e2;
 mod functions;
 mod inputs;
 mod planner;
+mod remedied;
 mod table;
 
 use std::path::Path;

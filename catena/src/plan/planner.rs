@@ -55,32 +55,40 @@ impl Case {
     ///
     /// # Errors
     /// When there are functions that cannot be planned: all are named.
-    pub fn new(inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+    pub fn new(mut inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+        // In the profile, so that whoever plans by it has the margin, and no cycle is without it.
+        inputs.known.profile = inputs.known.profile.times(1.0 + f64::from(options.margin) / 100.0);
         let objective = match options.objective {
             ObjectiveName::Marginal => Objective::Marginal,
             ObjectiveName::Weighted => Objective::Weighted,
             ObjectiveName::Fair => Objective::Fair,
         };
         let replication = if options.paper_replication { Replication::Paper } else { Replication::ByState };
-        let known = &inputs.known;
-        let problem = demand::problem(
-            &inputs.graph,
-            &inputs.rack,
-            &known.catalogue,
-            &known.profile,
-            Options { replication, objective },
-        );
-        let problem = problem.map_err(|unknown| {
-            let lines: Vec<String> = unknown.iter().map(|one| format!("{one}{}", remedy(one))).collect();
-            Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
-        })?;
-        let problem = problem.costing(1.0 + f64::from(options.margin) / 100.0);
-        let switch = for_problem(&problem);
         let tasks = match options.tasks {
             TasksName::Fewest => alpine::Objective::FewestTasks,
             TasksName::MostPackets => alpine::Objective::MostPackets,
         };
-        Ok(Case { inputs, problem, switch, time: options.time_limit, tasks })
+        Case::made(inputs, Options { replication, objective }, options.time_limit, tasks)
+    }
+
+    /// The same with other inputs, which have their margin already.
+    ///
+    /// # Errors
+    /// As [`Case::new`].
+    pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
+        let Problem { replication, objective, .. } = self.problem;
+        Case::made(inputs, Options { replication, objective }, self.time, self.tasks)
+    }
+
+    fn made(inputs: Inputs, options: Options, time: Duration, tasks: alpine::Objective) -> Result<Case, Failure> {
+        let known = &inputs.known;
+        let problem = demand::problem(&inputs.graph, &inputs.rack, &known.catalogue, &known.profile, options);
+        let problem = problem.map_err(|unknown| {
+            let lines: Vec<String> = unknown.iter().map(|one| format!("{one}{}", remedy(one))).collect();
+            Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
+        })?;
+        let switch = for_problem(&problem);
+        Ok(Case { inputs, problem, switch, time, tasks })
     }
 
     /// Let a planner decide.
@@ -124,7 +132,8 @@ impl Case {
                 Verdict::Broken { proven: sure, .. } => *proven |= sure,
             }
         }
-        let obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
+        let mut obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
+        self.keep_what_helps(&mut obstacles);
         *remedies = Some(Box::new(explain::remedies(&self.problem, &obstacles)));
         Ok(plan)
     }

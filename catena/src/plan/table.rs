@@ -5,6 +5,8 @@ use std::fmt;
 use catena_plan::plan::{Bound, ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
 use catena_plan::problem::Objective;
+use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
+use catena_plan::relation::{Relation, is_provable};
 use catena_plan::tasks::TaskPlan;
 
 use crate::table::Table;
@@ -17,7 +19,7 @@ pub struct Text<'a> {
     pub edits: &'a [String],
 }
 
-/// Bits per second as Gbit/s with two digits behind the point.
+/// Bits per second as Gbit/s, or cycles as GHz, with two digits behind the point.
 pub fn gbit(bps: f64) -> String {
     // What is less than nothing by rounding alone has no sign.
     format!("{:.2}", (bps / 1e7).round() / 1e2 + 0.0)
@@ -38,6 +40,7 @@ impl fmt::Display for Text<'_> {
             writeln!(f, "What if: {}", self.edits.join(", "))?;
         }
         writeln!(f, "{}\n", verdict(plan))?;
+        write!(f, "{}{}", related(plan), delays(plan))?;
         if let Verdict::Broken { remedies: Some(remedies), .. } = &plan.verdict {
             return write!(f, "{}", helped(remedies));
         }
@@ -99,6 +102,11 @@ fn verdict(plan: &Plan) -> String {
                         told.join(", ")
                     )
                 }
+                None if !is_provable(&plan.problem) => {
+                    " It is not known whether another plan is fairer: where chains come \
+                                                     first, the largest sums are looked for, one level after the other."
+                        .to_owned()
+                }
                 None => String::new(),
             };
             let beyond: f64 = plan.chains.iter().map(|chain| chain.slack_bps).sum();
@@ -119,6 +127,71 @@ fn verdict(plan: &Plan) -> String {
     }
 }
 
+/// What the file's relations mean where their words do not say it: chains that no `priority` names, and classes that stand for
+/// chains; empty: there is nothing of the kind.
+fn related(plan: &Plan) -> String {
+    let Some(policy) = plan.policy.as_ref().filter(|_| plan.is_kept()) else { return String::new() };
+    let mut text = String::new();
+    let orders: Vec<&Vec<usize>> = plan
+        .problem
+        .relations
+        .iter()
+        .filter_map(|relation| if let Relation::Priority { order, .. } = relation { Some(order) } else { None })
+        .collect();
+    let last = plan.problem.relations.iter().any(|relation| matches!(relation, Relation::Last(_)));
+    let unnamed: Vec<&str> = (0..plan.chains.len())
+        .filter(|id| !orders.is_empty() && !orders.iter().any(|order| order.contains(id)))
+        .filter(|id| !plan.problem.relations.iter().any(|r| matches!(r, Relation::Last(chains) if chains.contains(id))))
+        .map(|id| plan.chains[id].name.as_str())
+        .collect();
+    if !unnamed.is_empty() {
+        let but = if last { ", but before chains that nothing leaves" } else { "" };
+        text += &format!("No `priority` names {}: with those that it names last{but}.\n", unnamed.join(", "));
+    }
+    for relation in plan.problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty()) {
+        let words: Vec<&str> = relation.split(|c: char| c.is_whitespace() || ":>=".contains(c)).collect();
+        for chain in policy.chains.iter().filter(|chain| !words.contains(&chain.name.as_str())) {
+            if let Some(class) = chain.classes.first().filter(|class| words.contains(&class.as_str())) {
+                text += &format!("In `{relation}` the class {class} is all of chain {}.\n", chain.name);
+            }
+        }
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}
+
+/// What promises of delay assume, and what packets take otherwise; empty: none is promised.
+fn delays(plan: &Plan) -> String {
+    let promised: Vec<_> = plan.chains.iter().filter_map(|chain| Some((chain, chain.d_max_ns?))).collect();
+    if promised.is_empty() || !plan.is_kept() {
+        return String::new();
+    }
+    let mut text = "Delays are those of a packet that waits for no other, forward. Batches, turns on a shared core, queues and the \
+                    return direction are not in them:\n"
+        .to_owned();
+    for (chain, most) in promised {
+        let (name, batch) = (&chain.name, us(chain.batch_ns));
+        let more = if chain.batch_ns > most { format!(", more than the {} promised", us(most)) } else { String::new() };
+        text += &format!("  {name}: in full batches of {FULL_BATCH} packets up to {batch}{more}\n");
+        if let Some(ns) = chain.queue_ns {
+            let more = if ns + chain.batch_ns > most { ", so the promise holds only up to that rate" } else { "" };
+            text += &format!(
+                "  {name}: offered more than it carries, it fills a queue of {QUEUE_PACKETS} packets, up to {} long{more}\n",
+                us(ns)
+            );
+        }
+    }
+    text + "\n"
+}
+
+/// A time in microseconds, or milliseconds if it is long.
+fn us(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e12 => format!("{:.1} ms", ns / 1e6),
+        _ => "without end".to_owned(),
+    }
+}
+
 /// What would help.
 fn helped(remedies: &Remedies) -> String {
     let mut text = String::new();
@@ -131,11 +204,14 @@ fn helped(remedies: &Remedies) -> String {
     }
     match &remedies.conflict[..] {
         [] => {}
-        [one] => line(format!("The promise of {one} cannot be kept even if there were no other chain.")),
-        several => line(format!(
-            "These promises conflict: {}. Without any one of them the others could be kept.",
+        [one] if remedies.minimal => {
+            line(format!("The promise of {one} cannot be kept even if there were no other chain."));
+        }
+        several if remedies.minimal => line(format!(
+            "These promises conflict: {}. Without any one of them the others of these can be kept.",
             several.join(", ")
         )),
+        several => line(format!("In the way, as far as is known: the promises of {}.", several.join(", "))),
     }
     if !remedies.relations.is_empty() {
         let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();
@@ -160,10 +236,11 @@ fn helped(remedies: &Remedies) -> String {
     }
     if !remedies.smart_nics.is_empty() {
         let parts: Vec<String> =
-            remedies.smart_nics.iter().map(|(n, hz)| format!("{:.2} GHz more on {n}", hz / 1e9)).collect();
+            remedies.smart_nics.iter().map(|(n, hz)| format!("{} GHz more on {n}", gbit(*hz))).collect();
         ways.push(parts.join(" and "));
     }
     match &ways[..] {
+        [] if !remedies.complete => line("Nothing was found that does alone.".to_owned()),
         [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
             line("More cores, faster links or more stages, each alone, would not help.".to_owned());
             line(
@@ -179,7 +256,7 @@ fn helped(remedies: &Remedies) -> String {
         }
     }
     if !remedies.complete {
-        line("Not every question could be answered in the time allowed (--time-limit).".to_owned());
+        line("Not every question was answered: more time (--time-limit) may find more.".to_owned());
     }
     text
 }
@@ -258,7 +335,7 @@ fn rack(plan: &Plan) -> Table {
         }
     }
     for nic in &plan.smart_nics {
-        row(&nic.name, format!("{:.2}", nic.used_hz / 1e9), format!("{:.2}", nic.cycles_hz / 1e9), "GHz of its cores");
+        row(&nic.name, gbit(nic.used_hz), gbit(nic.cycles_hz), "GHz of its cores");
     }
     for link in plan.links.iter().filter(|link| link.used_bps > 0.0) {
         row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");
@@ -310,13 +387,14 @@ mod tests {
             conflict: vec!["a".to_owned(), "b".to_owned()],
             cores: vec![("nf1".to_owned(), 1), ("nf2".to_owned(), 2)],
             stages: Some(1),
+            minimal: true,
             complete: true,
             ..Remedies::default()
         };
-        let expected = "These promises conflict: a, b. Without any one of them the others could be kept.\n\
+        let expected = "These promises conflict: a, b. Without any one of them the others of these can be kept.\n\
                         Any one of these would do:\n  1 more core on nf1 and 2 more cores on nf2\n  1 more stage in the switch\n";
         assert_eq!(helped(&remedies), expected);
-        let alone = Remedies { conflict: vec!["a".to_owned()], complete: true, ..Remedies::default() };
+        let alone = Remedies { conflict: vec!["a".to_owned()], minimal: true, complete: true, ..Remedies::default() };
         assert!(helped(&alone).contains("even if there were no other chain"));
         assert!(helped(&alone).contains("each alone, would not help"));
     }

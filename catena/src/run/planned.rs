@@ -7,6 +7,7 @@ use catena_compile::Host;
 use catena_compile::tasks::{self, Start};
 use catena_plan::demand::shares;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
+use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
 use catena_plan::tasks as planned;
 use catena_policy::{Direction, End, PolicyGraph};
@@ -100,6 +101,12 @@ impl Planned {
         }
         for (planned, written) in self.plan.chains.iter().zip(&graph.chains) {
             same_chain(planned, written)?;
+        }
+        let Some(policy) = &self.plan.policy else {
+            return Err("the plan does not say which policy it is for: plan the file again".into());
+        };
+        if let Some(difference) = policy.difference(&Policy::of(graph)) {
+            return Err(format!("the plan is for another policy than the file: {difference}; plan it again").into());
         }
         let starts: Vec<Start<'_>> = self
             .tasks()

@@ -7,6 +7,7 @@ use catena_dataplane::{Graph, Inlet, Module, NodeId};
 use catena_functions::Build;
 use catena_functions::config::ArgError;
 use catena_packet::wire::Seed;
+use catena_plan::profile::QUEUE_PACKETS;
 use catena_policy::{Direction, Filter};
 use catena_state::{Share, Team};
 use std::net::IpAddr;
@@ -51,7 +52,7 @@ pub struct Queued {
 
 /// Packets that a queue between two tasks of a pipeline holds. What does not fit is dropped: with drop-tail the
 /// mix of classes stays what it was, which planned shares rely on.
-const QUEUE: usize = 1024;
+const QUEUE: usize = QUEUE_PACKETS;
 
 /// Why a module could not be made.
 #[derive(Clone, Debug, PartialEq)]

@@ -57,18 +57,21 @@ pub struct Bounds<'a> {
 }
 
 /// The best rates within `bounds` that keep `relations`, level by level; None: there are none. A fair division is one of
-/// the least marginal rate first and of the sum then; where there are several levels, priorities go before it.
+/// the least marginal rate relative to its weight, then of the next one, and so on; where there are several levels, priorities
+/// go before it.
 #[must_use]
 pub fn best(bounds: &Bounds<'_>, relations: &[Relation], objective: Objective) -> Option<Vec<f64>> {
     let count = bounds.lower.len();
     let levels = levels(count, relations);
     let last = levels.iter().copied().max().unwrap_or(0);
-    let fair = objective == Objective::Fair && last == 0;
+    let weighted = bounds.weights.iter().filter(|weight| **weight > 0.0).count();
+    let fair = objective == Objective::Fair && last == 0 && weighted > 0;
+    let steps = if fair { weighted } else { last + 1 };
     let mut floors: Vec<(Vec<f64>, f64)> = Vec::new();
-    let mut least = None;
+    let mut least: Vec<f64> = Vec::new();
     let mut found = None;
-    for step in usize::from(!fair)..=last + 1 {
-        let counts = |c: usize| step > 0 && levels[c] == step - 1;
+    for step in 0..steps {
+        let counts = |c: usize| !fair && levels[c] == step;
         let factors: Vec<f64> = (0..count).map(|c| if counts(c) { bounds.weights[c] } else { 0.0 }).collect();
         let mut lp = Program::new(Sense::Maximise);
         let room = |c: usize| (bounds.upper[c] - bounds.lower[c]).max(0.0);
@@ -87,17 +90,34 @@ pub fn best(bounds: &Bounds<'_>, relations: &[Relation], objective: Objective) -
             lp.row(floor - AS_BEFORE * (1.0 + floor.abs()), f64::INFINITY, terms);
         }
         if fair {
-            let worst = lp.column(if step == 0 { 1.0 } else { 0.0 }, least.unwrap_or(0.0), f64::INFINITY);
-            for (column, weight) in columns.iter().zip(bounds.weights).filter(|(_, weight)| **weight > 0.0) {
-                lp.row(0.0, f64::INFINITY, [(*column, 1.0 / weight), (worst, -1.0)]);
-            }
+            least_sums(&mut lp, &columns, bounds.weights, &least);
         }
         let Outcome::Best(solution) = lp.solve(&Limits { feasibility: 1e-10, ..Limits::default() }) else { break };
-        match step {
-            0 => least = Some((solution.value - AS_BEFORE).max(0.0)),
-            _ => floors.push((factors, solution.value)),
+        if fair {
+            least.push(solution.value);
+        } else {
+            floors.push((factors, solution.value));
         }
         found = Some(columns.iter().zip(bounds.lower).map(|(c, low)| low + solution.of(*c).max(0.0)).collect());
     }
     found
+}
+
+/// Maximise the sum of the least rates relative to `weights`, of one more than there are `floors`, where the sums of fewer stay
+/// at least at these. The sum of the k least of some values is the most that `k × t − Σ d` can be with `t − d ≤ value` for each.
+fn least_sums(lp: &mut Program, columns: &[Column], weights: &[f64], floors: &[f64]) {
+    for k in 0..=floors.len() {
+        let sign = if k == floors.len() { 1.0 } else { 0.0 };
+        let count = (k + 1) as f64;
+        let level = lp.column(count * sign, f64::NEG_INFINITY, f64::INFINITY);
+        let mut sum = vec![(level, count)];
+        for (column, weight) in columns.iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
+            let below = lp.column(-sign, 0.0, f64::INFINITY);
+            sum.push((below, -1.0));
+            lp.row(f64::NEG_INFINITY, 0.0, [(*column, -1.0 / weight), (level, 1.0), (below, -1.0)]);
+        }
+        if let Some(floor) = floors.get(k) {
+            lp.row(floor - AS_BEFORE * (1.0 + floor.abs()), f64::INFINITY, sum);
+        }
+    }
 }

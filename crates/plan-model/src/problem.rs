@@ -22,7 +22,8 @@
 //!   its cores.
 //! - A path's *latency* is the sum of `cycles / clock` of its nodes (nodes on switches take
 //!   `switch_ns` a pass), the visit overhead of each stay, and `bounce_ns` for every stay that the path
-//!   enters. Every path keeps `d_max_ns`.
+//!   enters. Every path keeps `d_max_ns`. That is a packet which waits for no other, forward: neither the rest of its batch,
+//!   nor its turn on a core, nor queues are in it.
 //! - The switch joins the servers: a packet passes it once, and once more for every stay. It forwards, in all, `rate ×
 //!   (1 + visits of the chain's stays)` of each chain, and at most its capacity. Without a switch nothing joins
 //!   servers: all nodes of a chain are on one server and its SmartNICs.
@@ -34,7 +35,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
-use crate::profile::Overheads;
+use crate::demand::relations::usable_bps;
+use crate::profile::{FULL_BATCH, Overheads};
 use crate::rack::SwitchKind;
 use crate::relation::Relation;
 
@@ -127,7 +129,27 @@ pub struct Chain {
 }
 
 impl Problem {
-    /// The same problem where all functions cost `factor` times as much on servers and cards.
+    /// The same problem with headroom: every cycle counts `factor` times, the framework's as the functions'.
+    #[must_use]
+    pub fn with_margin(&self, factor: f64) -> Problem {
+        let mut changed = self.costing(factor);
+        changed.overheads = self.overheads.times(factor);
+        changed
+    }
+
+    /// The same problem where a packet's delay on servers is that of a full batch: it leaves with the last packet of it.
+    #[must_use]
+    pub fn in_full_batches(&self) -> Problem {
+        let mut changed = self.clone();
+        for node in changed.chains.iter_mut().flat_map(|chain| &mut chain.nodes) {
+            node.server = node.server.map(|cycles| cycles * FULL_BATCH);
+        }
+        changed.overheads.visit *= FULL_BATCH;
+        changed
+    }
+
+    /// The same problem where all functions cost `factor` times as much on servers and cards, and the framework what it did:
+    /// as where a profile of functions is wrong.
     #[must_use]
     pub fn costing(&self, factor: f64) -> Problem {
         let mut changed = self.clone();
@@ -135,6 +157,15 @@ impl Problem {
             node.server = node.server.map(|cycles| cycles * factor);
             node.per_batch *= factor;
             node.smart_nic = node.smart_nic.map(|cycles| cycles * factor);
+        }
+        // What one core does bounds some shares.
+        for relation in &mut changed.relations {
+            let Relation::Ratio { text, members } = relation else { continue };
+            for member in members.iter_mut().filter(|_| text.starts_with("share ")) {
+                if let Some(chain) = changed.chains.get(member.chain) {
+                    member.cap_bps = usable_bps(chain, &changed.servers);
+                }
+            }
         }
         changed
     }

@@ -13,6 +13,8 @@ pub const VERSION: u32 = 1;
 
 /// Packets in a full batch: as the dataplane has them.
 pub const FULL_BATCH: f64 = 32.0;
+/// Packets that a queue between two tasks holds: as pipelines are built.
+pub const QUEUE_PACKETS: usize = 1024;
 /// Flows that live at once in what comes to a server, of which a chain has its part: as functions are measured.
 pub const FLOWS: f64 = 10_000.0;
 /// Other functions of a core beside which functions are measured: the other three of a chain of four.
@@ -43,6 +45,22 @@ impl Profile {
     pub fn completed_by(mut self, other: &Profile) -> Profile {
         for (name, cost) in &other.functions {
             self.functions.entry(name.clone()).or_insert_with(|| cost.clone());
+        }
+        self
+    }
+
+    /// The same where every cycle that a plan reckons with is `factor` of them, the framework's as the functions': what a
+    /// plan then has left over is headroom of the whole, wherever packets spend it. What was measured stays as it is.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Profile {
+        self.overheads = self.overheads.times(factor);
+        for cost in self.functions.values_mut() {
+            for cycles in std::iter::once(&mut cost.server).chain(&mut cost.smart_nic) {
+                let Cycles { base, per_unit, per_batch, per_flow, alone, .. } = cycles;
+                let beside = [base, per_unit, per_batch, per_flow].into_iter();
+                let alone = alone.iter_mut().flat_map(|a| [&mut a.saved, &mut a.per_flow, &mut a.per_batch]);
+                beside.chain(alone).for_each(|cycles| *cycles *= factor);
+            }
         }
         self
     }
@@ -177,6 +195,16 @@ pub struct Alone {
 }
 
 impl Overheads {
+    /// All of them, `factor` times as much.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Overheads {
+        let Overheads { visit, spread, queue, classify, step, branch, parse, parse_batch } = &mut self;
+        for cycles in [visit, spread, queue, classify, step, branch, parse, parse_batch] {
+            *cycles *= factor;
+        }
+        self
+    }
+
     /// Cycles per packet that tries a filter of so many steps.
     #[must_use]
     pub fn tried(&self, steps: u32) -> f64 {

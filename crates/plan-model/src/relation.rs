@@ -95,6 +95,13 @@ pub fn levels(chains: usize, relations: &[Relation]) -> Vec<usize> {
     level.iter().map(|l| used.binary_search(l).unwrap_or(0)).collect()
 }
 
+/// Whether the best of a problem's plans is one by its objective: with several levels a fair division is not defined, and
+/// planners look for the largest sums instead, of which nothing is proven by the least that a chain has.
+#[must_use]
+pub fn is_provable(problem: &Problem) -> bool {
+    problem.objective != Objective::Fair || levels(problem.chains.len(), &problem.relations).iter().all(|l| *l == 0)
+}
+
 /// What the chains of each level carry beyond their promises, by weight if the objective says so: of two plans the better
 /// one has more on the first level that differs.
 #[must_use]

@@ -8,9 +8,11 @@
 //! The model that planners share and each planner are crates of their own, which compile beside each other; they
 //! meet here.
 
+pub mod delay;
 pub mod explain;
 pub mod judge;
 pub mod plan;
+pub mod policy;
 pub mod schedule;
 pub mod tasks;
 

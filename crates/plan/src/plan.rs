@@ -2,15 +2,18 @@
 //!
 //! Times are nanoseconds, rates bits per second, costs cycles per packet. What has no limit is absent.
 
-use std::fmt;
+mod bound;
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Policy;
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
 use catena_plan_model::switch::for_problem;
+
+pub use bound::{Bound, CoreLimit};
 
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 3;
@@ -48,6 +51,9 @@ pub struct Plan {
     /// Relations of the file about classes within chains, which the planners' model does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<String>,
+    /// The chain file that it is for; absent where chains are known in numbers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// The decision in the planners' own form; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
@@ -141,11 +147,14 @@ impl Verdict {
     }
 }
 
-/// What would help: each remedy would do alone.
+/// What would help: each remedy does alone, which was tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remedies {
-    /// Chains whose promises cannot all be kept, though they could without any one of them.
+    /// Chains whose promises cannot all be kept.
     pub conflict: Vec<String>,
+    /// Whether the promises of all of these but any one were kept in a plan.
+    #[serde(default)]
+    pub minimal: bool,
     /// Relations between chains, as the file has them, without which all promises could be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<String>,
@@ -186,8 +195,14 @@ pub struct ChainPlan {
     pub rate_bps: f64,
     /// Beyond what is guaranteed.
     pub slack_bps: f64,
-    /// Of the longest path.
+    /// Of the longest path, forward, for a packet that waits for no other: what `d_max_ns` is held against.
     pub latency_ns: f64,
+    /// The same where servers have full batches: a packet goes on with the last one of its batch.
+    pub batch_ns: f64,
+    /// What a packet waits more, at most, in the queues of its chain's tasks: where more comes than the tasks take, they are
+    /// full. Absent: there are no queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_ns: Option<f64>,
     /// Visits to servers and SmartNICs per packet.
     pub bounces: f64,
     /// What keeps it from carrying more, most telling first; empty: nothing but the other chains' shares.
@@ -196,93 +211,6 @@ pub struct ChainPlan {
     pub functions: Vec<FunctionPlan>,
     /// Which function hands packets to which: indices, and the part of the chain's packets.
     pub edges: Vec<Edge>,
-}
-
-/// What keeps a chain from carrying more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Bound {
-    /// The most it is allowed.
-    TMax,
-    /// The port that it comes in by.
-    Port {
-        /// What the port carries.
-        bps: f64,
-    },
-    /// The cores of a subgroup.
-    Cores {
-        /// The server.
-        server: String,
-        /// The subgroup's functions.
-        functions: Vec<String>,
-        /// Its cores.
-        cores: f64,
-        /// Why it has no more.
-        limit: CoreLimit,
-    },
-    /// A link.
-    Link {
-        /// Which.
-        link: String,
-        /// What it carries.
-        bps: f64,
-    },
-    /// A relation between chains.
-    Relation {
-        /// As the file has it; empty: nothing leaves the chain, and others go first.
-        text: String,
-    },
-    /// What the switch forwards in all.
-    Switch {
-        /// Which.
-        switch: String,
-        /// What it can.
-        bps: f64,
-    },
-    /// A SmartNIC's cores.
-    SmartNic {
-        /// Which.
-        smart_nic: String,
-    },
-}
-
-/// Why a subgroup has no more cores.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CoreLimit {
-    /// It may run on one only, because of this function.
-    Single(String),
-    /// The server has no more.
-    AllTaken,
-    /// The server has more; the strategy did not use them.
-    Spare,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::TMax => f.write_str("its own upper limit"),
-            Bound::Port { bps } => write!(f, "port: {} Gbit/s come in", gigabits(*bps)),
-            Bound::Cores { server, functions, cores, limit } => {
-                let names = match &functions[..] {
-                    [first, .., last] if functions.len() > 3 => {
-                        format!("{first} … {last} ({} functions)", functions.len())
-                    }
-                    few => few.join(" -> "),
-                };
-                match limit {
-                    CoreLimit::Single(function) => write!(f, "core: {names}: {function} may have one only"),
-                    CoreLimit::AllTaken => write!(f, "cores: {names} has {}; {server} has no more", short(*cores)),
-                    CoreLimit::Spare => write!(f, "cores: {names} has {}; {server} has spare ones", short(*cores)),
-                }
-            }
-            Bound::Link { link, bps } => write!(f, "link: {link} is full ({} Gbit/s)", gigabits(*bps)),
-            Bound::Relation { text } if text.is_empty() => f.write_str("nothing leaves it: it gets what others leave"),
-            Bound::Relation { text } => write!(f, "the file: {text}"),
-            Bound::Switch { switch, bps } => write!(f, "switch: {switch} forwards {} Gbit/s in all", gigabits(*bps)),
-            Bound::SmartNic { smart_nic } => write!(f, "SmartNIC: the cores of {smart_nic}"),
-        }
-    }
 }
 
 impl ChainPlan {
@@ -303,14 +231,15 @@ impl ChainPlan {
 /// A number with at most two digits behind the point.
 #[must_use]
 pub fn short(number: f64) -> String {
-    let text = format!("{number:.2}");
+    // What is less than nothing by rounding alone has no sign.
+    let text = format!("{:.2}", (number * 1e2).round() / 1e2 + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Bits per second as a number of Gbit/s, with at most three digits behind the point.
 #[must_use]
 pub fn gigabits(bps: f64) -> String {
-    let text = format!("{:.3}", bps / 1e9);
+    let text = format!("{:.3}", (bps / 1e6).round() / 1e3 + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

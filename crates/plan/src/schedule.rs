@@ -6,6 +6,7 @@ use catena_plan_model::problem::Problem;
 use catena_policy::PolicyGraph;
 
 use crate::plan::{Plan, Verdict};
+use crate::policy::Policy;
 use crate::tasks;
 
 /// Why `placement` is not run by workers that each run all chains for their part of the flows; None: it is.
@@ -31,9 +32,10 @@ pub fn not_whole(problem: &Problem, placement: &Placement, replicable: impl Fn(u
 }
 
 impl Plan {
-    /// The plan with the tasks of its workers, if all run all chains: the cores of the server take the flows as they come.
+    /// The plan, which is for `policy`, with the tasks of its workers, if all run all chains: the cores of the server take the flows as they come.
     #[must_use]
     pub fn scheduled(mut self, policy: &PolicyGraph, objective: Objective) -> Plan {
+        self.policy = Some(Policy::of(policy));
         let (Some(placement), [server]) = (&self.placement, &mut self.servers[..]) else { return self };
         let groups = &server.subgroups;
         if not_whole(&self.problem, placement, |n| groups.get(n).is_some_and(|group| group.replicable)).is_some() {
@@ -46,7 +48,7 @@ impl Plan {
                 }
                 // One tree is enough to say who runs when.
                 server.workers.iter_mut().for_each(|worker| worker.tree = None);
-                server.tasks = Some(tasks);
+                self.set_tasks(0, tasks);
             }
             Err(why) => self.verdict = Verdict::Broken { proven: false, why, remedies: None },
         }

@@ -6,6 +6,7 @@ use super::patterns::sites;
 use catena_plan_model::estimate::{Group, Layout};
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::relation::levels;
 use catena_plan_model::switch::Feasible;
 
 /// `Σ factors × rate ≤ limit`, in thousands of millions of bits per second.
@@ -14,7 +15,8 @@ struct Row {
     limit: f64,
 }
 
-/// The best objective value: one number, or for a fair division each chain's, ascending. None: no placement.
+/// The best objective value: one number, for a fair division each chain's, ascending, or with priorities each level's.
+/// None: no placement.
 pub fn best(problem: &Problem, switch: &dyn Feasible) -> Option<Vec<f64>> {
     let nodes: Vec<(usize, usize)> =
         problem.chains.iter().enumerate().flat_map(|(c, chain)| (0..chain.nodes.len()).map(move |n| (c, n))).collect();
@@ -139,11 +141,30 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
         return None;
     }
     let weights: Vec<f64> = problem.chains.iter().map(|c| c.weight).collect();
+    let levels = levels(chains, &problem.relations);
+    if levels.iter().any(|level| *level > 0) {
+        return Some(by_level(problem, rows, &levels, &low));
+    }
     Some(match problem.objective {
         Objective::Marginal => vec![corner(&rows, &vec![1.0; chains], &low)],
         Objective::Weighted => vec![corner(&rows, &weights, &low)],
         Objective::Fair => fair(&rows, &weights, &low),
     })
+}
+
+/// The largest sum of each level, given those of the levels before it.
+fn by_level(problem: &Problem, mut rows: Vec<Row>, levels: &[usize], low: &[f64]) -> Vec<f64> {
+    let mut values = Vec::new();
+    for level in 0..=levels.iter().copied().max().unwrap_or(0) {
+        let weight = |c: usize| if problem.objective == Objective::Marginal { 1.0 } else { problem.chains[c].weight };
+        let weights: Vec<f64> = (0..low.len()).map(|c| if levels[c] == level { weight(c) } else { 0.0 }).collect();
+        let value = corner(&rows, &weights, low);
+        let promised: f64 = weights.iter().zip(low).map(|(w, l)| w * l).sum();
+        // Looser than what `holds` lets pass, so that the corners of the next level are there.
+        rows.push(Row { factors: weights.iter().map(|w| -w).collect(), limit: 1e-8 - value - promised });
+        values.push(value);
+    }
+    values
 }
 
 fn holds(rows: &[Row], rates: &[f64]) -> bool {

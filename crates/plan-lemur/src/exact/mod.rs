@@ -14,6 +14,7 @@ pub mod options;
 pub mod patterns;
 pub mod rates;
 pub mod relax;
+pub mod remedy;
 pub mod resources;
 pub mod symmetry;
 
@@ -25,6 +26,8 @@ pub(super) mod instances;
 mod rack_tests;
 #[cfg(test)]
 mod related_tests;
+#[cfg(test)]
+mod remedy_tests;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +43,7 @@ use symmetry::{Swap, server_classes, swaps};
 
 use catena_plan_model::placement::{Outcome, Placement};
 use catena_plan_model::problem::{Objective, Problem};
-use catena_plan_model::relation::{by_level, levels};
+use catena_plan_model::relation::{by_level, is_provable, levels};
 use catena_plan_model::switch::Feasible;
 
 /// How near to the best a solution must be in the end, relative.
@@ -130,7 +133,7 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
         Some((marginal_bps, placement)) => {
             // Without a program that all choices went into, what there is bounds every plan.
             let bound_bps = bound_bps.unwrap_or_else(|| ceiling::of(problem));
-            let bound_bps = Some(bound_bps.max(marginal_bps));
+            let bound_bps = Some(bound_bps.max(marginal_bps)).filter(|_| is_provable(problem));
             Outcome::Placed { placement, marginal_bps, bound_bps }
         }
         None => Outcome::Infeasible { proven: false, why: "no placement was found in the time allowed".into() },

@@ -1,21 +1,27 @@
 //! Plans keep what the file says of chains together: ratios, and who comes first.
 
 use super::instances::instance;
-use super::{Settings, plan};
+use super::{Settings, exhaustive, plan};
 use crate::{brute, sample};
 use catena_plan_model::check::check;
+use catena_plan_model::demand::relations::usable_bps;
 use catena_plan_model::placement::Outcome;
 use catena_plan_model::problem::{Objective, Problem, Replication};
-use catena_plan_model::relation::{Member, Relation};
+use catena_plan_model::relation::{Member, Relation, by_level};
 use catena_plan_model::switch::for_problem;
 
 fn ratio(problem: &Problem, weights: [f64; 2], share: bool) -> Relation {
     let member = |(chain, weight): (usize, f64)| {
         let about = &problem.chains[chain];
-        let (from_bps, cap_bps) = if share { (about.t_min_bps, about.limit_bps()) } else { (0.0, about.t_max_bps) };
-        Member { chain, factor: 1.0 / weight, from_bps, cap_bps }
+        let (from_bps, cap_bps) =
+            if share { (about.t_min_bps, usable_bps(about, &problem.servers)) } else { (0.0, about.limit_bps()) };
+        // Of rates, or of packets.
+        let each = if share { 1.0 } else { problem.chains[0].packet_bits() / about.packet_bits() };
+        Member { chain, factor: each / weight, from_bps, cap_bps }
     };
-    Relation::Ratio { text: "ratio".into(), members: weights.into_iter().enumerate().map(member).collect() }
+    let word = if share { "share" } else { "throughput" };
+    let text = format!("{word} a : b = {} : {}", weights[0], weights[1]);
+    Relation::Ratio { text, members: weights.into_iter().enumerate().map(member).collect() }
 }
 
 #[test]
@@ -50,6 +56,39 @@ fn the_best_plan_in_a_ratio_is_what_brute_force_finds() {
     assert!(placed > 40 && less > 20, "{placed} {less}");
 }
 
+#[test]
+fn who_comes_first_has_what_exhaustive_search_gives_it() {
+    let (mut placed, mut fair) = (0, 0);
+    for seed in 0..250 {
+        let (mut problem, switch) = instance(seed);
+        if problem.chains.len() < 2 {
+            continue;
+        }
+        problem.objective = [Objective::Marginal, Objective::Weighted, Objective::Fair][seed as usize % 3];
+        let order = if seed % 2 == 0 { vec![0, 1] } else { vec![1, 0] };
+        problem.relations = vec![Relation::Priority { text: "priority a > b".into(), order }];
+        let reference = exhaustive::best(&problem, &switch);
+        match (plan(&problem, &switch, None, &Settings::default()).outcome, reference) {
+            (Outcome::Placed { placement, marginal_bps, bound_bps }, Some(reference)) => {
+                check(&problem, &placement, &switch).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?}"));
+                let found = by_level(&problem, &placement.rates_bps);
+                let same = found.iter().zip(&reference).all(|(f, r)| (f / 1e9 - r).abs() <= 1e-5 * (1.0 + r.abs()));
+                assert!(same, "seed {seed}: {found:?}, exhaustive search {reference:?}");
+                placed += 1;
+                if problem.objective == Objective::Fair {
+                    assert_eq!(bound_bps, None, "seed {seed}: a plan with a larger least rate may be there");
+                    fair += 1;
+                } else {
+                    assert_eq!(bound_bps, Some(marginal_bps), "seed {seed}");
+                }
+            }
+            (Outcome::Infeasible { .. }, None) => {}
+            (outcome, reference) => panic!("seed {seed}: {outcome:?}, exhaustive search {reference:?}"),
+        }
+    }
+    assert!(placed > 40 && fair > 10, "{placed} {fair}");
+}
+
 /// Two chains on one server with two cores: the second does more with a cycle.
 fn two() -> Problem {
     let chain = |name: &str, cycles| sample::chain(name, vec![sample::node("n", Some(cycles), false, true)], &[]);
@@ -81,6 +120,22 @@ fn who_comes_first_gets_all_it_can() {
 }
 
 #[test]
+fn a_fair_division_beside_a_ratio_is_fair_to_all() {
+    // Two chains are at their limits, which is the least; of the others one does ten times as much with a cycle.
+    let mut problem = two();
+    for (name, cycles) in [("a", 900.0), ("b", 900.0)] {
+        let mut chain = sample::chain(name, vec![sample::node("n", Some(cycles), false, true)], &[]);
+        (chain.t_min_bps, chain.t_max_bps) = (0.0, 1e8);
+        problem.chains.insert(0, chain);
+    }
+    problem.objective = Objective::Fair;
+    problem.relations = vec![ratio(&problem, [1.0, 1.0], false)];
+    let found = rates(&problem);
+    assert!((found[0] - 1e8).abs() < 1e3 && (found[1] - 1e8).abs() < 1e3, "{found:?}");
+    assert!((found[2] - found[3]).abs() < 1e4 && found[2] > 1e9, "{found:?}");
+}
+
+#[test]
 fn a_chain_that_nothing_leaves_gets_what_others_leave() {
     let mut problem = two();
     problem.relations = vec![Relation::Last(vec![1])];
@@ -96,5 +151,5 @@ fn a_ratio_that_no_promise_can_be_kept_with_is_named() {
     let switch = for_problem(&problem);
     let answer = plan(&problem, &*switch, None, &Settings::default());
     let Outcome::Infeasible { proven: true, why } = answer.outcome else { panic!("{:?}", answer.outcome) };
-    assert!(why.contains("not together with ratio"), "{why}");
+    assert!(why.contains("not together with throughput"), "{why}");
 }

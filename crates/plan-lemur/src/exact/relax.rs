@@ -34,7 +34,7 @@ pub struct Obstacles {
     pub choked: Vec<ChainId>,
     /// Relations without which all promises could be kept.
     pub relations: Vec<String>,
-    /// Chains whose promises cannot all be kept, though they could if any one of them were left out.
+    /// Chains whose promises cannot all be kept.
     pub conflict: Vec<ChainId>,
     /// Cores more, by server, that would do: the fewest in total.
     pub cores: Option<Vec<(ServerId, u32)>>,
@@ -46,7 +46,9 @@ pub struct Obstacles {
     pub forwarding: Option<f64>,
     /// Stages more of the switch that would do, as far as the built-in packer can tell.
     pub stages: Option<u32>,
-    /// Whether the time allowed was enough for all of this.
+    /// Whether each set of all of these but one was planned.
+    pub minimal: bool,
+    /// Whether the time allowed was enough for all of this, and everything that was found does when it is tried.
     pub complete: bool,
 }
 
@@ -62,6 +64,7 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
         return found;
     }
     // Nobody asks for more than what is promised: that leaves few choices.
+    let whole = problem;
     let mut problem = problem.clone();
     let ratios: Vec<ChainId> = problem.relations.iter().flat_map(|r| r.members()).map(|m| m.chain).collect();
     let free = |(id, _): &(usize, &mut Chain)| !ratios.contains(id);
@@ -84,7 +87,8 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     found.smart_nics = asker.smart_nics(problem);
     found.forwarding = asker.forwarding(problem);
     found.stages = asker.stages(problem);
-    found.complete = Instant::now() < asker.deadline && !asker.cut.get();
+    found.complete = Instant::now() < asker.deadline && !asker.cut.get() && search.complete;
+    found.verify(whole, switch, settings, asker.deadline);
     found
 }
 
@@ -120,10 +124,14 @@ impl Asker<'_> {
             let mut rest = chains.clone();
             rest.remove(next);
             master.only(&rest);
-            if matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Infeasible { .. }) {
-                chains = rest;
-            } else {
-                next += 1;
+            match search.fitting(&mut master, &Goal::Any, &mut search.effort()) {
+                End::Infeasible { proven: true } if search.complete => chains = rest,
+                End::Best { .. } => next += 1,
+                // Nobody knows whether the rest can be kept.
+                _ => {
+                    self.cut.set(true);
+                    next += 1;
+                }
             }
         }
         chains
@@ -210,7 +218,14 @@ impl Asker<'_> {
         let which: Vec<usize> = (0..there.len()).filter(|&r| may(there.kind(r))).collect();
         let mut master = Master::new(wide, &there, &search.options);
         let goal = Goal::Shortage(which.clone());
-        let End::Best { found, .. } = search.fitting(&mut master, &goal, &mut search.effort()) else { return None };
+        let found = match search.fitting(&mut master, &goal, &mut search.effort()) {
+            End::Best { found, .. } => found,
+            End::Infeasible { proven: true } if search.complete => return None,
+            _ => {
+                self.cut.set(true);
+                return None;
+            }
+        };
         let missing = which.into_iter().map(|r| (there.kind(r), found.missing[r]));
         Some(missing.filter(|(_, amount)| *amount > 1e-7).collect())
     }
@@ -277,7 +292,7 @@ impl Obstacles {
         let names: Vec<String> = self.conflict.iter().map(|&chain| name(chain)).collect();
         said.push(match names.as_slice() {
             [] => "the promises cannot all be kept".to_owned(),
-            [one] => format!("the promise of {one} cannot be kept even alone"),
+            [one] if self.minimal => format!("the promise of {one} cannot be kept even alone"),
             _ => format!("the promises of {} cannot be kept together", names.join(", ")),
         });
         let server = |id: ServerId| &problem.servers[id].name;

@@ -2,6 +2,7 @@
 
 use crate::placement::Site;
 use crate::problem::{Chain, NodeId, Problem, Replication, ServerId};
+use crate::profile::FULL_BATCH;
 
 /// Paths that are walked one by one; a chain with more is measured node by node.
 const MOST_PATHS: usize = 10_000;
@@ -15,6 +16,8 @@ pub(super) struct Facts {
     pub latency_ns: f64,
     /// The longest path.
     pub path: Vec<NodeId>,
+    /// Nanoseconds of the longest path where each server has a full batch to do before it sends a packet on.
+    pub batch_ns: f64,
 }
 
 /// "A maximal set of a chain's nodes on the same server that edges between them connect."
@@ -55,8 +58,9 @@ pub(super) fn facts(problem: &Problem, chain: &Chain, sites: &[Site]) -> Facts {
             stays.push(StayFacts { visits: visits(chain, &nodes), nodes, server, card });
         }
     }
-    let (latency_ns, path) = Walk { problem, chain, sites, stays: &stays }.longest();
-    Facts { subgroups, stays, latency_ns, path }
+    let (latency_ns, path) = Walk { problem, chain, sites, stays: &stays, packets: 1.0 }.longest();
+    let (batch_ns, _) = Walk { problem, chain, sites, stays: &stays, packets: FULL_BATCH }.longest();
+    Facts { subgroups, stays, latency_ns, path, batch_ns }
 }
 
 /// The maximal sets of nodes that edges between nodes that `belong` together connect, each ascending.
@@ -150,6 +154,8 @@ struct Walk<'a> {
     chain: &'a Chain,
     sites: &'a [Site],
     stays: &'a [StayFacts],
+    /// For how many packets a server computes before it sends one on.
+    packets: f64,
 }
 
 impl Walk<'_> {
@@ -158,7 +164,7 @@ impl Walk<'_> {
         let cycles = |cycles: Option<f64>, hz: f64| cycles.unwrap_or(f64::NAN) / hz * 1e9;
         match self.sites[node] {
             Site::Switch => 0.0,
-            Site::Server(s) => cycles(self.chain.nodes[node].server, self.problem.servers[s].clock_hz),
+            Site::Server(s) => self.packets * cycles(self.chain.nodes[node].server, self.problem.servers[s].clock_hz),
             Site::SmartNic(n) => cycles(self.chain.nodes[node].smart_nic, self.problem.smart_nics[n].clock_hz),
         }
     }
@@ -172,7 +178,7 @@ impl Walk<'_> {
             None => self.problem.switch_ns,
             Some(id) => {
                 let clock_hz = self.problem.servers[self.stays[id].server].clock_hz;
-                self.problem.bounce_ns + self.problem.overheads.visit / clock_hz * 1e9
+                self.problem.bounce_ns + self.packets * self.problem.overheads.visit / clock_hz * 1e9
             }
         }
     }

@@ -81,6 +81,8 @@ pub struct ChainReport {
     pub latency: Amount,
     /// The longest path.
     pub path: Vec<NodeId>,
+    /// Nanoseconds of the longest path where packets wait for full batches.
+    pub batch_ns: f64,
     /// Visits to servers, per packet of the chain.
     pub visits: f64,
 }
@@ -347,8 +349,16 @@ impl Check<'_> {
             let marginal_bps = rate - chain.t_min_bps;
             self.report.marginal_bps += marginal_bps;
             let visits = facts.stays.iter().map(|stay| stay.visits).sum();
-            let path = facts.path.clone();
-            self.report.chains.push(ChainReport { rate_bps: rate, marginal_bps, limit, latency, path, visits });
+            let (path, batch_ns) = (facts.path.clone(), facts.batch_ns);
+            self.report.chains.push(ChainReport {
+                rate_bps: rate,
+                marginal_bps,
+                limit,
+                latency,
+                path,
+                batch_ns,
+                visits,
+            });
         }
     }
 

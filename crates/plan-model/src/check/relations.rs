@@ -1,7 +1,8 @@
 //! Whether chains are in the ratios that the file asks for, by the words of the file.
 //!
-//! What a planner computes with (factors, caps) is not used: the measure is worked out again from the relation's text and
-//! from the chains. Who comes first is not judged: rates alone do not tell whether another placement gave more.
+//! What a planner computes with (factors, limits) is not used: measure and limit are worked out again from the relation's
+//! text, the chains and the servers, and a limit that is written down otherwise is a fault by itself. Who comes first is not
+//! judged: rates alone do not tell whether another placement gave more.
 
 use super::{TOLERANCE, Violation};
 use crate::problem::{Chain, Problem};
@@ -15,21 +16,34 @@ pub(super) fn broken(problem: &Problem, rates_bps: &[f64]) -> Vec<Violation> {
     let mut found = Vec::new();
     for relation in &problem.relations {
         let Relation::Ratio { text, members } = relation else { continue };
-        if members.iter().any(|member| member.chain >= rates_bps.len()) || !holds(problem, rates_bps, text, members) {
+        let there = members.iter().all(|member| member.chain < rates_bps.len());
+        let Some(measures) = measures(problem, text, members).filter(|_| there) else {
             found.push(Violation::Unrelated { relation: text.clone() });
+            continue;
+        };
+        if !holds(rates_bps, members, &measures) {
+            found.push(Violation::Unrelated { relation: text.clone() });
+        }
+        for (member, measure) in members.iter().zip(&measures) {
+            let chain = &problem.chains[member.chain].name;
+            let (most, written) = (measure.most_bps, member.cap_bps);
+            let same = written == most || (most.is_finite() && (written - most).abs() <= TOLERANCE * most);
+            if !same {
+                let what = format!("`{text}`: the limit of chain `{chain}` is {most:e} bit/s, not {written:e}");
+                found.push(Violation::Problem { what });
+            }
         }
     }
     found
 }
 
 /// Whether nobody has less than another, but for chains that can have no more.
-fn holds(problem: &Problem, rates_bps: &[f64], text: &str, members: &[Member]) -> bool {
-    let Some(measures) = measures(problem, text, members) else { return false };
-    let has: Vec<f64> = members.iter().zip(&measures).map(|(m, measure)| measure.of(rates_bps[m.chain])).collect();
+fn holds(rates_bps: &[f64], members: &[Member], measures: &[Measure]) -> bool {
+    let has: Vec<f64> = members.iter().zip(measures).map(|(m, measure)| measure.of(rates_bps[m.chain])).collect();
     // What `NOTHING_BPS` are in the measure of the chain for which they count most.
     let nothing = measures.iter().map(|measure| measure.per_bit * NOTHING_BPS).fold(0.0, f64::max);
-    members.iter().zip(&has).all(|(member, mine)| {
-        let full = rates_bps[member.chain] >= member.cap_bps * (1.0 - TOLERANCE);
+    members.iter().zip(measures).zip(&has).all(|((member, measure), mine)| {
+        let full = rates_bps[member.chain] >= measure.most_bps * (1.0 - TOLERANCE);
         full || has.iter().all(|other| *other <= mine + TOLERANCE * other.abs() + nothing)
     })
 }
@@ -38,6 +52,8 @@ fn holds(problem: &Problem, rates_bps: &[f64], text: &str, members: &[Member]) -
 struct Measure {
     per_bit: f64,
     from_bps: f64,
+    /// A chain that carries this may have less than its part.
+    most_bps: f64,
 }
 
 impl Measure {
@@ -47,27 +63,48 @@ impl Measure {
 }
 
 /// The measure of each member by the relation's text, such as `cpu a : b = 1 : 9`; None: the text tells none, or has not a
-/// weight for each member. What has no text of that form is measured as the problem says.
+/// weight for each member.
 fn measures(problem: &Problem, text: &str, members: &[Member]) -> Option<Vec<Measure>> {
-    let word = text.split_whitespace().next().unwrap_or_default();
-    if !["cpu", "throughput", "share"].contains(&word) {
-        return Some(members.iter().map(|m| Measure { per_bit: m.factor, from_bps: m.from_bps }).collect());
-    }
+    let word = text.split_whitespace().next()?;
     let (_, weights) = text.rsplit_once('=')?;
     let weights = weights.split(':').map(|weight| weight.trim().parse().ok()).collect::<Option<Vec<f64>>>()?;
     if weights.len() != members.len() || weights.iter().any(|weight| !(*weight > 0.0 && weight.is_finite())) {
         return None;
     }
     let measure = |(member, weight): (&Member, f64)| {
-        let chain = &problem.chains[member.chain];
-        let bits = 8.0 * chain.packet_bytes;
+        let chain = problem.chains.get(member.chain)?;
+        let (bits, most_bps) = (8.0 * chain.packet_bytes, chain.t_max_bps.min(chain.ingress_bps));
         match word {
-            "cpu" => Measure { per_bit: cycles(chain) / bits / weight, from_bps: 0.0 },
-            "throughput" => Measure { per_bit: 1.0 / bits / weight, from_bps: 0.0 },
-            _ => Measure { per_bit: 1.0 / weight, from_bps: chain.t_min_bps },
+            "cpu" => Some(Measure { per_bit: cycles(chain) / bits / weight, from_bps: 0.0, most_bps }),
+            "throughput" => Some(Measure { per_bit: 1.0 / bits / weight, from_bps: 0.0, most_bps }),
+            "share" => {
+                Some(Measure { per_bit: 1.0 / weight, from_bps: chain.t_min_bps, most_bps: usable(problem, chain) })
+            }
+            _ => None,
         }
     };
-    Some(members.iter().zip(weights).map(measure).collect())
+    members.iter().zip(weights).map(measure).collect()
+}
+
+/// The most that a chain can use of what others leave, bits per second: its promise's upper end, its port, and one core of
+/// the fastest server for each function that only one core may run, but never less than it is promised.
+fn usable(problem: &Problem, chain: &Chain) -> f64 {
+    let mut most = if chain.t_max_bps < chain.ingress_bps { chain.t_max_bps } else { chain.ingress_bps };
+    for node in &chain.nodes {
+        let elsewhere = node.smart_nic.is_some() || node.pisa.is_some() || node.openflow.is_some();
+        let Some(cycles) = node.server.filter(|_| !node.replicable && !elsewhere) else { continue };
+        let mut fastest = 0.0;
+        for server in &problem.servers {
+            let packets = server.clock_hz / (cycles * node.share);
+            if packets > fastest {
+                fastest = packets;
+            }
+        }
+        if cycles * node.share > 0.0 {
+            most = most.min(fastest * 8.0 * chain.packet_bytes);
+        }
+    }
+    if most < chain.t_min_bps { chain.t_min_bps } else { most }
 }
 
 /// Cycles of servers that a packet of the chain takes, wherever its functions run.
@@ -84,19 +121,23 @@ mod tests {
     use super::super::tests::{line, problem};
     use super::*;
 
-    /// Two chains of 1,000 and 500 cycles a packet, the second with half a promise, in this relation.
-    fn related(text: &str, cap_bps: f64) -> Problem {
+    /// Two chains of 1,000 and 500 cycles a packet, the second with half a promise, that may carry so much in this relation.
+    fn related(text: &str, most_bps: [f64; 2]) -> Problem {
         let mut problem = problem();
         problem.chains = vec![line(&[400.0, 600.0]), line(&[500.0])];
         problem.chains[1].t_min_bps = 5e8;
+        for (chain, most) in problem.chains.iter_mut().zip(most_bps) {
+            (chain.t_max_bps, chain.ingress_bps) = (most, f64::INFINITY);
+            chain.nodes.iter_mut().for_each(|node| node.replicable = true);
+        }
         // What a planner would compute with says nothing: it is not asked.
-        let member = |chain| Member { chain, factor: 1.0, from_bps: 0.0, cap_bps };
+        let member = |chain| Member { chain, factor: 1.0, from_bps: 0.0, cap_bps: most_bps[chain] };
         problem.relations = vec![Relation::Ratio { text: text.into(), members: vec![member(0), member(1)] }];
         problem
     }
 
     fn kept(text: &str, rates_bps: [f64; 2]) -> bool {
-        broken(&related(text, f64::INFINITY), &rates_bps).is_empty()
+        broken(&related(text, [f64::INFINITY; 2]), &rates_bps).is_empty()
     }
 
     #[test]
@@ -106,18 +147,40 @@ mod tests {
         // Beyond 1 and 0.5 Gbit/s.
         assert!(kept("share a : b = 1 : 3", [2e9, 3.5e9]) && !kept("share a : b = 1 : 3", [1e9, 3e9]));
         assert!(!kept("share a : b = 1", [2e9, 3.5e9]) && !kept("cpu a : b", [1e9, 1e9]));
-        assert!(kept("by the problem", [1e9, 1e9]) && !kept("by the problem", [1e9, 2e9]));
+        assert!(!kept("by the problem", [1e9, 1e9]) && !kept("by = 1 : 1", [1e9, 1e9]));
     }
 
     #[test]
     fn who_is_at_its_limit_may_have_less() {
-        let capped = related("throughput a : b = 1 : 1", 1e9);
+        let capped = related("throughput a : b = 1 : 1", [1e9, 1e10]);
         assert!(broken(&capped, &[1e9, 4e9]).is_empty());
         assert_eq!(broken(&capped, &[9e8, 4e9]).len(), 1);
-        let mut first = related("throughput a : b = 7 : 3", 1e10);
-        let Relation::Ratio { members, .. } = &mut first.relations[0] else { unreachable!() };
-        members[1].cap_bps = f64::INFINITY;
+        let first = related("throughput a : b = 7 : 3", [1e10, f64::INFINITY]);
         assert!(broken(&first, &[7e9, 3e9]).is_empty() && broken(&first, &[1e10, 9e9]).is_empty());
         assert!(!broken(&first, &[7e9, 4e9]).is_empty() && !broken(&first, &[7e9, 2e9]).is_empty());
+    }
+
+    #[test]
+    fn limits_that_a_planner_writes_down_are_not_believed() {
+        let mut lying = related("throughput a : b = 1 : 1", [f64::INFINITY; 2]);
+        let Relation::Ratio { members, .. } = &mut lying.relations[0] else { unreachable!() };
+        members[0].cap_bps = 1e9;
+        // Chain a would be at its limit: the ratio is broken, and the limit is not its own.
+        assert_eq!(broken(&lying, &[1e9, 4e9]).len(), 2);
+        let found = broken(&lying, &[1e9, 1e9]);
+        assert!(matches!(&found[..], [Violation::Problem { what }] if what.contains("not 1e9")), "{found:?}");
+    }
+
+    #[test]
+    fn a_share_of_what_is_left_ends_at_what_one_core_does() {
+        let mut problem = related("share a : b = 1 : 1", [f64::INFINITY; 2]);
+        let node = &mut problem.chains[1].nodes[0];
+        (node.replicable, node.smart_nic, node.pisa, node.openflow) = (false, None, None, None);
+        let clock = problem.servers.iter().map(|server| server.clock_hz).fold(0.0, f64::max);
+        let most = clock / 500.0 * 8.0 * problem.chains[1].packet_bytes;
+        let Relation::Ratio { members, .. } = &mut problem.relations[0] else { unreachable!() };
+        members[1].cap_bps = most;
+        assert!(broken(&problem, &[2.0 * most, most]).is_empty());
+        assert_eq!(broken(&problem, &[2.0 * most, 0.9 * most]).len(), 1);
     }
 }

@@ -2,7 +2,7 @@
 //! a [`Problem`].
 
 pub mod guard;
-mod relations;
+pub mod relations;
 pub mod shares;
 
 use catena_policy::{PolicyGraph, Relation, Subject};

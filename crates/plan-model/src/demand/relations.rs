@@ -83,11 +83,17 @@ fn member(relation: &Relation, chain: &Chain, servers: &[Server], id: usize, wei
     match relation {
         // What is left is divided among those that can use it.
         Relation::Share(_) => {
-            let cap_bps = chain.limit_bps().min(alone(chain, servers)).max(chain.t_min_bps);
+            let cap_bps = usable_bps(chain, servers);
             Member { chain: id, factor: 1.0 / weight, from_bps: chain.t_min_bps, cap_bps }
         }
         _ => Member { chain: id, factor, from_bps: 0.0, cap_bps: chain.limit_bps() },
     }
+}
+
+/// The most that a chain can use of what is left: what it may carry, and what one core can.
+#[must_use]
+pub fn usable_bps(chain: &Chain, servers: &[Server]) -> f64 {
+    chain.limit_bps().min(alone(chain, servers)).max(chain.t_min_bps)
 }
 
 /// What one core carries of a function that may have one only, and only on a server; bits per second.
@@ -101,7 +107,8 @@ fn alone(chain: &Chain, servers: &[Server]) -> f64 {
 }
 
 /// A relation as a file has it.
-fn text(graph: &PolicyGraph, relation: &Relation) -> String {
+#[must_use]
+pub fn text(graph: &PolicyGraph, relation: &Relation) -> String {
     let name = |subject: &Subject| match *subject {
         Subject::Chain(chain) => graph.chains[chain as usize].name.as_str(),
         Subject::Class(class) => graph.classes[class as usize].name.as_str(),

@@ -2,7 +2,9 @@
 
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
-use super::{in_front, shares};
+use super::{Options, in_front, problem, shares};
+use crate::paper;
+use crate::problem::Problem;
 use crate::profile::{NETWORK_STEPS, Overheads};
 
 /// The graph of a chain file; functions need not be known.
@@ -54,4 +56,39 @@ fn a_filter_costs_what_its_steps_do() {
     let (ports, longer) = found("src net 10.0.0.0/8 and udp portrange 1-1000");
     assert!(ports > network);
     near(&[longer], &[both + f64::from(ports - network) * 2.0]);
+}
+
+#[test]
+fn a_margin_is_over_every_cycle_whoever_adds_it() {
+    let rack = "packet_bytes = 512\n[[server]]\nname = \"s\"\ncores = 2\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+    let rack = crate::rack::parse(rack, &[]).rack.expect("a rack");
+    let graph = graph(
+        "class a = \"udp\"\nclass b = \"tcp\"\nchain x for a { in -> Dedup -> NAT -> out }\n\
+         chain y for b { in -> Monitor -> out }\nshare x : y = 1 : 2\n",
+    );
+    let (catalogue, mut profile) = (paper::catalogue(paper::Forwarding::Anywhere), paper::profile());
+    let visit = profile.overheads.visit;
+    profile.overheads = Overheads {
+        queue: 30.0,
+        parse: 40.0,
+        parse_batch: 30.0,
+        classify: 14.0,
+        step: 2.0,
+        branch: 10.0,
+        ..profile.overheads
+    };
+    let made = |profile: &crate::profile::Profile| {
+        problem(&graph, &rack, &catalogue, profile, Options::default()).expect("it can be planned")
+    };
+    let (plain, wide) = (made(&profile), made(&profile.clone().times(1.25)));
+    let all = |problem: &Problem| {
+        let Overheads { visit, spread, queue, classify, .. } = problem.overheads;
+        // One core bounds the share of x; that of y its port.
+        let caps = problem.relations.iter().flat_map(|r| r.members()).map(|m| 1e12 / m.cap_bps).take(1);
+        let nodes = problem.chains.iter().flat_map(|c| &c.nodes).flat_map(|n| [n.server.unwrap_or(0.0), n.per_batch]);
+        [visit, spread, queue, classify].into_iter().chain(nodes).chain(caps).collect::<Vec<f64>>()
+    };
+    assert!(visit > 0.0 && plain.overheads.classify > 0.0 && all(&plain).len() > 10);
+    near(&all(&wide), &all(&plain).iter().map(|cycles| 1.25 * cycles).collect::<Vec<_>>());
+    near(&all(&plain.with_margin(1.25)), &all(&wide));
 }

@@ -28,6 +28,10 @@ impl View<'_> {
             let Some(plan) = self.subgroup(subgroup, Vec::new()) else { continue };
             if plan.load >= REACHED && rate > 1.0 {
                 let limit = self.core_limit(subgroup, plan.replicable);
+                // A part of a shared core is made as large as the rate needs: it is always full, and bounds nothing.
+                if limit == CoreLimit::Spare && self.problem.servers.get(subgroup.server).is_some_and(|s| s.shared) {
+                    continue;
+                }
                 let server = self.server_name(subgroup.server);
                 bounds.push(Bound::Cores { server, functions: plan.functions, cores: subgroup.cores, limit });
             }

@@ -71,6 +71,7 @@ impl Plan {
             switch: view.switch(),
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
+            policy: None,
             placement: placement.cloned(),
             problem: case.problem.clone(),
             servers,
@@ -135,6 +136,7 @@ impl<'a> View<'a> {
 
     fn chains(&self, servers: &[ServerPlan]) -> Vec<ChainPlan> {
         let finite = |x: f64| x.is_finite().then_some(x);
+        let batches = self.problem.in_full_batches();
         let mut plans = Vec::new();
         for (id, (chain, layout)) in self.problem.chains.iter().zip(&self.layouts).enumerate() {
             let rate = self.rate(id);
@@ -146,6 +148,8 @@ impl<'a> View<'a> {
                 rate_bps: rate,
                 slack_bps: rate - chain.t_min_bps,
                 latency_ns: layout.latency_ns,
+                batch_ns: Layout::of(&batches, &batches.chains[id], &self.placement.sites[id]).latency_ns,
+                queue_ns: None,
                 bounces: layout.stays.iter().map(|stay| stay.visits).sum(),
                 bounds: self.bounds(id),
                 functions: (0..chain.nodes.len()).filter_map(|node| self.function(id, node, servers)).collect(),

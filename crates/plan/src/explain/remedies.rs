@@ -20,6 +20,7 @@ pub fn remedies(problem: &Problem, obstacles: &Obstacles) -> Remedies {
     };
     Remedies {
         conflict: obstacles.conflict.iter().map(chain).collect(),
+        minimal: obstacles.minimal,
         relations: obstacles.relations.clone(),
         cores: obstacles.cores.iter().flatten().map(|(id, cores)| (server(*id), *cores)).collect(),
         links: obstacles.links.iter().flatten().map(|(id, l, bps)| (link(*id, *l), *bps)).collect(),

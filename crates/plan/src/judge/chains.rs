@@ -2,8 +2,11 @@
 
 use super::Judge;
 use crate::plan::{ChainPlan, Device, FunctionPlan};
+use crate::tasks::Start;
+use catena_plan_alpine::SchedulerTree;
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::ChainId;
+use catena_plan_model::profile::QUEUE_PACKETS;
 
 impl Judge<'_> {
     /// Promises are those of the problem, rates those of the placement, functions where they are placed, in their order.
@@ -22,6 +25,9 @@ impl Judge<'_> {
             self.close(format!("{at}.rate_bps"), says.rate_bps, checked.rate_bps, checked.rate_bps);
             self.close(format!("{at}.slack_bps"), says.slack_bps, checked.marginal_bps, checked.rate_bps);
             self.close(format!("{at}.latency_ns"), says.latency_ns, checked.latency.used, checked.latency.used);
+            self.close(format!("{at}.batch_ns"), says.batch_ns, checked.batch_ns, checked.batch_ns);
+            let (waits, told) = (self.waits(&says.name), says.queue_ns.unwrap_or(-1.0));
+            self.close(format!("{at}.queue_ns"), told, waits.unwrap_or(-1.0), waits.unwrap_or(1.0));
             self.close(format!("{at}.bounces"), says.bounces, checked.visits, checked.visits);
             self.same(format!("{at}.edges"), &says.edges, &is.edges);
             self.functions(id, says);
@@ -33,6 +39,29 @@ impl Judge<'_> {
                 self.wrong(format!("borrowed[{id}]"), format!("no chain has {}", says.function));
             }
         }
+    }
+
+    /// Nanoseconds of the full queues on a chain's way; None: there are none.
+    fn waits(&self, chain: &str) -> Option<f64> {
+        let policy = self.plan.policy.as_ref()?;
+        let mut sum = None;
+        for tasks in self.plan.servers.iter().filter_map(|server| server.tasks.as_ref()) {
+            let mut most = vec![f64::INFINITY; tasks.tasks.len()];
+            limits(&tasks.tree, f64::INFINITY, &mut most);
+            for (task, most) in tasks.tasks.iter().zip(most) {
+                let of = match &task.start {
+                    Start::Port => continue,
+                    Start::Function { chain, .. } => Some(chain),
+                    Start::Class(class) => policy.chains.iter().find(|c| c.classes.contains(class)).map(|c| &c.name),
+                };
+                if of.is_some_and(|name| name == chain) {
+                    let taken = if most < task.packets { most } else { task.packets };
+                    let wait = if taken > 0.0 { 1e9 * QUEUE_PACKETS as f64 / taken } else { f64::MAX };
+                    sum = Some((sum.unwrap_or(0.0) + wait).min(f64::MAX));
+                }
+            }
+        }
+        sum
     }
 
     fn functions(&mut self, id: ChainId, chain: &ChainPlan) {
@@ -73,5 +102,17 @@ impl Judge<'_> {
         if let Some(mine) = mine {
             self.same(format!("{at}.cores"), &function.cores, &subgroups[mine].on);
         }
+    }
+}
+
+/// The packets per second that limits let each task take, `above` those over `tree`.
+fn limits(tree: &SchedulerTree, above: f64, most: &mut [f64]) {
+    match tree {
+        SchedulerTree::Task(task) => most.get_mut(*task).into_iter().for_each(|most| *most = above),
+        SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
+            children.iter().for_each(|child| limits(child, above, most));
+        }
+        SchedulerTree::Fair(children) => children.iter().for_each(|(_, child)| limits(child, above, most)),
+        SchedulerTree::Limit { packets, child, .. } => limits(child, above.min(*packets as f64), most),
     }
 }

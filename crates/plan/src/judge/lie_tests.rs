@@ -44,7 +44,7 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 22] = [
+const LIES: [Lie; 26] = [
     ("a rate raised", |plan| times(plan, "/chains/0/rate_bps", 1.01)),
     ("a rate raised everywhere", |plan| {
         // With more than any link carries, whoever is asked.
@@ -110,6 +110,8 @@ const LIES: [Lie; 22] = [
         let limited = plan["problem"]["chains"][0]["d_max_ns"].is_f64();
         limited && ["/problem/chains/0/d_max_ns", "/chains/0/d_max_ns"].iter().all(|at| times(plan, at, 1e-4))
     }),
+    ("a batch that takes less than it does", |plan| times(plan, "/chains/0/batch_ns", 0.5)),
+    ("a queue that is not there", |plan| change(plan, "/chains/0", |chain| chain["queue_ns"] = json!(1e6))),
     ("more than one core for what may have one", |plan| {
         let Some((s, group)) = single(plan) else { return false };
         let Some(index) = placed(plan, s, group) else { return false };
@@ -136,10 +138,27 @@ const LIES: [Lie; 22] = [
         // By its text: what a planner would compute with is as it was.
         let ratio = plan["problem"]["relations"][0]["ratio"]["text"].as_str().map(str::to_owned);
         let carried = (0..2).all(|c| plan["chains"][c]["slack_bps"].as_f64().is_some_and(|bps| bps > 1e6));
-        let free = (0..2).all(|m| plan["problem"]["relations"][0]["ratio"]["members"][m].get("cap_bps").is_none());
+        // Neither is so near to what it may have that another ratio would leave it there.
+        let free = (0..2).all(|m| {
+            let cap = plan["problem"]["relations"][0]["ratio"]["members"][m]["cap_bps"].as_f64();
+            let rate = plan["chains"][m]["rate_bps"].as_f64();
+            rate.zip(cap).is_some_and(|(rate, cap)| rate < 0.9 * cap)
+        });
         let Some(text) = ratio.filter(|_| carried && free) else { return false };
         let text = text.split('=').next().unwrap_or_default().to_owned() + "= 1 : 17";
         change(plan, "/problem/relations/0/ratio/text", |value| *value = json!(text))
+    }),
+    ("a limit that lets a chain have less than its part", |plan| {
+        // What the chain carries, as if it could have no more.
+        let ratio = &plan["problem"]["relations"][0]["ratio"];
+        let Some(chain) = ratio["members"][1]["chain"].as_u64() else { return false };
+        let rate = plan["placement"]["rates_bps"][chain as usize].as_f64().unwrap_or(0.0);
+        let limit = ratio["members"][1]["cap_bps"].as_f64().unwrap_or(f64::INFINITY);
+        rate < 0.9 * limit && change(plan, "/problem/relations/0/ratio/members/1", |m| m["cap_bps"] = json!(rate))
+    }),
+    ("a fair division proven where chains come first", |plan| {
+        let first = plan["problem"]["relations"][0]["priority"].is_object() && plan["objective"] == "fair";
+        first && change(plan, "/verdict/kept", |kept| kept["bound_bps"] = kept["marginal_bps"].clone())
     }),
     ("proven, and there is more", |plan| {
         change(plan, "/verdict/kept", |kept| {

@@ -23,6 +23,7 @@ mod whole_tests;
 use catena_plan_model::check::{Report, check};
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::relation::Relation;
 use catena_plan_model::switch::Feasible;
 
 use crate::plan::{Plan, Verdict};
@@ -107,6 +108,21 @@ impl Judge<'_> {
         self.same("objective", &plan.objective, &problem.objective);
         self.same("replication", &plan.replication, &problem.replication);
         self.same("within", &plan.within, &problem.within);
+        let Some(policy) = &plan.policy else { return self.packets() };
+        let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+        let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
+        self.same("policy.chains", &names(policy), &chains);
+        let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
+        for text in related.chain(problem.within.iter().map(String::as_str)) {
+            if !policy.relations.iter().any(|relation| relation == text) {
+                self.wrong("policy.relations", format!("`{text}` was planned, and is not there"));
+            }
+        }
+        self.packets();
+    }
+
+    fn packets(&mut self) {
+        let (plan, problem) = (self.plan, self.problem);
         for (id, chain) in problem.chains.iter().enumerate() {
             self.same(format!("packet_bytes of chain {id}"), &plan.packet_bytes, &chain.packet_bytes);
         }
@@ -132,6 +148,15 @@ impl Judge<'_> {
         self.close("verdict.marginal_bps", marginal_bps, is, size);
         if bound_bps.is_some_and(|bound| bound < is - TOLERANCE * size) {
             self.wrong("verdict.bound_bps", format!("no plan is said to have more, and this one has {is}"));
+        }
+        // Some chain comes before another one, where a fair division is not what planners look for.
+        let ranked = self.problem.relations.iter().any(|relation| match relation {
+            Relation::Priority { order, .. } => order.len() > 1,
+            Relation::Last(chains) => chains.len() < self.problem.chains.len(),
+            Relation::Ratio { .. } => false,
+        });
+        if bound_bps.is_some() && ranked && self.problem.objective == Objective::Fair {
+            self.wrong("verdict.bound_bps", "nothing is proven of a fair division where chains come first");
         }
         if bound_bps.is_some() && !self.problem.within.is_empty() {
             self.wrong("verdict.bound_bps", "nothing is proven of relations within chains");

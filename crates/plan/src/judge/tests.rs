@@ -7,6 +7,7 @@ use crate::plan::Plan;
 use catena_plan_lemur::exact::{self, Settings};
 use catena_plan_lemur::{Strategy, experiment, place};
 use catena_plan_model::catalogue::{Match, Table};
+use catena_plan_model::demand::relations::usable_bps;
 use catena_plan_model::paper;
 use catena_plan_model::placement::Outcome;
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
@@ -127,7 +128,7 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
     let chains: Vec<Chain> =
         (0..count).map(|c| chain(&mut random, format!("c{c}"), programmed, !smart_nics.is_empty())).collect();
     let capacity_bps = 1e9 + random.unit() * 200e9;
-    let relations = if count > 1 { relations(&mut random, &chains) } else { Vec::new() };
+    let relations = if count > 1 { relations(&mut random, &chains, &servers) } else { Vec::new() };
     let switch = kind.clone().map(|kind| Switch { name: "tor".into(), kind, capacity_bps });
     let rack = Rack {
         name: "drawn".into(),
@@ -160,14 +161,14 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
 }
 
 /// Sometimes a ratio of the first two chains, sometimes a priority.
-fn relations(random: &mut Random, chains: &[Chain]) -> Vec<Relation> {
+fn relations(random: &mut Random, chains: &[Chain], servers: &[Server]) -> Vec<Relation> {
     let weights = [1.0, 1.0 + random.below(4) as f64];
     let ratio = |word: &str, factor: &dyn Fn(&Chain) -> f64| {
         let member = |chain: usize| Member {
             chain,
             factor: factor(&chains[chain]) / weights[chain],
             from_bps: if word == "share" { chains[chain].t_min_bps } else { 0.0 },
-            cap_bps: if word == "share" { chains[chain].limit_bps() } else { chains[chain].t_max_bps },
+            cap_bps: if word == "share" { usable_bps(&chains[chain], servers) } else { chains[chain].limit_bps() },
         };
         let text = format!("{word} c0 : c1 = {} : {}", weights[0], weights[1]);
         vec![Relation::Ratio { text, members: vec![member(0), member(1)] }]

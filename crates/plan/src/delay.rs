@@ -1,0 +1,62 @@
+//! What packets wait in the queues of a server's tasks, at most.
+//!
+//! A promise of delay is about a packet that waits for no other ([`crate::problem`]). A chain that is offered more than its
+//! task takes, as behind a rate limit at its `t_max`, fills the queue in front of it: the last packet there waits for all.
+
+use catena_plan_alpine::SchedulerTree;
+use catena_plan_model::profile::QUEUE_PACKETS;
+
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::tasks::{Start, TaskPlan};
+
+impl Plan {
+    /// Give server number `server` its tasks, and say what packets may wait in their queues. The plan must say which policy
+    /// it is for.
+    pub fn set_tasks(&mut self, server: usize, tasks: TaskPlan) {
+        for chain in &mut self.chains {
+            chain.queue_ns = self.policy.as_ref().and_then(|policy| queue_ns(policy, &tasks, &chain.name));
+        }
+        if let Some(server) = self.servers.get_mut(server) {
+            server.tasks = Some(tasks);
+        }
+    }
+}
+
+/// Nanoseconds that a packet of a chain waits in full queues; None: it meets none.
+fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str) -> Option<f64> {
+    let classes = policy.chains.iter().filter(|c| c.name == chain).flat_map(|c| &c.classes).collect::<Vec<_>>();
+    let mut waits = None;
+    for (id, task) in tasks.tasks.iter().enumerate() {
+        let own = match &task.start {
+            Start::Port => false,
+            Start::Function { chain: of, .. } => of == chain,
+            Start::Class(class) => classes.contains(&class),
+        };
+        if own {
+            let rate = most(&tasks.tree, id).map_or(task.packets, |most| task.packets.min(most));
+            // A task that has no turn lets nothing through: no number of nanoseconds is enough, and files have no infinity.
+            let wait = if rate > 0.0 { QUEUE_PACKETS as f64 / rate * 1e9 } else { f64::MAX };
+            waits = Some((waits.unwrap_or(0.0) + wait).min(f64::MAX));
+        }
+    }
+    waits
+}
+
+/// The packets per second that a limit lets a task take; None: there is none above it.
+fn most(tree: &SchedulerTree, task: usize) -> Option<f64> {
+    match tree {
+        SchedulerTree::Task(_) => None,
+        SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
+            children.iter().find_map(|child| most(child, task))
+        }
+        SchedulerTree::Fair(children) => children.iter().find_map(|(_, child)| most(child, task)),
+        SchedulerTree::Limit { packets, child, .. } => {
+            if child.tasks().contains(&task) {
+                Some(*packets as f64)
+            } else {
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Which policy a plan is for: enough of a chain file to tell whether another one says the same.
+//!
+//! Arguments are kept as digests: what a function was given may be a key, and whoever reads a plan need not read it. Files
+//! count by what is in them, not by where they are.
+
+use catena_plan_model::demand::relations::text;
+use catena_policy::{Chain, Direction, Edge, PolicyGraph, Unparsed, Value};
+use serde::{Deserialize, Serialize};
+
+/// What a chain file says, but for promises, which a plan has in its chains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Classes with their filters, in the order in which packets try them.
+    pub classes: Vec<String>,
+    /// What was said between chains and classes.
+    pub relations: Vec<String>,
+    /// The chains.
+    pub chains: Vec<ChainPolicy>,
+}
+
+/// A chain's part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainPolicy {
+    /// Its name.
+    pub name: String,
+    /// Its classes.
+    pub classes: Vec<String>,
+    /// Whether it drops what is not IPv4, IPv6 or ARP.
+    pub drops_unparsed: bool,
+    /// Its functions.
+    pub functions: Vec<FunctionPolicy>,
+    /// Which packets go from where to where.
+    pub edges: Vec<String>,
+}
+
+/// A function's part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionPolicy {
+    /// Its name in the chain.
+    pub name: String,
+    /// Its name in the library.
+    pub function: String,
+    /// Digests of what it was given, by name.
+    pub args: Vec<(String, String)>,
+}
+
+impl Policy {
+    /// What `graph` says.
+    #[must_use]
+    pub fn of(graph: &PolicyGraph) -> Policy {
+        let class = |class: &catena_policy::Class| {
+            let back = class.back.as_ref().map_or(String::new(), |back| format!(", return \"{}\"", back.text));
+            format!("{} = \"{}\"{back}", class.name, class.filter.text)
+        };
+        Policy {
+            classes: graph.classes.iter().map(class).collect(),
+            relations: graph.relations.iter().map(|relation| text(graph, relation)).collect(),
+            chains: graph.chains.iter().map(|chain| self::chain(graph, chain)).collect(),
+        }
+    }
+
+    /// What differs first between the planned policy and the one of a file, for people; None: nothing does.
+    #[must_use]
+    pub fn difference(&self, file: &Policy) -> Option<String> {
+        let names = |policy: &Policy| policy.chains.iter().map(|chain| chain.name.clone()).collect::<Vec<_>>();
+        let several = |what: &str, planned: &[String], file: &[String]| {
+            (planned != file).then(|| format!("{what}: planned {}, the file has {}", listed(planned), listed(file)))
+        };
+        let lists = || {
+            let classes = one_sided("class", &self.classes, &file.classes);
+            let relations = one_sided("relation", &self.relations, &file.relations);
+            let chains = several("chains", &names(self), &names(file));
+            classes.or(relations).or(chains)
+        };
+        lists().or_else(|| self.chains.iter().zip(&file.chains).find_map(|(planned, file)| planned.difference(file)))
+    }
+}
+
+impl ChainPolicy {
+    fn difference(&self, file: &ChainPolicy) -> Option<String> {
+        let name = &self.name;
+        if self.classes != file.classes {
+            let (planned, file) = (listed(&self.classes), listed(&file.classes));
+            return Some(format!("classes of chain {name}: planned {planned}, the file has {file}"));
+        }
+        if self.drops_unparsed != file.drops_unparsed {
+            return Some(format!("`unparsed` of chain {name}"));
+        }
+        let functions = |chain: &ChainPolicy| {
+            chain.functions.iter().map(|f| (f.name.clone(), f.function.clone())).collect::<Vec<_>>()
+        };
+        if functions(self) != functions(file) {
+            return Some(format!("functions of chain {name}"));
+        }
+        for (planned, written) in self.functions.iter().zip(&file.functions) {
+            let all = planned.args.iter().chain(&written.args);
+            let differs = |(arg, _): &&(String, String)| {
+                let of = |function: &FunctionPolicy| function.args.iter().find(|(n, _)| n == arg).map(|a| a.1.clone());
+                of(planned) != of(written)
+            };
+            if let Some((arg, _)) = all.into_iter().find(differs) {
+                return Some(format!("argument `{arg}` of {} in chain {name}", planned.name));
+            }
+        }
+        one_sided(&format!("edge of chain {name}"), &self.edges, &file.edges)
+    }
+}
+
+/// The first line that one side has and the other lacks, or that their order differs.
+fn one_sided(what: &str, planned: &[String], file: &[String]) -> Option<String> {
+    if let Some(line) = planned.iter().find(|line| !file.contains(line)) {
+        return Some(format!("{what} `{line}` is planned, and not in the file"));
+    }
+    if let Some(line) = file.iter().find(|line| !planned.contains(line)) {
+        return Some(format!("{what} `{line}` is in the file, and not planned"));
+    }
+    (planned != file).then(|| format!("{what}: another order"))
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn chain(graph: &PolicyGraph, chain: &Chain) -> ChainPolicy {
+    let class = |id: &u32| graph.classes.get(*id as usize).map_or("?", |class| &class.name).to_owned();
+    let functions = chain.nodes.iter().map(|node| FunctionPolicy {
+        name: node.name.clone(),
+        function: node.function.clone(),
+        args: node.args.iter().map(|(name, value)| (name.clone(), digest(value))).collect(),
+    });
+    ChainPolicy {
+        name: chain.name.clone(),
+        classes: chain.classes.iter().map(class).collect(),
+        drops_unparsed: chain.unparsed == Unparsed::Drop,
+        functions: functions.collect(),
+        edges: chain.edges.iter().map(|edge| self::edge(chain, edge)).collect(),
+    }
+}
+
+fn edge(chain: &Chain, edge: &Edge) -> String {
+    let arrow = if edge.direction == Direction::Forward { "->" } else { "<-" };
+    let mut text = format!("{} {arrow} {}", chain.end_name(edge.from), chain.end_name(edge.to));
+    edge.when.iter().for_each(|when| text += &format!(", {when}"));
+    // What planners take for the part of the packets that goes this way.
+    edge.share.iter().for_each(|share| text += &format!(", share {share}"));
+    edge.rate_bps.iter().for_each(|bps| text += &format!(", {bps} bit/s"));
+    text
+}
+
+/// FNV-1a of a value's text, which stays the same from one version of the compiler to the next.
+fn digest(value: &Value) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in spelled(value).bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}
+
+/// A value as text, files as what is in them.
+fn spelled(value: &Value) -> String {
+    match value {
+        Value::File { text, .. } => format!("file({} bytes: {text})", text.len()),
+        Value::List(values) => format!("[{}]", values.iter().map(spelled).collect::<Vec<_>>().join(", ")),
+        Value::Record(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}: {}", spelled(value))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_policy::{Library, NoFiles};
+
+    const FILE: &str = "class web = \"tcp port 80\"\nclass rest = \"udp\"\n\
+        chain a for web { in -> ACL(rules = \"permit any\") -> Monitor -> out }\n\
+        chain b for rest { in -> [ \"udp port 53\": Monitor ] -> out }\ncpu a : b = 1 : 3\n";
+
+    fn policy(source: &str) -> Policy {
+        let outcome = catena_policy::load("t.catena", source, &Library::default(), &NoFiles);
+        Policy::of(&outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics)))
+    }
+
+    fn difference(from: &str, to: &str) -> String {
+        let changed = FILE.replace(from, to);
+        assert_ne!(changed, FILE);
+        policy(FILE).difference(&policy(&changed)).unwrap_or_else(|| panic!("{from} became {to}: nobody notices"))
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        assert_eq!(policy(FILE).difference(&policy(&FILE.replace("chain b", "\n\n# the rest\nchain b"))), None);
+        assert_eq!(difference("= 1 : 3", "= 3 : 1"), "relation `cpu a : b = 1 : 3` is planned, and not in the file");
+        let more = policy(FILE).difference(&policy(&format!("{FILE}priority a > b\n")));
+        assert_eq!(more.as_deref(), Some("relation `priority a > b` is in the file, and not planned"));
+        assert!(difference("tcp port 80", "tcp port 443").starts_with("class `web = \"tcp port 80\""));
+        assert_eq!(difference("permit any", "permit all"), "argument `rules` of acl in chain a");
+        assert_eq!(difference("(rules = \"permit any\")", ""), "argument `rules` of acl in chain a");
+        assert!(difference("udp port 53", "udp port 54").starts_with("edge of chain b `in -> monitor"));
+    }
+
+    #[test]
+    fn a_file_counts_by_what_is_in_it() {
+        let file = |path: &str, text: &str| digest(&Value::File { path: path.into(), text: text.into() });
+        assert_eq!(file("a", "x"), file("b", "x"));
+        assert_ne!(file("a", "x"), file("a", "y"));
+        assert_ne!(digest(&Value::Integer(1)), digest(&Value::Integer(2)));
+    }
+}
