@@ -216,6 +216,7 @@ fn chains_and_classes_that_a_relation_only_implies_are_named() {
     let three = two(monitor, monitor, "class c = \"tcp\"\nchain y for c { in -> ACL() -> out }\npriority w > x");
     let (text, _) = planned("unnamed", &three, HERE, &[]);
     assert!(text.contains("No `priority` names y: with those that it names last.\n"), "{text}");
+    assert_eq!(text.matches("the file: priority w > x").count(), 2, "{text}");
     let (text, _) = planned("class", &two(monitor, monitor, "priority b > a"), HERE, &[]);
     assert!(text.contains("In `priority b > a` the class a is all of chain w.\n"), "{text}");
     assert!(text.contains("In `priority b > a` the class b is all of chain x.\n") && !text.contains("names"), "{text}");
