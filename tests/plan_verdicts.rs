@@ -189,7 +189,7 @@ fn what_a_promise_of_delay_assumes_stands_beside_the_verdict() {
     assert!(chain.batch_ns > 31.0 * chain.latency_ns && chain.batch_ns < 1e6, "{text}");
     assert!(text.contains("Delays are those of a packet that waits for no other, forward."), "{text}");
     let wait =
-        "w: offered more than it carries, it fills a queue of 1024 packets, up to 838.7 ms long, so the promise holds";
+        "w: offered more than it carries, it fills a queue of 1024 packets, up to 838.9 ms long, so the promise holds";
     assert!(text.contains(wait), "{text}");
     // A part of a shared core is as large as its traffic: that keeps nobody from carrying more.
     assert!(!text.contains("cores: monitor has"), "{text}");
@@ -216,6 +216,7 @@ fn chains_and_classes_that_a_relation_only_implies_are_named() {
     let three = two(monitor, monitor, "class c = \"tcp\"\nchain y for c { in -> ACL() -> out }\npriority w > x");
     let (text, _) = planned("unnamed", &three, HERE, &[]);
     assert!(text.contains("No `priority` names y: with those that it names last.\n"), "{text}");
+    assert_eq!(text.matches("the file: priority w > x").count(), 2, "{text}");
     let (text, _) = planned("class", &two(monitor, monitor, "priority b > a"), HERE, &[]);
     assert!(text.contains("In `priority b > a` the class a is all of chain w.\n"), "{text}");
     assert!(text.contains("In `priority b > a` the class b is all of chain x.\n") && !text.contains("names"), "{text}");

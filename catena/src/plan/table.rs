@@ -130,7 +130,7 @@ fn verdict(plan: &Plan) -> String {
 /// What the file's relations mean where their words do not say it: chains that no `priority` names, and classes that stand for
 /// chains; empty: there is nothing of the kind.
 fn related(plan: &Plan) -> String {
-    let Some(policy) = plan.policy.as_ref().filter(|_| plan.is_kept()) else { return String::new() };
+    let Some(policy) = plan.policy.as_ref().filter(|_| !plan.chains.is_empty()) else { return String::new() };
     let mut text = String::new();
     let orders: Vec<&Vec<usize>> = plan
         .problem

@@ -16,7 +16,7 @@ use catena_plan_model::switch::for_problem;
 pub use bound::{Bound, CoreLimit};
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

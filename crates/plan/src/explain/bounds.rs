@@ -61,12 +61,24 @@ impl View<'_> {
             self.problem.chains.get(id).is_some_and(|chain| rate < chain.limit_bps() * REACHED)
         };
         match relation {
-            Relation::Priority { order, .. } => order.iter().skip(1).any(|&other| other == id) && below(id, rate),
+            Relation::Priority { order, .. } => {
+                let later = order.iter().skip(1).any(|&other| other == id);
+                (later || !self.is_named(id)) && below(id, rate)
+            }
             Relation::Last(chains) => chains.contains(&id) && below(id, rate),
             Relation::Ratio { members, .. } => {
                 members.iter().any(|m| m.chain == id && rate < m.cap_bps * REACHED) && below(id, rate)
             }
         }
+    }
+
+    /// Whether a `priority` names chain `id`: those that none names come with the last of them.
+    fn is_named(&self, id: ChainId) -> bool {
+        let orders = self.problem.relations.iter().filter_map(|relation| match relation {
+            Relation::Priority { order, .. } => Some(order),
+            _ => None,
+        });
+        orders.into_iter().any(|order| order.contains(&id))
     }
 
     /// Why a subgroup has no more cores.
