@@ -184,3 +184,23 @@ fn a_plan_that_somebody_broke_is_refused() {
     refused("/chains/0/rate_bps", 1e9.into(), "chains[0].rate_bps: the plan says 1000000000, it is ");
     refused("/placement/rates_bps/0", 1e12.into(), "chain `a` carries 1000.000000 Gbit/s, it may 40.000000 Gbit/s");
 }
+
+#[test]
+fn what_a_chain_may_have_is_in_bits_whatever_its_packets_are_like() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    std::fs::write(path.join("one.catena"), "chain x { promise ..10Mbps in -> Monitor() -> out }\n").expect("a file");
+    std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
+    let output = catena(path, &["plan", "one.catena", "--rack", "rack.toml", "-o", "plan.json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for size in [64, 1500] {
+        let traffic = format!("gen:flows=20,size={size},rate=100Mbps,duration=1s,time=wall");
+        let output = catena(path, &["run", "one.catena", "--in", &traffic, "--plan", "plan.json", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let bits = 8.0 * report.pointer("/output/bytes").and_then(Value::as_f64).expect("bytes");
+        // A second's; and what waits in the queue goes out at the end.
+        let queue = 1024.0 * 8.0 * f64::from(size);
+        assert!(bits > 1e7 * 0.9 && bits < 1e7 * 1.05 + queue, "{size} bytes: {bits} bits");
+    }
+}

@@ -141,8 +141,12 @@ pub fn build(
     }
     let mut queued = Vec::new();
     let mut cut = vec![false; host.links.len()];
-    for Cut { name, links, inlet: (module, gate) } in &host.cuts {
-        let (entrances, exit) = queue(QUEUE, links.len());
+    let mut entries = host.entries.map(|entry| entry.map(|(module, gate)| Inlet { node: nodes[module], gate }));
+    for Cut { name, links, enters, inlet: (module, gate) } in &host.cuts {
+        let (mut entrances, exit) = queue(QUEUE, links.len() + usize::from(*enters));
+        if let Some(entrance) = entrances.pop_if(|_| *enters) {
+            entries[Side::In as usize] = Some(graph.add(&format!("queue {name}"), Box::new(entrance)).into());
+        }
         for (&link, entrance) in links.iter().zip(entrances) {
             let node = graph.add(&format!("queue {name}"), Box::new(entrance));
             graph.connect(nodes[host.links[link].from], host.links[link].gate, node);
@@ -154,7 +158,6 @@ pub fn build(
     for (link, _) in host.links.iter().zip(&cut).filter(|(_, cut)| !**cut) {
         graph.connect(nodes[link.from], link.gate, Inlet { node: nodes[link.to], gate: link.to_gate });
     }
-    let entries = host.entries.map(|entry| entry.map(|(module, gate)| Inlet { node: nodes[module], gate }));
     Ok(Built { graph, entries, nodes, queued, attributes })
 }
 

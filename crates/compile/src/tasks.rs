@@ -6,7 +6,7 @@
 
 use catena_dataplane::pipeline::TaskId;
 use catena_dataplane::schedule::{Tree, Unit};
-use catena_plan::alpine::SchedulerTree;
+use catena_plan::alpine::{SchedulerTree, tree as planned};
 use catena_policy::PolicyGraph;
 
 use crate::host::{Host, Link, Lowered, Module, ModuleId, When};
@@ -27,6 +27,8 @@ pub struct Cut {
     pub name: String,
     /// The links whose packets wait in it, as indices into [`Host::links`].
     pub links: Vec<usize>,
+    /// Whether packets that come in by side `in` wait in it too: nothing stands in front of a file's only chain.
+    pub enters: bool,
     /// Where they go from there: a module and its input gate.
     pub inlet: (ModuleId, u16),
 }
@@ -77,8 +79,10 @@ fn at_function(host: &Host, graph: &PolicyGraph, chain: &str, node: &str) -> Opt
     let is_it = |m: &Module| matches!(&m.kind, Lowered::Function { origin, .. } if *origin == (chain, node));
     let module = host.modules.iter().position(is_it)?;
     let waits = |(_, link): &(usize, &Link)| link.to == module && link.to_gate == 0;
-    let links = host.links.iter().enumerate().filter(waits).map(|(n, _)| n).collect();
-    Some(Cut { name: host.modules[module].name.clone(), links, inlet: (module, 0) })
+    let links: Vec<usize> = host.links.iter().enumerate().filter(waits).map(|(n, _)| n).collect();
+    let enters = host.entries[0] == Some((module, 0));
+    let cut = Cut { name: host.modules[module].name.clone(), links, enters, inlet: (module, 0) };
+    (cut.enters || !cut.links.is_empty()).then_some(cut)
 }
 
 /// A class shares its chain's way in with the chain's other classes until it is taken apart.
@@ -93,14 +97,19 @@ fn at_class(host: &mut Host, graph: &PolicyGraph, class: &str) -> Option<Cut> {
     let link = Link { gate, ..*shared };
     arm.gate = gate;
     host.links.push(link);
-    Some(Cut { name: class.to_owned(), links: vec![host.links.len() - 1], inlet: (link.to, link.to_gate) })
+    Some(Cut {
+        name: class.to_owned(),
+        links: vec![host.links.len() - 1],
+        enters: false,
+        inlet: (link.to, link.to_gate),
+    })
 }
 
 /// Make the dataplane's tree of a planned one; `ids[n]` is task n of the plan.
 #[must_use]
-pub fn tree(planned: &SchedulerTree, ids: &[TaskId]) -> Tree {
+pub fn tree(wanted: &SchedulerTree, ids: &[TaskId]) -> Tree {
     let all = |children: &[SchedulerTree]| children.iter().map(|child| tree(child, ids)).collect::<Vec<_>>();
-    match planned {
+    match wanted {
         SchedulerTree::Task(task) => match ids.get(*task) {
             Some(id) => Tree::Task(*id),
             // A task that is not here never has work.
@@ -109,8 +118,12 @@ pub fn tree(planned: &SchedulerTree, ids: &[TaskId]) -> Tree {
         SchedulerTree::Priority(children) => Tree::Priority(all(children)),
         SchedulerTree::RoundRobin(children) => Tree::round_robin(all(children)),
         SchedulerTree::Fair(children) => Tree::fair(children.iter().map(|(weight, child)| (*weight, tree(child, ids)))),
-        SchedulerTree::Limit { packets, burst, child } => {
-            Tree::limit(tree(child, ids), Unit::Packets, *packets, *burst)
+        SchedulerTree::Limit { unit, rate, burst, child } => {
+            let unit = match unit {
+                planned::Unit::Packets => Unit::Packets,
+                planned::Unit::Bits => Unit::Bits,
+            };
+            Tree::limit(tree(child, ids), unit, *rate, *burst)
         }
     }
 }

@@ -25,16 +25,36 @@ pub enum SchedulerTree {
     RoundRobin(Vec<SchedulerTree>),
     /// The child takes in no more than a rate.
     Limit {
-        /// Packets per second.
-        packets: u64,
-        /// Packets that may be saved up.
+        /// What is counted.
+        unit: Unit,
+        /// So many a second.
+        rate: u64,
+        /// So many may be saved up.
         burst: u64,
         /// What is limited.
         child: Box<SchedulerTree>,
     },
 }
 
+/// What a rate limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Packets.
+    Packets,
+    /// Bits of whole packets as they came in: what promises are about, whatever packets are like.
+    Bits,
+}
+
 impl SchedulerTree {
+    /// What lets `child` take in at most so many a second.
+    #[must_use]
+    pub fn limit(unit: Unit, rate: f64, child: SchedulerTree) -> SchedulerTree {
+        let least = |n: f64| (n as u64).max(1);
+        let (rate, burst) = (least(rate.round()), least((rate * BURST_SECONDS).ceil()));
+        SchedulerTree::Limit { unit, rate, burst, child: Box::new(child) }
+    }
+
     /// The tree for those of `tasks` that `here` names; each is on one worker.
     #[must_use]
     pub fn of(tasks: &Tasks, here: &[usize]) -> SchedulerTree {
@@ -46,11 +66,7 @@ impl SchedulerTree {
     pub fn limited(tasks: &Tasks, here: &[usize]) -> SchedulerTree {
         SchedulerTree::with(tasks, here, |task| {
             let rate = tasks.tasks.get(task).map_or(0.0, |t| t.packets);
-            SchedulerTree::Limit {
-                packets: (rate.ceil() as u64).max(1),
-                burst: ((rate * BURST_SECONDS).ceil() as u64).max(1),
-                child: Box::new(SchedulerTree::Task(task)),
-            }
+            SchedulerTree::limit(Unit::Packets, rate, SchedulerTree::Task(task))
         })
     }
 
@@ -133,7 +149,12 @@ mod tests {
         let limited = SchedulerTree::limited(&tasks, &[1]);
         assert_eq!(
             limited,
-            SchedulerTree::Limit { packets: 2_000_000, burst: 2_000, child: Box::new(SchedulerTree::Task(1)) }
+            SchedulerTree::Limit {
+                unit: Unit::Packets,
+                rate: 2_000_000,
+                burst: 2_000,
+                child: Box::new(SchedulerTree::Task(1))
+            }
         );
         assert_eq!(SchedulerTree::turns(&[0, 1]).tasks(), [0, 1]);
     }

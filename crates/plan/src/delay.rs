@@ -4,6 +4,7 @@
 //! task takes, as behind a rate limit at its `t_max`, fills the queue in front of it: the last packet there waits for all.
 
 use catena_plan_alpine::SchedulerTree;
+use catena_plan_alpine::tree::Unit;
 use catena_plan_model::profile::QUEUE_PACKETS;
 
 use crate::plan::Plan;
@@ -14,8 +15,9 @@ impl Plan {
     /// Give server number `server` its tasks, and say what packets may wait in their queues. The plan must say which policy
     /// it is for.
     pub fn set_tasks(&mut self, server: usize, tasks: TaskPlan) {
+        let bits = self.packet_bytes * 8.0;
         for chain in &mut self.chains {
-            chain.queue_ns = self.policy.as_ref().and_then(|policy| queue_ns(policy, &tasks, &chain.name));
+            chain.queue_ns = self.policy.as_ref().and_then(|policy| queue_ns(policy, &tasks, &chain.name, bits));
         }
         if let Some(server) = self.servers.get_mut(server) {
             server.tasks = Some(tasks);
@@ -23,8 +25,8 @@ impl Plan {
     }
 }
 
-/// Nanoseconds that a packet of a chain waits in full queues; None: it meets none.
-fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str) -> Option<f64> {
+/// Nanoseconds that a packet of a chain waits in full queues of packets of so many bits; None: it meets none.
+fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str, bits: f64) -> Option<f64> {
     let classes = policy.chains.iter().filter(|c| c.name == chain).flat_map(|c| &c.classes).collect::<Vec<_>>();
     let mut waits = None;
     for (id, task) in tasks.tasks.iter().enumerate() {
@@ -34,7 +36,7 @@ fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str) -> Option<f64> {
             Start::Class(class) => classes.contains(&class),
         };
         if own {
-            let rate = most(&tasks.tree, id).map_or(task.packets, |most| task.packets.min(most));
+            let rate = most(&tasks.tree, id, bits).map_or(task.packets, |most| task.packets.min(most));
             // A task that has no turn lets nothing through: no number of nanoseconds is enough, and files have no infinity.
             let wait = if rate > 0.0 { QUEUE_PACKETS as f64 / rate * 1e9 } else { f64::MAX };
             waits = Some((waits.unwrap_or(0.0) + wait).min(f64::MAX));
@@ -43,20 +45,17 @@ fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str) -> Option<f64> {
     waits
 }
 
-/// The packets per second that a limit lets a task take; None: there is none above it.
-fn most(tree: &SchedulerTree, task: usize) -> Option<f64> {
+/// The packets per second, of so many bits each, that a limit lets a task take; None: there is none above it.
+fn most(tree: &SchedulerTree, task: usize, bits: f64) -> Option<f64> {
     match tree {
         SchedulerTree::Task(_) => None,
         SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
-            children.iter().find_map(|child| most(child, task))
+            children.iter().find_map(|child| most(child, task, bits))
         }
-        SchedulerTree::Fair(children) => children.iter().find_map(|(_, child)| most(child, task)),
-        SchedulerTree::Limit { packets, child, .. } => {
-            if child.tasks().contains(&task) {
-                Some(*packets as f64)
-            } else {
-                None
-            }
+        SchedulerTree::Fair(children) => children.iter().find_map(|(_, child)| most(child, task, bits)),
+        SchedulerTree::Limit { unit, rate, child, .. } => {
+            let each = if *unit == Unit::Bits { bits } else { 1.0 };
+            child.tasks().contains(&task).then(|| *rate as f64 / each)
         }
     }
 }

@@ -201,13 +201,14 @@ pub fn of(
             tasks.partition(|(_, task)| rates::is_before_promised(task.level, &bounds, level));
         let entry = |(n, task): &(usize, &Task)| tree::Entry { task: *n, packets: task.packets, weight: task.weight };
         let own = |tasks: &[(usize, &Task)]| tasks.iter().map(entry).collect();
-        let held: f64 = before.iter().map(|(_, task)| task.packets).sum();
+        let Some(chain) = problem.chains.get(c) else { continue };
+        let held = before.iter().map(|(_, task)| task.packets).sum::<f64>() * chain.packet_bits();
         if !before.is_empty() {
-            caps.push(tree::Cap { tasks: own(&before), packets: held });
+            caps.push(tree::Cap { tasks: own(&before), bps: held });
         }
-        if let Some(chain) = capped(c).filter(|_| !others.is_empty()) {
-            let packets = chain.t_max_bps / chain.packet_bits() / f64::from(workers);
-            caps.push(tree::Cap { tasks: own(&others), packets: (packets - held).max(0.0) });
+        if capped(c).is_some() && !others.is_empty() {
+            let bps = (chain.t_max_bps / f64::from(workers) - held).max(0.0);
+            caps.push(tree::Cap { tasks: own(&others), bps });
         }
     }
     let all: Vec<usize> = (0..plan.tasks.tasks.len()).collect();

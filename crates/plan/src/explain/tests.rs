@@ -151,11 +151,10 @@ fn cores_have_trees_that_hold_chains_to_what_they_may_have() {
     for worker in &plan.servers[0].workers {
         let tree = worker.tree.as_ref().expect("there are no tasks");
         assert_eq!(tree.tasks(), (0..worker.parts.len()).collect::<Vec<_>>());
-        if let SchedulerTree::Limit { packets, .. } = tree {
-            limited += *packets as f64;
+        if let SchedulerTree::Limit { rate, .. } = tree {
+            limited += *rate as f64;
         }
     }
     // Chain 2 enters its server once, by one subgroup.
-    let may = 2e9 / problem.chains[1].packet_bits();
-    assert!((limited - may).abs() <= 16.0, "{limited} packets a second instead of {may}");
+    assert!((limited - 2e9).abs() <= 16.0, "{limited} bits a second");
 }

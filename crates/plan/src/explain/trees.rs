@@ -2,23 +2,17 @@
 
 use super::View;
 use crate::plan::{SubgroupPlan, WorkerPart};
-use catena_plan_alpine::tree::SchedulerTree;
+use catena_plan_alpine::tree::{SchedulerTree, Unit};
 
 /// Weights of parts of a core: their sum on a full core.
 const WEIGHTS: f64 = 65_536.0;
-/// A rate limit saves up packets of this many seconds.
-const BURST_SECONDS: f64 = 1e-3;
 
 impl View<'_> {
     /// The tree for `parts` of a core: cycles in the ratio of their shares, and where a chain may not have all
     /// that could come in, no more than it may (Lemur, §4.2: "We also use the scheduler to enforce t_max").
     pub(super) fn tree(&self, parts: &[WorkerPart], subgroups: &[SubgroupPlan]) -> SchedulerTree {
         let leaf = |task: usize, part: &WorkerPart| match self.limit(part, subgroups) {
-            Some(packets) => SchedulerTree::Limit {
-                packets: (packets.ceil() as u64).max(1),
-                burst: ((packets * BURST_SECONDS).ceil() as u64).max(1),
-                child: Box::new(SchedulerTree::Task(task)),
-            },
+            Some(bps) => SchedulerTree::limit(Unit::Bits, bps, SchedulerTree::Task(task)),
             None => SchedulerTree::Task(task),
         };
         let weight = |part: &WorkerPart| ((part.share * WEIGHTS).round() as u32).max(1);
@@ -28,7 +22,7 @@ impl View<'_> {
         }
     }
 
-    /// Packets per second that a part of a core may take in; None: as many as come.
+    /// Bits per second that a part of a core may take in; None: as many as come.
     fn limit(&self, part: &WorkerPart, subgroups: &[SubgroupPlan]) -> Option<f64> {
         let subgroup = subgroups.get(part.subgroup)?;
         let (id, chain) = self.problem.chains.iter().enumerate().find(|(_, chain)| chain.name == subgroup.chain)?;
@@ -37,7 +31,7 @@ impl View<'_> {
             names.eq(subgroup.functions.iter().cloned())
         });
         let part_of_all = part.share / subgroup.cores.max(f64::MIN_POSITIVE);
-        let packets = chain.t_max_bps / chain.packet_bits() * visits?.visits * part_of_all;
-        (chain.t_max_bps < chain.ingress_bps).then_some(packets)
+        let bps = chain.t_max_bps * visits?.visits * part_of_all;
+        (chain.t_max_bps < chain.ingress_bps).then_some(bps)
     }
 }

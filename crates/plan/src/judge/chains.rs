@@ -3,7 +3,7 @@
 use super::Judge;
 use crate::plan::{ChainPlan, Device, FunctionPlan};
 use crate::tasks::Start;
-use catena_plan_alpine::SchedulerTree;
+use catena_plan_alpine::tree::{SchedulerTree, Unit};
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::ChainId;
 use catena_plan_model::profile::QUEUE_PACKETS;
@@ -47,7 +47,7 @@ impl Judge<'_> {
         let mut sum = None;
         for tasks in self.plan.servers.iter().filter_map(|server| server.tasks.as_ref()) {
             let mut most = vec![f64::INFINITY; tasks.tasks.len()];
-            limits(&tasks.tree, f64::INFINITY, &mut most);
+            limits(&tasks.tree, f64::INFINITY, 8.0 * self.plan.packet_bytes, &mut most);
             for (task, most) in tasks.tasks.iter().zip(most) {
                 let of = match &task.start {
                     Start::Port => continue,
@@ -105,14 +105,17 @@ impl Judge<'_> {
     }
 }
 
-/// The packets per second that limits let each task take, `above` those over `tree`.
-fn limits(tree: &SchedulerTree, above: f64, most: &mut [f64]) {
+/// The packets per second, of `bits` each, that limits let each task take, `above` those over `tree`.
+fn limits(tree: &SchedulerTree, above: f64, bits: f64, most: &mut [f64]) {
     match tree {
         SchedulerTree::Task(task) => most.get_mut(*task).into_iter().for_each(|most| *most = above),
         SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
-            children.iter().for_each(|child| limits(child, above, most));
+            children.iter().for_each(|child| limits(child, above, bits, most));
         }
-        SchedulerTree::Fair(children) => children.iter().for_each(|(_, child)| limits(child, above, most)),
-        SchedulerTree::Limit { packets, child, .. } => limits(child, above.min(*packets as f64), most),
+        SchedulerTree::Fair(children) => children.iter().for_each(|(_, child)| limits(child, above, bits, most)),
+        SchedulerTree::Limit { unit, rate, child, .. } => {
+            let packets = if *unit == Unit::Bits { *rate as f64 / bits } else { *rate as f64 };
+            limits(child, if packets < above { packets } else { above }, bits, most);
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::Judge;
 use super::tasks::Seen;
 use crate::tasks::{Start, TaskPlan};
-use catena_plan_alpine::tree::SchedulerTree;
+use catena_plan_alpine::tree::{SchedulerTree, Unit};
 use catena_plan_model::problem::ChainId;
 use catena_plan_model::relation::Relation;
 
@@ -128,17 +128,18 @@ impl Judge<'_> {
         let mut held = Vec::new();
         gather(&plan.tree, &mut held);
         let mut limit_of: Vec<Option<usize>> = vec![None; plan.tasks.len()];
-        for (n, (packets, burst, tasks)) in held.iter().enumerate() {
-            tasks.iter().for_each(|task| limit_of[*task] = Some(n));
+        for (n, limit) in held.iter().enumerate() {
+            limit.tasks.iter().for_each(|task| limit_of[*task] = Some(n));
             let mut chains: Vec<Option<ChainId>> =
-                tasks.iter().map(|task| seen.begins[*task].map(|place| place.0)).collect();
+                limit.tasks.iter().map(|task| seen.begins[*task].map(|place| place.0)).collect();
             chains.dedup();
             if !matches!(chains[..], [Some(_)]) {
                 self.wrong(at, "what is held to a rate is not one chain");
             }
-            let saved = *packets as f64 * SAVED_SECONDS;
-            if *burst < 1 || (*burst as f64 - saved).abs() > 1.0 {
-                self.wrong(at, format!("{burst} packets are saved up where {packets} a second may pass"));
+            self.same(format!("{at}: what a limit counts"), &limit.unit, &Unit::Bits);
+            let saved = limit.bps * SAVED_SECONDS;
+            if limit.burst < 1.0 || (limit.burst - saved).abs() > 1.0 {
+                self.wrong(at, format!("{} bits are saved up where {} a second may pass", limit.burst, limit.bps));
             }
         }
         let before = self.before_promised(seen, levels);
@@ -161,19 +162,19 @@ impl Judge<'_> {
             let mut own: Vec<usize> = entering.iter().filter_map(|task| limit_of[*task]).collect();
             own.sort_unstable();
             own.dedup();
-            let sum: f64 = own.iter().map(|limit| held[*limit].0 as f64).sum();
+            let sum: f64 = own.iter().map(|limit| held[*limit].bps).sum();
             // Each limit is a whole number, and 1 at least.
             let rounded = own.len() as f64;
-            let most = chain.t_max_bps / (8.0 * chain.packet_bytes) / workers * (1.0 + super::TOLERANCE) + rounded;
+            let most = chain.t_max_bps / workers * (1.0 + super::TOLERANCE) + rounded;
             let first = entering.iter().any(|task| before[*task]);
-            let gets: f64 =
-                entering.iter().filter(|task| limit_of[**task].is_some()).map(|task| plan.tasks[*task].packets).sum();
+            let limited = entering.iter().filter(|task| limit_of[**task].is_some());
+            let gets = limited.map(|task| plan.tasks[*task].packets).sum::<f64>() * 8.0 * chain.packet_bytes;
             let least = if first { gets } else { most - 2.0 * rounded } * (1.0 - SOLVED) - rounded;
             if capped && sum > most || !own.is_empty() && sum < least {
-                self.wrong(at, format!("{} is held to {sum} packets a second, not to {least} to {most}", chain.name));
+                self.wrong(at, format!("{} is held to {sum} bit/s of a worker, not to {least} to {most}", chain.name));
             }
             if first && !capped && sum > gets * (1.0 + SOLVED) + rounded {
-                self.wrong(at, format!("{} is held to {sum} packets a second, and gets {gets}", chain.name));
+                self.wrong(at, format!("{} is held to {sum} bit/s of a worker, and gets {gets}", chain.name));
             }
         }
     }
@@ -190,12 +191,20 @@ impl Judge<'_> {
     }
 }
 
-/// Every limit of a tree: packets per second, packets saved up, tasks.
-fn gather(tree: &SchedulerTree, into: &mut Vec<(u64, u64, Vec<usize>)>) {
+/// A rate limit of a tree.
+struct Held {
+    unit: Unit,
+    bps: f64,
+    burst: f64,
+    tasks: Vec<usize>,
+}
+
+/// Every limit of a tree.
+fn gather(tree: &SchedulerTree, into: &mut Vec<Held>) {
     match tree {
         SchedulerTree::Task(_) => {}
-        SchedulerTree::Limit { packets, burst, child } => {
-            into.push((*packets, *burst, child.tasks()));
+        SchedulerTree::Limit { unit, rate, burst, child } => {
+            into.push(Held { unit: *unit, bps: *rate as f64, burst: *burst as f64, tasks: child.tasks() });
             gather(child, into);
         }
         SchedulerTree::Fair(children) => children.iter().for_each(|(_, child)| gather(child, into)),

@@ -277,14 +277,14 @@ const LIES: [Lie; 22] = [
     }),
     ("a limit raised", |plan| {
         within(&mut tasks(plan)["tree"], "limit", &mut |limit| {
-            limit["packets"] = json!(limit["packets"].as_u64().unwrap_or(0) * 2 + 10);
+            limit["rate"] = json!(limit["rate"].as_u64().unwrap_or(0) * 2 + 10);
             true
         })
     }),
     ("a limit lowered", |plan| {
         within(&mut tasks(plan)["tree"], "limit", &mut |limit| {
-            let before = limit["packets"].as_u64().unwrap_or(0);
-            limit["packets"] = json!(before / 2);
+            let before = limit["rate"].as_u64().unwrap_or(0);
+            limit["rate"] = json!(before / 2);
             before > 10
         })
     }),
@@ -311,7 +311,7 @@ const LIES: [Lie; 22] = [
     ("a limit that nobody has", |plan| {
         let capped = plan["chains"].as_array().is_some_and(|all| all.iter().any(|c| !c["t_max_bps"].is_null()));
         let tree = tasks(plan)["tree"].clone();
-        tasks(plan)["tree"] = json!({ "limit": { "packets": 1_000, "burst": 1, "child": tree } });
+        tasks(plan)["tree"] = json!({ "limit": { "unit": "bits", "rate": 1_000, "burst": 1, "child": tree } });
         !capped
     }),
     ("a task that is not scheduled", |plan| {

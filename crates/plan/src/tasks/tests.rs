@@ -3,6 +3,7 @@
 use catena_policy::{Library, NoFiles};
 
 use super::*;
+use catena_plan_alpine::tree::Unit;
 use catena_plan_model::placement::{Link, Subgroup};
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
 use catena_plan_model::profile::Overheads;
@@ -123,9 +124,9 @@ fn a_chain_with_an_upper_end_waits_in_a_queue_of_its_own_and_is_held_to_it() {
     let policy = policy(&TWO.replace("in -> A", "promise 0..1Gbps in -> A"));
     let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     let held = plan.tasks.iter().position(|t| matches!(&t.start, Start::Function { chain, .. } if chain == "a"));
-    // 10⁹ bits are 10⁶ packets of 125 bytes, half of them on each worker.
+    // Half of it on each worker.
     let limit = |tree: &SchedulerTree| {
-        matches!(tree, SchedulerTree::Limit { packets: 500_000, child, .. }
+        matches!(tree, SchedulerTree::Limit { unit: Unit::Bits, rate: 500_000_000, child, .. }
         if matches!(**child, SchedulerTree::Task(t) if Some(t) == held))
     };
     let SchedulerTree::Fair(children) = &plan.tree else { panic!("{:?}", plan.tree) };

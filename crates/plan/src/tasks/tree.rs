@@ -2,18 +2,17 @@
 //! t_max").
 
 use catena_plan_alpine::SchedulerTree;
+use catena_plan_alpine::tree::Unit;
 
 /// Weights of a chain's tasks are whole numbers that sum to about this.
 const WEIGHTS: f64 = 65_536.0;
-/// A rate limit saves up packets of this many seconds.
-const BURST_SECONDS: f64 = 1e-3;
 
 /// A chain that may not have all that comes.
 pub(super) struct Cap {
     /// The tasks that it enters by.
     pub tasks: Vec<Entry>,
-    /// Packets per second that it may have of a worker.
-    pub packets: f64,
+    /// Bits per second that it may have of a worker.
+    pub bps: f64,
 }
 
 /// A task that a chain enters by.
@@ -91,12 +90,7 @@ impl Cap {
         let all: f64 = self.tasks.iter().map(|own| own.packets).sum();
         let here: f64 = self.tasks.iter().filter(|own| tasks.contains(&own.task)).map(|own| own.packets).sum();
         let part = if tasks.len() == self.tasks.len() || all <= 0.0 { 1.0 } else { here / all };
-        let packets = self.packets * part;
-        SchedulerTree::Limit {
-            packets: (packets.round() as u64).max(1),
-            burst: ((packets * BURST_SECONDS).ceil() as u64).max(1),
-            child: Box::new(child),
-        }
+        SchedulerTree::limit(Unit::Bits, self.bps * part, child)
     }
 }
 
@@ -108,13 +102,13 @@ mod tests {
         SchedulerTree::Task(task)
     }
 
-    fn limit(packets: u64, child: SchedulerTree) -> SchedulerTree {
-        SchedulerTree::Limit { packets, burst: packets.div_ceil(1_000), child: Box::new(child) }
+    fn limit(rate: u64, child: SchedulerTree) -> SchedulerTree {
+        SchedulerTree::Limit { unit: Unit::Bits, rate, burst: rate.div_ceil(1_000), child: Box::new(child) }
     }
 
     fn cap() -> Cap {
         let entry = |(task, packets, weight)| Entry { task, packets, weight };
-        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), packets: 4e5 }
+        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5 }
     }
 
     #[test]
@@ -124,7 +118,7 @@ mod tests {
         let both = SchedulerTree::Fair(vec![(49_152, task(1)), (16_384, task(2))]);
         assert_eq!(limited(tree, &caps), SchedulerTree::Fair(vec![(5, task(0)), (4, limit(400_000, both))]));
         let tree = SchedulerTree::Fair(vec![(3, task(1)), (1, task(2))]);
-        assert!(matches!(limited(tree, &caps), SchedulerTree::Limit { packets: 400_000, .. }));
+        assert!(matches!(limited(tree, &caps), SchedulerTree::Limit { rate: 400_000, .. }));
     }
 
     #[test]
