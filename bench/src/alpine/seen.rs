@@ -8,7 +8,8 @@
 //! the class among those of that way.
 
 use catena_packet::BATCH;
-use catena_plan::alpine::{Alpine, Cost, Graph, Kind, Module, Options, Promise, Tasks, weigh};
+use catena_plan::alpine::measured::{self, Measured};
+use catena_plan::alpine::{Alpine, Cost, Kind, Options, Promise, Tasks};
 
 /// The part of what comes to a queue that is to be dropped at least: costs vary by some percent from one moment to the
 /// next, and a queue that runs empty costs its class its turn.
@@ -221,38 +222,14 @@ impl Seen {
     ///
     /// None if with these costs the same partition cannot keep the promise, or hardly serves anybody then.
     pub fn weighed(&self, plan: &Alpine, promise: &Promise) -> Option<Tasks> {
-        let graph = &plan.graph;
-        let (mut modules, mut starts): (Vec<Module>, Vec<bool>) = (Vec::new(), Vec::new());
-        let mut new = vec![0; graph.modules.len()];
-        for (m, module) in graph.modules.iter().enumerate() {
-            let task = plan.tasks.task_of[m];
-            let begins = plan.tasks.tasks[task].start == m;
-            let source = if begins { self.source(plan, task).each() } else { 0.0 };
-            let mut upstream = module.upstream.map(|up| new[up]);
-            if begins && plan.tasks.tasks[task].queue {
-                modules.push(Module {
-                    name: "entrance".to_owned(),
-                    cycles: self.queues[m].each(),
-                    upstream,
-                    kind: Kind::Function,
-                    cuttable: false,
-                    ..module.clone()
-                });
-                starts.push(false);
-                upstream = Some(modules.len() - 1);
-            }
-            new[m] = modules.len();
-            let cycles = self.modules[m].each() + source;
-            modules.push(Module { cycles, upstream, ..module.clone() });
-            starts.push(begins);
-        }
-        let classes = graph.classes.iter().map(|class| {
-            let exit = new[class.exit];
-            catena_plan::alpine::Class { exit, ..class.clone() }
-        });
-        let refined = Graph { modules, classes: classes.collect(), queue_cycles: 0.0, ..*graph };
+        let costs = Measured {
+            modules: self.modules.iter().map(|module| module.each()).collect(),
+            entrances: self.queues.iter().map(|queue| queue.each()).collect(),
+            sources: (0..plan.tasks.tasks.len()).map(|task| self.source(plan, task).each()).collect(),
+        };
         let options = Options { surplus: SURPLUS, ..Options::default() };
-        let weighed = weigh(&refined, std::slice::from_ref(promise), &starts, options).ok()?;
+        let promises = std::slice::from_ref(promise);
+        let weighed = measured::weighed(&plan.graph, &plan.tasks, promises, &costs, options).ok()?;
         (weighed.throughput() >= LEAST * plan.tasks.throughput()).then_some(weighed)
     }
 }

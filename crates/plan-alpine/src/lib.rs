@@ -52,6 +52,7 @@
 mod few;
 pub mod graph;
 pub mod greedy;
+pub mod measured;
 pub mod pipeline;
 pub mod program;
 pub mod promise;

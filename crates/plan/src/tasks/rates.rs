@@ -4,6 +4,7 @@
 //! others, so it is taken out of the ratio and held to its rate.
 
 use catena_plan_alpine::graph::ClassId;
+use catena_plan_alpine::measured::{Measured, weighed};
 use catena_plan_alpine::promise::Subject;
 use catena_plan_alpine::tasks::Tasks;
 use catena_plan_alpine::{Alpine, Graph, Options, Promise, Proof, Refusal, solve, weigh};
@@ -112,9 +113,7 @@ pub(super) fn hold(
     let mut each = starts.clone();
     entries.iter().for_each(|module| each[*module] = true);
     let mut last = Refusal::Unsolved;
-    for (full, least) in [(true, true), (false, true), (true, false), (false, false)] {
-        let mut all = if full { without_full(promises, bounds) } else { promises.to_vec() };
-        all.extend(bounds.iter().map(|bound| bound.promise(full, least)));
+    for (full, all) in tries(promises, bounds) {
         let tries = [plain.as_ref().map(|_| &starts), Some(&each)];
         for starts in tries.into_iter().flatten() {
             match weigh(graph, &all, starts, options) {
@@ -135,6 +134,31 @@ pub(super) fn hold(
         }
     }
     Err(last)
+}
+
+/// What the tasks shall keep, the most wanted first; with each, whether who has all that it may have is out of its ratios.
+fn tries(promises: &[Promise], bounds: &[Bound]) -> impl Iterator<Item = (bool, Vec<Promise>)> {
+    [(true, true), (false, true), (true, false), (false, false)].into_iter().map(|(full, least)| {
+        let mut all = if full { without_full(promises, bounds) } else { promises.to_vec() };
+        all.extend(bounds.iter().map(|bound| bound.promise(full, least)));
+        (full, all)
+    })
+}
+
+/// The tasks of a plan with weights for the costs that were measured.
+pub(super) fn weigh_again(
+    plan: &Alpine,
+    promises: &[Promise],
+    bounds: &[Bound],
+    costs: &Measured,
+    options: Options,
+) -> Option<Tasks> {
+    let plain = std::iter::once((false, promises.to_vec()));
+    plain.chain(tries(promises, bounds)).enumerate().find_map(|(n, (full, all))| {
+        let tasks = weighed(&plan.graph, &plan.tasks, &all, costs, options).ok()?;
+        let holds = n > 0 || bounds.iter().all(|bound| bound.holds(&tasks));
+        (holds && (!full || has_parts(&tasks, promises, bounds))).then_some(tasks)
+    })
 }
 
 /// Whether who has not all that it may have has its part of every ratio.

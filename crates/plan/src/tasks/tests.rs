@@ -4,8 +4,10 @@ use catena_policy::{Library, NoFiles};
 
 use super::*;
 use catena_plan_alpine::tree::Unit;
+use catena_plan_model::demand::shares;
 use catena_plan_model::placement::{Link, Subgroup};
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
+use catena_plan_model::profile::FULL_BATCH;
 use catena_plan_model::profile::Overheads;
 
 const FEWEST: catena_plan_alpine::Objective = catena_plan_alpine::Objective::FewestTasks;
