@@ -46,11 +46,14 @@ fn a_plan_divides_a_run_and_every_packet_is_accounted_for() {
     let modules = report["modules"].as_array().expect("modules");
     let module = |name: &str| modules.iter().find(|m| m["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
     let packets = |name: &str| module(name)["packets"].as_u64().expect("a count");
-    // Chain a waits for its turn in a queue, and gets less than comes; chain b runs to completion.
-    let lost = module("queue a/acl")["drops"]["queue full"].as_u64().unwrap_or(0);
-    assert_eq!(packets("queue a/acl"), packets("a/acl") + lost);
-    assert!(lost > 0 && packets("a/acl") > 0, "{lost} lost, {} served", packets("a/acl"));
-    assert_eq!(packets("b/monitor") + packets("queue a/acl"), 200_000);
+    // Both wait for their turn, each in a queue of its own, and a gets less than comes.
+    let lost = |queue: &str| module(queue)["drops"]["queue full"].as_u64().unwrap_or(0);
+    for (queue, function) in [("queue a/acl", "a/acl"), ("queue b/monitor", "b/monitor")] {
+        assert_eq!(packets(queue), packets(function) + lost(queue));
+    }
+    let (lost, served) = (lost("queue a/acl"), packets("a/acl"));
+    assert!(lost > 0 && served > 0, "{lost} lost, {served} served");
+    assert_eq!(packets("queue b/monitor") + packets("queue a/acl"), 200_000);
     let functions = report["planned"]["functions"].as_array().expect("what was planned");
     let names: Vec<&str> = functions.iter().filter_map(|f| f["name"].as_str()).collect();
     assert_eq!(names, ["a/acl", "a/monitor", "b/monitor"]);
@@ -100,7 +103,8 @@ fn a_class_waits_where_it_enters_its_chain() {
     let plan: Value = serde_json::from_slice(&std::fs::read(path.join("one.json")).expect("a plan")).expect("JSON");
     let starts = plan.pointer("/servers/0/tasks/tasks").and_then(Value::as_array).expect("tasks");
     let starts: Vec<&Value> = starts.iter().map(|task| &task["start"]).collect();
-    assert_eq!(starts, [&serde_json::json!("port"), &serde_json::json!({"class": "web"})]);
+    let class = |name: &str| serde_json::json!({ "class": name });
+    assert_eq!(starts, [&serde_json::json!("port"), &class("web"), &class("rest")]);
     let traffic = "gen:flows=200,size=512,proto=udp:1+tcp:1,count=100000";
     let output = catena(&path, &["run", "one.catena", "--in", traffic, "--plan", "one.json", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -110,9 +114,9 @@ fn a_class_waits_where_it_enters_its_chain() {
         let module = modules.iter().find(|m| m["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"));
         (module["packets"].as_u64().expect("a count"), module["drops"]["queue full"].as_u64().unwrap_or(0))
     };
-    let (web, lost) = packets("queue web");
+    let ((web, lost), (rest, also)) = (packets("queue web"), packets("queue rest"));
     assert!(lost > 0 && web > lost, "{web} came, {lost} were lost");
-    assert_eq!(packets("acl").0, 100_000 - lost);
+    assert_eq!((web + rest, packets("acl").0), (100_000, 100_000 - lost - also));
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn a_plan_that_somebody_broke_is_refused() {
     refused(
         "/servers/0/tasks/tree",
         serde_json::json!({"task": 1}),
-        "tasks.tree: tasks: the plan says [1], it is [0, 1]",
+        "tasks.tree: tasks: the plan says [1], it is [0, 1, 2]",
     );
     refused(
         "/servers/0/tasks/tree",
@@ -203,4 +207,33 @@ fn what_a_chain_may_have_is_in_bits_whatever_its_packets_are_like() {
         let queue = 1024.0 * 8.0 * f64::from(size);
         assert!(bits > 1e7 * 0.9 && bits < 1e7 * 1.05 + queue, "{size} bytes: {bits} bits");
     }
+}
+
+#[test]
+fn weights_follow_what_functions_cost_here() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    // By the paper that the plan is made with a rule list takes a hundred cycles and a monitor twenty; here ten and fifty. With
+    // the planned weights b would get a fifth of what it should.
+    let acl = "ACL(rules = [\"permit any\"])";
+    let chains = format!(
+        "class web = \"tcp\"\nclass rest = \"udp\"\n\
+         chain a for web {{ in -> {acl} -> {acl} -> {acl} -> out }}\n\
+         chain b for rest {{ in -> Monitor() -> Monitor() -> out }}\nthroughput a : b = 1 : 1\n"
+    );
+    std::fs::write(path.join("two.catena"), chains).expect("a file");
+    std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
+    let plan = ["plan", "two.catena", "--rack", "rack.toml", "--as", "lemur", "-o", "plan.json"];
+    let output = catena(path, &plan);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // As fast as it is taken: there is always more than the worker can do.
+    let traffic = "gen:flows=500,size=128,proto=udp:1+tcp:1,count=50M";
+    let output = catena(path, &["run", "two.catena", "--in", traffic, "--plan", "plan.json", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let modules = report["modules"].as_array().expect("modules");
+    let packets =
+        |name: &str| modules.iter().find(|m| m["name"] == name).and_then(|m| m["packets"].as_f64()).expect(name);
+    let (ratio, times) = (packets("b/monitor") / packets("a/acl"), &report["planned"]["weighed"]);
+    assert!(times.as_u64() > Some(0) && (ratio - 1.0).abs() < 0.15, "{ratio}, weighed {times} times");
 }

@@ -9,6 +9,7 @@ pub mod ports;
 mod progress;
 mod report;
 mod signals;
+mod weights;
 mod workers;
 
 use std::process::ExitCode;
@@ -68,7 +69,9 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let interrupted = || signalled.load(Ordering::Relaxed);
     let too_long = |since: Instant| options.duration.is_some_and(|most| since.elapsed() >= most);
     let over = || interrupted() || too_long(asked);
-    let mut running = workers::start(&host, &layout, &ports, seed, uses, &over)?;
+    let division = planned.as_ref().and_then(|planned| planned.division(&loaded.graph));
+    let division = division.map(|division| (division, loaded.graph.chains.len() > 1));
+    let mut running = workers::start(&host, &layout, division, &ports, seed, uses, &over)?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
     for name in ports.down() {
@@ -91,15 +94,16 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
             ));
         }
         let is_awaited = running.rebalance(stopped.is_some());
+        running.weigh();
         progress.show(running.packets(), started.elapsed());
         std::thread::sleep(if is_awaited { SOON } else { LOOK });
     }
     progress.clear();
-    let rebalanced = running.rebalanced();
+    let (rebalanced, weighed) = (running.rebalanced(), running.weighed());
     let ended = running.join()?;
     let mut report = report::Report::new(&host, &ended, started.elapsed());
     report.moved(rebalanced);
-    report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report));
+    report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report, weighed));
     let text = if options.json { report.json()? } else { report.to_string() };
     let printed = if to_stderr {
         streams::tell(&text);

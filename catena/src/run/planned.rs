@@ -5,11 +5,12 @@ use std::path::Path;
 
 use catena_compile::Host;
 use catena_compile::tasks::{self, Start};
+use catena_plan::alpine::Objective;
 use catena_plan::demand::shares;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
-use catena_plan::tasks as planned;
+use catena_plan::tasks::{self as planned, Division};
 use catena_policy::{Direction, End, PolicyGraph};
 use serde::Serialize;
 
@@ -121,8 +122,18 @@ impl Planned {
         Ok(tasks::partition(host, graph, &starts)?)
     }
 
-    /// Hold what a run measured against the plan.
-    pub fn compare(&self, graph: &PolicyGraph, report: &Report) -> Comparison {
+    /// The tasks with all that they were made of, to be weighed again; None: the plan's are other ones than this Catena makes.
+    pub fn division(&self, graph: &PolicyGraph) -> Option<Division> {
+        let placement = self.plan.placement.as_ref()?;
+        let made = [Objective::FewestTasks, Objective::MostPackets]
+            .into_iter()
+            .filter_map(|objective| Division::of(graph, &self.plan.problem, self.server, placement, objective).ok());
+        let starts = |tasks: &planned::TaskPlan| tasks.tasks.iter().map(|task| task.start.clone()).collect::<Vec<_>>();
+        made.into_iter().find(|division| starts(&division.figures()) == starts(self.tasks()))
+    }
+
+    /// Hold what a run measured against the plan; weights were set anew so many times.
+    pub fn compare(&self, graph: &PolicyGraph, report: &Report, weighed: u32) -> Comparison {
         let several = graph.chains.len() > 1;
         let module = |chain: &str, node: &str| if several { format!("{chain}/{node}") } else { node.to_owned() };
         let mut functions = Vec::new();
@@ -159,7 +170,7 @@ impl Planned {
             let name = "finding the chain".to_owned();
             framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
         }
-        Comparison { functions, framework, chains }
+        Comparison { functions, framework, chains, weighed }
     }
 }
 
@@ -204,6 +215,8 @@ pub struct Comparison {
     framework: Vec<Residual>,
     /// Bits per second of each chain.
     chains: Vec<Residual>,
+    /// How often the tasks' weights were set by what functions cost here.
+    weighed: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -235,6 +248,13 @@ impl fmt::Display for Comparison {
             let rate = |bps: f64| format!("{:.1} Mbit/s", bps / 1e6);
             table.row([format!("chain {}", row.name), rate(row.planned), rate(row.measured), percent(row.residual)]);
         }
-        write!(f, "\n{table}")
+        write!(f, "\n{table}")?;
+        match self.weighed {
+            0 => Ok(()),
+            times => {
+                let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+                writeln!(f, "tasks weighed {times} by what functions cost here")
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ mod together;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use catena_compile::{Built, Host, Queued, Side, build, tasks};
+use catena_compile::{Built, Host, Queued, Side, build};
 use catena_dataplane::branch::Branch;
 use catena_dataplane::graph::NodeInfo;
 use catena_dataplane::order::{Merge, Order};
@@ -20,7 +20,6 @@ use catena_dataplane::pipeline::{TaskId, Time};
 use catena_dataplane::port::{Stream, in_turn};
 use catena_dataplane::queue::{QueueIn, QueueOut, Room, queue};
 use catena_dataplane::rebalance::{Done, Rebalance};
-use catena_dataplane::schedule::Tree;
 use catena_dataplane::slots::{Loads, Slots};
 use catena_dataplane::steer::{Owner, Spread};
 use catena_dataplane::task::{Task, TaskCounters};
@@ -30,11 +29,13 @@ use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_plan::alpine::SchedulerTree;
+use catena_plan::tasks::Division;
 use catena_state::{Share, Team};
 
 use super::files;
 use super::outputs::{Locks, Readers};
 use super::ports::{self, Ports};
+use super::weights::{Watched, Weights};
 use crate::inode::Uses;
 use crate::{Failure, streams};
 
@@ -58,6 +59,8 @@ pub struct Running {
     order: Option<Arc<Order>>,
     /// Where slots go from one worker to another.
     rebalance: Option<Rebalance>,
+    /// Where tasks are weighed.
+    weights: Option<Weights>,
     /// Until the workers have ended.
     _locks: Locks,
 }
@@ -78,13 +81,15 @@ pub struct Layout<'a> {
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
-/// files of the run, but for those of its functions. Until it has begun, `over` says whether it shall end.
+/// files of the run, but for those of its functions; with a `division` its tasks are weighed again by what they cost, and it is
+/// said whether there are several chains. Until it has begun, `over` says whether it shall end.
 ///
 /// # Errors
 /// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
 pub fn start(
     host: &Host,
     layout: &Layout<'_>,
+    division: Option<(Division, bool)>,
     ports: &Ports,
     seed: u64,
     uses: Uses,
@@ -103,13 +108,14 @@ pub fn start(
     let run = Run { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
-    let Made { workers, inputs, order, rebalance } = match count {
+    let Made { workers, inputs, order, rebalance, watched } = match count {
         1 => run.alone(sources, exits)?,
         _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
         _ => run.together(count, sources, exits)?,
     };
     let (workers, locks) = open_and_start(workers, uses, over)?;
-    Ok(Running { workers, inputs, order, rebalance, _locks: locks })
+    let weights = division.map(|(division, several)| Weights::new(division, watched, several));
+    Ok(Running { workers, inputs, order, rebalance, weights, _locks: locks })
 }
 
 /// Let two sides of recorded traffic take turns.
@@ -202,6 +208,8 @@ struct Made {
     /// Of a replay by several.
     order: Option<Arc<Order>>,
     rebalance: Option<Rebalance>,
+    /// What is counted on each that has the pipeline.
+    watched: Vec<Watched>,
 }
 
 type Sources = [Option<Box<dyn Source>>; 2];
@@ -229,8 +237,8 @@ impl Run<'_> {
         for (side, unreached) in exits.into_iter().enumerate() {
             unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
-        self.divide(&mut pipeline, &ports, built.queued, &[]);
-        Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None, rebalance: None })
+        let watched = vec![self.divide(&mut pipeline, &ports, built.queued, &[])];
+        Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None, rebalance: None, watched })
     }
 
     /// Make workers that all read what is recorded; their packets leave as those of one would.
@@ -276,7 +284,7 @@ impl Run<'_> {
             writing.add_task(Task::new(&format!("leaving {}", SIDES[side]), Box::new(merged), node));
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed).gives_way());
-        Ok(Made { workers, inputs, order: Some(order), rebalance: None })
+        Ok(Made { workers, inputs, order: Some(order), rebalance: None, watched: Vec::new() })
     }
 
     /// Build each worker's pipeline, which ends in queues, and return it with their rooms; and the far ends of the queues, by
@@ -325,23 +333,19 @@ impl Run<'_> {
         if self.follows[side] && !(self.waits && has_way) { task.follow() } else { task }
     }
 
-    /// Add the tasks that begin inside the pipeline, and set whose turn it is. Tasks that the plan does not know,
-    /// such as the one that reads side `out`, take turns with all others together.
-    fn divide(&self, pipeline: &mut Pipeline, ports: &[TaskId], queued: Vec<Queued>, rooms: &[Room]) {
+    /// Add the tasks that begin inside the pipeline, and set whose turn it is; returns what is counted there.
+    fn divide(&self, pipeline: &mut Pipeline, ports: &[TaskId], queued: Vec<Queued>, rooms: &[Room]) -> Watched {
         let mut ids: Vec<TaskId> = ports.iter().take(1).copied().collect();
         for Queued { name, queue, inlet } in queued {
             let mut task = Task::inner(&name, Box::new(queue), inlet);
             rooms.iter().for_each(|room| task.heed(room.clone()));
             ids.push(pipeline.add_task(task));
         }
+        let watched = Watched::of(pipeline, ids, ports.iter().skip(1).copied().collect());
         if let Some(planned) = self.tree {
-            let others = ports.iter().skip(1).map(|port| Tree::Task(*port));
-            let planned = tasks::tree(planned, &ids);
-            pipeline.tree = Some(match ports.len() {
-                0 | 1 => planned,
-                _ => Tree::round_robin(std::iter::once(planned).chain(others)),
-            });
+            pipeline.tree = Some(watched.tree(planned));
         }
+        watched
     }
 
     fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Worker {
@@ -388,6 +392,18 @@ impl Running {
     /// Returns whether packets wait for that.
     pub fn rebalance(&mut self, ends: bool) -> bool {
         self.rebalance.as_mut().is_some_and(|rebalance| rebalance.look(&self.workers, ends))
+    }
+
+    /// Weigh the plan's tasks by what they cost, where it is time to.
+    pub fn weigh(&mut self) {
+        if let Some(weights) = &mut self.weights {
+            weights.look(&self.workers);
+        }
+    }
+
+    /// Return how often that changed the weights.
+    pub fn weighed(&self) -> u32 {
+        self.weights.as_ref().map_or(0, Weights::times)
     }
 
     /// Return what came of that so far; nothing where slots stay where they are.

@@ -8,8 +8,9 @@ use super::tasks::Tasks;
 
 /// Weights are whole numbers that sum to about this.
 const WEIGHTS: f64 = 65_536.0;
-/// A rate limit saves up this many seconds' packets.
-const BURST_SECONDS: f64 = 1e-3;
+/// A rate limit saves up what comes in this many seconds: a worker that has to share its core misses a slice of some
+/// milliseconds now and then, and what it could not use meanwhile is not lost to who is held to a rate.
+const BURST_SECONDS: f64 = 1e-2;
 
 /// A node of a scheduler tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,7 +153,7 @@ mod tests {
             SchedulerTree::Limit {
                 unit: Unit::Packets,
                 rate: 2_000_000,
-                burst: 2_000,
+                burst: 20_000,
                 child: Box::new(SchedulerTree::Task(1))
             }
         );

@@ -27,7 +27,7 @@ impl Run<'_> {
         let whole = sources.iter().flatten().all(|source| source.is_recorded());
         let gathering = Gathering::new(count);
         let (graphs, leaving) = self.graphs(count, team.as_ref())?;
-        let (mut workers, mut members) = (Vec::new(), Vec::new());
+        let (mut workers, mut members, mut watched) = (Vec::new(), Vec::new(), Vec::new());
         let mut entering: Vec<QueueIn> = Vec::new();
         let mut graphs = graphs.into_iter().enumerate();
         let Some((_, (first, first_rooms))) = graphs.next() else { return Err("there is no worker".into()) };
@@ -41,7 +41,7 @@ impl Run<'_> {
             let (entrance, exit) = queue(QUEUE, 1);
             let task = self.share(Box::new(exit), index, inlets, &rooms);
             let port = pipeline.add_task(task);
-            self.divide(&mut pipeline, &[port], built.queued, &rooms);
+            watched.push(self.divide(&mut pipeline, &[port], built.queued, &rooms));
             members.push(member(&pipeline, entrance.first(), leaves));
             entering.extend(entrance);
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
@@ -86,7 +86,7 @@ impl Run<'_> {
             let task = Task::inner(&name, Box::new(exit), Inlet { node: steer, gate: side });
             ports.push(pipeline.add_task(task));
         }
-        self.divide(&mut pipeline, &ports, first.queued, &first_rooms);
+        watched.insert(0, self.divide(&mut pipeline, &ports, first.queued, &first_rooms));
         members.insert(0, member(&pipeline, None, leaves));
         workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
         // Who reads along from a live stream gets packets in time even when no further one comes.
@@ -97,7 +97,7 @@ impl Run<'_> {
         }
         workers.push(Worker::new("writer", writing, &self.depot, self.seed));
         let rebalance = self.loads.as_ref().map(|loads| Rebalance::new(&self.slots, loads, members, waiting));
-        Ok(Made { workers, inputs, order: None, rebalance })
+        Ok(Made { workers, inputs, order: None, rebalance, watched })
     }
 }
 

@@ -11,7 +11,7 @@ use catena_plan_model::relation::Relation;
 /// Weights are whole numbers: each may be off by this part of all.
 const WEIGHT: f64 = 1.0 / 32_768.0;
 /// A limit saves up what comes in this many seconds.
-const SAVED_SECONDS: f64 = 1e-3;
+const SAVED_SECONDS: f64 = 1e-2;
 /// What figures that solvers found may be off by, relative.
 const SOLVED: f64 = 1e-3;
 

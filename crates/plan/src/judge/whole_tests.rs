@@ -234,7 +234,7 @@ const LIES: [Lie; 22] = [
     ("a weight of the tree", |plan| {
         within(&mut tasks(plan)["tree"], "fair", &mut |children| {
             let first = &mut children[0][0];
-            *first = json!(first.as_u64().unwrap_or(0) / 2 + 4_000);
+            *first = json!(first.as_u64().unwrap_or(0) * 2 + 5_000);
             true
         })
     }),

@@ -103,7 +103,7 @@ mod tests {
     }
 
     fn limit(rate: u64, child: SchedulerTree) -> SchedulerTree {
-        SchedulerTree::Limit { unit: Unit::Bits, rate, burst: rate.div_ceil(1_000), child: Box::new(child) }
+        SchedulerTree::Limit { unit: Unit::Bits, rate, burst: rate.div_ceil(100), child: Box::new(child) }
     }
 
     fn cap() -> Cap {

@@ -1,0 +1,251 @@
+//! Weights that follow what functions cost.
+//!
+//! A plan's weights are as right as its profile. While tasks have more to do than they can, their counters say what everything
+//! costs where it stands, and from that the weights are set anew, on all workers alike. Where nothing is dropped at the tasks'
+//! queues everybody has all that comes, and weights change nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use catena_compile::tasks;
+use catena_dataplane::Pipeline;
+use catena_dataplane::graph::NodeCounters;
+use catena_dataplane::pipeline::TaskId;
+use catena_dataplane::schedule::Tree;
+use catena_dataplane::task::TaskCounters;
+use catena_dataplane::worker::{Posted, WorkerHandle};
+use catena_plan::alpine::SchedulerTree;
+use catena_plan::alpine::measured::Measured;
+use catena_plan::tasks::{Division, Start};
+
+/// When weights are set for the first time, and how often then.
+const FIRST: Duration = Duration::from_millis(50);
+const EVERY: Duration = Duration::from_millis(500);
+/// Fewer packets of a module tell nothing of what it costs.
+const ENOUGH: f64 = 1_000.0;
+/// Weights of which none changes by more than this part of all stay as they are.
+const SAME: f64 = 0.01;
+
+/// What is counted on a worker.
+pub struct Watched {
+    /// By name; a name of several has all of them.
+    modules: HashMap<String, Vec<Arc<NodeCounters>>>,
+    /// Of the plan's tasks.
+    tasks: Vec<Arc<TaskCounters>>,
+    ids: Vec<TaskId>,
+    /// Tasks that the plan does not know.
+    others: Vec<TaskId>,
+}
+
+impl Watched {
+    /// Watch a pipeline whose tasks are the plan's, `ids` in its order, and `others`.
+    pub fn of(pipeline: &Pipeline, ids: Vec<TaskId>, others: Vec<TaskId>) -> Watched {
+        let mut modules: HashMap<String, Vec<Arc<NodeCounters>>> = HashMap::new();
+        for (_, info) in pipeline.graph.nodes() {
+            modules.entry(info.name.to_string()).or_default().push(Arc::clone(&info.counters));
+        }
+        let counters =
+            |id: &TaskId| pipeline.tasks().find(|(task, _)| task == id).map(|(_, t)| Arc::clone(t.counters()));
+        let tasks = ids.iter().filter_map(counters).collect();
+        Watched { modules, tasks, ids, others }
+    }
+
+    /// The scheduler tree for a planned one: tasks that the plan does not know take turns with all others together.
+    pub fn tree(&self, planned: &SchedulerTree) -> Tree {
+        tree(planned, &self.ids, &self.others)
+    }
+}
+
+fn tree(planned: &SchedulerTree, ids: &[TaskId], others: &[TaskId]) -> Tree {
+    let planned = tasks::tree(planned, ids);
+    match others {
+        [] => planned,
+        _ => Tree::round_robin(std::iter::once(planned).chain(others.iter().map(|task| Tree::Task(*task)))),
+    }
+}
+
+/// Packets, and cycles spent on them, of one kind on all workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Work {
+    packets: f64,
+    cycles: f64,
+}
+
+impl Work {
+    fn since(self, before: Work) -> Work {
+        Work { packets: self.packets - before.packets, cycles: self.cycles - before.cycles }
+    }
+}
+
+/// What was counted so far.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    /// By module of the division.
+    modules: Vec<Work>,
+    /// By module of the division: the entrance of the queue in front of it.
+    entrances: Vec<Work>,
+    /// By task.
+    tasks: Vec<Work>,
+    /// Packets that found a queue full.
+    dropped: u64,
+}
+
+/// The weights of a run.
+pub struct Weights {
+    division: Division,
+    workers: Vec<Watched>,
+    /// By module of the division, its name in the pipeline.
+    names: Vec<String>,
+    /// By module of the division, the name of the queue in front of it.
+    queues: Vec<Option<String>>,
+    /// What everything costs, as far as is known.
+    costs: Measured,
+    set: SchedulerTree,
+    before: Counts,
+    next: Instant,
+    posted: Vec<Posted<()>>,
+    /// How often weights were set.
+    times: u32,
+}
+
+impl Weights {
+    /// Begin with the weights that were planned.
+    pub fn new(division: Division, workers: Vec<Watched>, several: bool) -> Weights {
+        let here = |name: &String| match name.split_once('/') {
+            Some((_, function)) if !several => function.to_owned(),
+            _ => name.clone(),
+        };
+        let names: Vec<String> = division.modules().iter().map(here).collect();
+        let mut queues = vec![None; names.len()];
+        for ((start, _), begins) in division.tasks().zip(division.starts()) {
+            queues[start] = match begins {
+                Start::Port => None,
+                Start::Function { .. } => Some(format!("queue {}", names[start])),
+                Start::Class(class) => Some(format!("queue {class}")),
+            };
+        }
+        let costs = division.planned();
+        let set = division.figures().tree;
+        let mut weights = Weights {
+            division,
+            workers,
+            names,
+            queues,
+            costs,
+            set,
+            before: Counts::default(),
+            next: Instant::now() + FIRST,
+            posted: Vec::new(),
+            times: 0,
+        };
+        weights.before = weights.counts();
+        weights
+    }
+
+    /// How often weights were set.
+    pub fn times(&self) -> u32 {
+        self.times
+    }
+
+    /// Set the weights where it is time to and they are wrong.
+    pub fn look(&mut self, handles: &[WorkerHandle]) {
+        self.posted.retain(|posted| posted.answer().is_none());
+        if Instant::now() < self.next || !self.posted.is_empty() {
+            return;
+        }
+        self.next = Instant::now() + EVERY;
+        let now = self.counts();
+        let dropped = now.dropped > self.before.dropped;
+        self.learn(&now);
+        self.before = now;
+        if !dropped {
+            return;
+        }
+        let Some(tree) = self.division.weighed(&self.costs).filter(|tree| !is_same(tree, &self.set)) else { return };
+        for (worker, handle) in self.workers.iter().zip(handles) {
+            let tree = worker.tree(&tree);
+            self.posted.push(handle.post(move |pipeline, _| pipeline.tree = Some(tree)));
+        }
+        self.set = tree;
+        self.times += 1;
+    }
+
+    fn counts(&self) -> Counts {
+        let mut counts = Counts {
+            modules: vec![Work::default(); self.names.len()],
+            entrances: vec![Work::default(); self.names.len()],
+            tasks: vec![Work::default(); self.division.tasks().count()],
+            dropped: 0,
+        };
+        for worker in &self.workers {
+            let sum = |into: &mut Work, name: &str| {
+                for node in worker.modules.get(name).into_iter().flatten() {
+                    into.packets += node.input.packets.get() as f64;
+                    into.cycles += node.cycles.get() as f64;
+                }
+            };
+            for (module, name) in self.names.iter().enumerate() {
+                sum(&mut counts.modules[module], name);
+                let Some(queue) = &self.queues[module] else { continue };
+                sum(&mut counts.entrances[module], queue);
+                for node in worker.modules.get(queue).into_iter().flatten() {
+                    counts.dropped += node.drops.total();
+                }
+            }
+            for (into, task) in counts.tasks.iter_mut().zip(&worker.tasks) {
+                into.packets += task.input.packets.get() as f64;
+                into.cycles += task.cycles.get() as f64;
+            }
+        }
+        counts
+    }
+
+    /// Take what things cost since the last time for what they cost, where enough packets tell.
+    fn learn(&mut self, now: &Counts) {
+        let grown = |now: &[Work], before: &[Work]| -> Vec<Work> {
+            now.iter().zip(before).map(|(now, before)| now.since(*before)).collect()
+        };
+        let modules = grown(&now.modules, &self.before.modules);
+        let entrances = grown(&now.entrances, &self.before.entrances);
+        let told = |work: &Work| work.packets >= ENOUGH;
+        for (cost, work) in self.costs.modules.iter_mut().zip(&modules).filter(|(_, work)| told(work)) {
+            *cost = work.cycles / work.packets;
+        }
+        for (cost, work) in self.costs.entrances.iter_mut().zip(&entrances).filter(|(_, work)| told(work)) {
+            *cost = work.cycles / work.packets;
+        }
+        // What the port reads is told by no module.
+        self.costs.modules[0] = 0.0;
+        let tasks = grown(&now.tasks, &self.before.tasks);
+        for (task, work) in tasks.iter().enumerate().filter(|(_, work)| told(work)) {
+            let queues: f64 = self.division.entrances_in(task).map(|module| entrances[module].cycles).sum();
+            let own: f64 = self.division.parts(task).map(|(module, part)| part * self.costs.modules[module]).sum();
+            self.costs.sources[task] = ((work.cycles - queues) / work.packets - own).max(0.0);
+        }
+    }
+}
+
+/// Whether two trees of the same tasks hardly differ.
+fn is_same(a: &SchedulerTree, b: &SchedulerTree) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= SAME;
+    match (a, b) {
+        (SchedulerTree::Task(a), SchedulerTree::Task(b)) => a == b,
+        (SchedulerTree::Priority(a), SchedulerTree::Priority(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (SchedulerTree::Fair(a), SchedulerTree::Fair(b)) => {
+            let all =
+                |children: &[(u32, SchedulerTree)]| children.iter().map(|(weight, _)| f64::from(*weight)).sum::<f64>();
+            let (whole, other) = (all(a), all(b));
+            let child = |((x, a), (y, b)): (&(u32, SchedulerTree), &(u32, SchedulerTree))| {
+                near(f64::from(*x) / whole, f64::from(*y) / other) && is_same(a, b)
+            };
+            a.len() == b.len() && a.iter().zip(b).all(child)
+        }
+        (SchedulerTree::Limit { rate: x, child: a, .. }, SchedulerTree::Limit { rate: y, child: b, .. }) => {
+            near(*x as f64 / *y as f64, 1.0) && is_same(a, b)
+        }
+        _ => false,
+    }
+}

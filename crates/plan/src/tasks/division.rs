@@ -1,0 +1,364 @@
+//! How the cycles of a server's workers are divided: the pipeline as Alpine sees it, its tasks, and what they have to hold.
+
+use catena_policy::{Direction, PolicyGraph};
+
+use catena_plan_alpine::measured::Measured;
+use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
+use catena_plan_alpine::{
+    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Task,
+    Tasks,
+};
+use catena_plan_model::demand::shares;
+use catena_plan_model::placement::Placement;
+use catena_plan_model::problem::{Chain, Problem, ServerId};
+use catena_plan_model::profile::FULL_BATCH;
+use catena_plan_model::relation::{self, Relation};
+
+use super::rates::{self, Bound};
+use super::{ClassFigures, Start, TaskFigures, TaskPlan, tree};
+
+/// Who may have less than what is taken to come of everybody is offered this many times that, at most: solvers count to few
+/// digits.
+const FAR_MORE: f64 = 1e3;
+
+/// A server's tasks with all that they were made of, so that they can be weighed again.
+pub struct Division {
+    alpine: Alpine,
+    /// What the relations say, or the planned rates where they say nothing.
+    promises: Vec<Promise>,
+    /// What chains are promised and may have.
+    bounds: Vec<Bound>,
+    /// Modules by which chains are entered.
+    entries: Vec<usize>,
+    /// By module, its chain.
+    owners: Vec<Option<usize>>,
+    /// By module, what it is called.
+    names: Vec<String>,
+    /// By task, where it begins.
+    starts: Vec<Start>,
+    chains: Vec<Chain>,
+    workers: u32,
+    port_cycles: f64,
+    classify_cycles: f64,
+    options: Options,
+}
+
+impl Division {
+    /// Divide what runs on `server` into tasks, where `placement` says what chains carry.
+    ///
+    /// # Errors
+    /// Why the file's relations between chains and classes cannot hold.
+    pub fn of(
+        policy: &PolicyGraph,
+        problem: &Problem,
+        server: ServerId,
+        placement: &Placement,
+        objective: Objective,
+    ) -> Result<Division, String> {
+        let about = problem.servers.get(server).ok_or("there is no such server")?;
+        let workers = about.cores.max(1);
+        let planned = |c: usize| match (placement.rates_bps.get(c), problem.chains.get(c)) {
+            (Some(bps), Some(chain)) => bps / chain.packet_bits(),
+            _ => 0.0,
+        };
+        let offered = offered(policy, problem, about.clock_hz, f64::from(workers));
+        let several = policy.chains.len() > 1;
+        // Of what bringing packets in costs, finding their chain is a module of its own.
+        let port_cycles = problem.overheads.visit - problem.overheads.classify;
+        // A profile does not tell the two ends apart.
+        let half_a_queue = Cost { packet: problem.overheads.queue / 2.0, batch: 0.0 };
+        let figures = Figures {
+            cycles: &|(c, n)| problem.chains.get(c).and_then(|chain| chain.nodes.get(n)?.server).unwrap_or(0.0),
+            batches: &|(c, n)| {
+                let node = problem.chains.get(c).and_then(|chain| chain.nodes.get(n));
+                node.map_or((0.0, FULL_BATCH), |node| (node.per_batch, node.batch))
+            },
+            replicable: &|(c, n)| {
+                problem.chains.get(c).and_then(|chain| chain.nodes.get(n)).is_none_or(|n| n.replicable)
+            },
+            packets: &|c, group, direction| match direction {
+                Direction::Return => 0.0,
+                Direction::Forward => {
+                    let classes = policy.chains.get(c).map_or(1, |chain| chain.classes.len().max(1));
+                    let part = if group.is_some() { 1.0 / classes as f64 } else { 1.0 };
+                    part * offered.get(c).copied().unwrap_or(0.0)
+                }
+            },
+            port_cycles,
+            classify_cycles: problem.overheads.classify,
+            queue_cycles: problem.overheads.queue,
+            queue_ends: Ends { entrance: half_a_queue, drop: 0.0, exit: half_a_queue },
+            hz: about.clock_hz,
+        };
+        // What is left is shared as the plan shares it: what a chain has of that depends on its promise and its limits.
+        let shared: Vec<usize> =
+            problem.relations.iter().filter(|r| is_share(r)).flat_map(|r| r.members()).map(|m| m.chain).collect();
+        let relations =
+            policy.relations.iter().filter(|r| !matches!(r, catena_policy::Relation::Share(_)) || shared.is_empty());
+        let about = PolicyGraph { relations: relations.cloned().collect(), ..policy.clone() };
+        let mut seen = pipeline(&about, &figures).map_err(|error| error.to_string())?;
+        let owners: Vec<Option<usize>> =
+            seen.graph.modules.iter().enumerate().map(|(m, _)| chain_of(&seen.origins, m)).collect();
+        let exits: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| owners[class.exit]).collect();
+        let classes = |c: usize| -> Vec<usize> { (0..exits.len()).filter(|j| exits[*j] == Some(c)).collect() };
+        if (seen.promises.is_empty() || !shared.is_empty()) && several {
+            let unrelated = seen.promises.is_empty();
+            let open = |c: &usize| unrelated || shared.contains(c);
+            // Nobody shares with who comes first.
+            let levels = relation::levels(problem.chains.len(), &problem.relations);
+            for level in 0..levels.iter().max().map_or(0, |last| last + 1) {
+                let own = (0..policy.chains.len()).filter(open).filter(|c| levels.get(*c) == Some(&level));
+                let members: Vec<(Vec<usize>, f64)> = own
+                    .map(|c| (classes(c), planned(c)))
+                    .filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0)
+                    .collect();
+                if members.len() > 1 {
+                    seen.promises.push(Promise::Throughput(members));
+                }
+            }
+        }
+        // What nothing leaves of has what others leave.
+        for relation in &problem.relations {
+            let Relation::Last(last) = relation else { continue };
+            let (later, first) = (0..exits.len()).partition(|j| exits[*j].is_some_and(|c| last.contains(&c)));
+            let order: [Vec<usize>; 2] = [first, later];
+            if order.iter().all(|classes| !classes.is_empty()) {
+                seen.promises.push(Promise::Priority(order.to_vec()));
+            }
+        }
+        // Where chains begin, behind the branch that finds them.
+        let begins =
+            |graph: &Graph, m: usize| graph.modules[m].upstream.is_some_and(|up| graph.modules[up].kind == Kind::Port);
+        let entries: Vec<usize> =
+            (0..owners.len()).filter(|m| owners[*m].is_some() && begins(&seen.graph, *m)).collect();
+        let bounds = rates::bounds(problem, placement, server, classes);
+        let capped = |c: usize| problem.chains.get(c).is_some_and(is_capped);
+        // Who sends more than its part is to take nothing from who is promised something. Nobody knows beforehand how much comes
+        // of whom, and a partition into as few tasks as one mix needs would make a promise for that one alone.
+        let promised = !policy.relations.is_empty() || problem.chains.iter().any(|chain| chain.t_min_bps > 0.0);
+        for module in &entries {
+            if (promised && entries.len() > 1) || owners[*module].is_some_and(capped) {
+                let module = &mut seen.graph.modules[*module];
+                module.kind = Kind::Scheduled;
+                module.cycles += problem.overheads.queue;
+            }
+        }
+        // The branch that finds the chain is the classifier in front (see `alpine::pipeline`).
+        let options = Options { front: Front::Never, objective, ..Options::default() };
+        let alpine = rates::hold(&seen.graph, &seen.promises, &bounds, &entries, options);
+        let alpine = alpine.map_err(|refusal| told(&seen.graph, refusal))?;
+        let names = (0..seen.graph.modules.len()).map(|m| name(policy, &seen.graph, &seen.origins, m)).collect();
+        let starts = alpine.tasks.tasks.iter().map(|task| start(policy, seen.origins.get(task.start))).collect();
+        Ok(Division {
+            alpine,
+            promises: seen.promises,
+            bounds,
+            entries,
+            owners,
+            names,
+            starts,
+            chains: problem.chains.clone(),
+            workers,
+            port_cycles,
+            classify_cycles: problem.overheads.classify,
+            options,
+        })
+    }
+
+    /// What a plan says of the tasks.
+    #[must_use]
+    pub fn figures(&self) -> TaskPlan {
+        let Alpine { graph, tasks, proof, .. } = &self.alpine;
+        let figures = tasks.tasks.iter().zip(&self.starts).map(|(task, start)| TaskFigures {
+            start: start.clone(),
+            modules: task.modules.iter().map(|m| self.names[*m].clone()).collect(),
+            weight: task.weight,
+            packets: task.packets,
+            cycles: task.cycles,
+        });
+        let spent: f64 = tasks.classes.iter().map(|served| served.cycles).sum();
+        let classes = graph.classes.iter().zip(&tasks.classes).map(|(class, served)| ClassFigures {
+            name: class.name.clone(),
+            packets: served.packets * f64::from(self.workers),
+            cpu: if spent > 0.0 { served.cycles / spent } else { 0.0 },
+        });
+        TaskPlan {
+            workers: self.workers,
+            tasks: figures.collect(),
+            tree: self.tree(tasks),
+            classes: classes.collect(),
+            minimal: matches!(proof, Proof::Exact | Proof::GeneralPosition),
+            port_cycles: self.port_cycles,
+            classify_cycles: self.classify_cycles,
+        }
+    }
+
+    /// Whose turn it is, with these weights.
+    fn tree(&self, tasks: &Tasks) -> SchedulerTree {
+        let (graph, planned) = (&self.alpine.graph, &self.alpine.tasks);
+        let level = |class: usize| planned.tasks[planned.task_of[graph.classes[class].exit]].level;
+        let mut caps = Vec::new();
+        for (c, chain) in self.chains.iter().enumerate() {
+            let enters = |n: usize| {
+                let start = planned.tasks[n].start;
+                self.entries.contains(&start) && self.owners[start] == Some(c)
+            };
+            let entering = tasks.tasks.iter().enumerate().filter(|(n, _)| enters(*n));
+            let (before, others): (Vec<_>, Vec<_>) =
+                entering.partition(|(_, task)| rates::is_before_promised(task.level, &self.bounds, level));
+            let entry =
+                |(n, task): &(usize, &Task)| tree::Entry { task: *n, packets: task.packets, weight: task.weight };
+            let own = |tasks: &[(usize, &Task)]| tasks.iter().map(entry).collect();
+            let held = before.iter().map(|(_, task)| task.packets).sum::<f64>() * chain.packet_bits();
+            if !before.is_empty() {
+                caps.push(tree::Cap { tasks: own(&before), bps: held });
+            }
+            if is_capped(chain) && !others.is_empty() {
+                let bps = (chain.t_max_bps / f64::from(self.workers) - held).max(0.0);
+                caps.push(tree::Cap { tasks: own(&others), bps });
+            }
+        }
+        let all: Vec<usize> = (0..tasks.tasks.len()).collect();
+        tree::limited(SchedulerTree::of(tasks, &all), &caps)
+    }
+
+    /// The modules of the pipeline by name: `port`, `classify`, and functions as `chain/function`; ways that classes have of
+    /// their own have the same ones again.
+    #[must_use]
+    pub fn modules(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The tasks: the module that each begins at, and all its modules, as indices of [`Division::modules`].
+    pub fn tasks(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        self.alpine.tasks.tasks.iter().map(|task| (task.start, &task.modules[..]))
+    }
+
+    /// By task, where it begins.
+    #[must_use]
+    pub fn starts(&self) -> &[Start] {
+        &self.starts
+    }
+
+    /// The modules of a task, and of each the part of the task's packets that comes to it, as planned.
+    pub fn parts(&self, task: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (packets, task) = (self.alpine.graph.packets(), &self.alpine.tasks.tasks[task]);
+        task.modules.iter().map(move |m| (*m, packets[*m] / packets[task.start]))
+    }
+
+    /// The modules behind a queue that a task fills.
+    pub fn entrances_in(&self, task: usize) -> impl Iterator<Item = usize> {
+        let (graph, tasks) = (&self.alpine.graph, &self.alpine.tasks);
+        let filled = move |start: &usize| graph.modules[*start].upstream.is_some_and(|up| tasks.task_of[up] == task);
+        tasks.tasks.iter().map(|task| task.start).filter(filled)
+    }
+
+    /// What everything costs as planned.
+    #[must_use]
+    pub fn planned(&self) -> Measured {
+        let (modules, queue) = (&self.alpine.graph.modules, self.alpine.graph.queue_cycles);
+        Measured {
+            // What the port takes is its task's source.
+            modules: modules
+                .iter()
+                .map(|module| match (module.upstream, module.kind) {
+                    (None, _) => 0.0,
+                    (_, Kind::Scheduled) => (module.cycles - queue).max(0.0),
+                    _ => module.cycles,
+                })
+                .collect(),
+            entrances: vec![queue / 2.0; modules.len()],
+            sources: self
+                .alpine
+                .tasks
+                .tasks
+                .iter()
+                .map(|task| match modules[task.start].upstream {
+                    None => modules[task.start].cycles,
+                    Some(_) => queue / 2.0,
+                })
+                .collect(),
+        }
+    }
+
+    /// Whose turn it is at the costs that were measured: the same tasks, weighed again. None: at these costs no weights are
+    /// found.
+    #[must_use]
+    pub fn weighed(&self, costs: &Measured) -> Option<SchedulerTree> {
+        let tasks = rates::weigh_again(&self.alpine, &self.promises, &self.bounds, costs, self.options)?;
+        Some(self.tree(&tasks))
+    }
+}
+
+/// Whether a chain may have less than can come.
+fn is_capped(chain: &Chain) -> bool {
+    chain.t_max_bps < chain.ingress_bps
+}
+
+/// Whether a relation shares what is left beyond promises.
+fn is_share(relation: &Relation) -> bool {
+    relation.text().starts_with("share ")
+}
+
+/// Packets per second that one of `workers` is offered of each chain: no more than a port brings.
+fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64, workers: f64) -> Vec<f64> {
+    let relative = shares::offered(policy, false);
+    // Enough of every chain to fill a worker with it alone.
+    let cost = |c: usize| -> f64 {
+        let nodes = problem.chains.get(c).map_or(&[][..], |chain| &chain.nodes);
+        problem.overheads.visit + nodes.iter().map(|n| n.share * n.server.unwrap_or(0.0)).sum::<f64>()
+    };
+    let least = (0..relative.len()).map(|c| relative[c] * cost(c).max(1.0)).fold(f64::INFINITY, f64::min);
+    let most = |c: usize| {
+        let chain = problem.chains.get(c);
+        let packets = |bps: f64| chain.map_or(f64::INFINITY, |chain| bps / chain.packet_bits() / workers);
+        chain.map_or(f64::INFINITY, |chain| packets(chain.ingress_bps).min(FAR_MORE * packets(chain.t_max_bps)))
+    };
+    relative.iter().enumerate().map(|(c, r)| (r * hz / least).min(most(c))).collect()
+}
+
+/// What a module is called: a function with its chain in front, for chains may have functions of one name.
+fn name(policy: &PolicyGraph, graph: &Graph, origins: &[Origin], module: usize) -> String {
+    let own = &graph.modules[module].name;
+    match chain_of(origins, module).and_then(|c| policy.chains.get(c)) {
+        Some(chain) => format!("{}/{own}", chain.name),
+        None => own.clone(),
+    }
+}
+
+/// Where the task that begins at `module` begins: a class waits where it enters its chain.
+fn start(policy: &PolicyGraph, origin: Option<&Origin>) -> Start {
+    let Some(Origin::Node((c, n), group)) = origin else { return Start::Port };
+    let chain = policy.chains.get(*c);
+    let class = group.and_then(|k| policy.classes.get(k as usize));
+    match (class, chain.and_then(|chain| Some((chain, chain.nodes.get(*n)?)))) {
+        (Some(class), _) => Start::Class(class.name.clone()),
+        (None, Some((chain, node))) => Start::Function { chain: chain.name.clone(), node: node.name.clone() },
+        (None, None) => Start::Port,
+    }
+}
+
+/// Why there are no tasks, with the names of classes.
+fn told(graph: &Graph, refusal: Refusal) -> String {
+    let name = |class: &usize| graph.classes.get(*class).map_or("?", |class| &class.name).to_owned();
+    match refusal {
+        Refusal::Conflict(Conflict::RatioAcrossPriorities(a, b)) => {
+            format!("{} and {} share in a ratio, but one of them comes before the other", name(&a), name(&b))
+        }
+        Refusal::Conflict(Conflict::PriorityCycle(class)) => format!("{} is to come before itself", name(&class)),
+        Refusal::Conflict(Conflict::Twice(class)) => format!("{} stands on both sides of a relation", name(&class)),
+        Refusal::Starved(classes) if !classes.is_empty() => {
+            let names: Vec<String> = classes.iter().map(name).collect();
+            format!("{}: what they share with others takes more than they were promised", names.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The chain that a module belongs to.
+fn chain_of(origins: &[Origin], module: usize) -> Option<usize> {
+    match origins.get(module) {
+        Some(Origin::Node((chain, _), _)) => Some(*chain),
+        _ => None,
+    }
+}
