@@ -20,6 +20,7 @@ mod planned;
 #[cfg(not(debug_assertions))]
 mod product;
 mod profile;
+mod promises;
 mod rewritten;
 mod seeds;
 mod starter;

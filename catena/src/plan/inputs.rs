@@ -62,6 +62,17 @@ impl Inputs {
     }
 }
 
+impl Inputs {
+    /// One file's chains on a rack.
+    ///
+    /// # Errors
+    /// When arguments say nothing of what a function costs.
+    pub fn here(file: &str, graph: PolicyGraph, rack: Rack, mut known: Known) -> Result<Inputs, Failure> {
+        known.catalogue.particular.extend(particular(file, &graph)?);
+        Ok(Inputs { graph, rack, known })
+    }
+}
+
 /// Read a chain file. A plan needs no function to be there, only to be known, and no arguments.
 fn policy(path: &Path, catalogue: &Catalogue) -> Result<PolicyGraph, Failure> {
     let (name, source) = chain::read(path)?;

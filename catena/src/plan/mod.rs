@@ -8,6 +8,10 @@ mod planner;
 mod remedied;
 mod table;
 
+pub use functions::own;
+pub use inputs::Inputs;
+pub use planner::Case;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,11 +35,11 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         );
     }
     check_files(options, None)?;
-    let inputs = inputs::Inputs::read(options)?;
+    let inputs = Inputs::read(options)?;
     check_files(options, Some(&inputs.graph))?;
     // Before the time that planning may take.
     files.iter().try_for_each(|path| file::check_writable(path))?;
-    let case = planner::Case::new(inputs, options)?;
+    let case = Case::new(inputs, options)?;
     if options.compare {
         let rows = compare::rows(&case)?;
         match compare::best(&rows) {

@@ -71,6 +71,14 @@ impl Case {
         Case::made(inputs, Options { replication, objective }, options.time_limit, tasks)
     }
 
+    /// Make the problem of a run that begins at once.
+    ///
+    /// # Errors
+    /// As [`Case::new`].
+    pub fn quick(inputs: Inputs, time: Duration) -> Result<Case, Failure> {
+        Case::made(inputs, Options::default(), time, alpine::Objective::FewestTasks)
+    }
+
     /// The same with other inputs, which have their margin already.
     ///
     /// # Errors

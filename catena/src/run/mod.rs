@@ -2,11 +2,13 @@
 
 mod cores;
 pub mod files;
+mod here;
 mod moving;
 mod outputs;
 mod planned;
 pub mod ports;
 mod progress;
+mod promised;
 mod report;
 mod signals;
 mod weights;
@@ -41,12 +43,15 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         let files = trial::build_once(&host, &loaded)?;
         (host, files)
     };
-    let planned = options.plan.as_deref().map(planned::Planned::read).transpose()?;
+    let ports = ports::Ports::parse(options)?;
+    let planned = match &options.plan {
+        Some(path) => Some(planned::Planned::read(path)?),
+        None => planned_here(options, &loaded, &ports),
+    };
     if let Some(planned) = &planned {
         planned.divide(&mut host, &loaded.graph)?;
     }
     let seed = options.seed.unwrap_or_else(fresh_seed);
-    let ports = ports::Ports::parse(options)?;
     let uses = files::of(options, &host, &ports, &files)?;
     // When packets or records go to standard output, the table must not.
     let mut outputs = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written());
@@ -103,7 +108,12 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let ended = running.join()?;
     let mut report = report::Report::new(&host, &ended, started.elapsed());
     report.moved(rebalanced);
-    report.planned = planned.map(|planned| planned.compare(&loaded.graph, &report, weighed));
+    if ports.is_live() && planned.is_some() {
+        report.promised = Some(promised::Promised::of(&loaded.graph, &report));
+    }
+    // What a function costs where nobody profiled it is no news.
+    let profiled = planned.filter(|planned| !planned.is_own());
+    report.planned = profiled.map(|planned| planned.compare(&loaded.graph, &report, weighed));
     let text = if options.json { report.json()? } else { report.to_string() };
     let printed = if to_stderr {
         streams::tell(&text);
@@ -116,6 +126,29 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     }
     printed?;
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Plan a file that promises something for this machine, where packets come as they come; why that is not possible is told.
+fn planned_here(options: &RunOptions, loaded: &chain::Loaded, ports: &ports::Ports) -> Option<planned::Planned> {
+    if !ports.is_live() || !here::promises(&loaded.graph) {
+        return None;
+    }
+    let refused = |why: &dyn std::fmt::Display| {
+        streams::tell(format_args!("catena: what {} promises is held by nothing: {why}\n", loaded.name));
+        None
+    };
+    if options.rebalance {
+        return refused(&"slots that move (--rebalance) find no queues between tasks on their way");
+    }
+    match here::plan(loaded, ports, options.workers) {
+        Ok((plan, less)) => {
+            if let Some(less) = less {
+                streams::tell(format_args!("catena: {less}\n"));
+            }
+            planned::Planned::here(plan)
+        }
+        Err(why) => refused(&why.0),
+    }
 }
 
 /// Return a number that nobody outside can know.

@@ -11,9 +11,10 @@ use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
 use catena_plan::tasks::{self as planned, Division};
-use catena_policy::{Direction, End, PolicyGraph};
+use catena_policy::PolicyGraph;
 use serde::Serialize;
 
+use super::promised::first;
 use super::report::Report;
 use crate::table::Table;
 use crate::{Failure, file};
@@ -26,9 +27,17 @@ pub struct Planned {
     plan: Plan,
     /// Index of the server.
     server: usize,
+    /// Whether it was made for this run: its cores are nobody's, and its functions are not compared with what they cost here.
+    own: bool,
 }
 
 impl Planned {
+    /// Take a plan that was made for this run, and has tasks.
+    pub fn here(plan: Plan) -> Option<Planned> {
+        let server = plan.servers.iter().position(|server| server.tasks.is_some())?;
+        Some(Planned { plan, server, own: true })
+    }
+
     /// Read a plan.
     ///
     /// # Errors
@@ -45,10 +54,10 @@ impl Planned {
             format!(
                 "{name}: this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
                  examples/racks/this-machine.toml",
-                why_not(&plan)
+                why_no_tasks(&plan)
             )
         })?;
-        let planned = Planned { plan, server };
+        let planned = Planned { plan, server, own: false };
         planned.check().map_err(|what| format!("{name}: {what}"))?;
         Ok(planned)
     }
@@ -70,6 +79,7 @@ impl Planned {
         }
         let mut scheduled = tree.tasks();
         scheduled.sort_unstable();
+        scheduled.dedup();
         if !scheduled.into_iter().eq(0..tasks.len()) {
             return Err("the scheduler tree does not have every task once".to_owned());
         }
@@ -85,8 +95,11 @@ impl Planned {
         self.server().tasks.as_ref().expect("the server was chosen for having tasks")
     }
 
-    /// The first worker's core; the others take the next ones.
+    /// The first worker's core; the others take the next ones. None: workers run where they like.
     pub fn first_core(&self) -> Option<usize> {
+        if self.own {
+            return None;
+        }
         let steering = self.server().steering.iter().map(|core| *core as usize + 1).max();
         Some(steering.unwrap_or(0))
     }
@@ -96,18 +109,8 @@ impl Planned {
     /// # Errors
     /// When the chain file is not the one that was planned.
     pub fn divide(&self, host: &mut Host, graph: &PolicyGraph) -> Result<(), Failure> {
-        let chains = self.plan.chains.iter().map(|chain| &chain.name);
-        if !chains.eq(graph.chains.iter().map(|chain| &chain.name)) {
-            return Err("the plan is for other chains than the file has".into());
-        }
-        for (planned, written) in self.plan.chains.iter().zip(&graph.chains) {
-            same_chain(planned, written)?;
-        }
-        let Some(policy) = &self.plan.policy else {
-            return Err("the plan does not say which policy it is for: plan the file again".into());
-        };
-        if let Some(difference) = policy.difference(&Policy::of(graph)) {
-            return Err(format!("the plan is for another policy than the file: {difference}; plan it again").into());
+        if !self.own {
+            self.is_for(graph)?;
         }
         let starts: Vec<Start<'_>> = self
             .tasks()
@@ -122,6 +125,24 @@ impl Planned {
         Ok(tasks::partition(host, graph, &starts)?)
     }
 
+    /// Check that the plan is for the chain file.
+    fn is_for(&self, graph: &PolicyGraph) -> Result<(), Failure> {
+        let chains = self.plan.chains.iter().map(|chain| &chain.name);
+        if !chains.eq(graph.chains.iter().map(|chain| &chain.name)) {
+            return Err("the plan is for other chains than the file has".into());
+        }
+        for (planned, written) in self.plan.chains.iter().zip(&graph.chains) {
+            same_chain(planned, written)?;
+        }
+        let Some(policy) = &self.plan.policy else {
+            return Err("the plan does not say which policy it is for: plan the file again".into());
+        };
+        if let Some(difference) = policy.difference(&Policy::of(graph)) {
+            return Err(format!("the plan is for another policy than the file: {difference}; plan it again").into());
+        }
+        Ok(())
+    }
+
     /// The tasks with all that they were made of, to be weighed again; None: the plan's are other ones than this Catena makes.
     pub fn division(&self, graph: &PolicyGraph) -> Option<Division> {
         let placement = self.plan.placement.as_ref()?;
@@ -130,6 +151,11 @@ impl Planned {
             .filter_map(|objective| Division::of(graph, &self.plan.problem, self.server, placement, objective).ok());
         let starts = |tasks: &planned::TaskPlan| tasks.tasks.iter().map(|task| task.start.clone()).collect::<Vec<_>>();
         made.into_iter().find(|division| starts(&division.figures()) == starts(self.tasks()))
+    }
+
+    /// Whether it was made for this run.
+    pub fn is_own(&self) -> bool {
+        self.own
     }
 
     /// Hold what a run measured against the plan; weights were set anew so many times.
@@ -150,13 +176,7 @@ impl Planned {
                 }
             }
             // What is planned is what enters a chain: what its first functions take in, behind a queue.
-            let first = written.edges_from(End::In, Direction::Forward).filter_map(|edge| match edge.to {
-                End::Node(node) => written.nodes.get(node as usize),
-                _ => None,
-            });
-            let mut names: Vec<&str> = first.map(|node| node.name.as_str()).collect();
-            names.sort_unstable();
-            names.dedup();
+            let names = first(written);
             let bytes: u64 =
                 names.iter().filter_map(|name| report.module(&module(&chain.name, name))).map(|r| r.bytes).sum();
             let tasks = self.tasks().classes.iter().filter(|class| class.name.split('/').next() == Some(&chain.name));
@@ -175,7 +195,7 @@ impl Planned {
 }
 
 /// Why a plan has no tasks.
-fn why_not(plan: &Plan) -> String {
+pub fn why_no_tasks(plan: &Plan) -> String {
     let groups = plan.servers.first().map_or(&[][..], |server| &server.subgroups);
     let replicable = |n: usize| groups.get(n).is_some_and(|group| group.replicable);
     let why = plan.placement.as_ref().and_then(|placement| not_whole(&plan.problem, placement, replicable));

@@ -17,6 +17,7 @@ use catena_packet::clock::Root;
 use serde::Serialize;
 
 use super::planned::Comparison;
+use super::promised::Promised;
 use super::workers::{SIDES, modules};
 use crate::Failure;
 use crate::table::{Table, thousands, time};
@@ -47,6 +48,9 @@ pub struct Report {
     /// What came of `--rebalance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     rebalanced: Option<Rebalanced>,
+    /// What chains were promised, and what they got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Promised>,
     /// What was planned, and what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Comparison>,
@@ -171,6 +175,7 @@ impl Report {
             sources: Vec::new(),
             ports: Vec::new(),
             rebalanced: None,
+            promised: None,
             planned: None,
             problems: Vec::new(),
         };
@@ -366,6 +371,9 @@ impl fmt::Display for Report {
         if let (Some(p50), Some(p99), Some(p999)) = (self.latency_ns.p50, self.latency_ns.p99, self.latency_ns.p999) {
             let [p50, p99, p999] = [p50, p99, p999].map(time);
             writeln!(f, "latency of sampled packets: {p50} at the middle, {p99} at 99%, {p999} at 99.9%")?;
+        }
+        if let Some(promised) = &self.promised {
+            promised.fmt(f)?;
         }
         match &self.planned {
             Some(planned) => planned.fmt(f),

@@ -21,7 +21,9 @@ use catena_plan::tasks::{Division, Start};
 
 /// When weights are set for the first time, and how often then.
 const FIRST: Duration = Duration::from_millis(50);
-const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_millis(200);
+/// What something costs is the middle of so many measurements: while one was made, the core may have been another's for a while.
+const SAMPLES: usize = 5;
 /// Fewer packets of a module tell nothing of what it costs.
 const ENOUGH: f64 = 1_000.0;
 /// Weights of which none changes by more than this part of all stay as they are.
@@ -78,6 +80,27 @@ impl Work {
     }
 }
 
+/// The last measurements of a cost.
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    last: Vec<f64>,
+    next: usize,
+}
+
+impl Samples {
+    /// Take one more; returns the middle of all.
+    fn add(&mut self, cycles: f64) -> f64 {
+        match self.last.get_mut(self.next) {
+            Some(oldest) => *oldest = cycles,
+            None => self.last.push(cycles),
+        }
+        self.next = (self.next + 1) % SAMPLES;
+        let mut sorted = self.last.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() - 1) / 2]
+    }
+}
+
 /// What was counted so far.
 #[derive(Clone, Debug, Default)]
 struct Counts {
@@ -99,8 +122,9 @@ pub struct Weights {
     names: Vec<String>,
     /// By module of the division, the name of the queue in front of it.
     queues: Vec<Option<String>>,
-    /// What everything costs, as far as is known.
+    /// What everything costs, as far as is known, and the last measurements: of modules, of entrances, of sources.
     costs: Measured,
+    samples: [Vec<Samples>; 3],
     set: SchedulerTree,
     before: Counts,
     next: Instant,
@@ -127,7 +151,10 @@ impl Weights {
         }
         let costs = division.planned();
         let set = division.figures().tree;
+        let none = |costs: &Vec<f64>| vec![Samples::default(); costs.len()];
+        let samples = [&costs.modules, &costs.entrances, &costs.sources].map(none);
         let mut weights = Weights {
+            samples,
             division,
             workers,
             names,
@@ -209,19 +236,26 @@ impl Weights {
         let modules = grown(&now.modules, &self.before.modules);
         let entrances = grown(&now.entrances, &self.before.entrances);
         let told = |work: &Work| work.packets >= ENOUGH;
-        for (cost, work) in self.costs.modules.iter_mut().zip(&modules).filter(|(_, work)| told(work)) {
-            *cost = work.cycles / work.packets;
+        let [of_modules, of_entrances, of_sources] = &mut self.samples;
+        for (n, work) in modules.iter().enumerate().filter(|(_, work)| told(work)) {
+            self.costs.modules[n] = of_modules[n].add(work.cycles / work.packets);
         }
-        for (cost, work) in self.costs.entrances.iter_mut().zip(&entrances).filter(|(_, work)| told(work)) {
-            *cost = work.cycles / work.packets;
+        for (n, work) in entrances.iter().enumerate().filter(|(_, work)| told(work)) {
+            self.costs.entrances[n] = of_entrances[n].add(work.cycles / work.packets);
         }
         // What the port reads is told by no module.
         self.costs.modules[0] = 0.0;
         let tasks = grown(&now.tasks, &self.before.tasks);
         for (task, work) in tasks.iter().enumerate().filter(|(_, work)| told(work)) {
             let queues: f64 = self.division.entrances_in(task).map(|module| entrances[module].cycles).sum();
-            let own: f64 = self.division.parts(task).map(|(module, part)| part * self.costs.modules[module]).sum();
-            self.costs.sources[task] = ((work.cycles - queues) / work.packets - own).max(0.0);
+            // Of the same time, so that an interruption in a module is none of the source.
+            let each = |module: usize| match &modules[module] {
+                work if told(work) => work.cycles / work.packets,
+                _ => self.costs.modules[module],
+            };
+            let own: f64 = self.division.parts(task).map(|(module, part)| part * each(module)).sum();
+            let source = ((work.cycles - queues) / work.packets - own).max(0.0);
+            self.costs.sources[task] = of_sources[task].add(source);
         }
     }
 }
@@ -247,5 +281,26 @@ fn is_same(a: &SchedulerTree, b: &SchedulerTree) -> bool {
             near(*x as f64 / *y as f64, 1.0) && is_same(a, b)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_the_middle_of_its_last_measurements() {
+        let mut samples = Samples::default();
+        let costs = [50.0, 900.0, 52.0, 48.0, 51.0, 49.0, 70.0, 70.0, 70.0].map(|cycles| samples.add(cycles));
+        assert_eq!(costs, [50.0, 50.0, 52.0, 50.0, 51.0, 51.0, 51.0, 51.0, 70.0]);
+    }
+
+    #[test]
+    fn trees_whose_weights_hardly_differ_are_the_same() {
+        let tree = |first| {
+            SchedulerTree::Fair(vec![(first, SchedulerTree::Task(0)), (65_536 - first, SchedulerTree::Task(1))])
+        };
+        assert!(is_same(&tree(30_000), &tree(30_500)) && !is_same(&tree(30_000), &tree(32_000)));
+        assert!(!is_same(&tree(30_000), &SchedulerTree::Task(0)));
     }
 }

@@ -36,7 +36,7 @@ fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str, bits: f64) -> Option
             Start::Class(class) => classes.contains(&class),
         };
         if own {
-            let rate = most(&tasks.tree, id, bits).map_or(task.packets, |most| task.packets.min(most));
+            let rate = task.packets.min(most(&tasks.tree, id, bits));
             // A task that has no turn lets nothing through: no number of nanoseconds is enough, and files have no infinity.
             let wait = if rate > 0.0 { QUEUE_PACKETS as f64 / rate * 1e9 } else { f64::MAX };
             waits = Some((waits.unwrap_or(0.0) + wait).min(f64::MAX));
@@ -45,17 +45,19 @@ fn queue_ns(policy: &Policy, tasks: &TaskPlan, chain: &str, bits: f64) -> Option
     waits
 }
 
-/// The packets per second, of so many bits each, that a limit lets a task take; None: there is none above it.
-fn most(tree: &SchedulerTree, task: usize, bits: f64) -> Option<f64> {
+/// The packets per second, of so many bits each, that limits let a task take at all its places in the tree; infinite where none
+/// stands above it.
+fn most(tree: &SchedulerTree, task: usize, bits: f64) -> f64 {
     match tree {
-        SchedulerTree::Task(_) => None,
+        SchedulerTree::Task(own) if *own == task => f64::INFINITY,
+        SchedulerTree::Task(_) => 0.0,
         SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
-            children.iter().find_map(|child| most(child, task, bits))
+            children.iter().map(|child| most(child, task, bits)).sum()
         }
-        SchedulerTree::Fair(children) => children.iter().find_map(|(_, child)| most(child, task, bits)),
+        SchedulerTree::Fair(children) => children.iter().map(|(_, child)| most(child, task, bits)).sum(),
         SchedulerTree::Limit { unit, rate, child, .. } => {
             let each = if *unit == Unit::Bits { bits } else { 1.0 };
-            child.tasks().contains(&task).then(|| *rate as f64 / each)
+            most(child, task, bits).min(*rate as f64 / each)
         }
     }
 }

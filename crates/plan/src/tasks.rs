@@ -50,7 +50,7 @@ pub struct TaskFigures {
     pub start: Start,
     /// The modules that run to completion in it: `port`, `classify`, and functions as `chain/function`.
     pub modules: Vec<String>,
-    /// Its part of the cycles of its level, 0 to 1.
+    /// Its part of the cycles of those that it shares with: of its level; of all, if there are several and it is the port's.
     pub weight: f64,
     /// Packets per second that one worker's takes in, where more comes than the worker can do.
     pub packets: f64,

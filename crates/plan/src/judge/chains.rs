@@ -46,7 +46,7 @@ impl Judge<'_> {
         let policy = self.plan.policy.as_ref()?;
         let mut sum = None;
         for tasks in self.plan.servers.iter().filter_map(|server| server.tasks.as_ref()) {
-            let mut most = vec![f64::INFINITY; tasks.tasks.len()];
+            let mut most = vec![0.0; tasks.tasks.len()];
             limits(&tasks.tree, f64::INFINITY, 8.0 * self.plan.packet_bytes, &mut most);
             for (task, most) in tasks.tasks.iter().zip(most) {
                 let of = match &task.start {
@@ -105,10 +105,11 @@ impl Judge<'_> {
     }
 }
 
-/// The packets per second, of `bits` each, that limits let each task take, `above` those over `tree`.
+/// The packets per second, of `bits` each, that limits let each task take, `above` those over `tree`; a task may stand at several
+/// places.
 fn limits(tree: &SchedulerTree, above: f64, bits: f64, most: &mut [f64]) {
     match tree {
-        SchedulerTree::Task(task) => most.get_mut(*task).into_iter().for_each(|most| *most = above),
+        SchedulerTree::Task(task) => most.get_mut(*task).into_iter().for_each(|most| *most += above),
         SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
             children.iter().for_each(|child| limits(child, above, bits, most));
         }

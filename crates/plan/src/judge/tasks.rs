@@ -192,9 +192,9 @@ impl Judge<'_> {
                 }
                 None => self.joined(plan, seen),
             };
-            // What a queue takes is divided between the task in front of it and the one behind.
+            // What a queue takes is divided between the task in front of it and the one behind; a task may have one of each.
             let (least, most) =
-                (least * (1.0 - SOLVED) - 1.0, (most + task.packets * overheads.queue) * (1.0 + SOLVED) + 1.0);
+                (least * (1.0 - SOLVED) - 1.0, (most + 2.0 * task.packets * overheads.queue) * (1.0 + SOLVED) + 1.0);
             if !(least..=most).contains(&task.cycles) {
                 let what = format!("{} cycles a second, and its functions take {least} to {most}", task.cycles);
                 self.wrong(format!("{at}.tasks[{n}].cycles"), what);

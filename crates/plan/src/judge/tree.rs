@@ -12,20 +12,26 @@ use catena_plan_model::relation::Relation;
 const WEIGHT: f64 = 1.0 / 32_768.0;
 /// A limit saves up what comes in this many seconds.
 const SAVED_SECONDS: f64 = 1e-2;
-/// What figures that solvers found may be off by, relative.
-const SOLVED: f64 = 1e-3;
 
 impl Judge<'_> {
     pub(super) fn tree(&mut self, at: &str, plan: &TaskPlan, seen: &Seen) {
         let at = format!("{at}.tree");
         let mut scheduled = plan.tree.tasks();
         scheduled.sort_unstable();
+        // Who is promised something stands in front of all levels, and on its own one again.
+        scheduled.dedup();
         self.same(format!("{at}: tasks"), &scheduled, &(0..plan.tasks.len()).collect());
         if scheduled.last().is_some_and(|last| *last >= plan.tasks.len()) {
             return;
         }
         let levels = match &plan.tree {
-            SchedulerTree::Priority(levels) => &levels[..],
+            SchedulerTree::Fair(both) => match &both[..] {
+                [(port, SchedulerTree::Task(0)), (others, SchedulerTree::Priority(levels))] => {
+                    self.beside(&at, plan, [*port, *others]);
+                    self.promised(&at, plan, seen, levels)
+                }
+                _ => std::slice::from_ref(&plan.tree),
+            },
             one => std::slice::from_ref(one),
         };
         for (n, level) in levels.iter().enumerate() {
@@ -44,6 +50,83 @@ impl Judge<'_> {
         }
         self.priorities(&at, seen, levels);
         self.limits(&at, plan, seen, levels);
+    }
+
+    /// In front of all levels stands what chains of later ones are promised, and nothing else; returns the levels.
+    fn promised<'a>(
+        &mut self,
+        at: &str,
+        plan: &TaskPlan,
+        seen: &Seen,
+        all: &'a [SchedulerTree],
+    ) -> &'a [SchedulerTree] {
+        let wanted = plan.tasks.len() - 1;
+        // The levels are the last ones that have every task once.
+        let mut from = all.len();
+        let mut found = 0;
+        while found < wanted && from > 0 {
+            from -= 1;
+            found += all[from].tasks().len();
+        }
+        let levels = &all[from..];
+        let mut level = vec![0; plan.tasks.len()];
+        for (n, tree) in levels.iter().enumerate() {
+            tree.tasks().into_iter().for_each(|task| level[task] = n);
+        }
+        let mut held = Vec::new();
+        all[..from].iter().for_each(|tree| gather(tree, &mut held));
+        let in_limits: usize = held.iter().map(|limit| limit.tasks.len()).sum();
+        if from > 1 || in_limits != all[..from].iter().map(|tree| tree.tasks().len()).sum::<usize>() {
+            self.wrong(at, "in front of all levels stands what is promised, held to that, and nothing else");
+        }
+        for (id, chain) in self.problem.chains.iter().enumerate() {
+            let tasks = self.entering(plan, seen, id);
+            let later = !tasks.is_empty() && tasks.iter().all(|task| level[*task] > 0);
+            let is = if later { chain.t_min_bps / f64::from(plan.workers) } else { 0.0 };
+            let own: Vec<&Held> =
+                held.iter().filter(|limit| limit.tasks.iter().any(|task| tasks.contains(task))).collect();
+            let has = match own[..] {
+                [] => 0.0,
+                [limit] if limit.tasks.len() == tasks.len() && limit.unit == Unit::Bits => limit.bps,
+                _ => f64::NAN,
+            };
+            if has.is_nan() || (has - is).abs() > 1.0 + is * super::TOLERANCE {
+                self.wrong(at, format!("{} has {has} bit/s before all levels, and is promised {is}", chain.name));
+            }
+        }
+        held.iter().for_each(|limit| self.saves(at, limit));
+        levels
+    }
+
+    /// A limit saves up no more than it should.
+    fn saves(&mut self, at: &str, limit: &Held) {
+        self.same(format!("{at}: what a limit counts"), &limit.unit, &Unit::Bits);
+        let saved = limit.bps * SAVED_SECONDS;
+        if limit.burst < 1.0 || (limit.burst - saved).abs() > 1.0 {
+            self.wrong(at, format!("{} bits are saved up where {} a second may pass", limit.burst, limit.bps));
+        }
+    }
+
+    /// The tasks that a chain enters by.
+    fn entering(&self, plan: &TaskPlan, seen: &Seen, id: ChainId) -> Vec<usize> {
+        let nodes = &self.problem.chains[id].nodes;
+        let enters = |task: &&usize| match (&plan.tasks[**task].start, seen.begins[**task]) {
+            (Start::Function { .. }, Some((_, node))) => nodes[node].entry > 0.0,
+            _ => true,
+        };
+        seen.of[id].iter().filter(enters).copied().collect()
+    }
+
+    /// The port's task has its part beside all others.
+    fn beside(&mut self, at: &str, plan: &TaskPlan, has: [u32; 2]) {
+        let [port, others] = has.map(f64::from);
+        let all: f64 = plan.tasks.iter().map(|task| task.cycles).sum();
+        let is = if all > 0.0 { plan.tasks[0].cycles / all } else { 0.5 };
+        self.close(format!("{at}: weight of task 0"), plan.tasks[0].weight, is, 1.0);
+        let part = port / (port + others);
+        if (part - is).abs() > WEIGHT {
+            self.wrong(at, format!("the port's task has {part} of the cycles, and needs {is}"));
+        }
     }
 
     /// On a level all share by weight.
@@ -82,14 +165,13 @@ impl Judge<'_> {
         for (n, tree) in levels.iter().enumerate() {
             tree.tasks().into_iter().for_each(|task| level[task] = n);
         }
-        let port = level[0];
-        // The first and the last level of each chain.
+        // The first and the last level of each chain; who waits for no turn is before all.
         let of: Vec<(usize, usize)> = seen
             .of
             .iter()
             .map(|tasks| {
                 let own = || tasks.iter().map(|task| level[*task]);
-                (own().min().unwrap_or(port), own().max().unwrap_or(port))
+                (own().min().unwrap_or(0), own().max().unwrap_or(0))
             })
             .collect();
         let all: Vec<ChainId> = (0..self.problem.chains.len()).collect();
@@ -117,17 +199,17 @@ impl Judge<'_> {
                 self.wrong(at, format!("{first} does not come before {later}: {why}"));
             }
         }
-        if port != 0 {
-            self.wrong(at, "the port's task does not come first: nothing would be read");
-        }
     }
 
-    /// Who may not have all that comes is held to what it may have, and who comes before others that are promised something to
-    /// what it gets; nobody else is.
+    /// Who may not have all that comes is held to what it may have, beyond what it has before all levels; nobody else is.
     fn limits(&mut self, at: &str, plan: &TaskPlan, seen: &Seen, levels: &[SchedulerTree]) {
         let mut held = Vec::new();
-        gather(&plan.tree, &mut held);
+        levels.iter().for_each(|level| gather(level, &mut held));
         let mut limit_of: Vec<Option<usize>> = vec![None; plan.tasks.len()];
+        let mut level = vec![0; plan.tasks.len()];
+        for (n, tree) in levels.iter().enumerate() {
+            tree.tasks().into_iter().for_each(|task| level[task] = n);
+        }
         for (n, limit) in held.iter().enumerate() {
             limit.tasks.iter().for_each(|task| limit_of[*task] = Some(n));
             let mut chains: Vec<Option<ChainId>> =
@@ -136,58 +218,33 @@ impl Judge<'_> {
             if !matches!(chains[..], [Some(_)]) {
                 self.wrong(at, "what is held to a rate is not one chain");
             }
-            self.same(format!("{at}: what a limit counts"), &limit.unit, &Unit::Bits);
-            let saved = limit.bps * SAVED_SECONDS;
-            if limit.burst < 1.0 || (limit.burst - saved).abs() > 1.0 {
-                self.wrong(at, format!("{} bits are saved up where {} a second may pass", limit.burst, limit.bps));
-            }
+            self.saves(at, limit);
         }
-        let before = self.before_promised(seen, levels);
         let workers = f64::from(plan.workers);
         for (id, chain) in self.problem.chains.iter().enumerate() {
-            let enters = |task: &&usize| match (&plan.tasks[**task].start, seen.begins[**task]) {
-                (Start::Function { .. }, Some((_, node))) => chain.nodes[node].entry > 0.0,
-                _ => true,
-            };
-            let entering: Vec<usize> = seen.of[id].iter().filter(enters).copied().collect();
+            let entering = self.entering(plan, seen, id);
             let capped = chain.t_max_bps < chain.ingress_bps;
-            let must = |task: &usize| capped || before[*task];
-            if (capped && entering.is_empty()) || entering.iter().any(|task| must(task) && limit_of[*task].is_none()) {
+            if capped && (entering.is_empty() || entering.iter().any(|task| limit_of[*task].is_none())) {
                 self.wrong(at, format!("{} may not have all that comes, and is not held to a rate", chain.name));
                 continue;
             }
-            if seen.of[id].iter().any(|task| limit_of[*task].is_some() && !(must(task) && entering.contains(task))) {
+            if seen.of[id].iter().any(|task| limit_of[*task].is_some() && !(capped && entering.contains(task))) {
                 self.wrong(at, format!("{} may have all that comes, and is held to a rate", chain.name));
+            }
+            if !capped {
+                continue;
             }
             let mut own: Vec<usize> = entering.iter().filter_map(|task| limit_of[*task]).collect();
             own.sort_unstable();
             own.dedup();
             let sum: f64 = own.iter().map(|limit| held[*limit].bps).sum();
+            let first = if entering.iter().all(|task| level[*task] > 0) { chain.t_min_bps } else { 0.0 };
+            let is = (chain.t_max_bps - first) / workers;
             // Each limit is a whole number, and 1 at least.
-            let rounded = own.len() as f64;
-            let most = chain.t_max_bps / workers * (1.0 + super::TOLERANCE) + rounded;
-            let first = entering.iter().any(|task| before[*task]);
-            let limited = entering.iter().filter(|task| limit_of[**task].is_some());
-            let gets = limited.map(|task| plan.tasks[*task].packets).sum::<f64>() * 8.0 * chain.packet_bytes;
-            let least = if first { gets } else { most - 2.0 * rounded } * (1.0 - SOLVED) - rounded;
-            if capped && sum > most || !own.is_empty() && sum < least {
-                self.wrong(at, format!("{} is held to {sum} bit/s of a worker, not to {least} to {most}", chain.name));
-            }
-            if first && !capped && sum > gets * (1.0 + SOLVED) + rounded {
-                self.wrong(at, format!("{} is held to {sum} bit/s of a worker, and gets {gets}", chain.name));
+            if (sum - is).abs() > own.len() as f64 + is * super::TOLERANCE {
+                self.wrong(at, format!("{} is held to {sum} bit/s of a worker, not to {is}", chain.name));
             }
         }
-    }
-
-    /// By task: whether a chain that is promised something has nothing but later levels.
-    fn before_promised(&self, seen: &Seen, levels: &[SchedulerTree]) -> Vec<bool> {
-        let mut level = vec![0; seen.begins.len()];
-        for (n, tree) in levels.iter().enumerate() {
-            tree.tasks().into_iter().for_each(|task| level[task] = n);
-        }
-        let promised = self.problem.chains.iter().zip(&seen.of).filter(|(chain, _)| chain.t_min_bps > 0.0);
-        let last = promised.filter_map(|(_, tasks)| tasks.iter().map(|task| level[*task]).min()).max().unwrap_or(0);
-        (0..level.len()).map(|task| seen.begins[task].is_some() && level[task] < last).collect()
     }
 }
 

@@ -193,10 +193,11 @@ fn priority_is_for_what_promises_leave() {
     let plan = two(["", "promise 3Gbps.."], "priority x > y");
     assert!(plan.is_kept() && gets(&plan, "y") > 2.97e9 && gets(&plan, "x") > 1e9, "{:?}", plan.verdict);
     let tree = &plan.servers[0].tasks.as_ref().expect("tasks").tree;
-    // Whoever comes first is held to what that leaves.
-    let SchedulerTree::Priority(levels) = tree else { panic!("{tree:?}") };
-    let SchedulerTree::Fair(first) = &levels[0] else { panic!("{tree:?}") };
-    assert!(first.iter().any(|(_, child)| matches!(child, SchedulerTree::Limit { .. })), "{tree:?}");
+    // What is promised comes before all levels, and what is beyond it on its own.
+    let SchedulerTree::Fair(both) = tree else { panic!("{tree:?}") };
+    assert_eq!(both[0].1, SchedulerTree::Task(0), "reading goes on beside all levels");
+    let SchedulerTree::Priority(levels) = &both[1].1 else { panic!("{tree:?}") };
+    assert!(matches!(levels[0], SchedulerTree::Limit { rate: 1_500_000_000, .. }) && levels.len() == 3, "{tree:?}");
     let free = two(["", ""], "priority x > y");
     assert!(!format!("{:?}", free.servers[0].tasks).contains("Limit"), "nothing is promised");
 }
@@ -230,7 +231,7 @@ fn within(tree: &mut Value, key: &str, act: &mut dyn FnMut(&mut Value) -> bool) 
     }
 }
 
-const LIES: [Lie; 22] = [
+const LIES: [Lie; 23] = [
     ("a weight of the tree", |plan| {
         within(&mut tasks(plan)["tree"], "fair", &mut |children| {
             let first = &mut children[0][0];
@@ -267,12 +268,21 @@ const LIES: [Lie; 22] = [
             true
         })
     }),
+    ("reading before everything", |plan| {
+        let tree = &mut tasks(plan)["tree"];
+        let levels = tree["fair"][1][1]["priority"].as_array().cloned().unwrap_or_default();
+        *tree = json!({ "priority": std::iter::once(json!({ "task": 0 })).chain(levels.clone()).collect::<Vec<_>>() });
+        !levels.is_empty()
+    }),
     ("a priority left out", |plan| {
         let written =
             plan["problem"]["relations"].as_array().is_some_and(|all| all.iter().any(|r| !r["priority"].is_null()));
         let tree = &mut tasks(plan)["tree"];
-        let levels = tree["priority"].as_array().cloned().unwrap_or_default();
-        *tree = json!({ "fair": levels.iter().map(|level| json!([1, level])).collect::<Vec<_>>() });
+        let levels = tree["fair"][1][1]["priority"].as_array().cloned().unwrap_or_default();
+        if levels.is_empty() {
+            return false;
+        }
+        tree["fair"][1][1] = json!({ "fair": levels.iter().map(|level| json!([1, level])).collect::<Vec<_>>() });
         written && levels.len() > 1
     }),
     ("a limit raised", |plan| {

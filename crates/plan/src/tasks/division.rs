@@ -5,8 +5,7 @@ use catena_policy::{Direction, PolicyGraph};
 use catena_plan_alpine::measured::Measured;
 use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
 use catena_plan_alpine::{
-    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Task,
-    Tasks,
+    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Tasks,
 };
 use catena_plan_model::demand::shares;
 use catena_plan_model::placement::Placement;
@@ -135,7 +134,8 @@ impl Division {
         let capped = |c: usize| problem.chains.get(c).is_some_and(is_capped);
         // Who sends more than its part is to take nothing from who is promised something. Nobody knows beforehand how much comes
         // of whom, and a partition into as few tasks as one mix needs would make a promise for that one alone.
-        let promised = !policy.relations.is_empty() || problem.chains.iter().any(|chain| chain.t_min_bps > 0.0);
+        let related = !policy.relations.is_empty() || !problem.relations.is_empty();
+        let promised = related || problem.chains.iter().any(|chain| chain.t_min_bps > 0.0);
         for module in &entries {
             if (promised && entries.len() > 1) || owners[*module].is_some_and(capped) {
                 let module = &mut seen.graph.modules[*module];
@@ -169,10 +169,11 @@ impl Division {
     #[must_use]
     pub fn figures(&self) -> TaskPlan {
         let Alpine { graph, tasks, proof, .. } = &self.alpine;
-        let figures = tasks.tasks.iter().zip(&self.starts).map(|(task, start)| TaskFigures {
+        let about = tasks.tasks.iter().zip(&self.starts).zip(tree::weights(tasks));
+        let figures = about.map(|((task, start), weight)| TaskFigures {
             start: start.clone(),
             modules: task.modules.iter().map(|m| self.names[*m].clone()).collect(),
-            weight: task.weight,
+            weight,
             packets: task.packets,
             cycles: task.cycles,
         });
@@ -195,31 +196,32 @@ impl Division {
 
     /// Whose turn it is, with these weights.
     fn tree(&self, tasks: &Tasks) -> SchedulerTree {
-        let (graph, planned) = (&self.alpine.graph, &self.alpine.tasks);
-        let level = |class: usize| planned.tasks[planned.task_of[graph.classes[class].exit]].level;
-        let mut caps = Vec::new();
+        let planned = &self.alpine.tasks;
+        let (mut caps, mut first) = (Vec::new(), Vec::new());
         for (c, chain) in self.chains.iter().enumerate() {
             let enters = |n: usize| {
                 let start = planned.tasks[n].start;
                 self.entries.contains(&start) && self.owners[start] == Some(c)
             };
-            let entering = tasks.tasks.iter().enumerate().filter(|(n, _)| enters(*n));
-            let (before, others): (Vec<_>, Vec<_>) =
-                entering.partition(|(_, task)| rates::is_before_promised(task.level, &self.bounds, level));
-            let entry =
-                |(n, task): &(usize, &Task)| tree::Entry { task: *n, packets: task.packets, weight: task.weight };
-            let own = |tasks: &[(usize, &Task)]| tasks.iter().map(entry).collect();
-            let held = before.iter().map(|(_, task)| task.packets).sum::<f64>() * chain.packet_bits();
-            if !before.is_empty() {
-                caps.push(tree::Cap { tasks: own(&before), bps: held });
+            let entering: Vec<tree::Entry> = tasks
+                .tasks
+                .iter()
+                .enumerate()
+                .filter(|(n, _)| enters(*n))
+                .map(|(n, task)| tree::Entry { task: n, level: task.level, packets: task.packets, weight: task.weight })
+                .collect();
+            // What a chain is promised it has before all levels, if it is of a later one: priority is for what is left.
+            let later = !entering.is_empty() && entering.iter().all(|entry| entry.level > 0);
+            let of_worker = |bps: f64| bps / f64::from(self.workers);
+            let promised = if later { of_worker(chain.t_min_bps) } else { 0.0 };
+            if promised > 0.0 {
+                first.push(tree::Cap { tasks: entering.clone(), bps: promised });
             }
-            if is_capped(chain) && !others.is_empty() {
-                let bps = (chain.t_max_bps / f64::from(self.workers) - held).max(0.0);
-                caps.push(tree::Cap { tasks: own(&others), bps });
+            if is_capped(chain) {
+                caps.push(tree::Cap { tasks: entering, bps: (of_worker(chain.t_max_bps) - promised).max(0.0) });
             }
         }
-        let all: Vec<usize> = (0..tasks.tasks.len()).collect();
-        tree::limited(SchedulerTree::of(tasks, &all), &caps)
+        tree::of(tasks, &caps, &first)
     }
 
     /// The modules of the pipeline by name: `port`, `classify`, and functions as `chain/function`; ways that classes have of

@@ -65,12 +65,6 @@ pub(super) fn bounds(
     bounds
 }
 
-/// Whether a task of this level would take what `bounds` promise to later ones, if it were not held to a rate; `level` says
-/// of a class when it is served.
-pub(super) fn is_before_promised(own: usize, bounds: &[Bound], level: impl Fn(ClassId) -> usize) -> bool {
-    bounds.iter().any(|bound| bound.least > 0.0 && bound.subject.iter().all(|class| level(*class) > own))
-}
-
 impl Bound {
     fn holds(&self, tasks: &Tasks) -> bool {
         let has: f64 = self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum();

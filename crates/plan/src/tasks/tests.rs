@@ -118,7 +118,8 @@ fn chains_that_nothing_leaves_come_last() {
     let mut problem = problem(&policy);
     problem.relations = vec![Relation::Last(vec![1])];
     let plan = of(&policy, &problem, 0, &placed(&[1e9, 0.0]), FEWEST).unwrap();
-    assert!(matches!(&plan.tree, SchedulerTree::Priority(_)), "{:?}", plan.tree);
+    let SchedulerTree::Fair(both) = &plan.tree else { panic!("{:?}", plan.tree) };
+    assert!(matches!(both[1].1, SchedulerTree::Priority(_)), "{:?}", plan.tree);
 }
 
 #[test]

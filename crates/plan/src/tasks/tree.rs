@@ -1,11 +1,58 @@
 //! The scheduler tree of a worker with the upper ends of promises in it (Lemur, §4.2: "We also use the scheduler to enforce
 //! t_max").
 
-use catena_plan_alpine::SchedulerTree;
 use catena_plan_alpine::tree::Unit;
+use catena_plan_alpine::{SchedulerTree, Task, Tasks};
 
 /// Weights of a chain's tasks are whole numbers that sum to about this.
 const WEIGHTS: f64 = 65_536.0;
+
+/// Whose turn it is, with each chain of `caps` held to its rate. The port's task, which is the first and works for everybody,
+/// stands beside all levels of priority: it always has something to read where more comes than can be done, and would leave
+/// nothing to who comes after it. In front of all levels stands what the chains of `first` are promised: what is beyond that
+/// comes to them on their own level, so that nobody has to be held to anything for their sake.
+pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
+    let (all, others): (Vec<usize>, Vec<usize>) = ((0..tasks.tasks.len()).collect(), (1..tasks.tasks.len()).collect());
+    let levels = tasks.tasks.iter().map(|task| task.level).max().unwrap_or(0);
+    if levels == 0 || others.is_empty() {
+        return limited(SchedulerTree::of(tasks, &all), caps);
+    }
+    let cycles = |task: &Task| task.cycles;
+    let (port, sum) = (tasks.tasks.first().map_or(0.0, cycles), tasks.tasks.iter().map(cycles).sum::<f64>());
+    let port = if sum > 0.0 { port / sum } else { 0.5 };
+    let weight = |part: f64| ((part * WEIGHTS).round() as u32).max(1);
+    let mut levels = match limited(SchedulerTree::of(tasks, &others), caps) {
+        SchedulerTree::Priority(levels) => levels,
+        one => vec![one],
+    };
+    let mut promised: Vec<(u32, SchedulerTree)> = first.iter().map(|cap| (1, cap.whole())).collect();
+    match promised.pop() {
+        None => {}
+        Some((_, only)) if promised.is_empty() => levels.insert(0, only),
+        last => levels.insert(0, SchedulerTree::Fair(promised.into_iter().chain(last).collect())),
+    }
+    SchedulerTree::Fair(vec![
+        (weight(port), SchedulerTree::Task(0)),
+        (weight(1.0 - port), SchedulerTree::Priority(levels)),
+    ])
+}
+
+/// The weight of each task among those that it shares with, as [`of`] has them.
+pub(super) fn weights(tasks: &Tasks) -> Vec<f64> {
+    let several = tasks.tasks.iter().any(|task| task.level > 0);
+    let sum: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
+    let own = |(n, task): (usize, &Task)| {
+        let beside = |(other, t): &(usize, &Task)| t.level == task.level && (!several || *other > 0);
+        let all: f64 = tasks.tasks.iter().enumerate().filter(beside).map(|(_, t)| t.weight).sum();
+        match (n, several) {
+            (0, true) if sum > 0.0 => task.cycles / sum,
+            (0, true) => 0.5,
+            _ if all > 0.0 => task.weight / all,
+            _ => 0.0,
+        }
+    };
+    tasks.tasks.iter().enumerate().map(own).collect()
+}
 
 /// A chain that may not have all that comes.
 pub(super) struct Cap {
@@ -16,9 +63,12 @@ pub(super) struct Cap {
 }
 
 /// A task that a chain enters by.
+#[derive(Clone)]
 pub(super) struct Entry {
     /// Which.
     pub task: usize,
+    /// Its level of priority.
+    pub level: usize,
     /// Packets per second.
     pub packets: f64,
     /// Its weight among the tasks of its level.
@@ -27,7 +77,7 @@ pub(super) struct Entry {
 
 /// The tree where each chain of `caps` is held to its rate: all tasks by which it enters together, where they stand side by
 /// side. Those on different levels of priority have parts of it, as planned.
-pub(super) fn limited(tree: SchedulerTree, caps: &[Cap]) -> SchedulerTree {
+fn limited(tree: SchedulerTree, caps: &[Cap]) -> SchedulerTree {
     match tree {
         SchedulerTree::Priority(levels) => {
             SchedulerTree::Priority(levels.into_iter().map(|level| limited(level, caps)).collect())
@@ -55,7 +105,7 @@ fn fair(children: Vec<(u32, SchedulerTree)>, caps: &[Cap]) -> SchedulerTree {
                 held[cap].0 += weight;
                 held[cap].1.push(task);
             }
-            None => together.push((weight, child)),
+            None => together.push((weight, limited(child, caps))),
         }
     }
     for (cap, (weight, tasks)) in caps.iter().zip(held) {
@@ -85,6 +135,12 @@ impl Cap {
         }
     }
 
+    /// All its tasks, held to its rate.
+    fn whole(&self) -> SchedulerTree {
+        let tasks: Vec<usize> = self.tasks.iter().map(|own| own.task).collect();
+        self.limit(&tasks, self.share(&tasks))
+    }
+
     /// `child`, which has these tasks of the chain, held to their part of its rate.
     fn limit(&self, tasks: &[usize], child: SchedulerTree) -> SchedulerTree {
         let all: f64 = self.tasks.iter().map(|own| own.packets).sum();
@@ -107,7 +163,7 @@ mod tests {
     }
 
     fn cap() -> Cap {
-        let entry = |(task, packets, weight)| Entry { task, packets, weight };
+        let entry = |(task, packets, weight)| Entry { task, level: 0, packets, weight };
         Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5 }
     }
 

@@ -1,0 +1,103 @@
+//! A plan for the machine at hand, so that what a file promises holds in a run that was not planned before.
+//!
+//! Promises are about traffic as it comes: a replay takes packets as fast as it can, has no rates, and loses nothing to a plan.
+//! What nobody measured is taken from papers or guessed; the weights follow what functions really cost soon after the start.
+
+use std::path::Path;
+use std::time::Duration;
+
+use catena_dataplane::clock;
+use catena_plan::plan::{Plan, Verdict};
+use catena_plan::profile::{Cost, Cycles};
+use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
+use catena_policy::PolicyGraph;
+
+use super::planned::why_no_tasks;
+use super::ports::{Port, Ports};
+use crate::Failure;
+use crate::arguments::StrategyName;
+use crate::chain::Loaded;
+use crate::plan::{Case, Inputs, own};
+
+/// What a port brings that does not say, bits per second: more than any.
+const PORT_BPS: f64 = 400e9;
+/// Cycles of a function that nobody knows anything of.
+const GUESS: f64 = 100.0;
+/// More chains than these are not planned exactly: a run should begin.
+const FEW: usize = 32;
+/// How long that may take.
+const TIME: Duration = Duration::from_secs(1);
+/// Promises that are too much are halved so often before nothing is planned.
+const HALVES: i32 = 12;
+
+/// Whether the file promises anything, to chains or of how they stand to each other.
+pub fn promises(graph: &PolicyGraph) -> bool {
+    let promised = |chain: &catena_policy::Chain| chain.promise.t_min_bps > 0 || chain.promise.t_max_bps.is_some();
+    !graph.relations.is_empty() || graph.chains.iter().any(promised)
+}
+
+/// A plan for `workers` workers of this machine, which has tasks; and what has to be said of it before packets flow.
+///
+/// # Errors
+/// Why the file's promises are held by nothing.
+pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Option<String>), Failure> {
+    let mut known = own(None);
+    known.split_as_run();
+    for traits in &known.catalogue.functions {
+        let guess = || Cost { server: Cycles::constant(GUESS), smart_nic: None, source: Some("a guess".to_owned()) };
+        known.profile.functions.entry(traits.name.clone()).or_insert_with(guess);
+    }
+    let inputs = Inputs::here(&loaded.name, loaded.graph.clone(), rack(ports, workers), known)?;
+    let strategy = if loaded.graph.chains.len() > FEW { StrategyName::Lemur } else { StrategyName::Exact };
+    let mut less = inputs.clone();
+    for halves in 0..HALVES {
+        let case = Case::quick(less.clone(), TIME)?;
+        let plan = case.decide(strategy)?.plan;
+        if plan.servers.iter().any(|server| server.tasks.is_some()) {
+            let why = (halves > 0).then(|| {
+                let part = 100.0 / f64::from(1 << halves);
+                format!(
+                    "the promised rates are more than what {workers} of this machine's cores are thought to carry; {part}% of each is held"
+                )
+            });
+            return Ok((plan, why));
+        }
+        match (plan.placement.is_some(), &plan.verdict) {
+            // Whatever is promised, no tasks can be made.
+            (true, Verdict::Broken { why, .. }) => return Err(why.clone().into()),
+            (true, Verdict::Kept { .. }) => return Err(why_no_tasks(&plan).into()),
+            (false, _) => {}
+        }
+        for chain in &mut less.graph.chains {
+            chain.promise.t_min_bps /= 2;
+        }
+    }
+    Err("the promised rates are far more than this machine carries".into())
+}
+
+/// This machine: as many cores as there are workers, and the ports that packets come in by.
+fn rack(ports: &Ports, workers: u32) -> Rack {
+    let nics = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
+    let nics = nics.into_iter().filter(|(_, port)| !matches!(port, Port::Null));
+    let nics = nics.map(|(name, port)| Nic { name: name.to_owned(), socket: 0, bps: speed(port) });
+    let server = Server {
+        name: "here".to_owned(),
+        sockets: 1,
+        cores_per_socket: workers,
+        steering_cores: 0,
+        shared: true,
+        clock_hz: clock::hertz() as f64,
+        nics: nics.take(1).collect(),
+        smart_nics: Vec::new(),
+    };
+    Rack { name: "this machine".to_owned(), servers: vec![server], switch: None, packet_bytes: PACKET_BYTES }
+}
+
+/// Bits per second that come by a port, as its interface says.
+fn speed(port: &Port) -> f64 {
+    let Port::Interface(name) = port else { return PORT_BPS };
+    let megabits = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("speed"));
+    // Some say nothing, some that they do not know: -1.
+    let megabits = megabits.ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|megabits| *megabits > 0.0);
+    megabits.map_or(PORT_BPS, |megabits| megabits * 1e6)
+}

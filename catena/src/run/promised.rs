@@ -1,0 +1,112 @@
+//! What each chain was promised, and what it got.
+
+use std::fmt;
+
+use catena_policy::{Chain, Direction, End, PolicyGraph};
+use serde::Serialize;
+
+use super::report::Report;
+use crate::table::Table;
+
+/// A promise that is missed by less than this part of it is kept: packets in hand at the end count for nobody.
+const ROUNDING: f64 = 0.02;
+
+/// What came of a file's promises. Rates are means over the run.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Promised {
+    chains: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    chain: String,
+    /// Bits per second guaranteed, and allowed.
+    t_min_bps: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t_max_bps: Option<u64>,
+    /// Bits per second that came for it, and that its functions took in.
+    came_bps: f64,
+    carried_bps: f64,
+    /// Whether it carried what came, or what it was promised of that; absent where nothing is promised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<bool>,
+}
+
+impl Promised {
+    /// Hold the chains of a file against what a run measured.
+    pub fn of(graph: &PolicyGraph, report: &Report) -> Promised {
+        let several = graph.chains.len() > 1;
+        let row = |chain: &Chain| {
+            let bps = |bytes: u64| bytes as f64 * 8.0 / report.seconds.max(1e-9);
+            let bytes = |name: &str| report.module(name).map(|row| row.bytes);
+            let (mut came, mut carried) = (0, 0);
+            // Where classes have ways of their own each waits in a queue.
+            let of_class = |class: &u32| bytes(&format!("queue {}", graph.classes[*class as usize].name));
+            let of_classes: Vec<u64> = chain.classes.iter().filter_map(of_class).collect();
+            for name in first(chain) {
+                let name = if several { format!("{}/{name}", chain.name) } else { name.to_owned() };
+                let taken = bytes(&name).unwrap_or(0);
+                carried += taken;
+                came += bytes(&format!("queue {name}")).unwrap_or(taken);
+            }
+            if !of_classes.is_empty() {
+                came = of_classes.iter().sum();
+            }
+            let promise = chain.promise;
+            let (came_bps, carried_bps) = (bps(came), bps(carried));
+            let least = came_bps.min(promise.t_min_bps as f64) * (1.0 - ROUNDING);
+            Row {
+                chain: chain.name.clone(),
+                t_min_bps: promise.t_min_bps,
+                t_max_bps: promise.t_max_bps,
+                came_bps,
+                carried_bps,
+                kept: (promise.t_min_bps > 0).then_some(carried_bps >= least),
+            }
+        };
+        Promised { chains: graph.chains.iter().map(row).collect() }
+    }
+}
+
+/// The functions that packets enter a chain by, forward.
+pub fn first(chain: &Chain) -> Vec<&str> {
+    let first = chain.edges_from(End::In, Direction::Forward).filter_map(|edge| match edge.to {
+        End::Node(node) => chain.nodes.get(node as usize),
+        _ => None,
+    });
+    let mut names: Vec<&str> = first.map(|node| node.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Bits per second as people write them.
+fn rate(bps: f64) -> String {
+    match bps {
+        bps if bps >= 1e9 => format!("{:.2} Gbit/s", bps / 1e9),
+        bps if bps >= 1e6 => format!("{:.1} Mbit/s", bps / 1e6),
+        bps => format!("{:.1} kbit/s", bps / 1e3),
+    }
+}
+
+impl fmt::Display for Promised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&["chain", "promised", "came", "carried", ""], &[false, true, true, true, false]);
+        for row in &self.chains {
+            let promised = match (row.t_min_bps, row.t_max_bps) {
+                (0, None) => "-".to_owned(),
+                (0, Some(most)) => format!("up to {}", rate(most as f64)),
+                (least, None) => format!("{} or more", rate(least as f64)),
+                (least, Some(most)) => format!("{} to {}", rate(least as f64), rate(most as f64)),
+            };
+            let kept = match row.kept {
+                Some(true) => "kept",
+                Some(false) => "NOT KEPT",
+                None => "",
+            };
+            table.row([row.chain.clone(), promised, rate(row.came_bps), rate(row.carried_bps), kept.to_owned()]);
+        }
+        write!(f, "\n{table}")
+    }
+}
