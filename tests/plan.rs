@@ -85,7 +85,7 @@ fn one_chain_is_planned_and_explained() {
 
 #[test]
 fn what_cannot_be_kept_names_what_would_help() {
-    let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR, "--what-if", "cores=2"]);
+    let output = plan(&["examples/lemur/chain3.catena", "--rack", LEMUR, "--what-if", "cores=4"]);
     assert_eq!(output.status.code(), Some(1));
     expect("broken", &both(&output));
 }
