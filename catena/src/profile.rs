@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use catena_bench::profile::machine::cores;
-use catena_bench::profile::port::Port;
-use catena_bench::profile::{Measured, Options, Step, measure};
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
+use catena_profile::machine::cores;
+use catena_profile::port::Port;
+use catena_profile::{Measured, Options, Step, measure};
 
 use crate::arguments::ProfileOptions;
 use crate::functions::find;

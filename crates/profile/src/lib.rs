@@ -22,7 +22,7 @@ pub mod port;
 use catena_dataplane::worker::pin_this_thread;
 use catena_functions::Descriptor;
 use catena_functions::workload::{LONG_LIVED, SHORT_LIVED, Told, Workload};
-use catena_plan::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
+use catena_plan_model::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
 
 use across::{Across, Far};
 use bed::{Bed, Traffic};
@@ -228,7 +228,7 @@ fn likely(runs: u32, mut run: impl FnMut() -> Result<Vec<f64>, String>) -> Resul
     for _ in 0..runs {
         samples.extend(run()?);
     }
-    let (middle, _) = crate::record::median(&mut samples.clone());
+    let middle = figures::median(&mut samples.clone());
     for sample in &mut samples {
         for _ in 0..AGAIN {
             if *sample <= UNLIKELY * middle {
