@@ -21,6 +21,8 @@ fn planned(name: &str, chains: &str, rack: &str, more: &[&str]) -> (String, Opti
     fs::write(at("rack.toml"), rack).expect("it can be written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
     command.arg("plan").arg(at("chains.catena")).arg("--rack").arg(at("rack.toml"));
+    // By papers' figures, which are the same on every machine.
+    command.args(["--profile", "none"]);
     if !more.contains(&"e2") {
         command.arg("--output").arg(at("plan.json"));
     }
@@ -275,5 +277,31 @@ fn what_a_run_refuses_is_not_planned() {
             assert_eq!(said(&[&plan[..], &strategy[..]].concat()), run, "{function}");
         }
     }
+    remove(&folder);
+}
+
+#[test]
+fn what_nobody_measured_is_measured_once_and_kept() {
+    let folder = folder("quick");
+    let at = |file: &str| folder.join(file);
+    fs::write(at("c.catena"), "chain c { in -> ACL(rules = [\"permit any\"]) -> out }\n").expect("a chain file");
+    fs::write(at("rack.toml"), HERE).expect("a rack");
+    let plan = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.args(["plan", "c.catena", "--rack", "rack.toml"]).args(more).current_dir(&folder);
+        let output = command.env("XDG_CACHE_HOME", &folder).output().expect("catena starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (first, said) = plan(&[]);
+    if said.contains("cannot measure here") {
+        return catena_testing::skip("a plan that measures: no core can be had", "let tests run on the last core");
+    }
+    assert!(said.contains("measuring ACL on this machine") && !first.contains("not measured"), "{said}{first}");
+    assert_eq!(fs::read_dir(at("catena")).expect("a cache folder").count(), 1);
+    let (second, said) = plan(&[]);
+    assert!(said.is_empty() && second == first, "{said}{second}");
+    let (papers, said) = plan(&["--profile", "none"]);
+    assert!(said.is_empty() && papers.contains("* not measured on this machine"), "{said}{papers}");
     remove(&folder);
 }

@@ -1,5 +1,6 @@
 //! `catena profile`: what functions cost on this machine, as a table like Lemur's Table 4 and as `profile.json`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -37,6 +38,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
         runs: if options.quick { QUICK_RUNS } else { options.runs },
         sizes: options.sizes.clone(),
         usual_only: options.quick,
+        own_sizes: BTreeMap::new(),
         core,
         other: (cores > 1).then(|| if core == 0 { 1 } else { core - 1 }),
         beside: !options.alone,
@@ -107,7 +109,8 @@ fn read_if_there(path: &Path) -> Result<Option<Profile>, Failure> {
     Profile::from_text(&text).map(Some).map_err(wrong)
 }
 
-fn tell(step: &Step, lines: bool) {
+/// Show which step of measuring begins; in `lines`, each over the one before.
+pub fn tell(step: &Step, lines: bool) {
     let what = match step.function {
         None => "what the framework costs".to_owned(),
         Some(name) if step.size == 0 => format!("{name}, {}", setting(step.setting)),

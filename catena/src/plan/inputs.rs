@@ -10,6 +10,7 @@ use catena_plan::what_if::Edit;
 use catena_policy::{Code, Diagnostic, Disk, Node, PolicyGraph, Severity};
 
 use super::functions::{self, Known};
+use super::quick;
 use crate::Failure;
 use crate::arguments::{PaperName, PlanOptions};
 use crate::{chain, file, trial};
@@ -32,7 +33,7 @@ impl Inputs {
     /// When one cannot be read or used.
     pub fn read(options: &PlanOptions) -> Result<Inputs, Failure> {
         let edits = options.what_if.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let measured = options.profile.as_deref().map(profile).transpose()?;
+        let measured = quick::named(options).map(profile).transpose()?;
         let mut known = match options.paper {
             Some(PaperName::Lemur) => functions::known(measured),
             None => functions::own(measured),
@@ -49,6 +50,12 @@ impl Inputs {
                 None => own_policy(path)?,
             };
             graphs.push((stem, graph));
+        }
+        if options.paper.is_none() && options.profile.is_none() {
+            let nodes = graphs.iter().flat_map(|(_, graph)| &graph.chains).flat_map(|chain| &chain.nodes);
+            if let Some(measured) = quick::measured(nodes, &known.catalogue) {
+                known.measured_by(measured);
+            }
         }
         for (name, graph) in &graphs {
             known.catalogue.particular.extend(particular(name, graph)?);
