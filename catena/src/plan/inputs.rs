@@ -77,7 +77,7 @@ impl Inputs {
 /// planned, and said in the same words.
 fn own_policy(path: &Path) -> Result<PolicyGraph, Failure> {
     let loaded = chain::load(path)?;
-    trial::lower_and_build(&loaded)?;
+    trial::try_arguments(&loaded)?;
     Ok(loaded.graph)
 }
 

@@ -53,7 +53,7 @@
 //! variables of its own only `state` tells. The capacity of a map by connection, source endpoint or source is the total of all
 //! workers, of which each has an equal part; that of any other is what each may have, as all may need every key.
 //!
-//! Building a chain runs the function's `init`: `catena check` and `catena plan` once, `catena run` once on trial and then for every worker, even
+//! Building a chain runs the function's `init`: `catena check` once, `catena run` once on trial and then for every worker, even
 //! if it is then refused (a port that is not there, an output that cannot be written). What `init` creates or empties,
 //! every check of the chain creates or empties: a function opens what it writes to later, in `tick` or `finish`. `catena
 //! show` and `catena plan` load no library.
