@@ -294,6 +294,9 @@ tree:
 	@git ls-files -z | while IFS= read -r -d '' file; do \
 		if cmp --silent "$$file" "$(TREE)/$$file"; then touch --reference="$$file" "$(TREE)/$$file"; fi; done
 	@if [ -d $(TARGET) ]; then echo "Copying what is built"; cp -a --reflink=auto $(TARGET) $(TREE)/target; fi
+	@# What was built with this folder's name in it, such as the path of the command that tests start, is built anew there.
+	@grep -rlF "$(CURDIR)/" $(TREE)/target/*/.fingerprint 2>/dev/null | while IFS= read -r file; do \
+		rm -rf "$${file%/*}"; done
 	@echo "cd $(TREE)"
 
 clean:

@@ -59,7 +59,7 @@ fn init_is_called_as_often_as_the_manual_says() {
     for (args, times) in [
         (&["check", "c.catena"][..], 1),
         (&["show", "c.catena", "--stage", "host"], 0),
-        (&["plan", "c.catena", "--rack", &rack], 0),
+        (&["plan", "c.catena", "--rack", &rack, "--profile", "none"], 0),
         (&["run", "c.catena", "--in", "none.pcap"], 1),
         (&["run", "c.catena", "--in", "gen:count=10"], 2),
         (&["run", "c.catena", "--in", "gen:count=10", "--workers", "2"], 3),

@@ -27,7 +27,7 @@ fn planned() -> (tempfile::TempDir, PathBuf) {
     let path = folder.path().to_owned();
     std::fs::write(path.join("two.catena"), CHAINS).expect("a chain file");
     std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
-    let output = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "-o", "plan.json"]);
+    let output = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "--profile", "none", "-o", "plan.json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     (folder, path)
 }
@@ -67,7 +67,7 @@ fn a_plan_divides_a_run_and_every_packet_is_accounted_for() {
 fn tasks_that_serve_most_packets_hold_the_same_ratio_and_run() {
     let (_folder, path) = planned();
     let tasks = |name: &str, how: &[&str]| -> Value {
-        let args = [&["plan", "two.catena", "--rack", "rack.toml", "-o", name], how].concat();
+        let args = [&["plan", "two.catena", "--rack", "rack.toml", "--profile", "none", "-o", name], how].concat();
         let output = catena(&path, &args);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let plan = std::fs::read(path.join(name)).expect("a plan");
@@ -87,7 +87,7 @@ fn tasks_that_serve_most_packets_hold_the_same_ratio_and_run() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).expect(pointer);
     assert_eq!(number("/output/packets") + number("/dropped"), 100_000);
-    let unknown = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "--tasks", "many"]);
+    let unknown = catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "--profile", "none", "--tasks", "many"]);
     assert!(text(&unknown.stderr).contains("most-packets"), "{}", text(&unknown.stderr));
 }
 
@@ -98,7 +98,7 @@ fn a_class_waits_where_it_enters_its_chain() {
         chain a for web, rest { in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
         cpu web : rest = 1 : 3\n";
     std::fs::write(path.join("one.catena"), chains).expect("a chain file");
-    let output = catena(&path, &["plan", "one.catena", "--rack", "rack.toml", "-o", "one.json"]);
+    let output = catena(&path, &["plan", "one.catena", "--rack", "rack.toml", "--profile", "none", "-o", "one.json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let plan: Value = serde_json::from_slice(&std::fs::read(path.join("one.json")).expect("a plan")).expect("JSON");
     let starts = plan.pointer("/servers/0/tasks/tasks").and_then(Value::as_array).expect("tasks");

@@ -1,9 +1,8 @@
 //! Benchmarks: one format for all of them, and the reports drawn from it.
 //!
 //! A result is a JSON line in `bench/results/NAME.jsonl`; [`Record`] is its shape. [`report`] draws tables
-//! and plots from such files and compares two of them. [`profile`] measures what functions cost, for plans.
+//! and plots from such files and compares two of them.
 
-pub mod profile;
 pub mod record;
 pub mod report;
 

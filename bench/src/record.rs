@@ -129,6 +129,19 @@ pub fn update(path: &Path, records: &[Record]) -> std::io::Result<()> {
     write(path, &all)
 }
 
+/// Remove from a file the records of this benchmark whose cases begin with `word`, unless they are among those `made`: what
+/// an older program measured, and this one does not.
+///
+/// # Errors
+/// The system's, or what in the file is no record.
+pub fn retire(path: &Path, bench: &str, word: &str, made: &[Record]) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let mut all = parse(&text).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))?;
+    let same = |old: &Record, new: &Record| old.case == new.case && old.unit == new.unit;
+    all.retain(|old| old.bench != bench || !old.case.starts_with(word) || made.iter().any(|new| same(old, new)));
+    write(path, &all)
+}
+
 /// Return the median and the spread of samples.
 pub fn median(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);
@@ -154,6 +167,22 @@ mod tests {
         assert_eq!(record(Some(1.9), None).holds(), Some(false));
         assert_eq!(record(None, Some(2.1)).holds(), Some(false));
         assert_eq!(record(Some(3.0), Some(1.0)).holds(), Some(true));
+    }
+
+    #[test]
+    fn what_an_older_program_measured_is_retired() {
+        let record = |bench: &str, case: &str| Record { bench: bench.into(), case: case.into(), ..Record::default() };
+        let folder = tempfile();
+        let all = [record("a", "run x"), record("a", "run y"), record("a", "solve x"), record("b", "run x")];
+        write(&folder, &all).unwrap();
+        retire(&folder, "a", "run ", &[record("a", "run y")]).unwrap();
+        let left = parse(&std::fs::read_to_string(&folder).unwrap()).unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(left, all[1..]);
+    }
+
+    fn tempfile() -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("catena-records-{}", std::process::id()))
     }
 
     #[test]

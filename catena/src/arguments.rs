@@ -295,7 +295,8 @@ pub struct PlanOptions {
     /// The rack: servers, network cards, switch
     #[arg(long, value_name = "RACK.toml")]
     pub rack: PathBuf,
-    /// What functions cost, as `catena profile` measured it; what it lacks is taken from papers, and marked
+    /// What functions cost, as `catena profile` measured it; what it lacks is taken from papers, and marked. Without it the
+    /// file's functions are measured now, roughly, and that is kept; `none`: by papers alone
     #[arg(long, value_name = "PROFILE.json")]
     pub profile: Option<PathBuf>,
     /// Plan with a paper's functions instead of Catena's own: where its tables say they run, at their costs

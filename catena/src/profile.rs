@@ -1,16 +1,17 @@
 //! `catena profile`: what functions cost on this machine, as a table like Lemur's Table 4 and as `profile.json`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use catena_bench::profile::machine::cores;
-use catena_bench::profile::port::Port;
-use catena_bench::profile::{Measured, Options, Step, measure};
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
+use catena_profile::machine::cores;
+use catena_profile::port::Port;
+use catena_profile::{Measured, Options, Step, measure};
 
 use crate::arguments::ProfileOptions;
 use crate::functions::find;
@@ -37,6 +38,7 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
         runs: if options.quick { QUICK_RUNS } else { options.runs },
         sizes: options.sizes.clone(),
         usual_only: options.quick,
+        own_sizes: BTreeMap::new(),
         core,
         other: (cores > 1).then(|| if core == 0 { 1 } else { core - 1 }),
         beside: !options.alone,
@@ -107,7 +109,8 @@ fn read_if_there(path: &Path) -> Result<Option<Profile>, Failure> {
     Profile::from_text(&text).map(Some).map_err(wrong)
 }
 
-fn tell(step: &Step, lines: bool) {
+/// Show which step of measuring begins; in `lines`, each over the one before.
+pub fn tell(step: &Step, lines: bool) {
     let what = match step.function {
         None => "what the framework costs".to_owned(),
         Some(name) if step.size == 0 => format!("{name}, {}", setting(step.setting)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_compile::{BuildError, Built, Counts, Findings, Host, build, lower, reduce};
+use catena_compile::{BuildError, Built, Counts, Findings, Host, Lowered, build, lower, reduce};
 use catena_dataplane::port::Sink;
 use catena_packet::wire::Seed;
 use catena_state::Share;
@@ -28,6 +28,21 @@ pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Files), Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
     let files = build_once(&host, loaded)?;
     Ok((host, files))
+}
+
+/// Build a chain file's functions once, to see what they refuse: all but those in C, whose libraries are loaded by what
+/// runs them or checks them.
+///
+/// # Errors
+/// What the library lacks or a function refuses, with the place in the chain file.
+pub fn try_arguments(loaded: &Loaded) -> Result<(), Failure> {
+    let mut host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
+    for module in &mut host.modules {
+        if matches!(&module.kind, Lowered::Function { descriptor, .. } if descriptor.name == "Native") {
+            module.kind = Lowered::Discard;
+        }
+    }
+    build_once(&host, loaded).map(|_| ())
 }
 
 /// Lower a chain file to its host pipeline, and take out what is redundant.

@@ -132,8 +132,9 @@ fn queues_between_tasks_change_no_clock() {
         ["two.catena", "rack.toml", "plan.json", "in.pcapng", "out.pcapng"].map(|name| place.text(name));
     std::fs::write(&chains, CHAINS).expect("a chain file");
     std::fs::write(&rack, RACK).expect("a rack");
-    let planned =
-        Command::new(env!("CARGO_BIN_EXE_catena")).args(["plan", &chains, "--rack", &rack, "-o", &plan]).output();
+    let planned = Command::new(env!("CARGO_BIN_EXE_catena"))
+        .args(["plan", &chains, "--rack", &rack, "--profile", "none", "-o", &plan])
+        .output();
     let planned = planned.expect("catena starts");
     assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
     let report = run(&[&chains, "--in", &input, "--out", &(out + ",clocks"), "--plan", &plan]);

@@ -3,19 +3,19 @@
 //!     bench-additivity [--core N] [--runs N] [--output FILE]
 //!
 //! Plans reckon that they do (Yen et al., "Lemur", §3.2). ACL -> NAT -> LB -> Monitor is measured function by
-//! function, each alone and each beside a companion (see `catena_bench::profile`), and as a chain, in the same run.
+//! function, each alone and each beside a companion (see `catena_profile`), and as a chain, in the same run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catena_bench::profile::bed::{Bed, Traffic};
-use catena_bench::profile::calm::{Calm, PATIENT, STRETCH};
-use catena_bench::profile::chain::Chain;
 use catena_bench::record::{self, Record, median};
 use catena_bench::report;
 use catena_dataplane::worker::pin_this_thread;
 use catena_functions::registry;
 use catena_functions::workload::Setup;
+use catena_profile::bed::{Bed, Traffic};
+use catena_profile::calm::{Calm, PATIENT, STRETCH};
+use catena_profile::chain::Chain;
 
 const CHAIN: [(&str, u64); 4] = [("ACL", 1_000), ("NAT", 1), ("LB", 1), ("Monitor", 1)];
 const TRAFFIC: [(&str, Traffic); 4] = [

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use catena_bench::Record;
-use catena_bench::record::{median, update};
+use catena_bench::record::{median, retire, update};
 use catena_plan::alpine::{Alpine, Front, Graph, Objective, Options, Promise, Strategy, solve};
 
 use pipelines::{Figures, Shape};
@@ -86,6 +86,7 @@ fn measure(asked: &Asked) -> Result<(), String> {
     if asked.workers.is_none_or(|workers| workers == 1) {
         cases.extend((2..=6).map(|depth| (Shape::binary(depth), vec![Draw::Attainable], 1)));
     }
+    let mut made = Vec::new();
     for (shape, draws, workers) in cases.iter().filter(|(shape, ..)| shape.name.contains(&asked.only)) {
         // The last core first: the first one has most of the system's own work.
         let cores: Vec<usize> = (0..*workers).map(|n| available - 1 - n).collect();
@@ -98,9 +99,14 @@ fn measure(asked: &Asked) -> Result<(), String> {
             if let Some(file) = &asked.file {
                 update(file, &records).map_err(|error| format!("{}: {error}", file.display()))?;
             }
+            made.extend(records);
         }
     }
-    Ok(())
+    let all = asked.only.is_empty() && asked.workers.is_none();
+    match asked.file.as_ref().filter(|_| all) {
+        Some(file) => retire(file, "alpine", "run ", &made).map_err(|error| format!("{}: {error}", file.display())),
+        None => Ok(()),
+    }
 }
 
 fn report(record: &Record) -> String {

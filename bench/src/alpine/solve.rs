@@ -10,7 +10,7 @@ mod ratios;
 use std::time::Instant;
 
 use catena_bench::Record;
-use catena_bench::record::{median, update};
+use catena_bench::record::{median, retire, update};
 use catena_plan::alpine::{Alpine, Graph, Options, Proof, Refusal, solve};
 
 use pipelines::{Figures, Shape};
@@ -37,7 +37,8 @@ fn main() {
         case(&mut records, &shape.name, &graph(&shape), &[Draw::EveryOther], None, None);
     }
     if let Some(file) = std::env::args_os().nth(1)
-        && let Err(error) = update(file.as_ref(), &records)
+        && let Err(error) =
+            update(file.as_ref(), &records).and_then(|()| retire(file.as_ref(), "alpine", "solve ", &records))
     {
         eprintln!("{}: {error}", file.display());
         std::process::exit(1);

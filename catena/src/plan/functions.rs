@@ -80,6 +80,12 @@ pub fn known(measured: Option<Profile>) -> Known {
 }
 
 impl Known {
+    /// Take the library's own costs as they were `measured`.
+    pub fn measured_by(&mut self, measured: Profile) {
+        let Known { profile, sources, .. } = own(Some(measured));
+        (self.profile, self.sources) = (profile, sources);
+    }
+
     /// Let functions be split as the library splits them: where a plan can be run, what it gives several cores is what a run
     /// gives several workers.
     pub fn split_as_run(&mut self) {

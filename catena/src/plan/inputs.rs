@@ -10,9 +10,10 @@ use catena_plan::what_if::Edit;
 use catena_policy::{Code, Diagnostic, Disk, Node, PolicyGraph, Severity};
 
 use super::functions::{self, Known};
+use super::quick;
 use crate::Failure;
 use crate::arguments::{PaperName, PlanOptions};
-use crate::{chain, file};
+use crate::{chain, file, trial};
 
 /// What a plan is made of.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ impl Inputs {
     /// When one cannot be read or used.
     pub fn read(options: &PlanOptions) -> Result<Inputs, Failure> {
         let edits = options.what_if.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let measured = options.profile.as_deref().map(profile).transpose()?;
+        let measured = quick::named(options).map(profile).transpose()?;
         let mut known = match options.paper {
             Some(PaperName::Lemur) => functions::known(measured),
             None => functions::own(measured),
@@ -44,7 +45,17 @@ impl Inputs {
         let mut graphs = Vec::new();
         for path in &options.files {
             let stem = path.file_stem().map_or_else(|| "chain".to_owned(), |stem| stem.to_string_lossy().into_owned());
-            graphs.push((stem, policy(path, &known.catalogue)?));
+            let graph = match options.paper {
+                Some(_) => papers_policy(path, &known.catalogue)?,
+                None => own_policy(path)?,
+            };
+            graphs.push((stem, graph));
+        }
+        if options.paper.is_none() && options.profile.is_none() {
+            let nodes = graphs.iter().flat_map(|(_, graph)| &graph.chains).flat_map(|chain| &chain.nodes);
+            if let Some(measured) = quick::measured(nodes, &known.catalogue) {
+                known.measured_by(measured);
+            }
         }
         for (name, graph) in &graphs {
             known.catalogue.particular.extend(particular(name, graph)?);
@@ -73,8 +84,16 @@ impl Inputs {
     }
 }
 
-/// Read a chain file. A plan needs no function to be there, only to be known, and no arguments.
-fn policy(path: &Path, catalogue: &Catalogue) -> Result<PolicyGraph, Failure> {
+/// Read a chain file of the library's functions. They are built once, as a run builds them: what a run refuses is not
+/// planned, and said in the same words.
+fn own_policy(path: &Path) -> Result<PolicyGraph, Failure> {
+    let loaded = chain::load(path)?;
+    trial::try_arguments(&loaded)?;
+    Ok(loaded.graph)
+}
+
+/// Read a chain file of a paper's functions, which nothing here runs: they need to be known only, and no arguments.
+fn papers_policy(path: &Path, catalogue: &Catalogue) -> Result<PolicyGraph, Failure> {
     let (name, source) = chain::read(path)?;
     let mut library = catena_compile::library::signatures();
     library.functions.iter_mut().flat_map(|f| &mut f.params).for_each(|param| param.required = false);

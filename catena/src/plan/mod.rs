@@ -5,12 +5,14 @@ mod e2;
 mod functions;
 mod inputs;
 mod planner;
+mod quick;
 mod remedied;
 mod table;
 
 pub use functions::own;
 pub use inputs::Inputs;
 pub use planner::Case;
+pub use quick::kept;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -90,7 +92,7 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
         }
     }
     uses.reads("--rack", &options.rack)?;
-    options.profile.iter().try_for_each(|path| uses.reads("--profile", path))?;
+    quick::named(options).iter().try_for_each(|path| uses.reads("--profile", path))?;
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
     options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))
 }

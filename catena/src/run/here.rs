@@ -1,7 +1,7 @@
 //! A plan for the machine at hand, so that what a file promises holds in a run that was not planned before.
 //!
 //! Promises are about traffic as it comes: a replay takes packets as fast as it can, has no rates, and loses nothing to a plan.
-//! What nobody measured is taken from papers or guessed; the weights follow what functions really cost soon after the start.
+//! What no plan has measured here before is taken from papers or guessed; the weights follow what functions really cost soon after the start.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::ports::{Port, Ports};
 use crate::Failure;
 use crate::arguments::StrategyName;
 use crate::chain::Loaded;
-use crate::plan::{Case, Inputs, own};
+use crate::plan::{Case, Inputs, kept, own};
 
 /// What a port brings that does not say, bits per second: more than any.
 const PORT_BPS: f64 = 400e9;
@@ -41,7 +41,8 @@ pub fn promises(graph: &PolicyGraph) -> bool {
 /// # Errors
 /// Why the file's promises are held by nothing.
 pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Option<String>), Failure> {
-    let mut known = own(None);
+    // Measuring takes seconds: what an earlier plan measured is used, and a run begins at once.
+    let mut known = own(kept());
     known.split_as_run();
     for traits in &known.catalogue.functions {
         let guess = || Cost { server: Cycles::constant(GUESS), smart_nic: None, source: Some("a guess".to_owned()) };

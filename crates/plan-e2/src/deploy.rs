@@ -120,17 +120,55 @@ pub fn deploy(inputs: &Inputs, room: &mut impl Room) -> Result<Deployment, Faile
     // An instance may come to any server: it is sized for the slowest.
     let clock_hz = inputs.rack.servers.iter().map(|s| s.clock_hz).fold(f64::INFINITY, f64::min);
     let capacities = size::capacities(&descriptions, clock_hz, inputs.rack.packet_bytes);
-    let affinities: Vec<_> = descriptions.iter().map(|d| d.affinity).collect();
-    let mut sizes = size::sizes(&policy, &capacities, &affinities);
     let splitting: Vec<Splitting> =
         descriptions.iter().map(|d| Splitting { affinity: d.affinity, rewrites: d.rewrites }).collect();
     let cores: Vec<u32> = inputs.rack.servers.iter().map(cores).collect();
     let links: Vec<f64> = inputs.rack.servers.iter().map(link_bps).collect();
+    let Instances { sizes, graph, places } = instances(&policy, &capacities, &splitting, &cores, &links)?;
+    let cross_bps = Traffic::of(&graph).cross(&places.server);
+    let platform = inputs.rack.switch.as_ref().and_then(|switch| match switch.kind {
+        SwitchKind::Plain { .. } => None,
+        SwitchKind::Pisa(_) => Some(Platform::Pisa),
+        SwitchKind::OpenFlow { .. } => Some(Platform::OpenFlow),
+    });
+    let offload = platform.map_or_else(Offload::default, |platform| {
+        offload::offload(&policy, &graph, &places, &descriptions, platform, room)
+    });
+    let sites = offload.sites(&graph, &places);
+    let wiring = interconnect::interconnect(&policy, &graph, &sites, &descriptions);
+    Ok(Deployment { policy, descriptions, sizes, graph, places, cross_bps, offload, wiring })
+}
+
+/// Instances of merged pipelines, each on a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instances {
+    /// How many each function has, and whether they carry the load.
+    pub sizes: Vec<Size>,
+    /// The instances.
+    pub graph: IGraph,
+    /// Their servers.
+    pub places: Places,
+}
+
+/// Size the functions of `policy`, split them into instances, and place these: what of [`deploy`] grows with the rack. A core
+/// carries so much of each function (`capacities`, bits per second); servers have so many `cores` and links of `link_bps`.
+///
+/// # Errors
+/// When the instances do not fit.
+pub fn instances(
+    policy: &PGraph,
+    capacities: &[f64],
+    splitting: &[Splitting],
+    cores: &[u32],
+    link_bps: &[f64],
+) -> Result<Instances, Failed> {
+    let affinities: Vec<_> = splitting.iter().map(|s| s.affinity).collect();
+    let mut sizes = size::sizes(policy, capacities, &affinities);
     let place = |counts: &[u32]| {
-        let graph = IGraph::build(&policy, &splitting, counts).map_err(Failed::TooLarge)?;
-        let places = balance::place(&graph, &cores, &links).map_err(Failed::NoRoom)?;
+        let graph = IGraph::build(policy, splitting, counts).map_err(Failed::TooLarge)?;
+        let places = balance::place(&graph, cores, link_bps).map_err(Failed::NoRoom)?;
         let sites = Offload::default().sites(&graph, &places);
-        let room = Headroom::of(&graph, &sites, &capacities, &links).links;
+        let room = Headroom::of(&graph, &sites, capacities, link_bps).links;
         Ok((room, graph, places))
     };
     let counts: Vec<u32> = sizes.iter().map(|s| s.instances).collect();
@@ -149,18 +187,7 @@ pub fn deploy(inputs: &Inputs, room: &mut impl Room) -> Result<Deployment, Faile
     }
     let (_, graph, places) = best;
     sizes.iter_mut().zip(&graph.of_node).for_each(|(size, ids)| size.instances = ids.len() as u32);
-    let cross_bps = Traffic::of(&graph).cross(&places.server);
-    let platform = inputs.rack.switch.as_ref().and_then(|switch| match switch.kind {
-        SwitchKind::Plain { .. } => None,
-        SwitchKind::Pisa(_) => Some(Platform::Pisa),
-        SwitchKind::OpenFlow { .. } => Some(Platform::OpenFlow),
-    });
-    let offload = platform.map_or_else(Offload::default, |platform| {
-        offload::offload(&policy, &graph, &places, &descriptions, platform, room)
-    });
-    let sites = offload.sites(&graph, &places);
-    let wiring = interconnect::interconnect(&policy, &graph, &sites, &descriptions);
-    Ok(Deployment { policy, descriptions, sizes, graph, places, cross_bps, offload, wiring })
+    Ok(Instances { sizes, graph, places })
 }
 
 /// The cores of a server that are left for functions.

@@ -17,7 +17,15 @@ use catena_plan_model::switch::Feasible;
 #[must_use]
 pub fn lemur(problem: &Problem, switch: &dyn Feasible) -> Outcome {
     let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
-    let found = heuristic::place(&mut evaluator);
+    let found = heuristic::place(&mut evaluator, true);
+    outcome(&mut evaluator, found)
+}
+
+/// The heuristic of §3.2 as it is published: stages, coalescing, cores, and no moves.
+#[must_use]
+pub fn plain(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
+    let found = heuristic::place(&mut evaluator, false);
     outcome(&mut evaluator, found)
 }
 
@@ -68,7 +76,7 @@ pub fn greedy(problem: &Problem, switch: &dyn Feasible) -> Outcome {
 #[must_use]
 pub fn without_cores(problem: &Problem, switch: &dyn Feasible) -> Outcome {
     let mut evaluator = Evaluator::new(problem, switch, Policy::One);
-    let found = heuristic::place(&mut evaluator);
+    let found = heuristic::place(&mut evaluator, true);
     outcome(&mut evaluator, found)
 }
 
@@ -86,7 +94,7 @@ pub fn without_profiling(problem: &Problem, switch: &dyn Feasible) -> Outcome {
         node.smart_nic = node.smart_nic.map(|_| smart_nic);
     }
     let mut evaluator = Evaluator::new(&believed, switch, Policy::Best);
-    let found = heuristic::place(&mut evaluator).map(|(pattern, allocation)| {
+    let found = heuristic::place(&mut evaluator, true).map(|(pattern, allocation)| {
         let placement = evaluator.placement(&pattern, &allocation);
         (pattern, judge(problem, switch, &placement))
     });

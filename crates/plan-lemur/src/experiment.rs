@@ -73,7 +73,8 @@ pub fn openflow() -> SwitchKind {
 }
 
 /// The testbed of §5.1: `servers` servers of two sockets with `cores_per_socket` cores of 1.7 GHz and a card of
-/// 40 Gbit/s, on a switch of 32 ports of 100 Gbit/s.
+/// 40 Gbit/s, on a switch of 32 ports of 100 Gbit/s, or one with OpenFlow that has six ports of 40 Gbit/s. The files in
+/// examples/racks are the same racks.
 ///
 /// The vendor forbids to tell latencies; what they are here is assumed. Of each server's cores,
 /// [`STEERING_CORES`] steer packets.
@@ -89,14 +90,15 @@ pub fn testbed(servers: u32, sockets: u32, kind: SwitchKind) -> Rack {
         nics: vec![Nic { name: "xl710".to_owned(), socket: 0, bps: 40e9 }],
         smart_nics: Vec::new(),
     };
+    let (ports, port_bps) = if matches!(kind, SwitchKind::OpenFlow { .. }) { (6, 40e9) } else { (32, 100e9) };
     Rack {
         name: "lemur".to_owned(),
         servers: (0..servers).map(server).collect(),
         switch: Some(Switch {
             name: "tor".to_owned(),
-            ports: 32,
-            port_bps: 100e9,
-            capacity_bps: 3.2e12,
+            ports,
+            port_bps,
+            capacity_bps: f64::from(ports) * port_bps,
             pass_ns: 500.0,
             bounce_ns: 1_500.0,
             kind,

@@ -16,8 +16,8 @@ use super::stages::baseline;
 use catena_plan_model::placement::Site;
 
 /// The placement found, whether it keeps all promises or not; None: the switch cannot hold what must be
-/// on it.
-pub fn place(evaluator: &mut Evaluator<'_>) -> Option<(Pattern, Allocation)> {
+/// on it. Without `moves` it ends where the paper's heuristic ends.
+pub fn place(evaluator: &mut Evaluator<'_>, moves: bool) -> Option<(Pattern, Allocation)> {
     let ways: &[bool] = if evaluator.problem.smart_nics.is_empty() { &[false] } else { &[true, false] };
     let mut best: Option<(Pattern, Allocation)> = None;
     for &smart in ways {
@@ -46,7 +46,10 @@ pub fn place(evaluator: &mut Evaluator<'_>) -> Option<(Pattern, Allocation)> {
             }
         }
         let Some((pattern, allocation)) = first else { continue };
-        let (pattern, allocation) = improve(evaluator, pattern, allocation, &stops);
+        let (pattern, allocation) = match moves {
+            true => improve(evaluator, pattern, allocation, &stops),
+            false => (pattern, allocation),
+        };
         if best.as_ref().is_none_or(|(_, other)| allocation.score.better(&other.score)) {
             best = Some((pattern, allocation));
         }

@@ -41,8 +41,10 @@ use catena_plan_model::switch::Feasible;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// The heuristic of §3.2.
+    /// The heuristic of §3.2, and moves from what it finds.
     Lemur,
+    /// The heuristic of §3.2 alone.
+    Plain,
     /// As much as possible on the switch, spare cores evenly.
     HwPreferred,
     /// As much as possible on servers, spare cores evenly.
@@ -63,8 +65,9 @@ pub enum Strategy {
 
 impl Strategy {
     /// The strategies of this module, in the order of Figure 2.
-    pub const PLACED_HERE: [Strategy; 7] = [
+    pub const PLACED_HERE: [Strategy; 8] = [
         Strategy::Lemur,
+        Strategy::Plain,
         Strategy::HwPreferred,
         Strategy::SwPreferred,
         Strategy::MinBounce,
@@ -78,6 +81,7 @@ impl Strategy {
     pub fn name(self) -> &'static str {
         match self {
             Strategy::Lemur => "Lemur",
+            Strategy::Plain => "Lemur without moves",
             Strategy::HwPreferred => "HW Preferred",
             Strategy::SwPreferred => "SW Preferred",
             Strategy::MinBounce => "Minimum Bounce",
@@ -96,6 +100,7 @@ impl Strategy {
 pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Outcome {
     match strategy {
         Strategy::Lemur => baselines::lemur(problem, switch),
+        Strategy::Plain => baselines::plain(problem, switch),
         Strategy::HwPreferred => baselines::hardware_preferred(problem, switch),
         Strategy::SwPreferred => baselines::software_preferred(problem, switch),
         Strategy::MinBounce => baselines::minimum_bounce(problem, switch),

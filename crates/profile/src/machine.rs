@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catena_dataplane::clock;
-use catena_plan::profile::Machine;
+use catena_plan_model::profile::Machine;
 
 /// Describe this machine, now.
 pub fn this() -> Machine {

@@ -1,6 +1,6 @@
 //! From runs to what a profile says of them: how they spread, and the line over the sizes.
 
-use catena_plan::profile::{Alone, Cycles, FULL_BATCH, Runs, Setting};
+use catena_plan_model::profile::{Alone, Cycles, FULL_BATCH, Runs, Setting};
 
 use super::chain::PARTS;
 
@@ -85,6 +85,12 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let under = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum::<f64>();
     let slope = if under > 0.0 { (over / under).max(0.0) } else { 0.0 };
     (mean_y - slope * mean_x, slope)
+}
+
+/// Return the median of samples, the upper one of two; 0 of none.
+pub(crate) fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

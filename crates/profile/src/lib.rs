@@ -19,10 +19,12 @@ pub mod machine;
 pub mod overheads;
 pub mod port;
 
+use std::collections::BTreeMap;
+
 use catena_dataplane::worker::pin_this_thread;
 use catena_functions::Descriptor;
 use catena_functions::workload::{LONG_LIVED, SHORT_LIVED, Told, Workload};
-use catena_plan::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
+use catena_plan_model::profile::{Cost, Cycles, Profile, Runs, Setting, VERSION};
 
 use across::{Across, Far};
 use bed::{Bed, Traffic};
@@ -54,6 +56,9 @@ pub struct Options {
     pub sizes: Vec<u64>,
     /// Measure only each function's usual size, if it says one.
     pub usual_only: bool,
+    /// Sizes of single functions, instead of all others; such functions are measured as hastily as can be, and only for what
+    /// plans reckon with.
+    pub own_sizes: BTreeMap<&'static str, Vec<u64>>,
     /// The core.
     pub core: usize,
     /// Another core, from which packets come; none: that is not measured.
@@ -116,7 +121,7 @@ pub fn measure(
         .iter()
         .filter_map(|f| Some((f, f.workload?)))
         .flat_map(|(f, workload)| {
-            settings(workload, options).into_iter().map(|(size, setting, alone)| Plan {
+            settings(f.name, workload, options).into_iter().map(|(size, setting, alone)| Plan {
                 function: f.name,
                 workload,
                 size,
@@ -154,9 +159,15 @@ pub fn measure(
 
 /// The sizes and settings that a function is measured in, and whether alone where others are beside it: across cores,
 /// with fewer flows, in small batches and alone only at its usual size.
-fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting, bool)> {
+fn settings(function: &str, workload: &Workload, options: &Options) -> Vec<(u64, Setting, bool)> {
+    let own = options.own_sizes.get(function);
     let (mut sizes, usual) = match workload.size {
         None => (vec![0], 0),
+        Some(size) if own.is_some() => {
+            let sizes = own.into_iter().flatten().copied().collect::<Vec<u64>>();
+            let last = sizes.iter().copied().max().unwrap_or(size.usual);
+            (sizes, last)
+        }
         Some(size) if options.usual_only => (vec![size.usual], size.usual),
         Some(size) if options.sizes.is_empty() => (size.measured.to_vec(), size.usual),
         Some(_) => (options.sizes.clone(), options.sizes.last().copied().unwrap_or(0)),
@@ -172,7 +183,7 @@ fn settings(workload: &Workload, options: &Options) -> Vec<(u64, Setting, bool)>
     if options.beside {
         settings.extend([Setting::ShortLived].into_iter().chain(parts).map(|setting| (usual, setting, true)));
     }
-    settings.extend(options.other.map(|_| (usual, Setting::AcrossCores, false)));
+    settings.extend(options.other.filter(|_| own.is_none()).map(|_| (usual, Setting::AcrossCores, false)));
     settings
 }
 
@@ -228,7 +239,7 @@ fn likely(runs: u32, mut run: impl FnMut() -> Result<Vec<f64>, String>) -> Resul
     for _ in 0..runs {
         samples.extend(run()?);
     }
-    let (middle, _) = crate::record::median(&mut samples.clone());
+    let middle = figures::median(&mut samples.clone());
     for sample in &mut samples {
         for _ in 0..AGAIN {
             if *sample <= UNLIKELY * middle {
@@ -245,8 +256,16 @@ mod tests {
     use super::*;
     use catena_functions::registry;
 
-    const OPTIONS: Options =
-        Options { runs: 2, sizes: Vec::new(), usual_only: false, core: 0, other: None, beside: true, port: None };
+    const OPTIONS: Options = Options {
+        runs: 2,
+        sizes: Vec::new(),
+        usual_only: false,
+        own_sizes: BTreeMap::new(),
+        core: 0,
+        other: None,
+        beside: true,
+        port: None,
+    };
 
     #[test]
     fn a_run_that_does_not_come_again_does_not_count_and_one_that_does_counts() {
@@ -300,13 +319,16 @@ mod tests {
         assert_eq!(traffic(acl, 1024, Setting::ShortLived), Traffic { flows: 10_000, new: Some(10_000), parts: 1 });
         assert_eq!(traffic(nat, 12_000, Setting::LongLived), Traffic { flows: 12_000, new: None, parts: 1 });
         let options = Options { sizes: vec![9, 3, 9], other: Some(1), ..OPTIONS };
-        let settings = settings(acl, &options);
+        let settings = settings("ACL", acl, &options);
         assert_eq!(settings.len(), 10);
         let parts = [(9, Setting::FewerFlows, false), (9, Setting::SmallBatches, false)];
         let alone = [Setting::ShortLived, Setting::FewerFlows, Setting::SmallBatches].map(|setting| (9, setting, true));
         assert_eq!(settings[4..6], parts);
         assert_eq!(settings[6..9], alone);
         assert_eq!(settings[9], (9, Setting::AcrossCores, false));
+        let own_sizes = BTreeMap::from([("ACL", vec![7])]);
+        let own = super::settings("ACL", acl, &Options { own_sizes, ..options });
+        assert!(own.len() == 7 && own.iter().all(|(size, ..)| *size == 7), "{own:?}");
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use catena_dataplane::graph::{Graph, NodeCounters};
 use catena_functions::registry;
 use catena_functions::workload::{LONG_LIVED, SHORT_LIVED};
-use catena_plan::profile::{FULL_BATCH, NETWORK_STEPS, Overheads};
+use catena_plan_model::profile::{FULL_BATCH, NETWORK_STEPS, Overheads};
 
 use super::Options;
 use super::across::{Across, Far, two_tasks};
 use super::bed::{Bed, Traffic};
 use super::calm::{Calm, STRETCH};
 use super::chain::{Chain, Line, PARTS, Parsed};
-use crate::record::median;
+use super::figures::median;
 
 /// Classes of the two chain files that are compared, powers of two.
 const CLASSES: [u32; 2] = [2, 16];
@@ -122,5 +122,5 @@ fn medians(calm: &mut Calm, runs: u32, mut stretch: impl FnMut() -> Result<f64, 
     for _ in 0..runs {
         samples.extend(calm.run(|| Ok(vec![stretch()?]))?);
     }
-    Ok(median(&mut samples).0)
+    Ok(median(&mut samples))
 }

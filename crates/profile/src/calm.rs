@@ -13,6 +13,7 @@ use catena_functions::workload::LONG_LIVED;
 
 use super::bed::{Bed, Traffic};
 use super::chain::Chain;
+use super::figures::median;
 
 /// How much longer than at its best the yardstick may take in calm.
 const TOLERANCE: f64 = 1.08;
@@ -93,7 +94,7 @@ impl Calm {
         Ok((0..figures)
             .map(|i| {
                 let mut each: Vec<f64> = stretches.iter().filter_map(|(_, f)| f.get(i)).copied().collect();
-                crate::record::median(&mut each).0
+                median(&mut each)
             })
             .collect())
     }

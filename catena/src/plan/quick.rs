@@ -1,0 +1,178 @@
+//! A quick profile: where nobody gave a plan a profile, the functions of its chain files are measured on this machine, at
+//! the sizes that they have there, in some seconds. What was measured is kept in the user's cache folder, for each kind of
+//! processor and version of the library.
+//!
+//! It is rougher than what `catena profile` writes: one run in each setting, so that it knows nothing of how runs differ.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use catena_functions::{Descriptor, registry};
+use catena_plan::catalogue::Catalogue;
+use catena_plan::profile::Profile;
+use catena_policy::Node;
+use catena_profile::machine::{self, cores};
+use catena_profile::{Measured, Options, measure};
+
+use crate::arguments::PlanOptions;
+use crate::profile::tell;
+use crate::{Failure, file, streams};
+
+/// Sizes of one function that are kept; with more the oldest are forgotten.
+const MOST_SIZES: usize = 4;
+/// Sizes that differ by less are one, as a part.
+const ALIKE: f64 = 0.1;
+
+/// The profile that was given by name; `none` is not one.
+pub fn named(options: &PlanOptions) -> Option<&Path> {
+    options.profile.as_deref().filter(|path| *path != Path::new("none"))
+}
+
+/// What these functions cost on this machine: as it is kept, or else measured now. None, and the user is told, where that
+/// cannot be done: then a plan is by papers' figures, which it marks.
+pub fn measured<'a>(nodes: impl Iterator<Item = &'a Node>, catalogue: &Catalogue) -> Option<Profile> {
+    let wanted = wanted(nodes, catalogue);
+    if wanted.is_empty() {
+        return None;
+    }
+    let (path, kept) = (path(), kept());
+    let missing = missing(wanted, kept.as_ref());
+    if missing.is_empty() {
+        return kept;
+    }
+    let names: Vec<&str> = missing.keys().copied().collect();
+    streams::tell(format_args!(
+        "catena: no --profile: measuring {} on this machine, roughly (`catena profile` is careful)\n",
+        names.join(", ")
+    ));
+    match take(missing) {
+        Ok(new) => {
+            let all = match kept {
+                Some(kept) => new.completed_by(&kept),
+                None => new,
+            };
+            if let Some(path) = path {
+                keep(&all, &path);
+            }
+            Some(all)
+        }
+        Err(why) => {
+            streams::tell(format_args!("catena: cannot measure here: {why}; costs are those of papers\n"));
+            None
+        }
+    }
+}
+
+/// What is kept of this machine.
+pub fn kept() -> Option<Profile> {
+    path().as_deref().and_then(read)
+}
+
+type Sizes = BTreeMap<&'static str, Vec<u64>>;
+
+/// The functions that can be measured, and the sizes that they have; 0 where there is none.
+fn wanted<'a>(nodes: impl Iterator<Item = &'a Node>, catalogue: &Catalogue) -> Sizes {
+    let mut wanted = Sizes::new();
+    for node in nodes {
+        let Some(function) = registry::find(&node.function) else { continue };
+        let Some(workload) = function.workload else { continue };
+        let given = catalogue.find_with(&node.function, &node.args).and_then(|traits| traits.size.as_ref());
+        // Beyond the largest that is ever measured, building alone takes long.
+        let most = workload.size.and_then(|size| size.measured.last().copied()).unwrap_or(0);
+        let size = given.map_or(0, |size| (size.of(&node.args).max(1.0) as u64).min(most));
+        let sizes = wanted.entry(function.name).or_default();
+        if !sizes.iter().any(|other| alike(*other as f64, size as f64)) {
+            sizes.push(size);
+        }
+    }
+    wanted
+}
+
+fn alike(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ALIKE * a.max(b)
+}
+
+/// Of what is wanted the functions that were not measured at all of their sizes; each with the sizes that it was measured at
+/// before, as far as there is room.
+fn missing(wanted: Sizes, kept: Option<&Profile>) -> Sizes {
+    let mut missing = Sizes::new();
+    for (name, mut sizes) in wanted {
+        let cost = kept.and_then(|kept| kept.functions.get(name));
+        let Some(cost) = cost else {
+            missing.insert(name, sizes);
+            continue;
+        };
+        let runs = &cost.server.runs;
+        if sizes.iter().all(|size| runs.iter().any(|run| alike(run.size, *size as f64))) {
+            continue;
+        }
+        for run in runs {
+            let is_new = !sizes.iter().any(|size| alike(run.size, *size as f64));
+            if is_new && sizes.len() < MOST_SIZES {
+                sizes.push(run.size as u64);
+            }
+        }
+        missing.insert(name, sizes);
+    }
+    missing
+}
+
+/// Measure, on a thread of its own, which is pinned to a core: planning goes on wherever there is room.
+fn take(sizes: Sizes) -> Result<Profile, String> {
+    let functions: Vec<&'static Descriptor> = sizes.keys().filter_map(|name| registry::find(name)).collect();
+    let cores = cores() as usize;
+    let core = cores.saturating_sub(1);
+    let options = Options {
+        runs: 1,
+        sizes: Vec::new(),
+        usual_only: true,
+        own_sizes: sizes,
+        core,
+        other: core.checked_sub(1),
+        beside: true,
+        port: None,
+    };
+    let lines = std::io::stderr().is_terminal();
+    let measuring = std::thread::spawn(move || {
+        measure(&functions, &options, &mut |step| {
+            if lines {
+                tell(step, lines);
+            }
+        })
+    });
+    let measured = measuring.join().map_err(|_| "internal error: measuring panicked".to_owned())?;
+    if lines {
+        streams::tell("\r\x1b[K");
+    }
+    measured.map(|Measured { profile, .. }| profile)
+}
+
+/// Where profiles of this processor and this library are kept; None: there is no place for such files.
+fn path() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let processor = machine::this().processor;
+    let word: String = processor.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    // What is built for debugging costs several times as much.
+    let build = if cfg!(debug_assertions) { "-debug" } else { "" };
+    Some(folder.join("catena").join(format!("profile-{}{build}-{word}.json", env!("CARGO_PKG_VERSION"))))
+}
+
+/// Read what is kept; what is broken, or of another format, is measured anew.
+fn read(path: &Path) -> Option<Profile> {
+    Profile::from_text(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+/// Keep a profile. That it cannot be kept is no reason not to plan.
+fn keep(profile: &Profile, path: &Path) {
+    let write = || -> Result<(), Failure> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| Failure(format!("{}: {error}", folder.display())))?;
+        }
+        file::write(path, profile.to_text().map_err(|error| Failure(error.what))?)
+    };
+    if let Err(Failure(why)) = write() {
+        streams::tell(format_args!("catena: what was measured is not kept: {why}\n"));
+    }
+}
