@@ -195,7 +195,7 @@ fn what_a_chain_may_have_is_in_bits_whatever_its_packets_are_like() {
     let path = folder.path();
     std::fs::write(path.join("one.catena"), "chain x { promise ..10Mbps in -> Monitor() -> out }\n").expect("a file");
     std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
-    let output = catena(path, &["plan", "one.catena", "--rack", "rack.toml", "-o", "plan.json"]);
+    let output = catena(path, &["plan", "one.catena", "--rack", "rack.toml", "--profile", "none", "-o", "plan.json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     for size in [64, 1500] {
         let traffic = format!("gen:flows=20,size={size},rate=100Mbps,duration=1s,time=wall");
