@@ -21,6 +21,9 @@ use catena_plan_model::relation::by_level;
 /// A subgroup on shared cores has at least this part of one.
 const LEAST_CORE: f64 = 1e-6;
 
+/// Of more chains no prices are tried: each is an allocation of its own.
+const PRICED: usize = 64;
+
 /// Who gets cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -140,12 +143,16 @@ pub fn allocate(problem: &Problem, layouts: &[&Layout], policy: Policy) -> Alloc
 fn prices(allocation: &Allocation, weights: &[f64]) -> Vec<Vec<f64>> {
     let program = &allocation.program;
     let mut all = Vec::new();
+    if weights.len() > PRICED {
+        return all;
+    }
     for row in program.rows.iter().filter(|row| row.load(&program.upper) > row.capacity * (1.0 + ROUNDING)) {
-        for (chain, coefficient) in row.coefficients.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+        for (chain, coefficient) in &row.terms {
             // A little less than the price at which the chain is worth nothing, so that it takes what others leave.
-            let price = weights[chain] / coefficient * (1.0 - 1e-6);
-            let worth = |(w, c): (&f64, &f64)| (w - price * c).max(0.0);
-            all.push(weights.iter().zip(&row.coefficients).map(worth).collect());
+            let price = weights[*chain] / coefficient * (1.0 - 1e-6);
+            let mut worth = weights.to_vec();
+            row.terms.iter().for_each(|(chain, c)| worth[*chain] = (worth[*chain] - price * c).max(0.0));
+            all.push(worth);
         }
     }
     all
@@ -223,11 +230,8 @@ fn solve(
 ) -> Allocation {
     let lower: Vec<f64> = problem.chains.iter().map(|c| c.t_min_bps).collect();
     let mut upper: Vec<f64> = problem.chains.iter().map(|c| c.limit_bps()).collect();
-    let mut shared: Vec<Row> = problem
-        .servers
-        .iter()
-        .map(|server| Row { coefficients: vec![0.0; layouts.len()], capacity: f64::from(server.cores) })
-        .collect();
+    let mut shared: Vec<Row> =
+        problem.servers.iter().map(|server| Row { terms: Vec::new(), capacity: f64::from(server.cores) }).collect();
     for (id, (chain, layout)) in problem.chains.iter().zip(layouts).enumerate() {
         for (g, group) in layout.groups.iter().enumerate() {
             let clock = problem.servers[group.server].clock_hz;
@@ -239,12 +243,12 @@ fn solve(
                 if !several {
                     upper[id] = upper[id].min(ladder::carries(problem, chain, group, 1));
                 }
-                shared[group.server].coefficients[id] += cost / clock / chain.packet_bits();
+                shared[group.server].add(id, cost / clock / chain.packet_bits());
                 shared[group.server].capacity -= LEAST_CORE;
             }
         }
     }
-    shared.retain(|row| row.coefficients.iter().any(|c| *c > 0.0));
+    shared.retain(|row| !row.terms.is_empty());
     let weight: Vec<f64> = problem.chains.iter().map(|c| c.weight).collect();
     let program = |rates: &[f64]| {
         let links = links::assign(problem, layouts, rates);

@@ -11,8 +11,11 @@ use super::pattern::{Pattern, sites};
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{ChainId, NodeId};
 
-/// Nodes evaluated at most, over all patterns: a bound on time, far above what racks of the paper's size need.
+/// Nodes evaluated at most, over all patterns: a bound on time, far above what racks of the paper's size need. On large racks
+/// an evaluation takes longer, by the servers that chains share.
 const MOST_NODES: usize = 2_000_000;
+/// Servers that cost as much of that as a node does.
+const SERVERS: usize = 4;
 
 /// The best that moves lead to from `pattern`. `stops` are other sites for each chain, from coalescing.
 pub fn improve(
@@ -22,7 +25,8 @@ pub fn improve(
     stops: &[Vec<Vec<Site>>],
 ) -> (Pattern, Allocation) {
     let nodes: usize = pattern.iter().map(Vec::len).sum();
-    let mut climb = Climb { pattern, allocation, left: MOST_NODES / nodes.max(1) };
+    let size = nodes * evaluator.problem.servers.len().div_ceil(SERVERS);
+    let mut climb = Climb { pattern, allocation, left: MOST_NODES / size.max(1) };
     loop {
         let before = climb.left;
         let mut moved = false;

@@ -6,7 +6,7 @@
 
 use super::rates::ROUNDING;
 use catena_plan_model::estimate::{Group, Layout};
-use catena_plan_model::problem::{Chain, Problem};
+use catena_plan_model::problem::{Chain, Problem, ServerId};
 
 /// Cores for a chain's subgroups, and what they make of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,8 +15,8 @@ pub struct Step {
     pub cap_bps: f64,
     /// Cores of each group; 0 where the server's cores are shared.
     pub cores: Vec<u32>,
-    /// The same by server.
-    pub used: Vec<u32>,
+    /// The same by server, of those that the chain is on, in the order of its groups: the same ones on each step.
+    pub used: Vec<(ServerId, u32)>,
 }
 
 /// Bits per second of `chain` that `group` carries with `cores` cores.
@@ -74,11 +74,14 @@ pub fn ladder(problem: &Problem, chain: &Chain, layout: &Layout, ceiling_bps: f6
 }
 
 fn step(problem: &Problem, chain: &Chain, layout: &Layout, cores: Vec<u32>) -> Step {
-    let mut used = vec![0; problem.servers.len()];
+    let mut used: Vec<(ServerId, u32)> = Vec::new();
     let mut cap_bps = chain.limit_bps();
     for (group, k) in layout.groups.iter().zip(&cores) {
         if *k > 0 {
-            used[group.server] += k;
+            match used.iter_mut().find(|(server, _)| *server == group.server) {
+                Some((_, sum)) => *sum += k,
+                None => used.push((group.server, *k)),
+            }
             cap_bps = cap_bps.min(carries(problem, chain, group, *k));
         }
     }
@@ -98,6 +101,6 @@ fn climb(problem: &Problem, chain: &Chain, layout: &Layout, last: &Step, ceiling
         }
     }
     let higher = step(problem, chain, layout, cores);
-    let fits = higher.used.iter().zip(&problem.servers).all(|(used, server)| *used <= server.cores);
+    let fits = higher.used.iter().all(|(server, used)| *used <= problem.servers[*server].cores);
     (fits && higher.cap_bps > last.cap_bps).then_some(higher)
 }

@@ -1,5 +1,7 @@
 //! Which network card each subgroup uses, and what that makes the chains share.
 
+use std::collections::HashMap;
+
 use super::rates::Row;
 use catena_plan_model::estimate::{Group, Layout};
 use catena_plan_model::placement::Link;
@@ -63,18 +65,19 @@ pub fn assign(problem: &Problem, layouts: &[&Layout], rates: &[f64]) -> Vec<Vec<
 /// What the chains share, with these links: the links themselves and the SmartNICs' processors.
 #[must_use]
 pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<Row> {
-    let mut rows: Vec<((ServerId, Link), Row)> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut known: HashMap<(ServerId, Link), usize> = HashMap::new();
     let mut load = |server: ServerId, link: Link, chain: usize, visits: f64| {
         let key = (if let Link::SmartNic(nic) = link { problem.smart_nics[nic].server } else { server }, link);
-        let id = rows.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+        let id = *known.entry(key).or_insert_with(|| {
             let capacity = match link {
                 Link::Nic(nic) => problem.servers[server].nics_bps.get(nic).copied().unwrap_or(0.0),
                 Link::SmartNic(nic) => problem.smart_nics[nic].bps,
             };
-            rows.push((key, Row { coefficients: vec![0.0; layouts.len()], capacity }));
+            rows.push(Row { terms: Vec::new(), capacity });
             rows.len() - 1
         });
-        rows[id].1.coefficients[chain] += visits;
+        rows[id].add(chain, visits);
     };
     for (chain, layout) in layouts.iter().enumerate() {
         for (group, link) in layout.groups.iter().zip(&links[chain]) {
@@ -88,17 +91,16 @@ pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<
             }
         }
     }
-    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
     for (id, nic) in problem.smart_nics.iter().enumerate() {
         let cycles = |layout: &&Layout| layout.smart_nic_cycles.iter().find(|(n, _)| *n == id).map_or(0.0, |c| c.1);
         let per_bit = |(chain, layout): (usize, _)| cycles(layout) / problem.chains[chain].packet_bits();
-        let coefficients: Vec<f64> = layouts.iter().enumerate().map(per_bit).collect();
-        if coefficients.iter().any(|c| *c > 0.0) {
-            rows.push(Row { coefficients, capacity: nic.cycles_hz });
+        let row = Row::of(layouts.iter().enumerate().map(per_bit), nic.cycles_hz);
+        if !row.terms.is_empty() {
+            rows.push(row);
         }
     }
     if let Some(switch) = &problem.switch {
-        rows.push(Row { coefficients: layouts.iter().map(|l| l.passes).collect(), capacity: switch.capacity_bps });
+        rows.push(Row::of(layouts.iter().map(|layout| layout.passes), switch.capacity_bps));
     }
     rows
 }

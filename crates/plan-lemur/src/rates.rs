@@ -7,7 +7,7 @@
 
 use super::exact::resources::UNIT;
 use super::related;
-use catena_plan_model::problem::Objective;
+use catena_plan_model::problem::{ChainId, Objective};
 use catena_plan_model::relation::Relation;
 use catena_solver::{self as solver, Column, Limits, Outcome, Sense};
 
@@ -19,17 +19,37 @@ pub const ROUNDING: f64 = 1e-9;
 /// A limit that several chains share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What a bit per second of each chain takes of it, at least 0.
-    pub coefficients: Vec<f64>,
+    /// The chains that take of it, ascending, with what a bit per second of each takes, above 0.
+    pub terms: Vec<(ChainId, f64)>,
     /// How much there is.
     pub capacity: f64,
 }
 
 impl Row {
+    /// A row of which each chain takes so much, or 0.
+    #[must_use]
+    pub fn of(coefficients: impl IntoIterator<Item = f64>, capacity: f64) -> Row {
+        Row { terms: coefficients.into_iter().enumerate().filter(|(_, c)| *c > 0.0).collect(), capacity }
+    }
+
+    /// Let a chain, the last one or a later one, take more of it.
+    pub fn add(&mut self, chain: ChainId, coefficient: f64) {
+        match self.terms.last_mut() {
+            Some((last, sum)) if *last == chain => *sum += coefficient,
+            _ if coefficient > 0.0 => self.terms.push((chain, coefficient)),
+            _ => {}
+        }
+    }
+
     /// What `rates` take of it.
     #[must_use]
     pub fn load(&self, rates: &[f64]) -> f64 {
-        self.coefficients.iter().zip(rates).map(|(c, r)| if *c > 0.0 { c * r } else { 0.0 }).sum()
+        self.terms.iter().filter_map(|(chain, c)| Some(c * rates.get(*chain)?)).sum()
+    }
+
+    /// What a bit per second of a chain takes of it.
+    fn takes(&self, chain: ChainId) -> f64 {
+        self.terms.binary_search_by_key(&chain, |term| term.0).map_or(0.0, |at| self.terms[at].1)
     }
 
     fn holds(&self, rates: &[f64]) -> bool {
@@ -77,23 +97,36 @@ impl Program {
         let weight = |c: usize| if objective == Objective::Weighted { self.weight[c] } else { 1.0 };
         // Rows that cannot bind are left out; if one remains, or one alone keeps all others, the knapsack is exact.
         let binding: Vec<&Row> = self.rows.iter().filter(|row| !row.holds(&upper)).collect();
-        if binding.is_empty() {
-            return Some(upper);
+        let mut rates = upper.clone();
+        for (chains, rows) in apart(upper.len(), &binding) {
+            self.solve_part(&upper, &chains, &rows, weight, &mut rates);
         }
-        for row in &binding {
-            let rates = self.knapsack(&upper, row, weight);
-            if binding.iter().all(|other| other.holds(&rates)) {
-                return Some(rates);
+        Some(rates)
+    }
+
+    /// The best rates of `chains`, which share `rows` with nobody else.
+    fn solve_part(
+        &self,
+        upper: &[f64],
+        chains: &[ChainId],
+        rows: &[&Row],
+        weight: impl Fn(usize) -> f64 + Copy,
+        rates: &mut [f64],
+    ) {
+        for row in rows {
+            self.knapsack(upper, chains, row, weight, rates);
+            if rows.iter().all(|other| other.holds(rates)) {
+                return;
             }
         }
-        Some(self.simplex(&upper, &binding, weight))
+        self.simplex(upper, chains, rows, weight, rates);
     }
 
     /// Rates that keep the relations, if there are any, in units of their programs.
     fn related(&self, upper: &[f64], objective: Objective) -> Option<Vec<f64>> {
         let units = |bps: &[f64]| bps.iter().map(|bps| bps / UNIT).collect::<Vec<f64>>();
         let rows: Vec<(Vec<f64>, f64)> =
-            self.rows.iter().map(|r| (r.coefficients.clone(), r.capacity / UNIT)).collect();
+            self.rows.iter().map(|r| ((0..upper.len()).map(|c| r.takes(c)).collect(), r.capacity / UNIT)).collect();
         let weights = if objective == Objective::Marginal { vec![1.0; upper.len()] } else { self.weight.clone() };
         let (lower, top) = (units(&self.lower), units(upper));
         let bounds = related::Bounds { lower: &lower, upper: &top, rows: &rows, weights: &weights };
@@ -103,14 +136,14 @@ impl Program {
     }
 
     /// One row: whoever gains most for what it takes goes first.
-    fn knapsack(&self, upper: &[f64], row: &Row, weight: impl Fn(usize) -> f64) -> Vec<f64> {
-        let mut rates = self.lower.clone();
-        let mut left = row.capacity - row.load(&rates);
-        let gain = |c: usize| weight(c) / row.coefficients[c].max(f64::MIN_POSITIVE);
-        let mut order: Vec<usize> = (0..rates.len()).collect();
-        order.sort_by(|&a, &b| gain(b).total_cmp(&gain(a)));
-        for chain in order {
-            let coefficient = row.coefficients[chain];
+    fn knapsack(&self, upper: &[f64], chains: &[ChainId], row: &Row, weight: impl Fn(usize) -> f64, rates: &mut [f64]) {
+        chains.iter().for_each(|&c| rates[c] = self.lower[c]);
+        let mut left = row.capacity - row.load(rates);
+        let gain = |c: usize| weight(c) / row.takes(c).max(f64::MIN_POSITIVE);
+        let mut order: Vec<(f64, ChainId)> = chains.iter().map(|&c| (gain(c), c)).collect();
+        order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (_, chain) in order {
+            let coefficient = row.takes(chain);
             let room = upper[chain] - rates[chain];
             if coefficient <= 0.0 {
                 rates[chain] = upper[chain];
@@ -120,26 +153,37 @@ impl Program {
                 left -= more * coefficient;
             }
         }
-        rates
     }
 
     /// Several rows: the solver, in gigabits per second.
-    fn simplex(&self, upper: &[f64], rows: &[&Row], weight: impl Fn(usize) -> f64) -> Vec<f64> {
+    fn simplex(
+        &self,
+        upper: &[f64],
+        chains: &[ChainId],
+        rows: &[&Row],
+        weight: impl Fn(usize) -> f64,
+        rates: &mut [f64],
+    ) {
         let mut program = solver::Program::new(Sense::Maximise);
-        let columns: Vec<Column> =
-            upper.iter().enumerate().map(|(c, u)| program.column(weight(c), 0.0, (u - self.lower[c]) / 1e9)).collect();
+        let mut column_of: Vec<Option<Column>> = vec![None; upper.len()];
+        for &c in chains {
+            column_of[c] = Some(program.column(weight(c), 0.0, (upper[c] - self.lower[c]) / 1e9));
+        }
         for row in rows {
             let left = (row.capacity - row.load(&self.lower)).max(0.0);
             // A row counts in its own unit: relative to its capacity.
             let capacity = row.capacity.max(f64::MIN_POSITIVE);
-            let factors = columns.iter().zip(&row.coefficients).map(|(column, k)| (*column, k * 1e9 / capacity));
+            let factors = row.terms.iter().filter_map(|(chain, k)| Some((column_of[*chain]?, k * 1e9 / capacity)));
             program.row(f64::NEG_INFINITY, left / capacity, factors);
         }
-        let more: Vec<f64> = match program.solve(&Limits::default()) {
-            Outcome::Best(solution) => solution.values.iter().map(|m| (m * 1e9).max(0.0)).collect(),
-            _ => vec![0.0; upper.len()],
-        };
-        self.trim(upper, rows, &more)
+        let mut more = vec![0.0; upper.len()];
+        if let Outcome::Best(solution) = program.solve(&Limits::default()) {
+            for &c in chains {
+                more[c] = column_of[c].map_or(0.0, |column| (solution.of(column) * 1e9).max(0.0));
+            }
+        }
+        let trimmed = self.trim(upper, rows, &more);
+        chains.iter().for_each(|&c| rates[c] = trimmed[c]);
     }
 
     /// The lower bounds and as much of `more` as rows and bounds hold: a solver's tolerance is no excuse.
@@ -159,31 +203,68 @@ impl Program {
     fn fill(&self, upper: &[f64]) -> Vec<f64> {
         let mut rates = self.lower.clone();
         let weight = |c: usize| self.weight[c].max(ROUNDING);
-        let mut rising: Vec<usize> = (0..rates.len()).filter(|&c| upper[c] > rates[c]).collect();
-        while !rising.is_empty() {
-            let mut step = rising.iter().map(|&c| (upper[c] - rates[c]) / weight(c)).fold(f64::INFINITY, f64::min);
+        let mut rising: Vec<bool> = (0..rates.len()).map(|c| upper[c] > rates[c]).collect();
+        while rising.contains(&true) {
+            let up = |c: usize| rising.get(c) == Some(&true);
+            let all = (0..rates.len()).filter(|c| up(*c));
+            let mut step = all.clone().map(|c| (upper[c] - rates[c]) / weight(c)).fold(f64::INFINITY, f64::min);
             for row in &self.rows {
-                let speed: f64 = rising.iter().map(|&c| row.coefficients[c] * weight(c)).sum();
+                let speed: f64 = row.terms.iter().filter(|(c, _)| up(*c)).map(|(c, k)| k * weight(*c)).sum();
                 if speed > 0.0 {
                     step = step.min((row.capacity - row.load(&rates)).max(0.0) / speed);
                 }
             }
-            for &c in &rising {
+            for c in all {
                 rates[c] += step * weight(c);
             }
-            let full = |row: &Row| row.load(&rates) >= row.capacity * (1.0 - ROUNDING);
-            let stopped = |c: usize| {
-                rates[c] >= upper[c] * (1.0 - ROUNDING)
-                    || self.rows.iter().any(|row| row.coefficients[c] > 0.0 && full(row))
-            };
-            let before = rising.len();
-            rising.retain(|&c| !stopped(c));
-            if rising.len() == before {
+            let mut next: Vec<bool> =
+                (0..rates.len()).map(|c| rising[c] && rates[c] < upper[c] * (1.0 - ROUNDING)).collect();
+            for row in self.rows.iter().filter(|row| row.load(&rates) >= row.capacity * (1.0 - ROUNDING)) {
+                row.terms.iter().for_each(|(c, _)| next[*c] = false);
+            }
+            if next == rising {
                 break;
             }
+            rising = next;
         }
         rates
     }
+}
+
+/// The chains that `rows` concern in sets that share none of them, each with its rows.
+fn apart<'a>(chains: usize, rows: &[&'a Row]) -> Vec<(Vec<ChainId>, Vec<&'a Row>)> {
+    let mut set: Vec<usize> = (0..chains).collect();
+    fn root(set: &mut [usize], mut chain: usize) -> usize {
+        while set[chain] != chain {
+            set[chain] = set[set[chain]];
+            chain = set[chain];
+        }
+        chain
+    }
+    for row in rows {
+        for pair in row.terms.windows(2) {
+            let (a, b) = (root(&mut set, pair[0].0), root(&mut set, pair[1].0));
+            set[b] = a;
+        }
+    }
+    let mut place: Vec<Option<usize>> = vec![None; chains];
+    let mut parts: Vec<(Vec<ChainId>, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        let Some((first, _)) = row.terms.first() else { continue };
+        let own = root(&mut set, *first);
+        let part = *place[own].get_or_insert_with(|| {
+            parts.push((Vec::new(), Vec::new()));
+            parts.len() - 1
+        });
+        parts[part].1.push(row);
+    }
+    for chain in 0..chains {
+        let own = root(&mut set, chain);
+        if let Some(part) = place[own] {
+            parts[part].0.push(chain);
+        }
+    }
+    parts
 }
 
 /// By how much `need` is more than `have`, relative to it.
@@ -206,7 +287,7 @@ mod tests {
                 lower: rates.iter().map(|r| r.0).collect(),
                 upper: rates.iter().map(|r| r.0 + r.1).collect(),
                 weight: rates.iter().map(|r| r.2).collect(),
-                rows: rows.into_iter().map(|(coefficients, capacity)| Row { coefficients, capacity }).collect(),
+                rows: rows.into_iter().map(|(coefficients, capacity)| Row::of(coefficients, capacity)).collect(),
                 relations: Vec::new(),
             })
         })
@@ -223,7 +304,9 @@ mod tests {
             if let Some(rates) = program.solve(objective) {
                 let rows: Vec<&Row> = program.rows.iter().collect();
                 let weight = |c: usize| if weighted { program.weight[c] } else { 1.0 };
-                let solver = program.simplex(&program.upper, &rows, weight);
+                let all: Vec<ChainId> = (0..program.upper.len()).collect();
+                let mut solver = program.lower.clone();
+                program.simplex(&program.upper, &all, &rows, weight, &mut solver);
                 let (ours, theirs) = (value(&program, &rates, weighted), value(&program, &solver, weighted));
                 prop_assert!((ours - theirs).abs() <= 1e-6 * theirs.max(1.0), "{ours} {theirs}");
             }
@@ -252,9 +335,9 @@ mod tests {
                 for c in 0..rates.len() {
                     let at_bound = rates[c] >= program.upper[c] * (1.0 - 1e-8);
                     let blocked = program.rows.iter().any(|row| {
-                        row.coefficients[c] > 0.0
+                        row.takes(c) > 0.0
                             && row.load(&rates) >= row.capacity * (1.0 - 1e-7)
-                            && (0..rates.len()).all(|d| row.coefficients[d] == 0.0 || share(d) <= share(c) + 1e3)
+                            && (0..rates.len()).all(|d| row.takes(d) == 0.0 || share(d) <= share(c) + 1e3)
                     });
                     prop_assert!(at_bound || blocked, "chain {c} of {rates:?}");
                 }
@@ -268,7 +351,7 @@ mod tests {
             lower: vec![1.0, 1.0],
             upper: vec![10.0, 10.0],
             weight: vec![1.0, 1.0],
-            rows: vec![Row { coefficients: vec![2.0, 1.0], capacity: 13.0 }],
+            rows: vec![Row::of([2.0, 1.0], 13.0)],
             relations: Vec::new(),
         };
         assert_eq!(program.solve(Objective::Marginal), Some(vec![1.5, 10.0]));

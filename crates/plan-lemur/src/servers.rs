@@ -35,8 +35,9 @@ pub fn spread(evaluator: &mut Evaluator<'_>, pattern: &Pattern) -> Vec<Pattern> 
         let layout = evaluator.layout(chain, sites);
         let edges = &problem.chains[chain].edges;
         for group in &Rc::clone(&layout).groups {
+            let mut there = group.clone();
             let cores = |server: usize| {
-                let there = catena_plan_model::estimate::Group { server, ..group.clone() };
+                there.server = server;
                 cores_for(problem, &problem.chains[chain], &there, problem.chains[chain].t_min_bps)
                     .map_or(f64::INFINITY, f64::from)
             };

@@ -1,8 +1,10 @@
 //! Who gets the spare cores, in four ways.
 
+use std::collections::BinaryHeap;
+
 use super::ladder::{Step, carries, whole};
 use catena_plan_model::estimate::Layout;
-use catena_plan_model::problem::{Objective, Problem};
+use catena_plan_model::problem::{Objective, Problem, ServerId};
 
 /// More states than this and the choice is made greedily.
 const MOST_STATES: usize = 1024;
@@ -13,9 +15,9 @@ const MOST_STATES: usize = 1024;
 pub fn best(problem: &Problem, ladders: &[Vec<Step>], weights: &[f64]) -> Vec<usize> {
     let mut room: Vec<u32> = problem.servers.iter().map(|s| s.cores).collect();
     for ladder in ladders {
-        for (left, used) in room.iter_mut().zip(ladder.first().map(|s| s.used.as_slice()).unwrap_or_default()) {
-            match left.checked_sub(*used) {
-                Some(rest) => *left = rest,
+        for (server, used) in first(ladder) {
+            match room[*server].checked_sub(*used) {
+                Some(rest) => room[*server] = rest,
                 // The promises alone take too much.
                 None => return vec![0; ladders.len()],
             }
@@ -31,10 +33,9 @@ pub fn best(problem: &Problem, ladders: &[Vec<Step>], weights: &[f64]) -> Vec<us
     }
 }
 
-/// Cores that a step takes beyond the first, by server.
-fn more(ladder: &[Step], step: usize) -> impl Iterator<Item = u32> {
-    let used = |id: usize| ladder.get(id).map(|s| s.used.as_slice()).unwrap_or_default();
-    used(step).iter().zip(used(0)).map(|(now, first)| now - first)
+/// What the first step takes, by server.
+fn first(ladder: &[Step]) -> &[(ServerId, u32)] {
+    ladder.first().map(|step| step.used.as_slice()).unwrap_or_default()
 }
 
 fn gain(ladder: &[Step], from: usize, to: usize) -> f64 {
@@ -60,16 +61,17 @@ fn programmed(ladders: &[Vec<Step>], weights: &[f64], room: &[u32], states: usiz
         let mut next = value.clone();
         let mut choice = vec![0_u16; states];
         for step in 1..ladder.len() {
-            let cores: Vec<u32> = more(ladder, step).collect();
-            let shift: usize = cores.iter().zip(&strides).map(|(k, s)| *k as usize * s).sum();
+            let cores = delta(ladder, 0, step);
+            let shift: usize = cores.iter().map(|(server, k)| *k as usize * strides[*server]).sum();
             let worth = weight * gain(ladder, 0, step);
             if worth <= 0.0 {
                 continue;
             }
             for state in 0..states {
-                let fits = |(server, k): (usize, &u32)| digit(state, server) + *k as usize <= room[server] as usize;
+                let fits =
+                    |(server, k): &(ServerId, u32)| digit(state, *server) + *k as usize <= room[*server] as usize;
                 if value[state] > f64::NEG_INFINITY
-                    && cores.iter().enumerate().all(fits)
+                    && cores.iter().all(fits)
                     && value[state] + worth > next[state + shift]
                 {
                     next[state + shift] = value[state] + worth;
@@ -89,42 +91,83 @@ fn programmed(ladders: &[Vec<Step>], weights: &[f64], room: &[u32], states: usiz
     let mut steps = vec![0; ladders.len()];
     for (chain, choice) in choices.iter().enumerate().rev() {
         steps[chain] = usize::from(choice[state]);
-        let cores = more(&ladders[chain], steps[chain]);
-        state -= cores.zip(&strides).map(|(k, s)| k as usize * s).sum::<usize>();
+        let cores = delta(&ladders[chain], 0, steps[chain]);
+        state -= cores.iter().map(|(server, k)| *k as usize * strides[*server]).sum::<usize>();
     }
     steps
 }
 
 /// Step by step, wherever a core gains most; a step may be the sum of several.
+///
+/// Room only shrinks, so what a chain gains for a core at best never rises while it stays on its step: whoever is first by what
+/// was found before and still has it is first.
 fn greedy(ladders: &[Vec<Step>], weights: &[f64], mut room: Vec<u32>) -> Vec<usize> {
     let mut steps = vec![0; ladders.len()];
-    loop {
-        let mut best: Option<(f64, usize, usize)> = None;
-        for (chain, ladder) in ladders.iter().enumerate() {
-            for step in steps[chain] + 1..ladder.len() {
-                let cores = delta(ladder, steps[chain], step);
-                if cores.iter().zip(&room).any(|(k, left)| k > left) {
-                    break;
-                }
-                let per_core =
-                    weights[chain] * gain(ladder, steps[chain], step) / f64::from(cores.iter().sum::<u32>().max(1));
-                if per_core > best.map_or(0.0, |b| b.0) {
-                    best = Some((per_core, chain, step));
-                }
+    let best = |chain: usize, from: usize, room: &[u32]| -> Option<Offer> {
+        let ladder = &ladders[chain];
+        let mut best: Option<Offer> = None;
+        for step in from + 1..ladder.len() {
+            let cores = delta(ladder, from, step);
+            if !fit(&cores, room) {
+                break;
+            }
+            let sum: u32 = cores.iter().map(|(_, k)| k).sum();
+            let per_core = weights[chain] * gain(ladder, from, step) / f64::from(sum.max(1));
+            if per_core > best.as_ref().map_or(0.0, |b| b.per_core) {
+                best = Some(Offer { per_core, chain, step });
             }
         }
-        let Some((_, chain, step)) = best else { return steps };
-        take(&mut room, &delta(&ladders[chain], steps[chain], step));
-        steps[chain] = step;
+        best
+    };
+    let mut offers: BinaryHeap<Offer> = (0..ladders.len()).filter_map(|chain| best(chain, 0, &room)).collect();
+    while let Some(offer) = offers.pop() {
+        let now = best(offer.chain, steps[offer.chain], &room);
+        if now.as_ref() != Some(&offer) {
+            offers.extend(now);
+            continue;
+        }
+        take(&mut room, &delta(&ladders[offer.chain], steps[offer.chain], offer.step));
+        steps[offer.chain] = offer.step;
+        offers.extend(best(offer.chain, offer.step, &room));
+    }
+    steps
+}
+
+/// What a chain would gain for each core that it climbs with.
+#[derive(PartialEq)]
+struct Offer {
+    per_core: f64,
+    chain: usize,
+    step: usize,
+}
+
+impl Eq for Offer {}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Offer) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 
-fn delta(ladder: &[Step], from: usize, to: usize) -> Vec<u32> {
-    more(ladder, to).zip(more(ladder, from)).map(|(to, from)| to.saturating_sub(from)).collect()
+impl Ord for Offer {
+    /// The most for a core; of equals the first chain.
+    fn cmp(&self, other: &Offer) -> std::cmp::Ordering {
+        self.per_core.total_cmp(&other.per_core).then(other.chain.cmp(&self.chain)).then(other.step.cmp(&self.step))
+    }
 }
 
-fn take(room: &mut [u32], cores: &[u32]) {
-    room.iter_mut().zip(cores).for_each(|(left, k)| *left = left.saturating_sub(*k));
+/// Cores that one step takes beyond another, by server.
+fn delta(ladder: &[Step], from: usize, to: usize) -> Vec<(ServerId, u32)> {
+    let used = |id: usize| ladder.get(id).map(|s| s.used.as_slice()).unwrap_or_default();
+    used(to).iter().zip(used(from)).map(|((server, to), (_, from))| (*server, to.saturating_sub(*from))).collect()
+}
+
+fn fit(cores: &[(ServerId, u32)], room: &[u32]) -> bool {
+    cores.iter().all(|(server, k)| *k <= room[*server])
+}
+
+fn take(room: &mut [u32], cores: &[(ServerId, u32)]) {
+    cores.iter().for_each(|(server, k)| room[*server] = room[*server].saturating_sub(*k));
 }
 
 /// Max-min: whoever has least above its promise climbs, as long as it can.
@@ -140,7 +183,7 @@ fn poorest_first(problem: &Problem, ladders: &[Vec<Step>], room: &[u32]) -> Vec<
         let Some(&chain) = climbing.iter().min_by(|&&a, &&b| share(a).total_cmp(&share(b))) else { return steps };
         let next = steps[chain] + 1;
         let cores = delta(&ladders[chain], steps[chain], next);
-        if next < ladders[chain].len() && cores.iter().zip(&room).all(|(k, left)| k <= left) {
+        if next < ladders[chain].len() && fit(&cores, &room) {
             take(&mut room, &cores);
             steps[chain] = next;
         } else {
@@ -154,13 +197,13 @@ fn poorest_first(problem: &Problem, ladders: &[Vec<Step>], room: &[u32]) -> Vec<
 pub fn by_index(problem: &Problem, ladders: &[Vec<Step>]) -> Vec<usize> {
     let mut room: Vec<u32> = problem.servers.iter().map(|s| s.cores).collect();
     for ladder in ladders {
-        take(&mut room, ladder.first().map(|s| s.used.as_slice()).unwrap_or_default());
+        take(&mut room, first(ladder));
     }
     let mut steps = vec![0; ladders.len()];
     for (chain, ladder) in ladders.iter().enumerate() {
         while steps[chain] + 1 < ladder.len() {
             let cores = delta(ladder, steps[chain], steps[chain] + 1);
-            if cores.iter().zip(&room).any(|(k, left)| k > left) {
+            if !fit(&cores, &room) {
                 break;
             }
             take(&mut room, &cores);
