@@ -55,6 +55,15 @@ impl fmt::Display for Text<'_> {
         {
             writeln!(f, "\nWhere more of every chain comes in than the cores can do, rates in Gbit/s:\n")?;
             write!(f, "{}", overloaded(plan, tasks))?;
+            for (chain, gets) in missed(plan, tasks) {
+                writeln!(
+                    f,
+                    "\n{} then gets {} of the {} promised: what comes and is dropped has been read.",
+                    chain.name,
+                    gbit(gets),
+                    gbit(chain.t_min_bps)
+                )?;
+            }
         }
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;
@@ -350,6 +359,16 @@ fn rack(plan: &Plan) -> Table {
         n => row(&format!("({n} servers)"), "0".to_owned(), String::new(), "nothing runs there"),
     }
     table
+}
+
+/// The chains that are promised more than they get where more of all comes than can be done, with what they get.
+fn missed<'a>(plan: &'a Plan, tasks: &TaskPlan) -> Vec<(&'a ChainPlan, f64)> {
+    let gets = |chain: &ChainPlan| {
+        let own = tasks.classes.iter().filter(|class| class.name.split('/').next() == Some(&chain.name));
+        own.map(|class| class.packets).sum::<f64>() * plan.packet_bytes * 8.0
+    };
+    let all = plan.chains.iter().map(|chain| (chain, gets(chain)));
+    all.filter(|(chain, gets)| *gets < chain.t_min_bps * 0.99).collect()
 }
 
 /// A row a chain, or a class that has a way of its own: what is left for it where nobody holds back.

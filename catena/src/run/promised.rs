@@ -6,7 +6,7 @@ use catena_policy::{Chain, Direction, End, PolicyGraph};
 use serde::Serialize;
 
 use super::report::Report;
-use crate::table::Table;
+use crate::table::{Table, thousands};
 
 /// A promise that is missed by less than this part of it is kept: packets in hand at the end count for nobody.
 const ROUNDING: f64 = 0.02;
@@ -16,6 +16,9 @@ const ROUNDING: f64 = 0.02;
 #[serde(transparent)]
 pub struct Promised {
     chains: Vec<Row>,
+    /// Packets that the ports lost.
+    #[serde(skip)]
+    lost: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -28,7 +31,8 @@ struct Row {
     /// Bits per second that came for it, and that its functions took in.
     came_bps: f64,
     carried_bps: f64,
-    /// Whether it carried what came, or what it was promised of that; absent where nothing is promised.
+    /// Whether it carried what came, or what it was promised of that; absent where no rate is promised, or where the ports
+    /// lost packets before anyone saw whose they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<bool>,
 }
@@ -36,7 +40,7 @@ struct Row {
 impl Promised {
     /// Hold the chains of a file against what a run measured.
     pub fn of(graph: &PolicyGraph, report: &Report) -> Promised {
-        let several = graph.chains.len() > 1;
+        let (several, lost) = (graph.chains.len() > 1, report.lost_at_ports());
         let row = |chain: &Chain| {
             let bps = |bytes: u64| bytes as f64 * 8.0 / report.seconds.max(1e-9);
             let bytes = |name: &str| report.module(name).map(|row| row.bytes);
@@ -62,10 +66,15 @@ impl Promised {
                 t_max_bps: promise.t_max_bps,
                 came_bps,
                 carried_bps,
-                kept: (promise.t_min_bps > 0).then_some(carried_bps >= least),
+                // Who carried all that is promised did, whatever was lost.
+                kept: match carried_bps >= promise.t_min_bps as f64 * (1.0 - ROUNDING) {
+                    _ if promise.t_min_bps == 0 => None,
+                    true => Some(true),
+                    false => (lost == 0).then_some(carried_bps >= least),
+                },
             }
         };
-        Promised { chains: graph.chains.iter().map(row).collect() }
+        Promised { chains: graph.chains.iter().map(row).collect(), lost }
     }
 }
 
@@ -92,7 +101,7 @@ fn rate(bps: f64) -> String {
 
 impl fmt::Display for Promised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["chain", "promised", "came", "carried", ""], &[false, true, true, true, false]);
+        let mut table = Table::new(&["chain", "promised", "came", "taken in", ""], &[false, true, true, true, false]);
         for row in &self.chains {
             let promised = match (row.t_min_bps, row.t_max_bps) {
                 (0, None) => "-".to_owned(),
@@ -103,10 +112,15 @@ impl fmt::Display for Promised {
             let kept = match row.kept {
                 Some(true) => "kept",
                 Some(false) => "NOT KEPT",
+                None if row.t_min_bps > 0 => "not known",
                 None => "",
             };
             table.row([row.chain.clone(), promised, rate(row.came_bps), rate(row.carried_bps), kept.to_owned()]);
         }
-        write!(f, "\n{table}")
+        write!(f, "\n{table}")?;
+        if self.lost > 0 {
+            writeln!(f, "{} packets were lost before they were read, and count for no chain", thousands(self.lost))?;
+        }
+        Ok(())
     }
 }

@@ -84,6 +84,9 @@ struct Rebalanced {
     longest_ns: u64,
 }
 
+/// How the ports call what they lost (`packet_socket`).
+const LOST: &str = ": dropped by the kernel";
+
 /// Tells the figures of a source, by name.
 type Gauges<'a> = &'a dyn Fn(&mut dyn FnMut(&'static str, u64));
 
@@ -130,6 +133,11 @@ impl Percentiles {
 }
 
 impl Report {
+    /// Packets that interfaces lost before they were read.
+    pub fn lost_at_ports(&self) -> u64 {
+        self.ports.iter().filter(|gauge| gauge.name.ends_with(LOST)).map(|gauge| gauge.value).sum()
+    }
+
     /// Add up what the workers counted.
     pub fn new(host: &Host, ended: &[Ended], elapsed: Duration) -> Self {
         let all = modules(ended);

@@ -1,20 +1,20 @@
 //! Weights that follow what functions cost.
 //!
 //! A plan's weights are as right as its profile. While tasks have more to do than they can, their counters say what everything
-//! costs where it stands, and from that the weights are set anew, on all workers alike. Where nothing is dropped at the tasks'
-//! queues everybody has all that comes, and weights change nothing.
+//! costs where it stands and how much of whom comes, and from that the weights are set anew, on all workers alike. Where workers
+//! are idle and nothing is dropped at the tasks' queues everybody has all that comes, and weights change nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catena_compile::tasks;
-use catena_dataplane::Pipeline;
 use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::TaskId;
 use catena_dataplane::schedule::Tree;
 use catena_dataplane::task::TaskCounters;
 use catena_dataplane::worker::{Posted, WorkerHandle};
+use catena_dataplane::{Pipeline, clock};
 use catena_plan::alpine::SchedulerTree;
 use catena_plan::alpine::measured::Measured;
 use catena_plan::tasks::{Division, Start};
@@ -26,6 +26,8 @@ const EVERY: Duration = Duration::from_millis(200);
 const SAMPLES: usize = 5;
 /// Fewer packets of a module tell nothing of what it costs.
 const ENOUGH: f64 = 1_000.0;
+/// Workers that spend this part of their time with packets may have more to do than they can: ports lose it.
+const BUSY: f64 = 0.8;
 /// Weights of which none changes by more than this part of all stay as they are.
 const SAME: f64 = 0.01;
 
@@ -53,7 +55,7 @@ impl Watched {
         Watched { modules, tasks, ids, others }
     }
 
-    /// The scheduler tree for a planned one: tasks that the plan does not know take turns with all others together.
+    /// The scheduler tree for a planned one: each task that the plan does not know has as many cycles as all others together.
     pub fn tree(&self, planned: &SchedulerTree) -> Tree {
         tree(planned, &self.ids, &self.others)
     }
@@ -63,7 +65,10 @@ fn tree(planned: &SchedulerTree, ids: &[TaskId], others: &[TaskId]) -> Tree {
     let planned = tasks::tree(planned, ids);
     match others {
         [] => planned,
-        _ => Tree::round_robin(std::iter::once(planned).chain(others.iter().map(|task| Tree::Task(*task)))),
+        // By cycles: what returns through many functions is no more than what goes forward.
+        _ => Tree::fair(
+            std::iter::once(planned).chain(others.iter().map(|task| Tree::Task(*task))).map(|tree| (1, tree)),
+        ),
     }
 }
 
@@ -127,6 +132,7 @@ pub struct Weights {
     samples: [Vec<Samples>; 3],
     set: SchedulerTree,
     before: Counts,
+    looked: Instant,
     next: Instant,
     posted: Vec<Posted<()>>,
     /// How often weights were set.
@@ -162,6 +168,7 @@ impl Weights {
             costs,
             set,
             before: Counts::default(),
+            looked: Instant::now(),
             next: Instant::now() + FIRST,
             posted: Vec::new(),
             times: 0,
@@ -183,19 +190,37 @@ impl Weights {
         }
         self.next = Instant::now() + EVERY;
         let now = self.counts();
-        let dropped = now.dropped > self.before.dropped;
+        let spent: f64 = now.tasks.iter().zip(&self.before.tasks).map(|(now, b)| now.since(*b).cycles).sum();
+        let there = self.looked.elapsed().as_secs_f64() * clock::hertz() as f64 * self.workers.len() as f64;
+        self.looked = Instant::now();
+        let busy = now.dropped > self.before.dropped || spent > BUSY * there;
         self.learn(&now);
+        let came: Vec<f64> =
+            now.entrances.iter().zip(&self.before.entrances).map(|(now, b)| now.since(*b).packets).collect();
+        let read = now.tasks[0].since(self.before.tasks[0]).packets;
         self.before = now;
-        if !dropped {
+        if !busy {
             return;
         }
-        let Some(tree) = self.division.weighed(&self.costs).filter(|tree| !is_same(tree, &self.set)) else { return };
+        let costs = self.with_strangers(read, came.iter().sum());
+        let Some(tree) = self.division.weighed(&costs, &came).filter(|tree| !is_same(tree, &self.set)) else { return };
         for (worker, handle) in self.workers.iter().zip(handles) {
             let tree = worker.tree(&tree);
             self.posted.push(handle.post(move |pipeline, _| pipeline.tree = Some(tree)));
         }
         self.set = tree;
         self.times += 1;
+    }
+
+    /// The costs where some of what is read is of no chain: who is for somebody pays for reading it, too.
+    fn with_strangers(&self, read: f64, came: f64) -> Measured {
+        let mut costs = self.costs.clone();
+        let each = if came >= ENOUGH { (read / came).max(1.0) } else { 1.0 };
+        costs.sources[0] *= each;
+        for (cost, _) in costs.modules.iter_mut().zip(&self.names).filter(|(_, name)| *name == "classify") {
+            *cost *= each;
+        }
+        costs
     }
 
     fn counts(&self) -> Counts {

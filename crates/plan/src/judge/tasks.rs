@@ -200,10 +200,31 @@ impl Judge<'_> {
                 self.wrong(format!("{at}.tasks[{n}].cycles"), what);
             }
         }
+        self.taken_in(at, plan, seen);
         let all: f64 = plan.tasks.iter().map(|task| task.cycles).sum();
         let has = self.problem.servers[0].clock_hz;
         if all > has * (1.0 + ROUNDING) {
             self.wrong(format!("{at}.tasks"), format!("they take {all} cycles a second, and a worker has {has}"));
+        }
+    }
+
+    /// What classes of a chain get is what the tasks take in by which it is entered, where no queue stands further down.
+    fn taken_in(&mut self, at: &str, plan: &TaskPlan, seen: &Seen) {
+        for (id, chain) in self.problem.chains.iter().enumerate() {
+            let enters = |task: &usize| match (&plan.tasks[*task].start, seen.begins[*task]) {
+                (Start::Function { .. }, Some((_, node))) => chain.nodes[node].entry > 0.0,
+                _ => true,
+            };
+            let waits = |class: &ClassFigures| waits(self, plan, seen, id, &class.name);
+            let own = || plan.classes.iter().filter(|class| is_of(&class.name, &chain.name));
+            if seen.of[id].is_empty() || !seen.of[id].iter().all(enters) || !own().all(waits) {
+                continue;
+            }
+            let packets: f64 = seen.of[id].iter().map(|task| plan.tasks[*task].packets).sum();
+            let (says, is) = (sum(plan, chain, |class| class.packets), packets * f64::from(plan.workers));
+            if (says - is).abs() > SOLVED * is + 1.0 {
+                self.wrong(format!("{at}.classes"), format!("{} gets {says}, its tasks take in {is}", chain.name));
+            }
         }
     }
 

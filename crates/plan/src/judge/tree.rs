@@ -34,6 +34,11 @@ impl Judge<'_> {
             },
             one => std::slice::from_ref(one),
         };
+        let promised = (0..self.problem.chains.len())
+            .any(|id| self.problem.chains[id].t_min_bps > 0.0 && self.is_first(&self.entering(plan, seen, id)));
+        if promised && levels.len() == 1 && std::ptr::eq(&raw const levels[0], &raw const plan.tree) {
+            self.wrong(&at, "what chains are promised stands in front of nothing");
+        }
         for (n, level) in levels.iter().enumerate() {
             let place = if levels.len() > 1 { format!("{at}.priority[{n}]") } else { at.clone() };
             let all: f64 = level.tasks().iter().map(|task| plan.tasks[*task].cycles).sum();
@@ -52,7 +57,7 @@ impl Judge<'_> {
         self.limits(&at, plan, seen, levels);
     }
 
-    /// In front of all levels stands what chains of later ones are promised, and nothing else; returns the levels.
+    /// In front of all levels stands what chains are promised, and nothing else; returns the levels.
     fn promised<'a>(
         &mut self,
         at: &str,
@@ -69,10 +74,6 @@ impl Judge<'_> {
             found += all[from].tasks().len();
         }
         let levels = &all[from..];
-        let mut level = vec![0; plan.tasks.len()];
-        for (n, tree) in levels.iter().enumerate() {
-            tree.tasks().into_iter().for_each(|task| level[task] = n);
-        }
         let mut held = Vec::new();
         all[..from].iter().for_each(|tree| gather(tree, &mut held));
         let in_limits: usize = held.iter().map(|limit| limit.tasks.len()).sum();
@@ -81,8 +82,7 @@ impl Judge<'_> {
         }
         for (id, chain) in self.problem.chains.iter().enumerate() {
             let tasks = self.entering(plan, seen, id);
-            let later = !tasks.is_empty() && tasks.iter().all(|task| level[*task] > 0);
-            let is = if later { chain.t_min_bps / f64::from(plan.workers) } else { 0.0 };
+            let is = if self.is_first(&tasks) { chain.t_min_bps / f64::from(plan.workers) } else { 0.0 };
             let own: Vec<&Held> =
                 held.iter().filter(|limit| limit.tasks.iter().any(|task| tasks.contains(task))).collect();
             let has = match own[..] {
@@ -96,6 +96,11 @@ impl Judge<'_> {
         }
         held.iter().for_each(|limit| self.saves(at, limit));
         levels
+    }
+
+    /// Whether what a chain with these tasks is promised stands in front of all: where it waits beside others.
+    fn is_first(&self, tasks: &[usize]) -> bool {
+        !tasks.is_empty() && self.problem.chains.len() > 1
     }
 
     /// A limit saves up no more than it should.
@@ -206,10 +211,6 @@ impl Judge<'_> {
         let mut held = Vec::new();
         levels.iter().for_each(|level| gather(level, &mut held));
         let mut limit_of: Vec<Option<usize>> = vec![None; plan.tasks.len()];
-        let mut level = vec![0; plan.tasks.len()];
-        for (n, tree) in levels.iter().enumerate() {
-            tree.tasks().into_iter().for_each(|task| level[task] = n);
-        }
         for (n, limit) in held.iter().enumerate() {
             limit.tasks.iter().for_each(|task| limit_of[*task] = Some(n));
             let mut chains: Vec<Option<ChainId>> =
@@ -238,7 +239,7 @@ impl Judge<'_> {
             own.sort_unstable();
             own.dedup();
             let sum: f64 = own.iter().map(|limit| held[*limit].bps).sum();
-            let first = if entering.iter().all(|task| level[*task] > 0) { chain.t_min_bps } else { 0.0 };
+            let first = if self.is_first(&entering) { chain.t_min_bps } else { 0.0 };
             let is = (chain.t_max_bps - first) / workers;
             // Each limit is a whole number, and 1 at least.
             if (sum - is).abs() > own.len() as f64 + is * super::TOLERANCE {

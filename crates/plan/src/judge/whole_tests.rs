@@ -231,7 +231,7 @@ fn within(tree: &mut Value, key: &str, act: &mut dyn FnMut(&mut Value) -> bool) 
     }
 }
 
-const LIES: [Lie; 23] = [
+const LIES: [Lie; 24] = [
     ("a weight of the tree", |plan| {
         within(&mut tasks(plan)["tree"], "fair", &mut |children| {
             let first = &mut children[0][0];
@@ -351,6 +351,13 @@ const LIES: [Lie; 23] = [
         true
     }),
     ("what a class gets", |plan| times(&mut tasks(plan)["classes"][0]["packets"], 1e3)),
+    ("what a class gets, and it waits", |plan| {
+        let of = |list: &Value| list.as_array().map_or(0, Vec::len);
+        let of_plan = tasks(plan);
+        // A task for each class beside the port's, and no queue further down.
+        let waits = of(&of_plan["tasks"]) == of(&of_plan["classes"]) + 1;
+        waits && times(&mut tasks(plan)["classes"][0]["packets"], 0.5)
+    }),
     ("a tree for every worker", |plan| {
         plan["servers"][0]["workers"][0]["tree"] = json!({ "task": 0 });
         true

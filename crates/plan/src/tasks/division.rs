@@ -16,6 +16,8 @@ use catena_plan_model::relation::{self, Relation};
 use super::rates::{self, Bound};
 use super::{ClassFigures, Start, TaskFigures, TaskPlan, tree};
 
+/// The part of what comes that a chain is taken to have at least, for more of it may come at any time.
+const HARDLY_ANY: f64 = 1e-3;
 /// Who may have less than what is taken to come of everybody is offered this many times that, at most: solvers count to few
 /// digits.
 const FAR_MORE: f64 = 1e3;
@@ -23,8 +25,10 @@ const FAR_MORE: f64 = 1e3;
 /// A server's tasks with all that they were made of, so that they can be weighed again.
 pub struct Division {
     alpine: Alpine,
-    /// What the relations say, or the planned rates where they say nothing.
+    /// What the relations say.
     promises: Vec<Promise>,
+    /// Ratios of the planned rates, where the relations say nothing.
+    implied: Vec<Promise>,
     /// What chains are promised and may have.
     bounds: Vec<Bound>,
     /// Modules by which chains are entered.
@@ -100,6 +104,7 @@ impl Division {
             seen.graph.modules.iter().enumerate().map(|(m, _)| chain_of(&seen.origins, m)).collect();
         let exits: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| owners[class.exit]).collect();
         let classes = |c: usize| -> Vec<usize> { (0..exits.len()).filter(|j| exits[*j] == Some(c)).collect() };
+        let mut implied = Vec::new();
         if (seen.promises.is_empty() || !shared.is_empty()) && several {
             let unrelated = seen.promises.is_empty();
             let open = |c: &usize| unrelated || shared.contains(c);
@@ -112,7 +117,7 @@ impl Division {
                     .filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0)
                     .collect();
                 if members.len() > 1 {
-                    seen.promises.push(Promise::Throughput(members));
+                    implied.push(Promise::Throughput(members));
                 }
             }
         }
@@ -145,13 +150,14 @@ impl Division {
         }
         // The branch that finds the chain is the classifier in front (see `alpine::pipeline`).
         let options = Options { front: Front::Never, objective, ..Options::default() };
-        let alpine = rates::hold(&seen.graph, &seen.promises, &bounds, &entries, options);
+        let alpine = rates::hold(&seen.graph, (&seen.promises, &implied), &bounds, &entries, options);
         let alpine = alpine.map_err(|refusal| told(&seen.graph, refusal))?;
         let names = (0..seen.graph.modules.len()).map(|m| name(policy, &seen.graph, &seen.origins, m)).collect();
         let starts = alpine.tasks.tasks.iter().map(|task| start(policy, seen.origins.get(task.start))).collect();
         Ok(Division {
             alpine,
             promises: seen.promises,
+            implied,
             bounds,
             entries,
             owners,
@@ -169,7 +175,7 @@ impl Division {
     #[must_use]
     pub fn figures(&self) -> TaskPlan {
         let Alpine { graph, tasks, proof, .. } = &self.alpine;
-        let about = tasks.tasks.iter().zip(&self.starts).zip(tree::weights(tasks));
+        let about = tasks.tasks.iter().zip(&self.starts).zip(tree::weights(tasks, &self.rates(tasks).1));
         let figures = about.map(|((task, start), weight)| TaskFigures {
             start: start.clone(),
             modules: task.modules.iter().map(|m| self.names[*m].clone()).collect(),
@@ -196,8 +202,16 @@ impl Division {
 
     /// Whose turn it is, with these weights.
     fn tree(&self, tasks: &Tasks) -> SchedulerTree {
+        let (caps, first) = self.rates(tasks);
+        tree::of(tasks, &caps, &first)
+    }
+
+    /// What chains are held to, and what they have before all others.
+    fn rates(&self, tasks: &Tasks) -> (Vec<tree::Cap>, Vec<tree::Cap>) {
         let planned = &self.alpine.tasks;
         let (mut caps, mut first) = (Vec::new(), Vec::new());
+        // Who has no other beside it needs nothing before them.
+        let alone = self.chains.len() < 2;
         for (c, chain) in self.chains.iter().enumerate() {
             let enters = |n: usize| {
                 let start = planned.tasks[n].start;
@@ -208,12 +222,11 @@ impl Division {
                 .iter()
                 .enumerate()
                 .filter(|(n, _)| enters(*n))
-                .map(|(n, task)| tree::Entry { task: n, level: task.level, packets: task.packets, weight: task.weight })
+                .map(|(n, task)| tree::Entry { task: n, packets: task.packets, weight: task.weight })
                 .collect();
-            // What a chain is promised it has before all levels, if it is of a later one: priority is for what is left.
-            let later = !entering.is_empty() && entering.iter().all(|entry| entry.level > 0);
+            // What a chain is promised it has before all weights and levels: those are for what is left.
             let of_worker = |bps: f64| bps / f64::from(self.workers);
-            let promised = if later { of_worker(chain.t_min_bps) } else { 0.0 };
+            let promised = if entering.is_empty() || alone { 0.0 } else { of_worker(chain.t_min_bps) };
             if promised > 0.0 {
                 first.push(tree::Cap { tasks: entering.clone(), bps: promised });
             }
@@ -221,7 +234,7 @@ impl Division {
                 caps.push(tree::Cap { tasks: entering, bps: (of_worker(chain.t_max_bps) - promised).max(0.0) });
             }
         }
-        tree::of(tasks, &caps, &first)
+        (caps, first)
     }
 
     /// The modules of the pipeline by name: `port`, `classify`, and functions as `chain/function`; ways that classes have of
@@ -283,12 +296,38 @@ impl Division {
         }
     }
 
-    /// Whose turn it is at the costs that were measured: the same tasks, weighed again. None: at these costs no weights are
-    /// found.
+    /// Whose turn it is at the costs that were measured, where so many packets came to each module that a task begins at: the
+    /// same tasks, weighed again. None: at these costs no weights are found.
     #[must_use]
-    pub fn weighed(&self, costs: &Measured) -> Option<SchedulerTree> {
-        let tasks = rates::weigh_again(&self.alpine, &self.promises, &self.bounds, costs, self.options)?;
+    pub fn weighed(&self, costs: &Measured, came: &[f64]) -> Option<SchedulerTree> {
+        let seen = Alpine { graph: self.mixed(came), ..self.alpine.clone() };
+        let tasks = rates::weigh_again(&seen, (&self.promises, &self.implied), &self.bounds, costs, self.options)?;
         Some(self.tree(&tasks))
+    }
+
+    /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, for more comes than can
+    /// be done, and of no chain less than it is promised.
+    fn mixed(&self, came: &[f64]) -> Graph {
+        let mut graph = self.alpine.graph.clone();
+        let entries: Vec<usize> = (0..graph.classes.len()).map(|class| graph.entry(class)).collect();
+        let mut own: Vec<usize> = entries.clone();
+        own.sort_unstable();
+        own.dedup();
+        let arrived = |entry: usize| came.get(entry).copied().unwrap_or(0.0);
+        let all: f64 = own.iter().map(|entry| arrived(*entry)).sum();
+        if all <= 0.0 || own.iter().any(|entry| !self.alpine.tasks.tasks.iter().any(|task| task.start == *entry)) {
+            return graph;
+        }
+        let thought: f64 = graph.classes.iter().map(|class| class.packets).sum();
+        let mut by_entry = vec![0.0; graph.modules.len()];
+        graph.classes.iter().zip(&entries).for_each(|(class, entry)| by_entry[*entry] += class.packets);
+        for (class, entry) in graph.classes.iter_mut().zip(&entries) {
+            let part = (arrived(*entry) / all).max(HARDLY_ANY);
+            class.packets *= part * thought / by_entry[*entry];
+        }
+        let short = self.bounds.iter().map(|bound| bound.missing(&graph)).fold(1.0, f64::max);
+        graph.classes.iter_mut().for_each(|class| class.packets *= short);
+        graph
     }
 }
 

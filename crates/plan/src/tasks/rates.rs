@@ -71,6 +71,12 @@ impl Bound {
         has >= self.least * (1.0 - ROUNDING) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
     }
 
+    /// How many times as much would have to come as `graph` says for what is promised to be there.
+    pub(super) fn missing(&self, graph: &Graph) -> f64 {
+        let comes: f64 = self.subject.iter().filter_map(|j| graph.classes.get(*j)).map(|class| class.packets).sum();
+        if comes > 0.0 { self.least.max(if self.full { self.most.unwrap_or(0.0) } else { 0.0 }) / comes } else { 1.0 }
+    }
+
     fn promise(&self, full: bool, least: bool) -> Promise {
         let subject = self.subject.clone();
         let least = match self.most {
@@ -89,12 +95,12 @@ impl Bound {
 /// Why no weights are found at all.
 pub(super) fn hold(
     graph: &Graph,
-    promises: &[Promise],
+    (promises, implied): (&[Promise], &[Promise]),
     bounds: &[Bound],
     entries: &[usize],
     options: Options,
 ) -> Result<Alpine, Refusal> {
-    let plain = match solve(graph, promises, options) {
+    let plain = match solve(graph, &[promises, implied].concat(), options) {
         Ok(plain) if bounds.iter().all(|bound| bound.holds(&plain.tasks)) => return Ok(plain),
         Ok(plain) => Some(plain),
         // Ratios may be out of reach where less comes of a chain than its part, which the bounds know.
@@ -107,7 +113,7 @@ pub(super) fn hold(
     let mut each = starts.clone();
     entries.iter().for_each(|module| each[*module] = true);
     let mut last = Refusal::Unsolved;
-    for (full, all) in tries(promises, bounds) {
+    for (full, all) in tries(promises, implied, bounds) {
         let tries = [plain.as_ref().map(|_| &starts), Some(&each)];
         for starts in tries.into_iter().flatten() {
             match weigh(graph, &all, starts, options) {
@@ -130,25 +136,38 @@ pub(super) fn hold(
     Err(last)
 }
 
-/// What the tasks shall keep, the most wanted first; with each, whether who has all that it may have is out of its ratios.
-fn tries(promises: &[Promise], bounds: &[Bound]) -> impl Iterator<Item = (bool, Vec<Promise>)> {
-    [(true, true), (false, true), (true, false), (false, false)].into_iter().map(|(full, least)| {
-        let mut all = if full { without_full(promises, bounds) } else { promises.to_vec() };
-        all.extend(bounds.iter().map(|bound| bound.promise(full, least)));
-        (full, all)
+/// What the tasks shall keep, the most wanted first; with each, whether who has all that it may have is out of its ratios. Before
+/// promised rates are given up the planned ones are: with all that comes and is dropped, these may be out of reach.
+fn tries(promises: &[Promise], implied: &[Promise], bounds: &[Bound]) -> impl Iterator<Item = (bool, Vec<Promise>)> {
+    let both = [promises, implied].concat();
+    let [all, written] = [true, false];
+    let tries = [
+        (true, true, all),
+        (false, true, all),
+        (true, true, written),
+        (false, true, written),
+        (true, false, all),
+        (false, false, all),
+    ];
+    let without = implied.is_empty();
+    tries.into_iter().filter(move |(_, _, all)| *all || !without).map(move |(full, least, all)| {
+        let ratios = if all { &both[..] } else { promises };
+        let mut kept = if full { without_full(ratios, bounds) } else { ratios.to_vec() };
+        kept.extend(bounds.iter().map(|bound| bound.promise(full, least)));
+        (full, kept)
     })
 }
 
 /// The tasks of a plan with weights for the costs that were measured.
 pub(super) fn weigh_again(
     plan: &Alpine,
-    promises: &[Promise],
+    (promises, implied): (&[Promise], &[Promise]),
     bounds: &[Bound],
     costs: &Measured,
     options: Options,
 ) -> Option<Tasks> {
-    let plain = std::iter::once((false, promises.to_vec()));
-    plain.chain(tries(promises, bounds)).enumerate().find_map(|(n, (full, all))| {
+    let plain = std::iter::once((false, [promises, implied].concat()));
+    plain.chain(tries(promises, implied, bounds)).enumerate().find_map(|(n, (full, all))| {
         let tasks = weighed(&plan.graph, &plan.tasks, &all, costs, options).ok()?;
         let holds = n > 0 || bounds.iter().all(|bound| bound.holds(&tasks));
         (holds && (!full || has_parts(&tasks, promises, bounds))).then_some(tasks)

@@ -7,14 +7,14 @@ use catena_plan_alpine::{SchedulerTree, Task, Tasks};
 /// Weights of a chain's tasks are whole numbers that sum to about this.
 const WEIGHTS: f64 = 65_536.0;
 
-/// Whose turn it is, with each chain of `caps` held to its rate. The port's task, which is the first and works for everybody,
-/// stands beside all levels of priority: it always has something to read where more comes than can be done, and would leave
-/// nothing to who comes after it. In front of all levels stands what the chains of `first` are promised: what is beyond that
-/// comes to them on their own level, so that nobody has to be held to anything for their sake.
+/// Whose turn it is, with each chain of `caps` held to its rate. In front of all weights and levels of priority stands what the
+/// chains of `first` are promised: what is beyond that comes to them in its place, so that nobody has to be held to anything for
+/// their sake, and no promise depends on what functions are thought to cost. The port's task, which is the first and works for
+/// everybody, stands beside all that: it always has something to read where more comes than can be done, and would leave nothing
+/// to who comes after it.
 pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     let (all, others): (Vec<usize>, Vec<usize>) = ((0..tasks.tasks.len()).collect(), (1..tasks.tasks.len()).collect());
-    let levels = tasks.tasks.iter().map(|task| task.level).max().unwrap_or(0);
-    if levels == 0 || others.is_empty() {
+    if others.is_empty() || !is_beside(tasks, first) {
         return limited(SchedulerTree::of(tasks, &all), caps);
     }
     let cycles = |task: &Task| task.cycles;
@@ -37,9 +37,14 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     ])
 }
 
+/// Whether the port's task stands beside all others: where there are levels, or something in front of them.
+fn is_beside(tasks: &Tasks, first: &[Cap]) -> bool {
+    !first.is_empty() || tasks.tasks.iter().any(|task| task.level > 0)
+}
+
 /// The weight of each task among those that it shares with, as [`of`] has them.
-pub(super) fn weights(tasks: &Tasks) -> Vec<f64> {
-    let several = tasks.tasks.iter().any(|task| task.level > 0);
+pub(super) fn weights(tasks: &Tasks, first: &[Cap]) -> Vec<f64> {
+    let several = is_beside(tasks, first);
     let sum: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
     let own = |(n, task): (usize, &Task)| {
         let beside = |(other, t): &(usize, &Task)| t.level == task.level && (!several || *other > 0);
@@ -67,8 +72,6 @@ pub(super) struct Cap {
 pub(super) struct Entry {
     /// Which.
     pub task: usize,
-    /// Its level of priority.
-    pub level: usize,
     /// Packets per second.
     pub packets: f64,
     /// Its weight among the tasks of its level.
@@ -163,7 +166,7 @@ mod tests {
     }
 
     fn cap() -> Cap {
-        let entry = |(task, packets, weight)| Entry { task, level: 0, packets, weight };
+        let entry = |(task, packets, weight)| Entry { task, packets, weight };
         Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5 }
     }
 
