@@ -1,7 +1,8 @@
 //! A plan for the machine at hand, so that what a file promises holds in a run that was not planned before.
 //!
 //! Promises are about traffic as it comes: a replay takes packets as fast as it can, has no rates, and loses nothing to a plan.
-//! What no plan has measured here before is taken from papers or guessed; the weights follow what functions really cost soon after the start.
+//! What no plan has measured here before is taken from papers or guessed; the weights follow what functions really cost soon
+//! after the start.
 
 use std::path::Path;
 use std::time::Duration;
@@ -50,7 +51,8 @@ pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Optio
     }
     let inputs = Inputs::here(&loaded.name, loaded.graph.clone(), rack(ports, workers), known)?;
     let strategy = if loaded.graph.chains.len() > FEW { StrategyName::Lemur } else { StrategyName::Exact };
-    let mut less = inputs.clone();
+    let mut less = inputs;
+    let mut first = None;
     for halves in 0..HALVES {
         let case = Case::quick(less.clone(), TIME)?;
         let plan = case.decide(strategy)?.plan;
@@ -58,7 +60,8 @@ pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Optio
             let why = (halves > 0).then(|| {
                 let part = 100.0 / f64::from(1 << halves);
                 format!(
-                    "the promised rates are more than what {workers} of this machine's cores are thought to carry; {part}% of each is held"
+                    "the promised rates are more than what {workers} of this machine's cores are thought to carry; {part}% of \
+                     each is held"
                 )
             });
             return Ok((plan, why));
@@ -67,13 +70,15 @@ pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Optio
             // Whatever is promised, no tasks can be made.
             (true, Verdict::Broken { why, .. }) => return Err(why.clone().into()),
             (true, Verdict::Kept { .. }) => return Err(why_no_tasks(&plan).into()),
-            (false, _) => {}
+            // What is in the way of the promises as they are written, and not of a part of them.
+            (false, Verdict::Broken { why, .. }) => first = first.or(Some(why.clone())),
+            (false, Verdict::Kept { .. }) => {}
         }
         for chain in &mut less.graph.chains {
             chain.promise.t_min_bps /= 2;
         }
     }
-    Err("the promised rates are far more than this machine carries".into())
+    Err(first.unwrap_or_else(|| "this machine does not carry what is promised".to_owned()).into())
 }
 
 /// This machine: as many cores as there are workers, and the ports that packets come in by.

@@ -18,6 +18,13 @@ pub fn check(host: &Host, ports: &Ports, workers: usize) -> Result<(), Failure> 
         let why = "an interface on one side at least; what is recorded and written to files goes through in order";
         return Err(format!("--rebalance: it is for traffic by the wall's time: {why}").into());
     }
+    if !host.cuts.is_empty() {
+        // A packet that waits there is neither held nor brought through before its slot goes.
+        return Err(
+            "--rebalance: the plan has queues between its tasks, where packets of a slot that goes would be left"
+                .into(),
+        );
+    }
     let functions = host.modules.iter().filter_map(|module| match &module.kind {
         Lowered::Function { descriptor, args, .. } => Some((&module.name, descriptor, args)),
         _ => None,

@@ -7,7 +7,7 @@ use catena_policy::PolicyGraph;
 
 use crate::plan::{Plan, Verdict};
 use crate::policy::Policy;
-use crate::tasks;
+use crate::tasks::{self, Division};
 
 /// Why `placement` is not run by workers that each run all chains for their part of the flows; None: it is.
 ///
@@ -41,7 +41,7 @@ impl Plan {
         if not_whole(&self.problem, placement, |n| groups.get(n).is_some_and(|group| group.replicable)).is_some() {
             return self;
         }
-        match tasks::of(policy, &self.problem, 0, placement, objective) {
+        match Division::of(policy, &self.problem, 0, placement, objective).map(|division| division.figures()) {
             Ok(tasks) => {
                 if let Some(why) = tasks::broken(&self.problem, &tasks) {
                     self.verdict = Verdict::Broken { proven: false, why, remedies: None };

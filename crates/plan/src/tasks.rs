@@ -9,12 +9,10 @@ mod division;
 mod rates;
 mod tree;
 
-use catena_policy::PolicyGraph;
 use serde::{Deserialize, Serialize};
 
-use catena_plan_alpine::{Objective, SchedulerTree};
-use catena_plan_model::placement::Placement;
-use catena_plan_model::problem::{Problem, ServerId};
+use catena_plan_alpine::SchedulerTree;
+use catena_plan_model::problem::Problem;
 use catena_plan_model::relation::Relation;
 
 pub use division::Division;
@@ -84,21 +82,6 @@ pub struct ClassFigures {
     pub packets: f64,
     /// Its part of the cycles that are spent for classes, 0 to 1.
     pub cpu: f64,
-}
-
-/// Divide what runs on `server` into tasks, where `placement` says what chains carry: the fewest, or those that serve most
-/// packets.
-///
-/// # Errors
-/// Why the file's relations between chains and classes cannot hold.
-pub fn of(
-    policy: &PolicyGraph,
-    problem: &Problem,
-    server: ServerId,
-    placement: &Placement,
-    objective: Objective,
-) -> Result<TaskPlan, String> {
-    Ok(Division::of(policy, problem, server, placement, objective)?.figures())
 }
 
 /// Packets per second that all classes of a chain get together.

@@ -1,11 +1,11 @@
 //! Task plans of small servers.
 
-use catena_policy::{Library, NoFiles};
+use catena_policy::{Library, NoFiles, PolicyGraph};
 
 use super::*;
 use catena_plan_alpine::tree::Unit;
 use catena_plan_model::demand::shares;
-use catena_plan_model::placement::{Link, Subgroup};
+use catena_plan_model::placement::{Link, Placement, Subgroup};
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
 use catena_plan_model::profile::FULL_BATCH;
 use catena_plan_model::profile::Overheads;
@@ -60,6 +60,16 @@ fn problem(policy: &PolicyGraph) -> Problem {
         within: Vec::new(),
         objective: Objective::Marginal,
     }
+}
+
+fn of(
+    policy: &PolicyGraph,
+    problem: &Problem,
+    server: usize,
+    placement: &Placement,
+    objective: catena_plan_alpine::Objective,
+) -> Result<TaskPlan, String> {
+    Ok(Division::of(policy, problem, server, placement, objective)?.figures())
 }
 
 /// Whole chains on the server, at these rates.

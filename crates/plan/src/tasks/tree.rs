@@ -1,4 +1,4 @@
-//! The scheduler tree of a worker with the upper ends of promises in it (Lemur, §4.2: "We also use the scheduler to enforce
+//! The scheduler tree of a worker with both ends of promises in it (Lemur, §4.2: "We also use the scheduler to enforce
 //! t_max").
 
 use catena_plan_alpine::tree::Unit;
@@ -59,11 +59,11 @@ pub(super) fn weights(tasks: &Tasks, first: &[Cap]) -> Vec<f64> {
     tasks.tasks.iter().enumerate().map(own).collect()
 }
 
-/// A chain that may not have all that comes.
+/// A chain and a rate: what it may have and no more, or what it has before all others.
 pub(super) struct Cap {
     /// The tasks that it enters by.
     pub tasks: Vec<Entry>,
-    /// Bits per second that it may have of a worker.
+    /// Bits per second of a worker.
     pub bps: f64,
 }
 
