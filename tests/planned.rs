@@ -203,9 +203,11 @@ fn what_a_chain_may_have_is_in_bits_whatever_its_packets_are_like() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let bits = 8.0 * report.pointer("/output/bytes").and_then(Value::as_f64).expect("bytes");
-        // A second's; what waits in the queue goes out at the end, and a batch goes out whole.
+        // What the time of the run allows; what waits in the queue goes out at the end, and a batch goes out whole.
+        let seconds = report["seconds"].as_f64().expect("a time");
         let queue = (1024.0 + 2.0 * 32.0) * 8.0 * f64::from(size);
-        assert!(bits > 1e7 * 0.9 && bits < 1e7 * 1.05 + queue, "{size} bytes: {bits} bits");
+        let most = 1e7 * 1.05 * seconds.max(1.0) + queue;
+        assert!(bits > 1e7 * 0.8 && bits < most, "{size} bytes: {bits} bits in {seconds} s");
     }
 }
 
@@ -235,6 +237,6 @@ fn weights_follow_what_functions_cost_here() {
     let packets =
         |name: &str| modules.iter().find(|m| m["name"] == name).and_then(|m| m["packets"].as_f64()).expect(name);
     let (ratio, times) = (packets("b/monitor") / packets("a/acl"), &report["planned"]["weighed"]);
-    // The core is shared with other tests.
-    assert!(times.as_u64() > Some(0) && (0.7..1.4).contains(&ratio), "{ratio}, weighed {times} times");
+    // The core is shared with other tests, and what functions cost with it.
+    assert!(times.as_u64() > Some(0) && (0.5..2.0).contains(&ratio), "{ratio}, weighed {times} times");
 }
