@@ -15,6 +15,7 @@ mod native;
 mod new_function;
 mod outputs;
 mod plan;
+mod plan_from;
 mod plan_verdicts;
 mod plan_views;
 mod planned;

@@ -12,7 +12,9 @@ fn views(name: &str, chains: &str, rack: &str, more: &[&str]) -> (String, Plan, 
     std::fs::write(at("rack.toml"), rack).expect("a rack");
     let plan = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
-        command.args(["plan", "chains.catena", "--rack", "rack.toml", "--profile", "none"]).current_dir(folder.path());
+        command
+            .args(["plan", "chains.catena", "--rack", "rack.toml", "--profile", "none", "--seed", "7"])
+            .current_dir(folder.path());
         let output = command.args(more).args(options).output().expect("catena starts");
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()

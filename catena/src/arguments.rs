@@ -239,6 +239,8 @@ pub enum StrategyName {
     Brute,
     /// E2's steps: instances, each on a core of its own, with the least traffic between servers
     E2,
+    /// What runs stays where it is, as far as promises allow; others go around it (with --from, where it is the default)
+    Keep,
 }
 
 impl StrategyName {
@@ -255,6 +257,7 @@ impl StrategyName {
             StrategyName::NoCores => "no-cores",
             StrategyName::Brute => "brute",
             StrategyName::E2 => "e2",
+            StrategyName::Keep => "keep",
         }
     }
 }
@@ -286,6 +289,14 @@ pub enum PaperName {
     Lemur,
 }
 
+impl PlanOptions {
+    /// Who decides.
+    pub fn strategy(&self) -> StrategyName {
+        let usual = if self.from.is_some() { StrategyName::Keep } else { StrategyName::Exact };
+        self.strategy.unwrap_or(usual)
+    }
+}
+
 /// Options of `plan`.
 #[derive(Args, Debug)]
 pub struct PlanOptions {
@@ -302,9 +313,16 @@ pub struct PlanOptions {
     /// Plan with a paper's functions instead of Catena's own: where its tables say they run, at their costs
     #[arg(long = "as", value_enum, value_name = "PAPER")]
     pub paper: Option<PaperName>,
-    /// Who decides
-    #[arg(long, value_enum, default_value = "exact")]
-    pub strategy: StrategyName,
+    /// Who decides (default: exact; with --from: keep)
+    #[arg(long, value_enum)]
+    pub strategy: Option<StrategyName>,
+    /// What runs: a plan that was written with --output. What can stay where it is does, and what has to be done is shown, step
+    /// by step
+    #[arg(long, value_name = "OLD.json", conflicts_with = "compare")]
+    pub from: Option<PathBuf>,
+    /// Seed of the hash that numbers flows (default: nobody can know; with --from: that of the old plan)
+    #[arg(long, value_name = "NUMBER", conflicts_with = "from")]
+    pub seed: Option<u64>,
     /// What is made as large as possible once all promises are kept
     #[arg(long, value_enum, default_value = "marginal")]
     pub objective: ObjectiveName,

@@ -1,5 +1,6 @@
 //! `catena plan`: where every function runs, on how many cores, and why.
 
+mod changes;
 mod compare;
 mod e2;
 mod functions;
@@ -31,10 +32,14 @@ use crate::{Failure, file};
 /// When a file is wrong, or a chain cannot be planned at all.
 pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     let files: Vec<&std::path::PathBuf> = [&options.draw, &options.output].into_iter().flatten().collect();
-    if options.strategy == StrategyName::E2 && !files.is_empty() {
+    let strategy = options.strategy();
+    if strategy == StrategyName::E2 && !files.is_empty() {
         return Err(
             "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
         );
+    }
+    if strategy == StrategyName::Keep && options.from.is_none() {
+        return Err("--strategy keep is for a plan that runs: --from OLD.json names it".into());
     }
     check_files(options, None)?;
     let inputs = Inputs::read(options)?;
@@ -61,7 +66,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    if options.strategy == StrategyName::E2 {
+    if strategy == StrategyName::E2 {
         let decided = e2::decide(&case)?;
         match options.json {
             true => print(decided.json()? + "\n")?,
@@ -69,7 +74,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = case.explained(options.strategy)?;
+    let plan = case.explained(strategy)?;
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
@@ -92,6 +97,7 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
         }
     }
     uses.reads("--rack", &options.rack)?;
+    options.from.iter().try_for_each(|path| uses.reads("--from", path))?;
     quick::named(options).iter().try_for_each(|path| uses.reads("--profile", path))?;
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
     options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))

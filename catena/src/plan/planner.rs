@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use catena_functions::registry;
 use catena_plan::alpine;
 use catena_plan::demand::{self, Options};
+use catena_plan::deployment::{Before, Deployment};
 use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
@@ -13,8 +14,8 @@ use catena_plan::problem::{Objective, Problem, Replication};
 use catena_plan::switch::{Feasible, for_problem};
 
 use super::inputs::Inputs;
-use crate::Failure;
 use crate::arguments::{ObjectiveName, PlanOptions, StrategyName, TasksName};
+use crate::{Failure, file};
 
 /// What has to be decided, ready for any planner.
 pub struct Case {
@@ -25,6 +26,49 @@ pub struct Case {
     switch: Box<dyn Feasible>,
     time: Duration,
     tasks: alpine::Objective,
+    runs: Runs,
+}
+
+/// What a plan begins with.
+#[derive(Clone)]
+pub enum Runs {
+    /// Nothing runs yet: flows are numbered in this seed.
+    Nothing(u64),
+    /// This does.
+    Plan(Box<Plan>),
+}
+
+impl Runs {
+    fn of(options: &PlanOptions) -> Result<Runs, Failure> {
+        let Some(path) = &options.from else {
+            return Ok(Runs::Nothing(options.seed.unwrap_or_else(crate::run::fresh_seed)));
+        };
+        let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
+        let plan = Plan::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        match plan.deployment {
+            Some(_) => Ok(Runs::Plan(Box::new(plan))),
+            None => Err(format!("{}: nothing runs by this plan", path.display()).into()),
+        }
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            Runs::Nothing(_) => None,
+            Runs::Plan(plan) => Some(plan),
+        }
+    }
+
+    fn deployment(&self) -> Option<&Deployment> {
+        self.plan().and_then(|plan| plan.deployment.as_ref())
+    }
+
+    fn before(&self) -> Before<'_> {
+        match (self, self.deployment()) {
+            (_, Some(old)) => Before::Runs(old),
+            (Runs::Nothing(seed), None) => Before::Nothing(*seed),
+            (Runs::Plan(_), None) => Before::Nothing(0),
+        }
+    }
 }
 
 /// What the user can do so that a function can be planned, where Catena has it.
@@ -68,15 +112,17 @@ impl Case {
             TasksName::Fewest => alpine::Objective::FewestTasks,
             TasksName::MostPackets => alpine::Objective::MostPackets,
         };
-        Case::made(inputs, Options { replication, objective }, options.time_limit, tasks)
+        let runs = Runs::of(options)?;
+        Case::made(inputs, Options { replication, objective }, (options.time_limit, tasks), runs)
     }
 
     /// Make the problem of a run that begins at once.
     ///
     /// # Errors
     /// As [`Case::new`].
-    pub fn quick(inputs: Inputs, time: Duration) -> Result<Case, Failure> {
-        Case::made(inputs, Options::default(), time, alpine::Objective::FewestTasks)
+    pub fn quick(inputs: Inputs, time: Duration, seed: u64) -> Result<Case, Failure> {
+        let how = (time, alpine::Objective::FewestTasks);
+        Case::made(inputs, Options::default(), how, Runs::Nothing(seed))
     }
 
     /// The same with other inputs, which have their margin already.
@@ -85,10 +131,15 @@ impl Case {
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
         let Problem { replication, objective, .. } = self.problem;
-        Case::made(inputs, Options { replication, objective }, self.time, self.tasks)
+        Case::made(inputs, Options { replication, objective }, (self.time, self.tasks), self.runs.clone())
     }
 
-    fn made(inputs: Inputs, options: Options, time: Duration, tasks: alpine::Objective) -> Result<Case, Failure> {
+    fn made(
+        inputs: Inputs,
+        options: Options,
+        (time, tasks): (Duration, alpine::Objective),
+        runs: Runs,
+    ) -> Result<Case, Failure> {
         let known = &inputs.known;
         let problem = demand::problem(&inputs.graph, &inputs.rack, &known.catalogue, &known.profile, options);
         let problem = problem.map_err(|unknown| {
@@ -96,7 +147,7 @@ impl Case {
             Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let switch = for_problem(&problem);
-        Ok(Case { inputs, problem, switch, time, tasks })
+        Ok(Case { inputs, problem, switch, time, tasks, runs })
     }
 
     /// Let a planner decide.
@@ -116,6 +167,11 @@ impl Case {
                 lines.concat()
             )
         })?;
+        if let (Some(old), Some(new), Some(delta)) = (self.runs.deployment(), &plan.deployment, &plan.delta) {
+            delta.leads(old, new).map_err(|astray| {
+                format!("internal error: the way from the old plan to the new one is not shown: {astray}")
+            })?;
+        }
         Ok(Decision { plan, took })
     }
 
@@ -171,6 +227,10 @@ impl Case {
             }
             // Its plans are of another kind: `e2` makes and prints them.
             StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
+            StrategyName::Keep => {
+                let runs = self.runs.plan().map(|old| old.runs(&self.problem)).unwrap_or_default();
+                lemur::keep::keep(&self.problem, &*self.switch, &runs)
+            }
             StrategyName::Exact => {
                 let start = place(lemur::Strategy::Lemur);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
@@ -185,7 +245,8 @@ impl Case {
             switch: &*self.switch,
             sources: &self.inputs.known.sources,
             strategy: strategy.title(),
+            runs: self.runs.deployment(),
         };
-        Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks)
+        Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks).deployed(self.runs.before())
     }
 }

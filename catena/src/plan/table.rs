@@ -9,6 +9,7 @@ use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
 use catena_plan::relation::{Relation, is_provable};
 use catena_plan::tasks::TaskPlan;
 
+use super::changes::Changes;
 use crate::table::Table;
 
 /// A plan as text.
@@ -64,6 +65,9 @@ impl fmt::Display for Text<'_> {
                     gbit(chain.t_min_bps)
                 )?;
             }
+        }
+        if let Some(delta) = &plan.delta {
+            write!(f, "{}", Changes { plan, delta })?;
         }
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;

@@ -41,7 +41,7 @@ pub fn promises(graph: &PolicyGraph) -> bool {
 ///
 /// # Errors
 /// Why the file's promises are held by nothing.
-pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Option<String>), Failure> {
+pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<String>), Failure> {
     // Measuring takes seconds: what an earlier plan measured is used, and a run begins at once.
     let mut known = own(kept());
     known.split_as_run();
@@ -54,7 +54,7 @@ pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32) -> Result<(Plan, Optio
     let mut less = inputs;
     let mut first = None;
     for halves in 0..HALVES {
-        let case = Case::quick(less.clone(), TIME)?;
+        let case = Case::quick(less.clone(), TIME, seed)?;
         let plan = case.decide(strategy)?.plan;
         if plan.servers.iter().any(|server| server.tasks.is_some()) {
             let why = (halves > 0).then(|| {

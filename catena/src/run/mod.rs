@@ -44,14 +44,16 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         (host, files)
     };
     let ports = ports::Ports::parse(options)?;
+    let mut seed = options.seed.unwrap_or_else(fresh_seed);
     let planned = match &options.plan {
         Some(path) => Some(planned::Planned::read(path)?),
-        None => planned_here(options, &loaded, &ports),
+        None => planned_here(options, &loaded, &ports, seed),
     };
     if let Some(planned) = &planned {
         planned.divide(&mut host, &loaded.graph)?;
+        // Flows are numbered as the plan numbers them, so that its slots mean the same.
+        seed = options.seed.or(planned.seed()).unwrap_or(seed);
     }
-    let seed = options.seed.unwrap_or_else(fresh_seed);
     let uses = files::of(options, &host, &ports, &files)?;
     // When packets or records go to standard output, the table must not.
     let mut outputs = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written());
@@ -63,6 +65,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         tree: planned.as_ref().map(|p| &p.tasks().tree),
         waits: options.duration.is_some(),
         rebalances: options.rebalance,
+        slots: planned.as_ref().and_then(planned::Planned::slots),
     };
     if let Some(first) = layout.first_core {
         cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
@@ -129,7 +132,12 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
 }
 
 /// Plan a file that promises something for this machine, where packets come as they come; why that is not possible is told.
-fn planned_here(options: &RunOptions, loaded: &chain::Loaded, ports: &ports::Ports) -> Option<planned::Planned> {
+fn planned_here(
+    options: &RunOptions,
+    loaded: &chain::Loaded,
+    ports: &ports::Ports,
+    seed: u64,
+) -> Option<planned::Planned> {
     if !ports.is_live() || !here::promises(&loaded.graph) {
         return None;
     }
@@ -140,7 +148,7 @@ fn planned_here(options: &RunOptions, loaded: &chain::Loaded, ports: &ports::Por
     if options.rebalance {
         return refused(&"slots that move (--rebalance) find no queues between tasks on their way");
     }
-    match here::plan(loaded, ports, options.workers) {
+    match here::plan(loaded, ports, options.workers, seed) {
         Ok((plan, less)) => {
             if let Some(less) = less {
                 streams::tell(format_args!("catena: {less}\n"));
@@ -152,7 +160,7 @@ fn planned_here(options: &RunOptions, loaded: &chain::Loaded, ports: &ports::Por
 }
 
 /// Return a number that nobody outside can know.
-fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }

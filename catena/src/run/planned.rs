@@ -7,6 +7,8 @@ use catena_compile::Host;
 use catena_compile::tasks::{self, Start};
 use catena_plan::alpine::Objective;
 use catena_plan::demand::shares;
+use catena_plan::deployment::Instance;
+use catena_plan::deployment::ranges::SLOTS;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
@@ -102,6 +104,24 @@ impl Planned {
         }
         let steering = self.server().steering.iter().map(|core| *core as usize + 1).max();
         Some(steering.unwrap_or(0))
+    }
+
+    /// Seed of the hash by which the plan numbers flows.
+    pub fn seed(&self) -> Option<u64> {
+        self.plan.deployment.as_ref()?.seed()
+    }
+
+    /// The worker of each slot, by the slot's number.
+    pub fn slots(&self) -> Option<Vec<u16>> {
+        let deployment = self.plan.deployment.as_ref()?;
+        let mut table = vec![0; usize::from(SLOTS)];
+        for (number, worker) in (0..).zip(&self.server().workers) {
+            // What a worker has of one chain, it has of all.
+            let on = |instance: &&Instance| instance.on == self.server().name && instance.core == Some(worker.core);
+            let own = deployment.instances.iter().find(on);
+            own.iter().flat_map(|instance| instance.slots.iter()).for_each(|slot| table[usize::from(slot)] = number);
+        }
+        Some(table)
     }
 
     /// Put the queues into `host` that the plan asks for.

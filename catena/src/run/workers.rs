@@ -78,6 +78,8 @@ pub struct Layout<'a> {
     pub waits: bool,
     /// Whether slots go from busy workers to idle ones.
     pub rebalances: bool,
+    /// Which worker has which slot, by the slot's number. None: each has as many.
+    pub slots: Option<Vec<u16>>,
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
@@ -95,7 +97,7 @@ pub fn start(
     uses: Uses,
     over: &dyn Fn() -> bool,
 ) -> Result<Running, Failure> {
-    let Layout { count, first_core, tree, waits, rebalances } = *layout;
+    let Layout { count, first_core, tree, waits, rebalances, ref slots } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
@@ -103,7 +105,11 @@ pub fn start(
     let outside = ports::open(&ports.outside, 1, files[1].as_ref())?;
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
-    let (slots, loads) = (Slots::even(count as u16), rebalances.then(Loads::new));
+    let slots = match slots {
+        Some(given) => Slots::given(count as u16, |slot| given.get(usize::from(slot)).copied().unwrap_or(0)),
+        None => Slots::even(count as u16),
+    };
+    let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
     let run = Run { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.

@@ -24,7 +24,13 @@ impl Slots {
     /// Share all slots out evenly among so many workers, in epoch 0: each gets a run of neighbours.
     pub fn even(workers: u16) -> Arc<Slots> {
         let workers = workers.clamp(1, HELD);
-        let of = (0..SLOTS).map(|slot| AtomicU16::new((slot * usize::from(workers) / SLOTS) as u16)).collect();
+        Slots::given(workers, |slot| (usize::from(slot) * usize::from(workers) / SLOTS) as u16)
+    }
+
+    /// Share all slots out among so many workers, in epoch 0, as `worker` says of each slot's number.
+    pub fn given(workers: u16, worker: impl Fn(u16) -> u16) -> Arc<Slots> {
+        let workers = workers.clamp(1, HELD);
+        let of = (0..SLOTS as u16).map(|slot| AtomicU16::new(worker(slot).min(workers - 1))).collect();
         Arc::new(Slots { workers, of, epoch: AtomicU64::new(0), are_held: AtomicBool::new(false) })
     }
 
@@ -113,6 +119,14 @@ mod tests {
             assert_eq!(counts.iter().sum::<usize>(), SLOTS);
             assert!(counts.iter().all(|count| count.abs_diff(SLOTS / usize::from(workers)) <= 1), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn slots_lie_where_they_are_given() {
+        let slots = Slots::given(3, |slot| slot % 4);
+        let has = |worker| slots.of(worker).iter().map(Slot::number).take(3).collect::<Vec<_>>();
+        // There is no fourth worker: the last one has its slots.
+        assert_eq!([has(0), has(1), has(2)], [[0, 4, 8], [1, 5, 9], [2, 3, 6]]);
     }
 
     #[test]

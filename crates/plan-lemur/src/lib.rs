@@ -15,6 +15,7 @@ pub mod exact;
 pub mod experiment;
 pub mod heuristic;
 pub mod improve;
+pub mod keep;
 pub mod ladder;
 pub mod links;
 pub mod pattern;

@@ -9,6 +9,8 @@
 //! meet here.
 
 pub mod delay;
+pub mod delta;
+pub mod deployment;
 pub mod explain;
 pub mod judge;
 pub mod plan;

@@ -6,6 +6,8 @@ mod bound;
 
 use serde::{Deserialize, Serialize};
 
+use crate::delta::Delta;
+use crate::deployment::Deployment;
 use crate::policy::Policy;
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
@@ -16,7 +18,7 @@ use catena_plan_model::switch::for_problem;
 pub use bound::{Bound, CoreLimit};
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,12 @@ pub struct Plan {
     /// The chain file that it is for; absent where chains are known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
+    /// What runs of it; absent if nothing is placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<Deployment>,
+    /// What has to be done where the deployment runs that this one follows; absent if it follows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<Delta>,
     /// The decision in the planners' own form; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,

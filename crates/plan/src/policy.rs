@@ -59,6 +59,20 @@ impl Policy {
         }
     }
 
+    /// What stands for what functions of a chain were told, for the edges at them, and for the chain's classes: another digest
+    /// is another configuration.
+    #[must_use]
+    pub fn told(&self, chain: &str, functions: &[String]) -> String {
+        let Some(chain) = self.chains.iter().find(|own| own.name == chain) else { return String::new() };
+        let own = chain.functions.iter().filter(|function| functions.contains(&function.name));
+        let ends = |edge: &&String| {
+            edge.split(',').next().is_some_and(|ends| ends.split(' ').any(|end| functions.iter().any(|f| f == end)))
+        };
+        let edges: Vec<&String> = chain.edges.iter().filter(ends).collect();
+        let classes: Vec<&String> = self.classes.iter().filter(|class| chain.has_class(class)).collect();
+        fnv(format!("{:?} {edges:?} {classes:?}", own.collect::<Vec<_>>()).as_bytes())
+    }
+
     /// What differs first between the planned policy and the one of a file, for people; None: nothing does.
     #[must_use]
     pub fn difference(&self, file: &Policy) -> Option<String> {
@@ -77,6 +91,11 @@ impl Policy {
 }
 
 impl ChainPolicy {
+    /// Whether a class, as the policy writes it with its filter, is one of the chain's.
+    fn has_class(&self, class: &str) -> bool {
+        class.split(" = ").next().is_some_and(|name| self.classes.iter().any(|own| own == name))
+    }
+
     fn difference(&self, file: &ChainPolicy) -> Option<String> {
         let name = &self.name;
         if self.classes != file.classes {
@@ -147,13 +166,15 @@ fn edge(chain: &Chain, edge: &Edge) -> String {
     text
 }
 
-/// FNV-1a of a value's text, which stays the same from one version of the compiler to the next.
+/// FNV-1a, which stays the same from one version of the compiler to the next.
+#[must_use]
+pub fn fnv(bytes: &[u8]) -> String {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, add))
+}
+
 fn digest(value: &Value) -> String {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in spelled(value).bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    format!("{hash:016x}")
+    fnv(spelled(value).as_bytes())
 }
 
 /// A value as text, files as what is in them.

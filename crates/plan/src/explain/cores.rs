@@ -7,7 +7,8 @@
 //! they fit, the largest first; what fits nowhere whole is spread over several.
 
 use super::View;
-use catena_plan_model::placement::Link;
+use crate::deployment::segment_name;
+use catena_plan_model::placement::{Link, Subgroup};
 use catena_plan_model::problem::ServerId;
 use catena_plan_model::rack::Server;
 
@@ -53,17 +54,65 @@ pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
             }
             continue;
         }
-        for subgroup in by_packets(view, server) {
+        let order = by_packets(view, server);
+        // What runs stays where it is; others go around it.
+        for &subgroup in &order {
+            let (Some(placed), Some(parts)) = (view.placement.subgroups.get(subgroup), numbers.get_mut(subgroup))
+            else {
+                continue;
+            };
+            *parts = again(&mut rooms, &ran(view, placed), placed.cores);
+        }
+        for subgroup in order {
             let Some(placed) = view.placement.subgroups.get(subgroup) else { continue };
             let near = from_socket(about, socket(view, about, placed.link));
             let distance = |core: u32| near.iter().position(|n| *n == core).unwrap_or(usize::MAX);
             rooms.sort_by_key(|room| distance(room.core));
             if let Some(parts) = numbers.get_mut(subgroup) {
-                *parts = take(&mut rooms, placed.cores);
+                let kept: f64 = parts.iter().map(|part| part.share).sum();
+                parts.extend(take(&mut rooms, placed.cores - kept));
+                *parts = joined(std::mem::take(parts));
             }
         }
     }
     numbers
+}
+
+/// The cores that a subgroup has now, ascending.
+fn ran(view: &View<'_>, placed: &Subgroup) -> Vec<u32> {
+    let Some(runs) = view.case.runs else { return Vec::new() };
+    let names: Vec<String> = placed.nodes.iter().map(|&node| view.node_name(placed.chain, node)).collect();
+    let chain = view.problem.chains.get(placed.chain).map_or("", |chain| &chain.name);
+    let (segment, on) = (segment_name(chain, &names), view.server_name(placed.server));
+    runs.of(&segment).filter(|instance| instance.on == on).filter_map(|instance| instance.core).collect()
+}
+
+/// As much of `cores` as there is on the cores where it ran: whole ones, and one that has room for the rest.
+fn again(rooms: &mut [Part], ran: &[u32], cores: f64) -> Vec<Part> {
+    let mut left = cores;
+    let mut parts = Vec::new();
+    for room in rooms.iter_mut().filter(|room| ran.contains(&room.core)) {
+        let share = left.min(1.0);
+        if share > NOTHING && room.share >= share - NOTHING {
+            parts.push(Part { core: room.core, share });
+            room.share = (room.share - share).max(0.0);
+            left -= share;
+        }
+    }
+    parts
+}
+
+/// Parts of one core put together, in the order of the cores.
+fn joined(mut parts: Vec<Part>) -> Vec<Part> {
+    parts.sort_by_key(|part| part.core);
+    let mut joined: Vec<Part> = Vec::new();
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if last.core == part.core => last.share += part.share,
+            _ => joined.push(part),
+        }
+    }
+    joined
 }
 
 /// The subgroups on a server: those with whole cores first, then by packets, most first.

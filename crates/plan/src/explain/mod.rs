@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 pub use remedies::remedies;
 
+use crate::deployment::Deployment;
 use crate::plan::{
     Borrowed, ChainPlan, Device, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
     WorkerPart, WorkerPlan,
@@ -37,6 +38,8 @@ pub struct Case<'a> {
     pub sources: &'a BTreeMap<String, String>,
     /// Who decided.
     pub strategy: &'a str,
+    /// What runs: it keeps its cores, as far as that can be.
+    pub runs: Option<&'a Deployment>,
 }
 
 impl Plan {
@@ -72,6 +75,8 @@ impl Plan {
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
             policy: None,
+            deployment: None,
+            delta: None,
             placement: placement.cloned(),
             problem: case.problem.clone(),
             servers,

@@ -22,7 +22,7 @@ const CHAINS: [(&str, &str); 4] = [
 fn planned(problem: &Problem, rack: &Rack, outcome: &Outcome) -> Plan {
     let sources = BTreeMap::from([("Dedup".to_owned(), "Table 4".to_owned()), ("Unused".to_owned(), "?".to_owned())]);
     let switch = for_problem(problem);
-    Plan::of(&Case { problem, rack, switch: &*switch, sources: &sources, strategy: "lemur" }, outcome)
+    Plan::of(&Case { problem, rack, switch: &*switch, sources: &sources, strategy: "lemur", runs: None }, outcome)
 }
 
 fn testbed(servers: u32, sockets: u32) -> (Problem, Rack) {

@@ -9,6 +9,9 @@
 
 mod bounds;
 mod chains;
+mod deployment;
+#[cfg(test)]
+mod deployment_tests;
 mod fault;
 #[cfg(test)]
 mod lie_tests;
@@ -50,6 +53,7 @@ impl Plan {
         judge.links();
         judge.switch();
         judge.tasks();
+        judge.deployment();
         if judge.faults.is_empty() { Ok(()) } else { Err(judge.faults) }
     }
 
@@ -59,7 +63,10 @@ impl Plan {
         if self.is_kept() {
             return wrong("verdict", "promises cannot be kept without a placement");
         }
-        if !self.chains.is_empty() || self.servers.iter().any(|s| !s.subgroups.is_empty() || s.tasks.is_some()) {
+        if self.deployment.is_some()
+            || !self.chains.is_empty()
+            || self.servers.iter().any(|s| !s.subgroups.is_empty() || s.tasks.is_some())
+        {
             return wrong("chains", "nothing is placed, and functions are shown on devices");
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::deployment::Before;
 use crate::explain::Case;
 use crate::plan::Plan;
 use catena_plan_lemur::exact::{self, Settings};
@@ -185,7 +186,8 @@ fn relations(random: &mut Random, chains: &[Chain], servers: &[Server]) -> Vec<R
 
 pub(super) fn explained(problem: &Problem, rack: &Rack, outcome: &Outcome) -> Plan {
     let sources = BTreeMap::from([("ACL".to_owned(), "Table 4".to_owned())]);
-    Plan::of(&Case { problem, rack, switch: &*for_problem(problem), sources: &sources, strategy: "any" }, outcome)
+    let case = Case { problem, rack, switch: &*for_problem(problem), sources: &sources, strategy: "any", runs: None };
+    Plan::of(&case, outcome).deployed(Before::Nothing(7))
 }
 
 /// How many racks and policies are drawn, and the first one's seed.

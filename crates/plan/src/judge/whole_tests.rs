@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use catena_policy::{Library, NoFiles, PolicyGraph};
 use serde_json::{Value, json};
 
+use crate::deployment::Before;
 use crate::explain::Case;
 use crate::plan::{Plan, Verdict};
 use catena_plan_alpine::{Objective as Tasks, SchedulerTree};
@@ -75,7 +76,7 @@ fn server(random: &mut Random) -> Rack {
     rack::parse(&text, &[]).rack.expect("a rack")
 }
 
-struct Drawn {
+pub(super) struct Drawn {
     file: String,
     policy: PolicyGraph,
     rack: Rack,
@@ -83,7 +84,7 @@ struct Drawn {
     tasks: Tasks,
 }
 
-fn drawn(seed: u64) -> Drawn {
+pub(super) fn drawn(seed: u64) -> Drawn {
     let mut random = Random::new(seed);
     let file = file(&mut random);
     let rack = server(&mut random);
@@ -105,7 +106,7 @@ fn of(file: String, rack: Rack, objective: Objective, tasks: Tasks) -> Drawn {
 }
 
 impl Drawn {
-    fn planned(&self, exactly: bool) -> Plan {
+    pub(super) fn planned(&self, exactly: bool) -> Plan {
         let switch = for_problem(&self.problem);
         let mut outcome = place(&self.problem, Strategy::Lemur, &*switch);
         if exactly {
@@ -113,9 +114,15 @@ impl Drawn {
             outcome = exact::plan(&self.problem, &*switch, outcome.placement(), &settings).outcome;
         }
         let sources = BTreeMap::new();
-        let case =
-            Case { problem: &self.problem, rack: &self.rack, switch: &*switch, sources: &sources, strategy: "any" };
-        Plan::of(&case, &outcome).scheduled(&self.policy, self.tasks)
+        let case = Case {
+            problem: &self.problem,
+            rack: &self.rack,
+            switch: &*switch,
+            sources: &sources,
+            strategy: "any",
+            runs: None,
+        };
+        Plan::of(&case, &outcome).scheduled(&self.policy, self.tasks).deployed(Before::Nothing(7))
     }
 }
 

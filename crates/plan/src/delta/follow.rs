@@ -1,0 +1,180 @@
+//! Follows the steps of a delta, one by one, to see that none leaves a flow without an instance.
+//!
+//! It knows nothing of how deltas are made: it holds who has which slots of which function, and does what the steps say. Before a
+//! delta is written, and after one is read, it must lead from the one deployment to the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{Delta, Step};
+use crate::deployment::Deployment;
+use crate::deployment::ranges::Slots;
+
+/// A step that cannot be done, or an end that is not the one that was wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Astray {
+    /// The step's number, from 1; 0: the whole.
+    pub step: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Astray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            0 => f.write_str(&self.what),
+            step => write!(f, "step {step}: {}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for Astray {}
+
+impl Delta {
+    /// Whether the steps lead from `old` to `new`, and each flow of each function has one running instance after each.
+    ///
+    /// # Errors
+    /// The first step that is not possible.
+    pub fn leads(&self, old: &Deployment, new: &Deployment) -> Result<(), Astray> {
+        let whole = |what: String| Err(Astray { step: 0, what });
+        if self.from != old.digest() {
+            return whole("it is from another deployment than the one that runs".to_owned());
+        }
+        if self.epoch != new.epoch || self.epoch <= old.epoch {
+            return whole(format!("it leads from epoch {} to {}, not to {}", old.epoch, self.epoch, new.epoch));
+        }
+        let mut now = State::of(old)?;
+        for (step, number) in self.steps.iter().zip(1..) {
+            now.take(step).map_err(|what| Astray { step: number, what })?;
+        }
+        let wanted = State::of(new)?;
+        let running = now.running.symmetric_difference(&wanted.running).next();
+        if let Some(name) = running {
+            return whole(format!("in the end, {name} runs or does not, and the other was planned"));
+        }
+        let keys: BTreeSet<_> = now.has.keys().chain(wanted.has.keys()).collect();
+        let differs = keys.into_iter().find(|key| now.has.get(*key) != wanted.has.get(*key));
+        match differs {
+            Some((function, instance)) => {
+                whole(format!("in the end, {instance} has other flows of {function} than planned"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Who runs, and who has which flows of which function; nobody has none.
+#[derive(Clone, Debug, Default)]
+struct State {
+    running: BTreeSet<String>,
+    has: BTreeMap<(String, String), Slots>,
+    /// All flows of these have an instance.
+    served: BTreeSet<String>,
+}
+
+impl State {
+    fn of(deployment: &Deployment) -> Result<State, Astray> {
+        let mut state = State::default();
+        for instance in &deployment.instances {
+            let functions = deployment.segments.iter().find(|segment| segment.name == instance.segment);
+            state.running.insert(instance.name.clone());
+            for function in functions.iter().flat_map(|segment| &segment.functions) {
+                state.has.insert((function.clone(), instance.name.clone()), instance.slots.clone());
+                state.served.insert(function.clone());
+            }
+        }
+        for function in &state.served {
+            if let Some(what) = state.torn(function) {
+                return Err(Astray { step: 0, what });
+            }
+        }
+        Ok(state)
+    }
+
+    /// What is wrong with the flows of a function: each slot has one instance.
+    fn torn(&self, function: &str) -> Option<String> {
+        let of = self.has.range((function.to_owned(), String::new())..).take_while(|((f, _), _)| f == function);
+        let mut all = Slots::default();
+        let mut count = 0;
+        for ((_, _), slots) in of {
+            all = all.with(slots);
+            count += slots.len();
+        }
+        if count > all.len() {
+            return Some(format!("flows of {function} are with two instances"));
+        }
+        (all != Slots::all()).then(|| format!("flows of {function} are without an instance"))
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), String> {
+        let touched: &[String] = match step {
+            Step::Start { instance, .. } => {
+                let new = self.running.insert(instance.clone());
+                return if new { Ok(()) } else { Err(format!("{instance} runs already")) };
+            }
+            Step::Stop { instance } => {
+                if let Some((function, _)) = self.has.keys().find(|(_, holder)| holder == instance) {
+                    return Err(format!("{instance} still has flows of {function}"));
+                }
+                return if self.running.remove(instance) { Ok(()) } else { Err(format!("{instance} does not run")) };
+            }
+            Step::Give { functions, slots, to } => {
+                if let Some(function) = functions.iter().find(|function| self.served.contains(*function)) {
+                    return Err(format!("flows of {function} have an instance already"));
+                }
+                functions.iter().try_for_each(|function| self.widen(function, to, slots))?;
+                // Of a function that is new, flows come when all its slots are given.
+                for function in functions {
+                    if self.torn(function).is_none() {
+                        self.served.insert(function.clone());
+                    }
+                }
+                return Ok(());
+            }
+            Step::Move { functions, slots, from, to } => {
+                for function in functions {
+                    self.narrow(function, from, slots)?;
+                    self.widen(function, to, slots)?;
+                }
+                functions
+            }
+            Step::End { functions, from } => {
+                for function in functions {
+                    self.has.remove(&(function.clone(), from.clone()));
+                    self.served.remove(function);
+                }
+                return Ok(());
+            }
+        };
+        match touched.iter().filter(|function| self.served.contains(*function)).find_map(|f| self.torn(f)) {
+            Some(torn) => Err(torn),
+            None => Ok(()),
+        }
+    }
+
+    fn narrow(&mut self, function: &str, from: &str, slots: &Slots) -> Result<(), String> {
+        let key = (function.to_owned(), from.to_owned());
+        let has = self.has.get(&key).cloned().unwrap_or_default();
+        if has.common(slots) != *slots {
+            return Err(format!("{from} has not all of slots {slots} of {function}"));
+        }
+        let left = has.without(slots);
+        match left.is_empty() {
+            true => self.has.remove(&key),
+            false => self.has.insert(key, left),
+        };
+        Ok(())
+    }
+
+    fn widen(&mut self, function: &str, to: &str, slots: &Slots) -> Result<(), String> {
+        if !self.running.contains(to) {
+            return Err(format!("{to} does not run, and is to have flows"));
+        }
+        let has = self.has.entry((function.to_owned(), to.to_owned())).or_default();
+        if !has.common(slots).is_empty() {
+            return Err(format!("{to} has some of slots {slots} of {function} already"));
+        }
+        *has = has.with(slots);
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! What runs of a plan: copies of functions on cores, and which flows each has.
+//!
+//! A plan says how much of a rack a chain gets; its deployment says what is started there. Everything has a name that it
+//! keeps from one plan to the next, so that two deployments can be compared ([`crate::delta`]) and whoever carries a plan
+//! out can say what it is about.
+//!
+//! Flows are numbered by one hash everywhere: that of their inside address, in the deployment's seed. Its first bits are
+//! the flow's *slot* ([`ranges::SLOTS`]). An instance has a set of slots; those of a segment's instances are all slots, each
+//! once. These are targets: while a deployment replaces another one, flows that live may still be where they were.
+
+mod make;
+pub mod ranges;
+mod runs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Device;
+use ranges::Slots;
+
+pub use make::Before;
+
+/// What runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// 1 for the first one, and one more for each that follows.
+    pub epoch: u64,
+    /// The digest of the deployment that it follows; absent: nothing ran before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+    /// Seed of the hash that numbers flows, 16 digits to the base of 16. Who knows it can choose flows that meet one core.
+    pub seed: String,
+    /// What runs to completion together.
+    pub segments: Vec<Segment>,
+    /// Its copies.
+    pub instances: Vec<Instance>,
+}
+
+/// Functions that run to completion together, on one kind of device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Unique: its chain and functions, `web/acl+nat`.
+    pub name: String,
+    /// Its functions, as `chain/function`.
+    pub functions: Vec<String>,
+    /// What it runs on.
+    pub device: Device,
+    /// What stands for that which its functions were told: with other arguments or other edges it is another segment.
+    pub told: String,
+}
+
+/// A running copy of a segment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Unique: the segment, the device and the core, `web/acl+nat@nf1:4`. Where something else had that name when the instance
+    /// was to start, the epoch stands behind it: `web/acl+nat@nf1:4~7`.
+    pub name: String,
+    /// Whose copy.
+    pub segment: String,
+    /// The device's name.
+    pub on: String,
+    /// The core's number; absent where a device has none to choose from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<u32>,
+    /// Which flows it has.
+    pub slots: Slots,
+    /// The epoch that started it.
+    pub since: u64,
+}
+
+impl Deployment {
+    /// The seed as a number; None: it is none.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        let digits = self.seed.len() == 16 && self.seed.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u64::from_str_radix(&self.seed, 16).ok().filter(|_| digits)
+    }
+
+    /// What stands for the deployment as it is: of another one it is another, but for chance.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        // A deployment is plain data that always has a text.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        crate::policy::fnv(text.as_bytes())
+    }
+
+    /// The instances of a segment.
+    pub fn of<'a>(&'a self, segment: &'a str) -> impl Iterator<Item = &'a Instance> {
+        self.instances.iter().filter(move |instance| instance.segment == segment)
+    }
+
+    /// The segment that runs a function of a chain, as `chain/function`.
+    #[must_use]
+    pub fn running(&self, function: &str) -> Option<&Segment> {
+        self.segments.iter().find(|segment| segment.functions.iter().any(|own| own == function))
+    }
+}
+
+/// What a segment of one chain is called.
+pub(crate) fn segment_name(chain: &str, functions: &[String]) -> String {
+    format!("{chain}/{}", functions.join("+"))
+}
+
+/// What an instance is called.
+pub(crate) fn name(segment: &str, on: &str, core: Option<u32>) -> String {
+    match core {
+        Some(core) => format!("{segment}@{on}:{core}"),
+        None => format!("{segment}@{on}"),
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether what is said to run is what was placed: every function in one segment, an instance on each of its cores, and each
+//! flow with one of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Judge;
+use crate::deployment::ranges::Slots;
+use crate::deployment::{Deployment, Segment};
+use crate::plan::{Device, Plan};
+
+/// A device and a core of it.
+type Place = (String, Option<u32>);
+
+impl Judge<'_> {
+    pub(super) fn deployment(&mut self) {
+        // Whoever asks for places alone has no deployment.
+        let Some(says) = &self.plan.deployment else {
+            if self.plan.delta.is_some() {
+                self.wrong("deployment", "a delta leads to it, and there is none");
+            }
+            return;
+        };
+        if says.seed().is_none() {
+            self.wrong("deployment.seed", "it is not 16 digits to the base of 16");
+        }
+        if says.epoch == 0 || (says.epoch == 1) != says.follows.is_none() {
+            self.wrong("deployment.epoch", format!("{} does not fit what it follows", says.epoch));
+        }
+        self.segments(says);
+        self.instances(says);
+        let delta = self.plan.delta.as_ref();
+        self.same("deployment.follows: what the delta is from", &delta.map(|d| &d.from), &says.follows.as_ref());
+        self.same("deployment.epoch: where the delta leads", &delta.map_or(says.epoch, |d| d.epoch), &says.epoch);
+    }
+
+    /// Every function is in one segment, with those that are placed together with it.
+    fn segments(&mut self, says: &Deployment) {
+        let plan = self.plan;
+        let mut seen: BTreeMap<&str, &Segment> = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        for segment in &says.segments {
+            if !names.insert(segment.name.as_str()) {
+                self.wrong("deployment.segments", format!("{} comes twice", segment.name));
+            }
+            for function in &segment.functions {
+                if seen.insert(function, segment).is_some() {
+                    self.wrong("deployment.segments", format!("{function} is in two segments"));
+                }
+            }
+            let told = told(plan, segment);
+            self.same(format!("deployment.segments: what {} is told", segment.name), &segment.told, &told);
+        }
+        let mut planned = 0;
+        for (chain, about) in plan.chains.iter().enumerate() {
+            for (node, function) in about.functions.iter().enumerate() {
+                planned += 1;
+                let name = format!("{}/{}", about.name, function.name);
+                let Some(segment) = seen.get(name.as_str()) else {
+                    self.wrong("deployment.segments", format!("{name} is in none"));
+                    continue;
+                };
+                self.same(format!("deployment.segments: device of {name}"), &segment.device, &function.device);
+                let together = self.together(chain, node);
+                let said: BTreeSet<&String> = segment.functions.iter().collect();
+                self.same(format!("deployment.segments: who runs with {name}"), &said, &together.iter().collect());
+            }
+        }
+        self.same("deployment.segments: functions", &seen.len(), &planned);
+    }
+
+    /// The functions that run to completion with one, itself included.
+    fn together(&self, chain: usize, node: usize) -> BTreeSet<String> {
+        let named = |chain: usize, node: usize| {
+            let chain = &self.problem.chains[chain];
+            format!("{}/{}", chain.name, chain.nodes[node].name)
+        };
+        let (sites, edges) = (&self.placement.sites[chain], &self.problem.chains[chain].edges);
+        let mut found = BTreeSet::from([node]);
+        loop {
+            let near = edges.iter().flat_map(|edge| [(edge.from, edge.to), (edge.to, edge.from)]);
+            let more: Vec<usize> = near
+                .filter(|(a, b)| found.contains(a) && !found.contains(b) && sites[*a] == sites[*b])
+                .map(|(_, b)| b)
+                .collect();
+            if more.is_empty() {
+                return found.into_iter().map(|node| named(chain, node)).collect();
+            }
+            found.extend(more);
+        }
+    }
+
+    /// A segment's instances are on its cores, and have each slot once.
+    fn instances(&mut self, says: &Deployment) {
+        let mut names = BTreeSet::new();
+        let mut of: BTreeMap<&str, Vec<(Place, &Slots)>> = BTreeMap::new();
+        for instance in &says.instances {
+            if !names.insert(instance.name.as_str()) {
+                self.wrong("deployment.instances", format!("{} comes twice", instance.name));
+            }
+            if instance.since == 0 || instance.since > says.epoch {
+                self.wrong("deployment.instances", format!("{} runs since epoch {}", instance.name, instance.since));
+            }
+            let place = (instance.on.clone(), instance.core);
+            of.entry(&instance.segment).or_default().push((place, &instance.slots));
+        }
+        for segment in &says.segments {
+            let instances = of.remove(segment.name.as_str()).unwrap_or_default();
+            let at = format!("deployment.instances of {}", segment.name);
+            let said: BTreeSet<&Place> = instances.iter().map(|(place, _)| place).collect();
+            self.same(format!("{at}: where they are"), &said, &places(self.plan, segment).iter().collect());
+            self.same(format!("{at}: on a core of their own"), &said.len(), &instances.len());
+            let all = instances.iter().fold(Slots::default(), |all, (_, slots)| all.with(slots));
+            if all != Slots::all() || instances.iter().map(|(_, slots)| slots.len()).sum::<usize>() != all.len() {
+                self.wrong(at, "they do not have each slot once");
+            }
+        }
+        self.of_workers(says);
+        for segment in of.keys() {
+            self.wrong("deployment.instances", format!("there is no segment {segment}"));
+        }
+    }
+}
+
+impl Judge<'_> {
+    /// A worker that runs whole chains has the same flows of all.
+    fn of_workers(&mut self, says: &Deployment) {
+        for server in self.plan.servers.iter().filter(|server| server.tasks.is_some()) {
+            for worker in &server.workers {
+                let own = says.instances.iter().filter(|i| i.on == server.name && i.core == Some(worker.core));
+                let slots: BTreeSet<String> = own.map(|instance| instance.slots.to_string()).collect();
+                let at = format!("deployment.instances on core {} of {}: sets of slots", worker.core, server.name);
+                self.same(at, &slots.len(), &1);
+            }
+        }
+    }
+}
+
+/// Where the plan has a segment's functions, as their own rows say it.
+fn places(plan: &Plan, segment: &Segment) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for chain in &plan.chains {
+        for function in &chain.functions {
+            if !segment.functions.contains(&format!("{}/{}", chain.name, function.name)) {
+                continue;
+            }
+            match function.device {
+                Device::Server => places.extend(function.cores.iter().map(|core| (function.on.clone(), Some(*core)))),
+                Device::Switch | Device::SmartNic => drop(places.insert((function.on.clone(), None))),
+            }
+        }
+    }
+    places
+}
+
+/// What a segment's functions are told by the policy of the plan.
+fn told(plan: &Plan, segment: &Segment) -> String {
+    let Some(policy) = &plan.policy else { return String::new() };
+    let of = plan.chains.iter().find(|chain| {
+        let prefix = format!("{}/", chain.name);
+        segment.functions.iter().all(|function| function.starts_with(&prefix))
+    });
+    let Some(chain) = of else { return String::new() };
+    let names = segment.functions.iter().filter_map(|function| function.strip_prefix(&format!("{}/", chain.name)));
+    policy.told(&chain.name, &names.map(str::to_owned).collect::<Vec<_>>())
+}
