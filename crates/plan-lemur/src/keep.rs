@@ -242,7 +242,7 @@ struct Cores {
 /// Take cores, one at a time, from who has most beyond its need, where a server has not so many.
 fn spare(problem: &Problem, groups: &mut [Cores]) {
     let mut used = vec![0_u64; problem.servers.len()];
-    groups.iter().for_each(|group| used[group.server] += u64::from(group.cores));
+    groups.iter().for_each(|group| used[group.server] += group.cores as u64);
     for (server, used) in used.iter().enumerate() {
         let mut over = used.saturating_sub(u64::from(problem.servers[server].cores));
         while over > 0 {

@@ -1,3 +1,5 @@
+//! Deltas between drawn deployments lead where they should, and changed ones are found.
+
 use super::*;
 use crate::deployment::ranges::{divide, quotas};
 use crate::deployment::{Deployment, Instance, Segment};
