@@ -320,6 +320,9 @@ pub struct PlanOptions {
     /// by step
     #[arg(long, value_name = "OLD.json", conflicts_with = "compare")]
     pub from: Option<PathBuf>,
+    /// An instance that has more to do than it can: one more takes half of its flows, and nothing else moves
+    #[arg(long, value_name = "INSTANCE", requires = "from", conflicts_with = "strategy")]
+    pub overloaded: Option<String>,
     /// Seed of the hash that numbers flows (default: nobody can know; with --from: that of the old plan)
     #[arg(long, value_name = "NUMBER", conflicts_with = "from")]
     pub seed: Option<u64>,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use catena_functions::registry;
 use catena_plan::alpine;
+use catena_plan::delta::{Delta, Step};
 use catena_plan::demand::{self, Options};
 use catena_plan::deployment::{Before, Deployment};
 use catena_plan::explain;
@@ -34,8 +35,8 @@ pub struct Case {
 pub enum Runs {
     /// Nothing runs yet: flows are numbered in this seed.
     Nothing(u64),
-    /// This does.
-    Plan(Box<Plan>),
+    /// This does; one of its instances may have more to do than it can.
+    Plan(Box<Plan>, Option<String>),
 }
 
 impl Runs {
@@ -46,7 +47,7 @@ impl Runs {
         let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
         let plan = Plan::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         match plan.deployment {
-            Some(_) => Ok(Runs::Plan(Box::new(plan))),
+            Some(_) => Ok(Runs::Plan(Box::new(plan), options.overloaded.clone())),
             None => Err(format!("{}: nothing runs by this plan", path.display()).into()),
         }
     }
@@ -54,7 +55,7 @@ impl Runs {
     fn plan(&self) -> Option<&Plan> {
         match self {
             Runs::Nothing(_) => None,
-            Runs::Plan(plan) => Some(plan),
+            Runs::Plan(plan, _) => Some(plan),
         }
     }
 
@@ -64,10 +65,39 @@ impl Runs {
 
     fn before(&self) -> Before<'_> {
         match (self, self.deployment()) {
+            (Runs::Plan(_, Some(overloaded)), Some(old)) => Before::Overloaded(old, overloaded),
             (_, Some(old)) => Before::Runs(old),
             (Runs::Nothing(seed), None) => Before::Nothing(*seed),
-            (Runs::Plan(_), None) => Before::Nothing(0),
+            (Runs::Plan(..), None) => Before::Nothing(0),
         }
+    }
+
+    /// What runs, in the numbers of a problem; the segment of an overloaded instance is to have one core more.
+    fn kept(&self, problem: &Problem) -> Result<lemur::keep::Runs, Failure> {
+        let Runs::Plan(old, overloaded) = self else { return Ok(lemur::keep::Runs::default()) };
+        let mut runs = old.runs(problem);
+        let Some(name) = overloaded else { return Ok(runs) };
+        let instances = old.deployment.iter().flat_map(|deployment| &deployment.instances);
+        let Some(instance) = instances.clone().find(|instance| instance.name == *name) else {
+            let all: Vec<&str> = instances.map(|instance| instance.name.as_str()).collect();
+            return Err(format!("--overloaded {name}: what runs are {}", all.join(", ")).into());
+        };
+        let whole = old.servers.iter().any(|server| server.name == instance.on && server.tasks.is_some());
+        let segment = |(chain, nodes): &(usize, Vec<usize>)| {
+            let chain = problem.chains.get(*chain)?;
+            let names: Option<Vec<&str>> =
+                nodes.iter().map(|node| Some(chain.nodes.get(*node)?.name.as_str())).collect();
+            Some(format!("{}/{}", chain.name, names?.join("+")))
+        };
+        let cores = runs.cores.iter_mut().find(|(group, _)| segment(group).as_ref() == Some(&instance.segment));
+        match cores {
+            Some((_, cores)) if !whole => *cores += 1,
+            _ => {
+                let why = "only what has whole cores of a server, and is planned as it runs, gets one more";
+                return Err(format!("--overloaded {name}: {why}").into());
+            }
+        }
+        Ok(runs)
     }
 }
 
@@ -156,7 +186,7 @@ impl Case {
     /// When the independent check refuses what it decided.
     pub fn decide(&self, strategy: StrategyName) -> Result<Decision, Failure> {
         let started = Instant::now();
-        let outcome = self.outcome(strategy);
+        let outcome = self.outcome(strategy)?;
         let took = started.elapsed();
         let plan = self.plan(strategy, &outcome);
         plan.judge(&*self.switch).map_err(|faults| {
@@ -168,6 +198,7 @@ impl Case {
             )
         })?;
         if let (Some(old), Some(new), Some(delta)) = (self.runs.deployment(), &plan.deployment, &plan.delta) {
+            self.is_relieved(delta)?;
             delta.leads(old, new).map_err(|astray| {
                 format!("internal error: the way from the old plan to the new one is not shown: {astray}")
             })?;
@@ -207,13 +238,26 @@ impl Case {
         self.switch.verdict(&self.problem, set).fits()
     }
 
+    /// Whether a new instance takes flows of the overloaded one, where there is one.
+    fn is_relieved(&self, delta: &Delta) -> Result<(), Failure> {
+        let Runs::Plan(_, Some(name)) = &self.runs else { return Ok(()) };
+        let relieves = |step: &Step| matches!(step, Step::Move { from, .. } if from == name);
+        match delta.steps.iter().any(relieves) {
+            true => Ok(()),
+            false => {
+                let why = "its server has no core for it, or its functions may run on one only";
+                Err(format!("--overloaded {name}: no other instance can take of its flows: {why}").into())
+            }
+        }
+    }
+
     fn settings(&self) -> exact::Settings {
         exact::Settings { time: self.time, ..exact::Settings::default() }
     }
 
-    fn outcome(&self, strategy: StrategyName) -> Outcome {
+    fn outcome(&self, strategy: StrategyName) -> Result<Outcome, Failure> {
         let place = |strategy| lemur::place(&self.problem, strategy, &*self.switch);
-        match strategy {
+        Ok(match strategy {
             StrategyName::Lemur => place(lemur::Strategy::Lemur),
             StrategyName::Hw => place(lemur::Strategy::HwPreferred),
             StrategyName::Sw => place(lemur::Strategy::SwPreferred),
@@ -227,15 +271,12 @@ impl Case {
             }
             // Its plans are of another kind: `e2` makes and prints them.
             StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
-            StrategyName::Keep => {
-                let runs = self.runs.plan().map(|old| old.runs(&self.problem)).unwrap_or_default();
-                lemur::keep::keep(&self.problem, &*self.switch, &runs)
-            }
+            StrategyName::Keep => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),
             StrategyName::Exact => {
                 let start = place(lemur::Strategy::Lemur);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
             }
-        }
+        })
     }
 
     fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ranges::{Slots, divide, quotas};
+use super::relieve::given;
 use super::{Deployment, Instance, Segment, name, segment_name};
 use crate::delta::Delta;
 use crate::plan::{Device, Plan, ServerPlan};
@@ -14,6 +15,19 @@ pub enum Before<'a> {
     Nothing(u64),
     /// This runs.
     Runs(&'a Deployment),
+    /// This runs, and the instance of that name has more to do than it can: what is new of its segment takes of its flows alone.
+    Overloaded(&'a Deployment, &'a str),
+}
+
+impl<'a> Before<'a> {
+    /// What runs.
+    #[must_use]
+    pub fn runs(self) -> Option<&'a Deployment> {
+        match self {
+            Before::Nothing(_) => None,
+            Before::Runs(old) | Before::Overloaded(old, _) => Some(old),
+        }
+    }
 }
 
 /// The core of an instance, and the part of its segment's flows that it is to have.
@@ -25,8 +39,8 @@ impl Plan {
     #[must_use]
     pub fn deployed(mut self, before: Before<'_>) -> Plan {
         self.deployment = self.placement.as_ref().map(|_| deployment(&self, before));
-        self.delta = match (before, &self.deployment) {
-            (Before::Runs(old), Some(new)) => Some(Delta::between(old, new)),
+        self.delta = match (before.runs(), &self.deployment) {
+            (Some(old), Some(new)) => Some(Delta::between(old, new)),
             _ => None,
         };
         self
@@ -34,16 +48,13 @@ impl Plan {
 }
 
 fn deployment(plan: &Plan, before: Before<'_>) -> Deployment {
-    let old = match before {
-        Before::Nothing(_) => None,
-        Before::Runs(old) => Some(old),
-    };
+    let old = before.runs();
     let mut made = Deployment {
         epoch: old.map_or(1, |old| old.epoch.saturating_add(1)),
         follows: old.map(Deployment::digest),
         seed: match before {
             Before::Nothing(seed) => format!("{seed:016x}"),
-            Before::Runs(old) => old.seed.clone(),
+            Before::Runs(old) | Before::Overloaded(old, _) => old.seed.clone(),
         },
         ..Deployment::default()
     };
@@ -73,7 +84,17 @@ fn deployment(plan: &Plan, before: Before<'_>) -> Deployment {
         }
         for (segment, parts) in segments {
             let shares: Vec<f64> = parts.iter().map(|(_, share)| *share).collect();
-            add(&mut made, segment, &server.name, &parts, &old, |has| divide(&quotas(&shares), has));
+            let name = |core: &Option<u32>| old.instance(&segment, &server.name, *core).map(|i| i.name.as_str());
+            let overloaded = match before {
+                Before::Overloaded(_, instance) => parts.iter().position(|(core, _)| name(core) == Some(instance)),
+                _ => None,
+            };
+            add(&mut made, segment, &server.name, &parts, &old, |has| match overloaded {
+                Some(overloaded) => given(has, overloaded),
+                // The same instances keep what they have, even if it was divided by what flows brought.
+                None if is_whole(has) && shares.iter().all(|share| *share == 1.0) => has.to_vec(),
+                None => divide(&quotas(&shares), has),
+            });
         }
     }
     for (chain, device, on, functions) in elsewhere(plan) {
@@ -82,6 +103,12 @@ fn deployment(plan: &Plan, before: Before<'_>) -> Deployment {
         add(&mut made, segment, &on, &[(None, 1.0)], &old, |_| vec![Slots::all()]);
     }
     made
+}
+
+/// Whether each has slots, and these are all.
+fn is_whole(has: &[Slots]) -> bool {
+    has.iter().all(|slots| !slots.is_empty())
+        && has.iter().fold(Slots::default(), |all, slots| all.with(slots)) == Slots::all()
 }
 
 /// The slots of each worker of a server that runs whole chains: those that it has, as far as it may have so many.

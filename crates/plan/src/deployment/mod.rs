@@ -10,6 +10,7 @@
 
 mod make;
 pub mod ranges;
+mod relieve;
 mod runs;
 
 use serde::{Deserialize, Serialize};

@@ -100,6 +100,9 @@ impl Judge<'_> {
             if instance.since == 0 || instance.since > says.epoch {
                 self.wrong("deployment.instances", format!("{} runs since epoch {}", instance.name, instance.since));
             }
+            if instance.slots.is_empty() {
+                self.wrong("deployment.instances", format!("{} has no flows", instance.name));
+            }
             let place = (instance.on.clone(), instance.core);
             of.entry(&instance.segment).or_default().push((place, &instance.slots));
         }

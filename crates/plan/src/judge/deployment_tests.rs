@@ -23,7 +23,7 @@ fn one_of_several(plan: &Value) -> Option<usize> {
     (0..all.len()).find(|n| all.iter().filter(|other| other["segment"] == all[*n]["segment"]).count() > 1)
 }
 
-const LIES: [Lie; 16] = [
+const LIES: [Lie; 17] = [
     ("a seed that is none", |plan| put(plan, "/deployment/seed", json!("7"))),
     ("epoch 0", |plan| put(plan, "/deployment/epoch", json!(0))),
     ("a first one that follows another", |plan| {
@@ -49,6 +49,10 @@ const LIES: [Lie; 16] = [
         plan["deployment"]["instances"][0]["core"].is_u64() && put(plan, "/deployment/instances/0/core", json!(999))
     }),
     ("another device", |plan| put(plan, "/deployment/instances/0/on", json!("elsewhere"))),
+    ("an instance without flows", |plan| {
+        let Some(n) = one_of_several(plan) else { return false };
+        put(plan, &format!("/deployment/instances/{n}/slots"), json!(""))
+    }),
     ("flows that nobody has", |plan| put(plan, "/deployment/instances/0/slots", json!("0-9"))),
     ("flows that two have", |plan| {
         let Some(n) = one_of_several(plan) else { return false };

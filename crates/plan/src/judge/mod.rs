@@ -21,6 +21,8 @@ mod tasks;
 mod tests;
 mod tree;
 #[cfg(test)]
+mod walk_tests;
+#[cfg(test)]
 mod whole_tests;
 
 use catena_plan_model::check::{Report, check};
