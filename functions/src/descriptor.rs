@@ -14,6 +14,7 @@ use crate::config::{ArgError, Args, Param};
 use crate::effects::{Effects, SparedBuilder};
 use crate::function::{Function, Runner};
 use crate::manifest::Manifest;
+use crate::tables::{Prepared, Tables};
 use crate::workload::Workload;
 
 /// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
@@ -91,6 +92,8 @@ pub struct Build<'a> {
     pub attributes: &'a mut Attributes,
     /// The values of the function's Port attributes that some edge of the chain selects.
     pub taken: &'a [String],
+    /// The run's tables: see [`Build::once`].
+    pub tables: &'a Tables,
 }
 
 /// What makes a function, on whatever engine its state is.
@@ -118,6 +121,14 @@ pub trait Recipe: Send + 'static {
 }
 
 impl Build<'_> {
+    /// Return a table that is made from `from` alone: by the first instance of a run, for all of them.
+    ///
+    /// # Errors
+    /// What is wrong with an argument.
+    pub fn once<T: Prepared>(&self, from: T::From) -> Result<Arc<T>, ArgError> {
+        self.tables.once(from)
+    }
+
     /// Make a function on the engine that it is deployed with, and the module that runs it.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle, Slot, SlotSet, Way};
 use catena_state::{Share, Team};
 
-use crate::{Args, Build, Descriptor};
+use crate::{Args, Build, Descriptor, Tables};
 pub use notation::{craft, describe};
 
 /// One second, in the ns that time is counted in.
@@ -73,7 +73,15 @@ fn build_for(
 ) -> Result<Box<dyn Module>, crate::config::ArgError> {
     let mut attributes = Attributes::default();
     let seed = Seed::from_number(SEED.get());
-    let mut build = Build { instance: "it", seed, share, team, attributes: &mut attributes, taken: &[] };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share,
+        team,
+        attributes: &mut attributes,
+        taken: &[],
+        tables: &Tables::default(),
+    };
     (descriptor.build)(args, &mut build)
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::Value;
 use crate::testing::{Fate, Harness, build as build_with, craft, golden};
 use catena_state::Share;
+use std::sync::Arc;
 
 mod agreement;
 pub(crate) mod fragments;
@@ -130,6 +131,7 @@ fn denied_packets_take_the_edge_that_selects_them() {
         team: None,
         attributes: &mut attributes,
         taken: &["deny".to_owned()],
+        tables: &crate::Tables::default(),
     };
     let module = (DESCRIPTOR.build)(&list(&["permit tcp"]), &mut build).unwrap();
     let mut harness = Harness::new(module, 4);

@@ -161,7 +161,7 @@ fn effects(_args: &Args) -> Effects {
 }
 
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let settings = Settings::read(args, build.share)?;
+    let settings = Settings { all_up: build.once(args.clone())?, ..Settings::read(args, build.share)? };
     let slot = build.attributes.slot("backend").map_err(|most| {
         ArgError::new("backends", format!("the attribute `backend` has no room beside {most} others in the pipeline"))
     })?;

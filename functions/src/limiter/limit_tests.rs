@@ -19,8 +19,15 @@ fn limiter(args: &Args, taken: &[&str]) -> Result<Box<dyn Module>, ArgError> {
     let taken: Vec<String> = taken.iter().map(|value| (*value).to_owned()).collect();
     let mut attributes = Attributes::default();
     let seed = Seed::from_number(1);
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &taken };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share: Share::WHOLE,
+        team: None,
+        attributes: &mut attributes,
+        taken: &taken,
+        tables: &crate::Tables::default(),
+    };
     (DESCRIPTOR.build)(args, &mut build)
 }
 

@@ -108,7 +108,15 @@ pub fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share:
     let seed = Seed::from_number(1);
     (DESCRIPTOR.build)(
         &args,
-        &mut Build { instance: "it", seed, share, team: None, attributes: &mut Attributes::default(), taken: &taken },
+        &mut Build {
+            instance: "it",
+            seed,
+            share,
+            team: None,
+            attributes: &mut Attributes::default(),
+            taken: &taken,
+            tables: &crate::Tables::default(),
+        },
     )
 }
 
@@ -436,7 +444,18 @@ fn a_new_build_goes_on_with_the_state_of_the_old_one() {
     let args = args.with("watch", Value::Bool(true)).with("log", Value::Text("error".to_owned()));
     let (seed, share) = (Seed::from_number(1), Share::WHOLE);
     let build = |attributes: &mut Attributes| {
-        (DESCRIPTOR.build)(&args, &mut Build { instance: "it", seed, share, team: None, attributes, taken: &[] })
+        (DESCRIPTOR.build)(
+            &args,
+            &mut Build {
+                instance: "it",
+                seed,
+                share,
+                team: None,
+                attributes,
+                taken: &[],
+                tables: &crate::Tables::default(),
+            },
+        )
     };
     let mut bench = Bench::new(build(&mut Attributes::default()).unwrap());
     let mut count = 0;

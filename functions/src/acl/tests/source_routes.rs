@@ -86,8 +86,15 @@ fn a_route_is_dropped_by_an_acl_that_does_not_search() {
     let (routed, plain) = packets();
     let mut attributes = catena_dataplane::attribute::Attributes::default();
     let seed = catena_packet::wire::Seed::from_number(1);
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share: Share::WHOLE,
+        team: None,
+        attributes: &mut attributes,
+        taken: &[],
+        tables: &crate::Tables::default(),
+    };
     let spared = Spared { ways: [Way::Permits, Way::Permits], ..Spared::default() };
     let module = (DESCRIPTOR.spared.unwrap())(&rules(), &spared, &mut build).unwrap();
     let mut harness = Harness::new(module, 2);
@@ -105,8 +112,15 @@ fn denied_routes_take_the_edge_of_denied_packets() {
     let mut attributes = catena_dataplane::attribute::Attributes::default();
     let seed = catena_packet::wire::Seed::from_number(1);
     let taken = ["deny".to_owned()];
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &taken };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share: Share::WHOLE,
+        team: None,
+        attributes: &mut attributes,
+        taken: &taken,
+        tables: &crate::Tables::default(),
+    };
     let module = (DESCRIPTOR.build)(&rules(), &mut build).unwrap();
     let mut harness = Harness::new(module, 4);
     assert!(matches!(harness.send_one(0, 1, &v6(0, 1)), Fate::Out(2, _)));
