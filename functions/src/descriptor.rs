@@ -10,7 +10,7 @@ use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 use catena_state::{Declaration, Engine, Local, Mover, Peers, Scope, Share, Team, Tx};
 
-use crate::config::{ArgError, Args, Param};
+use crate::config::{ArgError, Args, Kind, Param};
 use crate::effects::{Effects, SparedBuilder};
 use crate::function::{Function, Runner};
 use crate::manifest::Manifest;
@@ -255,6 +255,44 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// A function that says nothing of itself: a descriptor names what differs, and ends with `..Descriptor::DEFAULTS`. Name,
+    /// summary, source, parameters and `build` have no default; the registry's tests refuse a function without them. A function
+    /// that keeps memory in no object of its engine must say in `moves` what becomes of it.
+    pub const DEFAULTS: Descriptor = Descriptor {
+        name: "",
+        summary: "",
+        source: "",
+        params: Self::UNSAID,
+        attributes: &[],
+        state: &[],
+        affinity: Affinity::Single,
+        returns: Returns::none,
+        owner: None,
+        // Maps that are not shown to a mover are refused where the function is deployed.
+        moves: all_moves,
+        effects: Effects::any,
+        workload: None,
+        build: |_, _| Err(ArgError::new("build", "the function does not say how it is built")),
+        spared: None,
+    };
+
+    /// In place of parameters; a function that takes none says `&[]`.
+    const UNSAID: &[Param] = &[Param { name: "", kind: Kind::Any, default: None, doc: "" }];
+
+    /// Return which of the fields without a default the function does not give.
+    #[cfg(test)]
+    pub fn unsaid(&self) -> Vec<&'static str> {
+        let build = |function: &Descriptor| crate::testing::build(function, &Args::default(), Share::WHOLE).err();
+        let checks = [
+            ("name", self.name.is_empty()),
+            ("summary", self.summary.is_empty()),
+            ("source", self.source.is_empty()),
+            ("params", self.params == Self::UNSAID),
+            ("build", build(self).is_some_and(|error| Some(error) == build(&Self::DEFAULTS))),
+        ];
+        checks.into_iter().filter_map(|(field, unsaid)| unsaid.then_some(field)).collect()
+    }
+
     /// Check that this may be one of several workers' instances: that each meets all packets that belong together.
     ///
     /// # Errors

@@ -150,7 +150,7 @@ pub use list::List;
 use catena_dataplane::Module;
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns, all_moves};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 use crate::effects::{Checksum, Effects, Fields, Spared};
 use crate::rules::Verdicts;
 use compiled::{Compiled, Source};
@@ -206,15 +206,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         doc: "what the rules say; denied packets are dropped unless an edge takes them",
     }],
     // What is remembered of flows follows from the rules alone.
-    state: &[],
     affinity: Affinity::None,
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
     spared: Some(spared),
+    ..Descriptor::DEFAULTS
 };
 
 /// The rules are all there is, and source routes.

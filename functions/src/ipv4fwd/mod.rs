@@ -78,7 +78,7 @@ pub use lpm::{InsertError, Lpm, MAX_ROUTES};
 pub use table::Table;
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns, all_moves};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 use crate::effects::{Checksum, Effects, Fields};
 
 /// The values of the attribute `gate`.
@@ -112,15 +112,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Port,
         doc: "the gate that the packet's route names; 0 is the normal way",
     }],
-    state: &[],
     affinity: Affinity::None,
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| Ok(Box::new(made(args, build)?)),
     spared: Some(|args, spared, build| Ok(Box::new(made(args, build)?.sparing(spared)))),
+    ..Descriptor::DEFAULTS
 };
 
 /// Make an instance: the first of a run makes the table of routes, the others share it.
