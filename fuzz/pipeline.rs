@@ -11,7 +11,7 @@
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
-use catena_functions::{Args, Build, Value, registry};
+use catena_functions::{Args, Build, Tables, Value, registry};
 use catena_packet::wire::{self, Net, Seed};
 use catena_packet::{Batch, Depot, DepotHandle};
 use catena_state::Share;
@@ -133,6 +133,7 @@ impl Chain {
                 team: None,
                 attributes: &mut attributes,
                 taken: &[],
+                tables: &Tables::default(),
             };
             let module = (function.build)(&args, &mut build).unwrap_or_else(|error| panic!("{name}: {error}"));
             graph.add(name, module)

@@ -11,7 +11,7 @@ use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::thread_cpu_ns;
 use catena_dataplane::{Context, Pipeline, clock};
-use catena_functions::{Args, Build, Value, registry};
+use catena_functions::{Args, Build, Tables, Value, registry};
 use catena_packet::Depot;
 use catena_packet::wire::Seed;
 use catena_state::Share;
@@ -57,8 +57,15 @@ fn measure(name: &str, traffic: &str) -> f64 {
     if let Some(descriptor) = registry::find(name) {
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
-        let mut build =
-            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
+        let mut build = Build {
+            instance: "it",
+            seed,
+            share: Share::WHOLE,
+            team: None,
+            attributes: &mut attributes,
+            taken: &[],
+            tables: &Tables::default(),
+        };
         let module = (descriptor.build)(&arguments(name), &mut build).expect("the arguments are right");
         first = pipeline.graph.add(name, module);
         pipeline.graph.connect(first, 0, sink);

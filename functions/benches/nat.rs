@@ -11,7 +11,7 @@ use catena_dataplane::clock::cycles;
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::config::{Args, Value};
-use catena_functions::{Build, nat};
+use catena_functions::{Build, Tables, nat};
 use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Layers, Net, Seed, checksum, ipv4, tcp};
@@ -143,6 +143,7 @@ fn nat(pool: &str, length: u8) -> Box<dyn Module> {
         team: None,
         attributes: &mut attributes,
         taken: &[],
+        tables: &Tables::default(),
     };
     (nat::DESCRIPTOR.build)(&args, &mut build).expect("the arguments are good")
 }

@@ -16,7 +16,7 @@ use catena_dataplane::port::Sink;
 use catena_dataplane::worker::pin_this_thread;
 use catena_dataplane::{Context, Graph, Inlet, NodeId};
 use catena_functions::lb::Balancer;
-use catena_functions::{Args, Build, Descriptor, Runner, Value, lb, limiter, nat};
+use catena_functions::{Args, Build, Descriptor, Runner, Tables, Value, lb, limiter, nat};
 use catena_packet::random::SplitMix64;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{ACK, SYN};
@@ -88,8 +88,15 @@ impl Line {
         let depot = Depot::map(1024, 0).expect("there is memory for a thousand packets");
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(1);
-        let mut build =
-            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
+        let mut build = Build {
+            instance: "it",
+            seed,
+            share: Share::WHOLE,
+            team: None,
+            attributes: &mut attributes,
+            taken: &[],
+            tables: &Tables::default(),
+        };
         let module = (descriptor.build)(args, &mut build).unwrap_or_else(|error| panic!("{error}"));
         let mut graph = Graph::new();
         let function = graph.add("function", module);

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use catena_state::{NoMemory, Share};
 
@@ -180,20 +181,27 @@ impl fmt::Display for ArgError {
 
 impl std::error::Error for ArgError {}
 
-/// The arguments a function is built with.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Args(Vec<(String, Value)>);
+/// The arguments a function is built with. A clone shares them, files and all.
+#[derive(Clone, Debug, Default)]
+pub struct Args(Arc<Vec<(String, Value)>>);
+
+impl PartialEq for Args {
+    fn eq(&self, other: &Args) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
 
 impl Args {
     /// Make arguments from names and values.
     pub fn new(args: impl IntoIterator<Item = (String, Value)>) -> Self {
-        Args(args.into_iter().collect())
+        Args(Arc::new(args.into_iter().collect()))
     }
 
     /// Add or change one; for tests and tools that build functions by hand.
     pub fn with(mut self, name: &str, value: Value) -> Self {
-        self.0.retain(|(n, _)| n != name);
-        self.0.push((name.to_owned(), value));
+        let args = Arc::make_mut(&mut self.0);
+        args.retain(|(n, _)| n != name);
+        args.push((name.to_owned(), value));
         self
     }
 

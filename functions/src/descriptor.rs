@@ -10,10 +10,11 @@ use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 use catena_state::{Declaration, Engine, Local, Mover, Peers, Scope, Share, Team, Tx};
 
-use crate::config::{ArgError, Args, Param};
+use crate::config::{ArgError, Args, Kind, Param};
 use crate::effects::{Effects, SparedBuilder};
 use crate::function::{Function, Runner};
 use crate::manifest::Manifest;
+use crate::tables::{Prepared, Tables};
 use crate::workload::Workload;
 
 /// How packets come to carry an attribute's value (Lan's dissertation, §3.2.2, attribute-method bindings).
@@ -91,6 +92,8 @@ pub struct Build<'a> {
     pub attributes: &'a mut Attributes,
     /// The values of the function's Port attributes that some edge of the chain selects.
     pub taken: &'a [String],
+    /// The run's tables: see [`Build::once`].
+    pub tables: &'a Tables,
 }
 
 /// What makes a function, on whatever engine its state is.
@@ -118,6 +121,14 @@ pub trait Recipe: Send + 'static {
 }
 
 impl Build<'_> {
+    /// Return a table that is made from `from` alone: by the first instance of a run, for all of them.
+    ///
+    /// # Errors
+    /// What is wrong with an argument.
+    pub fn once<T: Prepared>(&self, from: T::From) -> Result<Arc<T>, ArgError> {
+        self.tables.once(from)
+    }
+
     /// Make a function on the engine that it is deployed with, and the module that runs it.
     ///
     /// # Errors
@@ -244,6 +255,44 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// A function that says nothing of itself: a descriptor names what differs, and ends with `..Descriptor::DEFAULTS`. Name,
+    /// summary, source, parameters and `build` have no default; the registry's tests refuse a function without them. A function
+    /// that keeps memory in no object of its engine must say in `moves` what becomes of it.
+    pub const DEFAULTS: Descriptor = Descriptor {
+        name: "",
+        summary: "",
+        source: "",
+        params: Self::UNSAID,
+        attributes: &[],
+        state: &[],
+        affinity: Affinity::Single,
+        returns: Returns::none,
+        owner: None,
+        // Maps that are not shown to a mover are refused where the function is deployed.
+        moves: all_moves,
+        effects: Effects::any,
+        workload: None,
+        build: |_, _| Err(ArgError::new("build", "the function does not say how it is built")),
+        spared: None,
+    };
+
+    /// In place of parameters; a function that takes none says `&[]`.
+    const UNSAID: &[Param] = &[Param { name: "", kind: Kind::Any, default: None, doc: "" }];
+
+    /// Return which of the fields without a default the function does not give.
+    #[cfg(test)]
+    pub fn unsaid(&self) -> Vec<&'static str> {
+        let build = |function: &Descriptor| crate::testing::build(function, &Args::default(), Share::WHOLE).err();
+        let checks = [
+            ("name", self.name.is_empty()),
+            ("summary", self.summary.is_empty()),
+            ("source", self.source.is_empty()),
+            ("params", self.params == Self::UNSAID),
+            ("build", build(self).is_some_and(|error| Some(error) == build(&Self::DEFAULTS))),
+        ];
+        checks.into_iter().filter_map(|(field, unsaid)| unsaid.then_some(field)).collect()
+    }
+
     /// Check that this may be one of several workers' instances: that each meets all packets that belong together.
     ///
     /// # Errors

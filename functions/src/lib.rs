@@ -24,6 +24,7 @@ pub mod registry;
 mod rewrite;
 pub mod rules;
 mod shares;
+pub mod tables;
 #[cfg(test)]
 pub mod testing;
 pub mod workload;
@@ -32,4 +33,5 @@ pub use config::{Args, Kind, Param, Value};
 pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
 pub use effects::{Effects, Fields, Spared};
 pub use function::{Function, Runner, Step};
+pub use tables::{Prepared, Tables};
 pub use workload::Workload;

@@ -19,3 +19,16 @@ pub const FUNCTIONS: &[&Descriptor] = &[
 pub fn find(name: &str) -> Option<&'static Descriptor> {
     FUNCTIONS.iter().copied().find(|function| function.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_gives_what_has_no_default() {
+        for function in FUNCTIONS {
+            assert!(function.unsaid().is_empty(), "{} gives no {:?}", function.name, function.unsaid());
+        }
+        assert_eq!(Descriptor::DEFAULTS.unsaid(), ["name", "summary", "source", "params", "build"]);
+    }
+}

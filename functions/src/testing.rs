@@ -30,7 +30,7 @@ use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Clock, Depot, DepotHandle, Slot, SlotSet, Way};
 use catena_state::{Share, Team};
 
-use crate::{Args, Build, Descriptor};
+use crate::{Args, Build, Descriptor, Tables};
 pub use notation::{craft, describe};
 
 /// One second, in the ns that time is counted in.
@@ -61,7 +61,17 @@ pub fn hashed_with<R>(seed: u64, what: impl FnOnce() -> R) -> R {
 /// Build a function with a seed that does not change by itself.
 pub fn build(descriptor: &Descriptor, args: &Args, share: Share) -> Result<Box<dyn Module>, crate::config::ArgError> {
     descriptor.may_share(args, share)?;
-    build_for(None, descriptor, args, share)
+    build_for(None, descriptor, args, share, &[])
+}
+
+/// Build a function some edges behind which select values of its Port attributes, with whatever share.
+pub fn build_taking(
+    taken: &[&str],
+    descriptor: &Descriptor,
+    args: &Args,
+    share: Share,
+) -> Result<Box<dyn Module>, crate::config::ArgError> {
+    build_for(None, descriptor, args, share, taken)
 }
 
 /// Build a function for a worker of a team.
@@ -70,10 +80,20 @@ fn build_for(
     descriptor: &Descriptor,
     args: &Args,
     share: Share,
+    taken: &[&str],
 ) -> Result<Box<dyn Module>, crate::config::ArgError> {
+    let taken: Vec<String> = taken.iter().map(|value| (*value).to_owned()).collect();
     let mut attributes = Attributes::default();
     let seed = Seed::from_number(SEED.get());
-    let mut build = Build { instance: "it", seed, share, team, attributes: &mut attributes, taken: &[] };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share,
+        team,
+        attributes: &mut attributes,
+        taken: &taken,
+        tables: &Tables::default(),
+    };
     (descriptor.build)(args, &mut build)
 }
 
@@ -168,7 +188,7 @@ impl Harness {
             return Harness::new(module, 2);
         };
         let [module, other] = [0, 1].map(|index| {
-            let module = build_for(Some(&team), descriptor, args, Share { index, count: 2 });
+            let module = build_for(Some(&team), descriptor, args, Share { index, count: 2 }, &[]);
             module.unwrap_or_else(|error| panic!("{error}"))
         });
         if !module.is_polled() {

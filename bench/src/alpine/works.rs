@@ -18,7 +18,7 @@ use catena_dataplane::attribute::Attributes;
 use catena_dataplane::branch::{Arm, Branch};
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
-use catena_functions::{Args, Build, Value, registry};
+use catena_functions::{Args, Build, Tables, Value, registry};
 use catena_packet::wire::Seed;
 use catena_packet::{Batch, Packet};
 use catena_policy::{Filter, Libpcap};
@@ -152,6 +152,7 @@ fn function(name: &str, args: Vec<(&str, Value)>, taken: &[String]) -> Result<Bo
         team: None,
         attributes: &mut Attributes::default(),
         taken,
+        tables: &Tables::default(),
     };
     (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))
 }

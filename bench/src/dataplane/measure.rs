@@ -11,7 +11,7 @@ use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
 use catena_dataplane::{Context, Pipeline, clock};
-use catena_functions::{Args, Build, registry};
+use catena_functions::{Args, Build, Tables, registry};
 use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
@@ -76,7 +76,15 @@ impl Prepared {
         let mut chain = Vec::new();
         for (name, args) in functions {
             let descriptor = registry::find(name).ok_or_else(|| format!("the library has no {name}"))?;
-            let mut build = Build { instance: name, seed, share, team, attributes: &mut attributes, taken: &[] };
+            let mut build = Build {
+                instance: name,
+                seed,
+                share,
+                team,
+                attributes: &mut attributes,
+                taken: &[],
+                tables: &Tables::default(),
+            };
             let args = Args::new(args.iter().cloned());
             let module = (descriptor.build)(&args, &mut build).map_err(|error| format!("{name}: {error}"))?;
             chain.push(pipeline.graph.add(name, module));

@@ -119,6 +119,8 @@ pub fn start(
         _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
         _ => run.together(count, sources, exits)?,
     };
+    // All pipelines are built: from now on a table lives as long as one of them has it.
+    host.tables.clear();
     let (workers, locks) = open_and_start(workers, uses, over)?;
     let weights = division.map(|(division, several)| Weights::new(division, watched, several));
     Ok(Running { workers, inputs, order, rebalance, weights, _locks: locks })

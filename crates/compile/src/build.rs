@@ -123,7 +123,15 @@ pub fn build(
                 Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
             }
             Lowered::Function { descriptor, args, taken, origin, spared } => {
-                let mut build = Build { instance: &module.name, seed, share, team, attributes: &mut attributes, taken };
+                let mut build = Build {
+                    instance: &module.name,
+                    seed,
+                    share,
+                    team,
+                    attributes: &mut attributes,
+                    taken,
+                    tables: &host.tables,
+                };
                 let made = descriptor.may_share(args, share).and_then(|()| {
                     match descriptor.spared.filter(|_| !spared.is_nothing()) {
                         Some(sparing) => sparing(args, spared, &mut build),

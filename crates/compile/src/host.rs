@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use catena_dataplane::steer::Owner;
-use catena_functions::{Args, Descriptor, Method, Spared, registry};
+use catena_functions::{Args, Descriptor, Method, Spared, Tables, registry};
 use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph, Unparsed};
 use catena_state::Team;
 
@@ -32,6 +32,9 @@ pub struct Host {
     pub entries: [Option<(ModuleId, u16)>; 2],
     /// The queues between its tasks; none: packets run to completion.
     pub cuts: Vec<Cut>,
+    /// What its functions have made from their arguments, for all pipelines that are built of it. A clone shares them: a table is
+    /// known by all that it is made from, so one that is changed afterwards gets others.
+    pub tables: Tables,
 }
 
 /// A module of a host pipeline.

@@ -5,4 +5,5 @@ mod filters;
 mod reduced;
 mod run;
 mod source_routes;
+mod tables;
 mod unparsed;

@@ -7,7 +7,7 @@ use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::pin_this_thread;
 use catena_dataplane::{Context, Graph, Pipeline, clock};
-use catena_functions::{Args, Build, Descriptor};
+use catena_functions::{Args, Build, Descriptor, Tables};
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Depot};
 use catena_state::Share;
@@ -29,8 +29,15 @@ pub fn measure(function: Option<(&Descriptor, &Args)>, traffic: &str) -> (f64, f
     let inlet = function.map_or(sink, |(descriptor, args)| {
         let mut attributes = Attributes::default();
         let seed = Seed::from_number(11);
-        let mut build =
-            Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
+        let mut build = Build {
+            instance: "it",
+            seed,
+            share: Share::WHOLE,
+            team: None,
+            attributes: &mut attributes,
+            taken: &[],
+            tables: &Tables::default(),
+        };
         let module = (descriptor.build)(args, &mut build).unwrap_or_else(|error| panic!("{error}"));
         let node = pipeline.graph.add("function", module);
         pipeline.graph.connect(node, 0, sink);

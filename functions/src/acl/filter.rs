@@ -8,6 +8,7 @@ use catena_dataplane::{Context, Module};
 use catena_packet::wire::{Layers, Net, Seed, is_source_routed};
 use catena_packet::{BATCH, Batch};
 
+use super::compiled::Compiled;
 use super::flow::{FlowV4, FlowV6, Mask};
 use super::list::{Later, List, Ruling};
 use super::matcher::Matcher;
@@ -15,7 +16,6 @@ use super::rule::Action;
 use crate::config::ArgError;
 use crate::descriptor::Build;
 use crate::effects::{Fields, Spared, Way};
-use crate::rules::Verdicts;
 
 const BY_RULE: Reason = Reason(0);
 const BY_DEFAULT: Reason = Reason(1);
@@ -168,16 +168,15 @@ impl Filter {
         }
     }
 
-    /// A filter by the `rules` of the user that leaves out what it is `spared`.
+    /// A filter by the rules of the user that leaves out what it is `spared`.
     ///
     /// # Errors
-    /// When there are more rules than a list holds, or more attributes than a packet carries.
-    pub fn sparing(
-        rules: &Verdicts,
+    /// When there are more attributes than a packet carries.
+    pub(super) fn sparing(
+        compiled: &Compiled,
         spared: &Spared,
         build: &mut Build<'_>,
         diverts: bool,
-        left_out: usize,
     ) -> Result<Self, ArgError> {
         let slot = |attributes: &mut Attributes, name: &str| {
             attributes.slot(name).map_err(|most| ArgError::new("rules", format!("a packet carries {most} attributes")))
@@ -192,27 +191,16 @@ impl Filter {
         };
         let judges = [judge(&spared.ways[0])?, judge(&spared.ways[1])?];
         let tells = spared.tells.as_ref().map(|tells| slot(build.attributes, &tells.attribute)).transpose()?;
-        let matcher = if judges.iter().any(|judge| matches!(judge, Judge::Search)) {
-            let compile = |verdicts: &Verdicts| {
-                List::new(&verdicts.rules, verdicts.default).map_err(|error| ArgError::new("rules", error.to_string()))
-            };
-            let others = spared.tells.iter().flat_map(|tells| &tells.others);
-            let later = others.map(|other| compile(other)).collect::<Result<_, _>>()?;
-            let list = compile(spared.rules.as_deref().unwrap_or(rules))?.telling(later, diverts);
-            Some(Matcher::new(Arc::new(list), build.seed))
-        } else {
-            None
-        };
         Ok(Self {
-            matcher,
+            matcher: compiled.list.as_ref().map(|list| Matcher::new(Arc::clone(list), build.seed)),
             judges,
             tells,
             mask: Mask::without(spared.unread),
-            rules: rules.rules.len(),
-            unparsed: rules.unparsed,
-            source_routes: rules.source_routes,
+            rules: compiled.rules,
+            unparsed: compiled.unparsed,
+            source_routes: compiled.source_routes,
             diverts,
-            left_out,
+            left_out: compiled.left_out,
             v4: Gathered::new(),
             v6: Gathered::new(),
         })
@@ -230,6 +218,11 @@ impl Filter {
     pub fn source_routes(mut self, action: Action) -> Self {
         self.source_routes = action;
         self
+    }
+
+    /// The list of rules in use; `None` where no direction is judged by rules.
+    pub fn list(&self) -> Option<&Arc<List>> {
+        self.matcher.as_ref().map(Matcher::list)
     }
 
     /// Takes another list of rules; the next packet meets it, and its last word decides about frames that are not

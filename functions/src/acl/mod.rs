@@ -120,9 +120,8 @@
 //! # Limits
 //!
 //! At most 4,194,304 rules, of one line with lists of ports at most 32,768. While rules are compiled they take up to 1,500
-//! bytes each; then under 192 bytes a rule for IPv4 and 384 for IPv6, plus 256 KiB each, and
-//! 3 MiB per worker for remembered flows. Compiling 100,000 rules takes one to four seconds, for each
-//! instance. There are no rules
+//! bytes each; then under 192 bytes a rule for IPv4 and 384 for IPv6, plus 256 KiB each, which all workers share, and
+//! 3 MiB per worker for remembered flows. Compiling 100,000 rules takes one to four seconds, once a run. There are no rules
 //! about interfaces, flags, ICMP types, VLANs, MAC addresses or connections, and no counters per rule.
 //!
 //! # See also
@@ -131,6 +130,7 @@
 
 mod cache;
 pub mod classifier;
+mod compiled;
 pub mod error;
 pub mod filter;
 pub mod flow;
@@ -147,14 +147,13 @@ pub use crate::rules::{key, protocol, rule};
 pub use filter::Filter;
 pub use list::List;
 
-use std::sync::Arc;
-
 use catena_dataplane::Module;
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Returns, all_moves};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 use crate::effects::{Checksum, Effects, Fields, Spared};
 use crate::rules::Verdicts;
+use compiled::{Compiled, Source};
 use options::Options;
 
 /// ACL for the registry.
@@ -207,15 +206,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         doc: "what the rules say; denied packets are dropped unless an edge takes them",
     }],
     // What is remembered of flows follows from the rules alone.
-    state: &[],
     affinity: Affinity::None,
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
     spared: Some(spared),
+    ..Descriptor::DEFAULTS
 };
 
 /// The rules are all there is, and source routes.
@@ -237,19 +233,15 @@ fn effects(args: &Args) -> Effects {
 
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let options = Options::read(args)?;
-    let list = List::new(&options.rules, options.default).map_err(|error| ArgError::new("rules", error.to_string()))?;
-    let diverts = diverts(build);
-    let filter = Filter::new(Arc::new(list), build.seed, diverts, options.left_out);
-    Ok(Box::new(filter.unparsed(options.unparsed).source_routes(options.source_routes)))
+    spared(args, &Spared::default(), build)
 }
 
 /// Build an instance that leaves out what it is spared.
 fn spared(args: &Args, spared: &Spared, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let Options { rules, default, unparsed, source_routes, left_out } = Options::read(args)?;
     let diverts = diverts(build);
-    let verdicts = Verdicts { rules, default, unparsed, source_routes };
-    Ok(Box::new(Filter::sparing(&verdicts, spared, build, diverts, left_out)?))
+    let source = Source { args: args.clone(), spared: spared.clone(), diverts };
+    let compiled = build.once::<Compiled>(source)?;
+    Ok(Box::new(Filter::sparing(&compiled, spared, build, diverts)?))
 }
 
 /// Whether denied packets leave by a gate of their own.

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::Value;
-use crate::testing::{Fate, Harness, build as build_with, craft, golden};
+use crate::testing::{Fate, Harness, build as build_with, build_taking, craft, golden};
 use catena_state::Share;
+use std::sync::Arc;
 
 mod agreement;
 pub(crate) mod fragments;
@@ -122,16 +123,7 @@ fn records_are_read_as_lemur_means_them() {
 
 #[test]
 fn denied_packets_take_the_edge_that_selects_them() {
-    let mut attributes = catena_dataplane::attribute::Attributes::default();
-    let mut build = Build {
-        instance: "it",
-        seed: catena_packet::wire::Seed::from_number(1),
-        share: Share::WHOLE,
-        team: None,
-        attributes: &mut attributes,
-        taken: &["deny".to_owned()],
-    };
-    let module = (DESCRIPTOR.build)(&list(&["permit tcp"]), &mut build).unwrap();
+    let module = build_taking(&["deny"], &DESCRIPTOR, &list(&["permit tcp"]), Share::WHOLE).unwrap();
     let mut harness = Harness::new(module, 4);
     golden(
         &mut harness,

@@ -10,8 +10,7 @@ use catena_state::{
 
 use super::{Function, Runner, Step};
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Descriptor, Recipe, Returns, all_moves};
-use crate::effects::Effects;
+use crate::descriptor::{Descriptor, Recipe};
 use crate::testing::agreement::{agrees, traffic};
 use crate::testing::engines::on_delayed;
 use crate::testing::{Harness, build};
@@ -198,16 +197,9 @@ const PROBE: Descriptor = Descriptor {
     summary: "does something wrong",
     source: "",
     params: &[],
-    attributes: &[],
     state: &[LENGTHS, HITS, TIMES],
-    affinity: Affinity::Single,
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
-    effects: Effects::any,
-    workload: None,
     build: |_, build| build.deploy(Make(Wrong::Nothing)),
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// Play some packets on a delayed engine.

@@ -1,5 +1,7 @@
 //! The module: what happens to every packet.
 
+use std::sync::Arc;
+
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module, Reason};
 use catena_packet::wire::number::proto;
@@ -18,7 +20,7 @@ const EXPIRED: Reason = Reason(3);
 
 /// Forwards packets by longest-prefix match.
 pub struct IPv4Fwd {
-    table: Box<Table>,
+    table: Arc<Table>,
     checksum: bool,
     ttl: bool,
     /// Fields that need not be written, as nobody reads them any more.
@@ -31,9 +33,18 @@ impl IPv4Fwd {
     /// # Errors
     /// Those of [`Table::new`].
     pub fn new(args: &Args, taken: &[String]) -> Result<IPv4Fwd, ArgError> {
-        let table = Box::new(Table::new(args, taken)?);
+        Ok(Self::by(Arc::new(Table::new(args, taken)?), args))
+    }
+
+    /// Make the module for routes that are ready; the arguments say what else it does.
+    pub(super) fn by(table: Arc<Table>, args: &Args) -> IPv4Fwd {
         let (checksum, ttl) = (args.flag("checksum", true), args.flag("ttl", true));
-        Ok(IPv4Fwd { table, checksum, ttl, unwritten: Fields::NONE })
+        IPv4Fwd { table, checksum, ttl, unwritten: Fields::NONE }
+    }
+
+    /// Return the routes in use.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
     }
 
     /// Leave out what the function is spared.
@@ -45,7 +56,7 @@ impl IPv4Fwd {
     /// Take other routes from the next batch on, and return those held so far: to be dropped elsewhere, as
     /// giving their memory back takes a while. This is for
     /// [`Graph::module_mut`](catena_dataplane::Graph::module_mut) in an edit of a running pipeline.
-    pub fn swap(&mut self, table: Box<Table>) -> Box<Table> {
+    pub fn swap(&mut self, table: Arc<Table>) -> Arc<Table> {
         std::mem::replace(&mut self.table, table)
     }
 }

@@ -160,7 +160,7 @@ fn routes_are_swapped_between_batches() {
     let frame = craft("udp 192.0.2.7:1 > 11.0.0.1:2");
     assert_eq!(harness.send_one(0, 1, &frame), Fate::Dropped("no route"));
     let more = args().with("routes", Value::Text("default 192.0.2.1".into()));
-    let old = harness.module::<IPv4Fwd>().swap(Box::new(Table::new(&more, &taken()).unwrap()));
+    let old = harness.module::<IPv4Fwd>().swap(Arc::new(Table::new(&more, &taken()).unwrap()));
     assert!(matches!(harness.send_one(0, 1, &frame), Fate::Out(0, _)));
     harness.module::<IPv4Fwd>().swap(old);
     assert_eq!(harness.send_one(0, 1, &frame), Fate::Dropped("no route"));

@@ -53,7 +53,7 @@
 //!
 //! # Limits
 //!
-//! At most 16,777,216 routes of each family, 65,535 different next hops. No ICMP errors are sent. Destinations
+//! At most 16,777,216 routes of each family, 65,535 different next hops, in a table that all workers share. No ICMP errors are sent. Destinations
 //! on the link itself (a route without `via`) keep their frame's addresses unless the route has a `mac`. Packets
 //! to multicast groups need a route like all others. IPv4 options are not acted upon. Source addresses are not
 //! checked (see ACL).
@@ -77,8 +77,8 @@ pub use forward::IPv4Fwd;
 pub use lpm::{InsertError, Lpm, MAX_ROUTES};
 pub use table::Table;
 
-use crate::config::{Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Returns, all_moves};
+use crate::config::{ArgError, Args, Kind, Param};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method};
 use crate::effects::{Checksum, Effects, Fields};
 
 /// The values of the attribute `gate`.
@@ -112,16 +112,19 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Port,
         doc: "the gate that the packet's route names; 0 is the normal way",
     }],
-    state: &[],
     affinity: Affinity::None,
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
-    build: |args, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?)),
-    spared: Some(|args, spared, build| Ok(Box::new(IPv4Fwd::new(args, build.taken)?.sparing(spared)))),
+    build: |args, build| Ok(Box::new(made(args, build)?)),
+    spared: Some(|args, spared, build| Ok(Box::new(made(args, build)?.sparing(spared)))),
+    ..Descriptor::DEFAULTS
 };
+
+/// Make an instance: the first of a run makes the table of routes, the others share it.
+fn made(args: &Args, build: &Build<'_>) -> Result<IPv4Fwd, ArgError> {
+    let table = build.once::<Table>((args.clone(), build.taken.to_vec()))?;
+    Ok(IPv4Fwd::by(table, args))
+}
 
 /// Routes are all that it knows: it keeps no state.
 fn effects(args: &Args) -> Effects {

@@ -9,6 +9,7 @@ use super::routes::{self, Hop, RouteError, Routes};
 use super::{Address, GATES, Lpm, Lpm4, Lpm6, NextHop, Prefix, neighbour};
 use crate::config::{ArgError, Args, Value};
 use crate::effects::Fields;
+use crate::tables::Prepared;
 
 /// What becomes of a packet at its next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) enum Action {
     Discard,
 }
 
-/// Routes ready for look-ups. Made beside the worker, which then only swaps it in
+/// Routes ready for look-ups, for all workers of a run. Later ones are made beside the workers, which then only swap them in
 /// ([`IPv4Fwd::swap`](super::IPv4Fwd::swap)).
 pub struct Table {
     pub(super) ipv4: Lpm4,
@@ -55,6 +56,15 @@ impl Table {
     pub(super) fn action(&self, hop: NextHop) -> Option<&Action> {
         // `NextHop::NONE` is beyond the last possible number.
         self.actions.get(usize::from(hop.0))
+    }
+}
+
+impl Prepared for Table {
+    /// The arguments, and the gates that some edge of the chain leaves by.
+    type From = (Args, Vec<String>);
+
+    fn prepare((args, taken): &Self::From) -> Result<Table, ArgError> {
+        Table::new(args, taken)
     }
 }
 

@@ -124,7 +124,7 @@ use catena_dataplane::attribute::Slot;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns, all_moves};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
 use crate::effects::{Checksum, Effects, Fields};
 
 use settings::Settings;
@@ -143,14 +143,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     }],
     state: &[side::OUT, side::BACK, balancer::CONNECTIONS, balancer::BYTES, balancer::EVENTS],
     affinity: Affinity::Scope(Scope::Connection),
+    // No `owner`: the client's address tells, it is the inside one both ways.
     returns,
-    // The client's address tells: it is the inside one, both ways.
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// It rewrites one endpoint.
@@ -161,7 +159,7 @@ fn effects(_args: &Args) -> Effects {
 }
 
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
-    let settings = Settings::read(args, build.share)?;
+    let settings = Settings { all_up: build.once(args.clone())?, ..Settings::read(args, build.share)? };
     let slot = build.attributes.slot("backend").map_err(|most| {
         ArgError::new("backends", format!("the attribute `backend` has no room beside {most} others in the pipeline"))
     })?;

@@ -58,7 +58,7 @@ impl<F: Balance> Servers<F> {
         let seed = Seed::from_number(settings.hash_seed);
         let (choice, places) = match settings.method {
             Method::Hash => {
-                let table = settings.tables[usize::from(F::IS_V6)].get_or_init(|| {
+                let table = settings.all_up.0[usize::from(F::IS_V6)].get_or_init(|| {
                     let mut table = maglev::Table::new(seed, servers.len());
                     table.populate(&turns::<F>(&servers));
                     table

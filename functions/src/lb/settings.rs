@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use catena_state::Share;
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
+use crate::tables::Prepared;
 
 use super::connection::Timeouts;
 use super::maglev;
@@ -110,8 +111,20 @@ pub(super) struct Settings {
     pub(super) drain: bool,
     pub(super) timeouts: Timeouts,
     pub(super) hash_seed: u64,
-    /// The tables of `consistent_hash` with all servers up, of IPv4 and of IPv6: worked out once for all instances that are made.
-    pub(super) tables: Arc<[OnceLock<maglev::Table>; 2]>,
+    /// Where instances begin: worked out by the first of them.
+    pub(super) all_up: Arc<AllUp>,
+}
+
+/// The tables of `consistent_hash` with all servers up, of IPv4 and of IPv6.
+#[derive(Debug, Default)]
+pub(super) struct AllUp(pub(super) [OnceLock<maglev::Table>; 2]);
+
+impl Prepared for AllUp {
+    type From = Args;
+
+    fn prepare(_args: &Args) -> Result<Self, ArgError> {
+        Ok(AllUp::default())
+    }
 }
 
 impl Settings {
@@ -139,7 +152,7 @@ impl Settings {
             drain: args.flag("drain", true),
             timeouts,
             hash_seed: args.integer("hash_seed", 0, 0..=i64::MAX as u64)?,
-            tables: Arc::default(),
+            all_up: Arc::default(),
         })
     }
 }

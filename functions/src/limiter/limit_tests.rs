@@ -3,25 +3,17 @@
 use std::collections::HashMap;
 
 use catena_dataplane::Module;
-use catena_dataplane::attribute::Attributes;
-use catena_packet::wire::Seed;
 use catena_state::Share;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Build;
 use crate::config::Value;
 use crate::limiter::DESCRIPTOR;
 use crate::testing::engines::{Late, tests};
-use crate::testing::{Fate, Harness, SECOND, START, build, craft, golden};
+use crate::testing::{Fate, Harness, SECOND, START, build, build_taking, craft, golden};
 
 fn limiter(args: &Args, taken: &[&str]) -> Result<Box<dyn Module>, ArgError> {
-    let taken: Vec<String> = taken.iter().map(|value| (*value).to_owned()).collect();
-    let mut attributes = Attributes::default();
-    let seed = Seed::from_number(1);
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &taken };
-    (DESCRIPTOR.build)(args, &mut build)
+    build_taking(taken, &DESCRIPTOR, args, Share::WHOLE)
 }
 
 fn harness(args: &Args, taken: &[&str]) -> Harness {

@@ -90,7 +90,7 @@ pub use limit::Limiter;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns, all_moves};
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
 
 /// What Limiter says about itself.
@@ -129,13 +129,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     }],
     state: &[limit::BUCKETS],
     affinity: Affinity::Scope(Scope::Source),
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build: |args, build| build.deploy(Limited { args: args.clone(), taken: build.taken.to_vec() }),
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// What makes the limiter.

@@ -100,7 +100,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns, all_moves};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
 
 use export::{Export, Format};
@@ -142,16 +142,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     summary: "counts packets and bytes per flow, follows TCP, exports JSON or IPFIX records",
     source: include_str!("mod.rs"),
     params: PARAMS,
-    attributes: &[],
     state: &[counting::FLOWS, counting::SUMS, counting::RECORDS],
     affinity: Affinity::Scope(Scope::Connection),
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// It looks at flags and lengths beside keys, and changes nothing.

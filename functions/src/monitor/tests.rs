@@ -281,6 +281,7 @@ fn it_is_built_from_arguments() {
         team: None,
         attributes: &mut attributes,
         taken: &[],
+        tables: &crate::Tables::default(),
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flows");

@@ -140,7 +140,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe, all_moves};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
 use crate::family::{V4, V6};
 use family::Translate;
@@ -179,7 +179,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         param("tcp_transitory", Kind::Duration, "240s", "life of an unused TCP mapping that opens or closes"),
         param("icmp_timeout", Kind::Duration, "60s", "life of an unused mapping of ICMP queries"),
     ],
-    attributes: &[],
     // Khalid's dissertation, Table 3.12, and what blocks, hairpins and fragments add to it.
     state: &[
         mapping::PORTS,
@@ -195,11 +194,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     affinity: Affinity::Scope(Scope::Source),
     returns: owner::returns,
     owner: Some(owner::owner),
-    moves: all_moves,
     effects,
     workload: Some(&workload::WORKLOAD),
     build,
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// It rewrites endpoints, and sends hairpins back.

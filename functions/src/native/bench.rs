@@ -13,7 +13,7 @@ use catena_dataplane::attribute::Attributes;
 use catena_dataplane::module::Verdict;
 use catena_dataplane::{Context, Module};
 use catena_functions::native::DESCRIPTOR;
-use catena_functions::{Args, Build, Value};
+use catena_functions::{Args, Build, Tables, Value};
 use catena_packet::wire::Seed;
 use catena_packet::{BATCH, Batch, Depot};
 use catena_state::Share;
@@ -92,6 +92,7 @@ fn main() {
             team: None,
             attributes: &mut attributes,
             taken: &[],
+            tables: &Tables::default(),
         };
         (DESCRIPTOR.build)(&args, &mut build).expect("the library is right")
     };

@@ -104,8 +104,7 @@ use catena_packet::wire::Seed;
 use catena_state::{Declaration, Engine, Local, Object, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe, Returns};
-use crate::effects::Effects;
+use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe};
 use batches::Batches;
 use instance::{Instance, Own};
 use library::Loaded;
@@ -138,16 +137,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Port,
         doc: "the way that the function chose; 0 is the normal one",
     }],
-    state: &[],
     affinity: Affinity::Manifest { param: "state", otherwise: Scope::Connection },
-    returns: Returns::none,
-    owner: None,
     moves: |_| Err("a function in C may keep memory of its own, which stays where it is".to_owned()),
-    effects: Effects::any,
-    // What a function in C costs, only its own measurement tells.
-    workload: None,
+    // No `workload`: what a function in C costs, only its own measurement tells.
     build: |args, build| build.deploy(Loading { args: args.clone(), ways: ways(build.taken) }),
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// What instances of a function are made from.

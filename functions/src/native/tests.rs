@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-use catena_dataplane::attribute::Attributes;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
-use catena_packet::wire::Seed;
 use catena_packet::{Batch, Clock, Depot, DepotHandle, Meta};
 use catena_state::{Declaration, Delayed, Object, Scope, Share};
 
 use super::batches::Batches;
 use super::{DESCRIPTOR, Native};
 use crate::config::{ArgError, Args, Value};
-use crate::descriptor::Build;
 use crate::function::Runner;
+use crate::testing::build_taking;
 use crate::testing::engines::{Late, delays, tests};
 
 /// All of them on engines that are late.
@@ -104,12 +102,7 @@ pub fn build(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)], share:
     for (name, value) in more {
         args = args.with(name, Value::Text((*value).to_owned()));
     }
-    let taken = ["1".to_owned()];
-    let seed = Seed::from_number(1);
-    (DESCRIPTOR.build)(
-        &args,
-        &mut Build { instance: "it", seed, share, team: None, attributes: &mut Attributes::default(), taken: &taken },
-    )
+    build_taking(&["1"], &DESCRIPTOR, &args, share)
 }
 
 pub fn refusal(lib: &Path, fields: &[(&str, Value)], more: &[(&str, &str)]) -> String {
@@ -434,11 +427,7 @@ fn a_new_build_goes_on_with_the_state_of_the_old_one() {
     let Some(path) = put_build(1, folder.path()) else { return };
     let args = Args::default().with("lib", Value::Text(path.to_str().unwrap().to_owned()));
     let args = args.with("watch", Value::Bool(true)).with("log", Value::Text("error".to_owned()));
-    let (seed, share) = (Seed::from_number(1), Share::WHOLE);
-    let build = |attributes: &mut Attributes| {
-        (DESCRIPTOR.build)(&args, &mut Build { instance: "it", seed, share, team: None, attributes, taken: &[] })
-    };
-    let mut bench = Bench::new(build(&mut Attributes::default()).unwrap());
+    let mut bench = Bench::new(crate::testing::build(&DESCRIPTOR, &args, Share::WHOLE).unwrap());
     let mut count = 0;
     // A packet is marked by the build in place, and both counts, of a byte each, go on whichever that is.
     let mut builds = |bench: &mut Bench, wanted: u32, most: u32| {

@@ -54,7 +54,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param, Value};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Returns, all_moves};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
 use crate::effects::{Effects, Fields};
 use hosts::Rules;
 use watch::PortScan;
@@ -82,13 +82,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         param("max_sources", Kind::Integer, "1000000", "most sources that something is known of"),
         param("max_contacts", Kind::Integer, "1000000", "most pairs of source and destination"),
     ],
-    attributes: &[],
     // Khalid's dissertation, Table 3.12.
     state: &[watch::SOURCES, watch::CONTACTS, watch::LOST],
     affinity: Affinity::Scope(Scope::Source),
-    returns: Returns::none,
-    owner: None,
-    moves: all_moves,
     // It looks at TCP's flags, too.
     effects: |_| Effects {
         reads: Fields::NETWORK | Fields::FIVE_TUPLE | Fields::OTHERS,
@@ -97,7 +93,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     workload: Some(&workload::WORKLOAD),
     build,
-    spared: None,
+    ..Descriptor::DEFAULTS
 };
 
 /// Build an instance for a host.

@@ -36,7 +36,7 @@ impl Bench {
         let team = Team::moving(COUNT as usize);
         let made = |team: Option<&Arc<Team>>, share| {
             let module = match team {
-                Some(team) => build_for(Some(team), function, args, share),
+                Some(team) => build_for(Some(team), function, args, share, &[]),
                 None => build(function, args, share),
             };
             Harness::new(module.unwrap_or_else(|error| panic!("{name}: {error}")), 2)

@@ -99,7 +99,7 @@ fn workers_that_share_a_balancer_have_the_total_together() {
     let args = lb().with("max_connections", number(10));
     let mut harnesses: Vec<Harness> = (0..COUNT)
         .map(|index| {
-            let module = build_for(Some(&team), function("LB"), &args, Share { index, count: COUNT });
+            let module = build_for(Some(&team), function("LB"), &args, Share { index, count: COUNT }, &[]);
             Harness::new(module.unwrap_or_else(|error| panic!("{error}")), 2)
         })
         .collect();

@@ -86,8 +86,15 @@ fn a_route_is_dropped_by_an_acl_that_does_not_search() {
     let (routed, plain) = packets();
     let mut attributes = catena_dataplane::attribute::Attributes::default();
     let seed = catena_packet::wire::Seed::from_number(1);
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &[] };
+    let mut build = Build {
+        instance: "it",
+        seed,
+        share: Share::WHOLE,
+        team: None,
+        attributes: &mut attributes,
+        taken: &[],
+        tables: &crate::Tables::default(),
+    };
     let spared = Spared { ways: [Way::Permits, Way::Permits], ..Spared::default() };
     let module = (DESCRIPTOR.spared.unwrap())(&rules(), &spared, &mut build).unwrap();
     let mut harness = Harness::new(module, 2);
@@ -102,12 +109,7 @@ fn a_route_is_dropped_by_an_acl_that_does_not_search() {
 
 #[test]
 fn denied_routes_take_the_edge_of_denied_packets() {
-    let mut attributes = catena_dataplane::attribute::Attributes::default();
-    let seed = catena_packet::wire::Seed::from_number(1);
-    let taken = ["deny".to_owned()];
-    let mut build =
-        Build { instance: "it", seed, share: Share::WHOLE, team: None, attributes: &mut attributes, taken: &taken };
-    let module = (DESCRIPTOR.build)(&rules(), &mut build).unwrap();
+    let module = build_taking(&["deny"], &DESCRIPTOR, &rules(), Share::WHOLE).unwrap();
     let mut harness = Harness::new(module, 4);
     assert!(matches!(harness.send_one(0, 1, &v6(0, 1)), Fate::Out(2, _)));
     assert!(matches!(harness.send_one(1, 1, &v4(&[131, 7, 4, 203, 0, 113, 1, 0])), Fate::Out(3, _)));
