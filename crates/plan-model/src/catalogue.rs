@@ -65,6 +65,10 @@ pub struct Traits {
     pub affinity: Affinity,
     /// What it remembers between packets.
     pub memory: Memory,
+    /// The header fields that differ between its inner side, where forward packets enter, and its outer one; stated for forward
+    /// packets.
+    #[serde(default)]
+    pub rewrites: Fields,
     /// What it takes of a PISA switch; empty if it cannot run on one or takes nothing.
     pub tables: Vec<Table>,
     /// What it takes of an OpenFlow switch, if it can run on one.
@@ -114,6 +118,8 @@ impl Affinity {
 pub struct Fields(pub u8);
 
 impl Fields {
+    /// None.
+    pub const NONE: Fields = Fields(0);
     /// Source address.
     pub const SOURCE: Fields = Fields(1);
     /// Destination address.
