@@ -16,6 +16,7 @@ mod new_function;
 mod outputs;
 mod plan;
 mod plan_from;
+mod plan_schema;
 mod plan_verdicts;
 mod plan_views;
 mod planned;

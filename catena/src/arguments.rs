@@ -301,11 +301,14 @@ impl PlanOptions {
 #[derive(Args, Debug)]
 pub struct PlanOptions {
     /// The chain files; their chains are planned together
-    #[arg(required = true)]
+    #[arg(required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     /// The rack: servers, network cards, switch
-    #[arg(long, value_name = "RACK.toml")]
-    pub rack: PathBuf,
+    #[arg(long, value_name = "RACK.toml", required_unless_present = "schema")]
+    pub rack: Option<PathBuf>,
+    /// Plan nothing; print the JSON schema of plans
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
     /// What functions cost, as `catena profile` measured it; what it lacks is taken from papers, and marked. Without it the
     /// file's functions are measured now, roughly, and that is kept; `none`: by papers alone
     #[arg(long, value_name = "PROFILE.json")]

@@ -38,7 +38,8 @@ impl Inputs {
             Some(PaperName::Lemur) => functions::known(measured),
             None => functions::own(measured),
         };
-        let mut rack = rack(&options.rack, &known.catalogue)?;
+        let path = options.rack.as_ref().ok_or("--rack RACK.toml says on what to plan")?;
+        let mut rack = rack(path, &known.catalogue)?;
         if rack.switch.is_none() && !options.paper_replication {
             known.split_as_run();
         }

@@ -32,6 +32,10 @@ use crate::{Failure, file};
 /// When a file is wrong, or a chain cannot be planned at all.
 pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     let files: Vec<&std::path::PathBuf> = [&options.draw, &options.output].into_iter().flatten().collect();
+    if options.schema {
+        print(serde_json::to_string_pretty(&catena_plan::plan::schema())? + "\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let strategy = options.strategy();
     if strategy == StrategyName::E2 && !files.is_empty() {
         return Err(
@@ -96,7 +100,7 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
             add(&mut uses, &format!("`{name}` of `{}`", node.name), value)?;
         }
     }
-    uses.reads("--rack", &options.rack)?;
+    options.rack.iter().try_for_each(|path| uses.reads("--rack", path))?;
     options.from.iter().try_for_each(|path| uses.reads("--from", path))?;
     quick::named(options).iter().try_for_each(|path| uses.reads("--profile", path))?;
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;

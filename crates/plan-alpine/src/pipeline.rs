@@ -12,7 +12,7 @@
 //! resort: chains and classes, which are all that promises are about, share nothing behind it, and none can starve for what
 //! it shares. A branch behind a node is reckoned as part of it.
 
-use catena_policy::{Direction, End, PolicyGraph, Relation};
+use catena_policy::{Direction, Edge, End, PolicyGraph, Relation};
 
 use super::graph::{Class, Ends, Graph, Kind, Module, ModuleId};
 use super::promise::{Promise, Subject};
@@ -23,6 +23,8 @@ use catena_plan_model::profile::FULL_BATCH;
 pub const MODULES: usize = 20_000;
 /// Ways that fewer packets of a class take than this part are left out.
 const HARDLY: f64 = 1e-9;
+/// Behind the name of a class whose packets are dropped where they enter their chain.
+pub const DROPPED: &str = "(dropped)";
 
 /// Index of a node: its chain, and its index there.
 pub type NodeOf = (usize, usize);
@@ -267,10 +269,17 @@ impl Make<'_> {
         // What no edge takes leaves too: it is dropped.
         if leaving > HARDLY * way.packets || chain.edges_from(way.end, way.direction).next().is_none() {
             let packets = if leaving > 0.0 { leaving } else { way.packets };
-            let name = match way.group.and_then(|k| self.policy.classes.get(k as usize)) {
+            let mut name = match way.group.and_then(|k| self.policy.classes.get(k as usize)) {
                 Some(class) => format!("{}/{}", chain.name, class.name),
                 None => chain.name.clone(),
             };
+            // Where some of a chain's packets come to functions, those that come to none are a class of another kind: they
+            // wait in no queue.
+            let enters = |edge: &Edge| matches!(edge.to, End::Node(_));
+            if !matches!(way.end, End::Node(_)) && chain.edges_from(way.end, way.direction).any(enters) {
+                name += if way.group.is_some() { " " } else { "/" };
+                name += DROPPED;
+            }
             self.graph.classes.push(Class { name, exit: way.upstream, packets, known_in_front: false });
             self.owners.push((way.chain, way.group));
         }

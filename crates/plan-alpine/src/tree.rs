@@ -2,6 +2,7 @@
 //!
 //! Lan's dissertation, Figure 5.2 and §5.4.2: priorities outside, weights inside, tasks as leaves.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::Tasks;
@@ -13,7 +14,7 @@ const WEIGHTS: f64 = 65_536.0;
 const BURST_SECONDS: f64 = 1e-2;
 
 /// A node of a scheduler tree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SchedulerTree {
     /// A task, by its index in [`Tasks::tasks`].
@@ -38,7 +39,7 @@ pub enum SchedulerTree {
 }
 
 /// What a rate limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Packets.

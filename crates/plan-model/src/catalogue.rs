@@ -1,6 +1,7 @@
 //! What a planner must know of a function beside its cost: where it can run, and how it may be split.
 
 use catena_policy::Value;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The functions that chains may name.
@@ -159,7 +160,7 @@ pub enum Memory {
 }
 
 /// How a table matches, which decides what memory it lies in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Match {
     /// Equality: hashed, in SRAM.
@@ -175,7 +176,7 @@ pub enum Match {
 }
 
 /// A match-action table of a function on a PISA switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
     /// Unique in the function.
     pub name: String,

@@ -1,11 +1,12 @@
 //! What a planner decides: where each function runs, with how many cores, at which rates.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{ChainId, NodeId, ServerId};
 
 /// Where a node runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Site {
     /// On the switch.
@@ -17,7 +18,7 @@ pub enum Site {
 }
 
 /// A decision for a whole problem.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// Site of every node, by chain and node.
     pub sites: Vec<Vec<Site>>,
@@ -28,7 +29,7 @@ pub struct Placement {
 }
 
 /// Functions of a chain that one server runs to completion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subgroup {
     /// Whose.
     pub chain: ChainId,
@@ -43,7 +44,7 @@ pub struct Subgroup {
 }
 
 /// A network card of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
     /// An ordinary one, by its index in the server.
@@ -53,7 +54,7 @@ pub enum Link {
 }
 
 /// What a planner says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// All promises can be kept, like this.

@@ -32,6 +32,7 @@
 //!   is rate minus `t_min_bps`; the objective sums it over the chains. [`crate::relation`] says how chains stand to each
 //!   other: what is in a ratio, and whose sum is as large as possible before that of others.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
@@ -48,7 +49,7 @@ pub type NodeId = usize;
 pub type ServerId = usize;
 
 /// Chains with promises, and a rack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// The chains.
     pub chains: Vec<Chain>,
@@ -78,7 +79,7 @@ pub struct Problem {
 }
 
 /// What may be replicated on several cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Replication {
     /// Lemur, §3.2: neither what is marked not replicable nor branches and merges.
@@ -90,7 +91,7 @@ pub enum Replication {
 }
 
 /// What is maximised, once all promises are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
     /// The sum of marginal throughputs (Lemur, §3.1).
@@ -103,7 +104,7 @@ pub enum Objective {
 }
 
 /// A chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chain {
     /// As the file spells it.
     pub name: String,
@@ -186,7 +187,7 @@ impl Chain {
 }
 
 /// A function in a chain, with what it would cost where.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Unique in the chain.
     pub name: String,
@@ -220,7 +221,7 @@ pub struct Node {
 }
 
 /// Packets go from one node to another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
     /// From.
     pub from: NodeId,
@@ -231,7 +232,7 @@ pub struct Edge {
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Server {
     /// Unique in the rack.
     pub name: String,
@@ -246,7 +247,7 @@ pub struct Server {
 }
 
 /// A network card that runs functions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SmartNic {
     /// Unique in the rack.
     pub name: String,
@@ -261,7 +262,7 @@ pub struct SmartNic {
 }
 
 /// A switch that joins servers; it may run functions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Switch {
     /// Unique in the rack.
     pub name: String,

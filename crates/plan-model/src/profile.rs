@@ -4,6 +4,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use text::Unreadable;
@@ -80,7 +81,7 @@ pub struct Machine {
 }
 
 /// What the framework itself costs, in cycles per packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overheads {
     /// Reading a packet in and sending it out again, with its tags (Lemur, §5.3: "about 220").
     pub visit: f64,

@@ -1,11 +1,12 @@
 //! How chains stand to each other, beside what each is promised.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{Chain, ChainId, Objective, Problem};
 
 /// A relation between chains.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
     /// Each chain gets all that it can carry before the next one gets more than it is promised.
@@ -27,7 +28,7 @@ pub enum Relation {
 }
 
 /// A chain in a ratio: `factor × (rate − from_bps)` is the same for all members, but one that carries `cap_bps` may have less.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// Which.
     pub chain: ChainId,

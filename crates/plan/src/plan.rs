@@ -4,6 +4,7 @@
 
 mod bound;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::delta::Delta;
@@ -17,11 +18,19 @@ use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
 
+/// The JSON schema of plans.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Plan).to_value();
+    schema["title"] = format!("A plan of Catena, version {VERSION}").into();
+    schema
+}
+
 /// The format's version; files of another one are refused.
 pub const VERSION: u32 = 5;
 
 /// Where everything runs, at which rates, and why.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// [`VERSION`].
     pub version: u32,
@@ -117,7 +126,7 @@ impl Plan {
 }
 
 /// Whether the promises are kept, and how well that is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// They are.
@@ -156,7 +165,7 @@ impl Verdict {
 }
 
 /// What would help: each remedy does alone, which was tried.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedies {
     /// Chains whose promises cannot all be kept.
     pub conflict: Vec<String>,
@@ -187,7 +196,7 @@ pub struct Remedies {
 }
 
 /// A chain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainPlan {
     /// Its name.
     pub name: String,
@@ -252,7 +261,7 @@ pub fn gigabits(bps: f64) -> String {
 }
 
 /// A kind of device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
     /// The switch.
@@ -264,7 +273,7 @@ pub enum Device {
 }
 
 /// A function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionPlan {
     /// Unique in the chain.
     pub name: String,
@@ -291,7 +300,7 @@ pub struct FunctionPlan {
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerPlan {
     /// Its name.
     pub name: String,
@@ -315,7 +324,7 @@ pub struct ServerPlan {
 }
 
 /// Functions of a chain that run to completion together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SubgroupPlan {
     /// Whose.
     pub chain: String,
@@ -338,7 +347,7 @@ pub struct SubgroupPlan {
 }
 
 /// A core that functions run on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerPlan {
     /// Its number.
     pub core: u32,
@@ -352,7 +361,7 @@ pub struct WorkerPlan {
 }
 
 /// A subgroup's part of a core.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerPart {
     /// Index in the server's subgroups.
     pub subgroup: usize,
@@ -361,7 +370,7 @@ pub struct WorkerPart {
 }
 
 /// A link between the switch and a server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkPlan {
     /// The server and its card: `nf1.eth0`.
     pub name: String,
@@ -376,7 +385,7 @@ pub struct LinkPlan {
 }
 
 /// A SmartNIC.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SmartNicPlan {
     /// Its name.
     pub name: String,
@@ -387,7 +396,7 @@ pub struct SmartNicPlan {
 }
 
 /// The switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchPlan {
     /// Its name.
     pub name: String,
@@ -408,7 +417,7 @@ pub struct SwitchPlan {
 }
 
 /// A function whose figures come from elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Borrowed {
     /// The function.
     pub function: String,

@@ -5,10 +5,11 @@
 
 use catena_plan_model::demand::relations::text;
 use catena_policy::{Chain, Direction, Edge, PolicyGraph, Unparsed, Value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a chain file says, but for promises, which a plan has in its chains.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
     /// Classes with their filters, in the order in which packets try them.
     pub classes: Vec<String>,
@@ -19,7 +20,7 @@ pub struct Policy {
 }
 
 /// A chain's part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainPolicy {
     /// Its name.
     pub name: String,
@@ -34,7 +35,7 @@ pub struct ChainPolicy {
 }
 
 /// A function's part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionPolicy {
     /// Its name in the chain.
     pub name: String,

@@ -9,6 +9,7 @@ mod division;
 mod rates;
 mod tree;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use catena_plan_alpine::SchedulerTree;
@@ -21,7 +22,7 @@ pub use division::Division;
 const ROUNDING: f64 = 1e-2;
 
 /// The tasks of each worker of a server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskPlan {
     /// How many workers have these tasks.
     pub workers: u32,
@@ -42,7 +43,7 @@ pub struct TaskPlan {
 }
 
 /// A task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFigures {
     /// Where it begins.
     pub start: Start,
@@ -57,7 +58,7 @@ pub struct TaskFigures {
 }
 
 /// Where a task begins.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At the port.
@@ -74,7 +75,7 @@ pub enum Start {
 }
 
 /// What a class of traffic gets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassFigures {
     /// Its chain, and the class if it has a way of its own.
     pub name: String,

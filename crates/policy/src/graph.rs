@@ -1,5 +1,6 @@
 //! The policy graph (E2's PGraph): the union of all chains, as plain data without any I/O left.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
@@ -152,7 +153,7 @@ pub enum End {
 }
 
 /// Which traffic an edge carries: forward goes from `in` to `out`, return from `out` to `in`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From `in` to `out`.

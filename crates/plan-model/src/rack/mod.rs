@@ -6,6 +6,7 @@ mod read_switch;
 mod section;
 pub mod units;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use parse::{MAX_SERVERS, MAX_SOURCE, PACKET_BYTES, Parsed, parse};
@@ -91,7 +92,7 @@ pub struct Switch {
 }
 
 /// What a switch can hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchKind {
     /// It only forwards, by flow entries.
@@ -109,7 +110,7 @@ pub enum SwitchKind {
 }
 
 /// The stages of a PISA switch and what each holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stages {
     /// How many stages.
     pub stages: u32,
@@ -125,7 +126,7 @@ pub struct Stages {
 }
 
 /// A table of an OpenFlow switch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowTable {
     /// What it is called.
     pub name: String,

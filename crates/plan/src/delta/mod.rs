@@ -11,6 +11,7 @@ mod tests;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::ranges::{SLOTS, Slots};
@@ -18,7 +19,7 @@ use crate::deployment::ranges::{SLOTS, Slots};
 pub use follow::Astray;
 
 /// What is to be done.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The digest of the deployment that it changes.
     pub from: String,
@@ -29,7 +30,7 @@ pub struct Delta {
 }
 
 /// A step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "do")]
 pub enum Step {
     /// An instance starts, and has no flows yet.

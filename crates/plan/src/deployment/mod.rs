@@ -14,6 +14,7 @@ pub mod ranges;
 mod relieve;
 mod runs;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Device;
@@ -24,7 +25,7 @@ pub use make::Before;
 pub use paths::Ways;
 
 /// What runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Deployment {
     /// 1 for the first one, and one more for each that follows.
     pub epoch: u64,
@@ -49,7 +50,7 @@ pub struct Deployment {
 }
 
 /// Functions that run to completion together, on one kind of device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Segment {
     /// Unique: its chain and functions, `web/acl+nat`.
     pub name: String,
@@ -62,7 +63,7 @@ pub struct Segment {
 }
 
 /// A running copy of a segment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
     /// Unique: the segment, the device and the core, `web/acl+nat@nf1:4`. Where something else had that name when the instance
     /// was to start, the epoch stands behind it: `web/acl+nat@nf1:4~7`.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use catena_plan_model::catalogue::{Catalogue, Fields};
 use catena_policy::{Chain, Direction, End, PolicyGraph, Unparsed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Deployment;
@@ -22,7 +23,7 @@ pub const FIRST_INDEX: u8 = 255;
 pub const PATHS: u32 = 1 << 24;
 
 /// A chain's way in one direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Path {
     /// Its number, which no path had before.
     pub spi: u32,
@@ -37,7 +38,7 @@ pub struct Path {
 }
 
 /// Where packets enter a segment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
     /// What a packet says that goes there.
     pub si: u8,
@@ -48,7 +49,7 @@ pub struct Hop {
 }
 
 /// Packets that leave a function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
     /// The function, as `chain/function`; a side's name where the path begins.
     pub from: String,
@@ -61,7 +62,7 @@ pub struct Rule {
 }
 
 /// Where a packet goes next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
     /// To a function of the same segment, as `chain/function`.
@@ -77,7 +78,7 @@ pub enum Next {
 }
 
 /// Packets that enter a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entrance {
     /// Where they come from: forward ones by the side `in`, others by `out`.
     pub direction: Direction,
@@ -98,7 +99,7 @@ pub struct Entrance {
 }
 
 /// How packets on the way back are known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Learnt {
     /// Behind these functions packets on the way out are looked at.
     pub behind: Vec<String>,

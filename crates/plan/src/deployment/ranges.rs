@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many slots there are. A flow's slot is the hash of its inside address, in the seed of the deployment, by this
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SLOTS: u16 = 4096;
 
 /// A set of slots: ascending ranges of which no two touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 pub struct Slots(Vec<(u16, u16)>);
 

@@ -102,7 +102,9 @@ impl Division {
         let mut seen = pipeline(&about, &figures).map_err(|error| error.to_string())?;
         let owners: Vec<Option<usize>> =
             seen.graph.modules.iter().enumerate().map(|(m, _)| chain_of(&seen.origins, m)).collect();
-        let exits: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| owners[class.exit]).collect();
+        // By its name: what is dropped where it enters its chain comes to none of the chain's functions.
+        let chain = |name: &str| policy.chains.iter().position(|chain| Some(&*chain.name) == name.split('/').next());
+        let exits: Vec<Option<usize>> = seen.graph.classes.iter().map(|class| chain(&class.name)).collect();
         let classes = |c: usize| -> Vec<usize> { (0..exits.len()).filter(|j| exits[*j] == Some(c)).collect() };
         let mut implied = Vec::new();
         if (seen.promises.is_empty() || !shared.is_empty()) && several {
@@ -310,7 +312,9 @@ impl Division {
     fn mixed(&self, came: &[f64]) -> Graph {
         let mut graph = self.alpine.graph.clone();
         let entries: Vec<usize> = (0..graph.classes.len()).map(|class| graph.entry(class)).collect();
-        let mut own: Vec<usize> = entries.clone();
+        // What comes to no function waits nowhere, and nobody counts it.
+        let enters = |class: &usize| self.owners[graph.classes[*class].exit].is_some();
+        let mut own: Vec<usize> = (0..entries.len()).filter(enters).map(|class| entries[class]).collect();
         own.sort_unstable();
         own.dedup();
         let arrived = |entry: usize| came.get(entry).copied().unwrap_or(0.0);
@@ -321,7 +325,7 @@ impl Division {
         let thought: f64 = graph.classes.iter().map(|class| class.packets).sum();
         let mut by_entry = vec![0.0; graph.modules.len()];
         graph.classes.iter().zip(&entries).for_each(|(class, entry)| by_entry[*entry] += class.packets);
-        for (class, entry) in graph.classes.iter_mut().zip(&entries) {
+        for (class, entry) in graph.classes.iter_mut().zip(&entries).filter(|(_, entry)| own.contains(entry)) {
             let part = (arrived(*entry) / all).max(HARDLY_ANY);
             class.packets *= part * thought / by_entry[*entry];
         }
