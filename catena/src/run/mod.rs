@@ -1,26 +1,24 @@
 //! `catena run`: a chain file on packets.
 
-mod cores;
-pub mod files;
 mod here;
-mod moving;
-mod outputs;
-mod planned;
-pub mod ports;
+mod options;
 mod progress;
-mod promised;
-mod report;
 mod signals;
-mod weights;
-mod workers;
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use catena_runtime::notes::{Listener, Note};
+use catena_runtime::planned::Planned;
+use catena_runtime::promised::Promised;
+use catena_runtime::report::Report;
+use catena_runtime::{Chain, Ports, cores, inode, moving, trial, workers};
+
 use crate::Failure;
 use crate::arguments::RunOptions;
-use crate::{chain, inode, streams, trial};
+use crate::{chain, streams};
+use options::NAMES;
 
 /// How often the command looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
@@ -43,10 +41,10 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         let files = trial::build_once(&host, &loaded)?;
         (host, files)
     };
-    let ports = ports::Ports::parse(options)?;
+    let mut ports = options::ports(options)?;
     let mut seed = options.seed.unwrap_or_else(fresh_seed);
     let planned = match &options.plan {
-        Some(path) => Some(planned::Planned::read(path)?),
+        Some(path) => Some(Planned::read(path)?),
         None => planned_here(options, &loaded, &ports, seed),
     };
     if let Some(planned) = &planned {
@@ -54,10 +52,9 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         // Flows are numbered as the plan numbers them, so that its slots mean the same.
         seed = options.seed.or(planned.seed()).unwrap_or(seed);
     }
-    let uses = files::of(options, &host, &ports, &files)?;
+    let uses = options::files(options, &host, &ports, &files)?;
     // When packets or records go to standard output, the table must not.
-    let mut outputs = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written());
-    let to_stderr = outputs.any(inode::is_stdout);
+    let to_stderr = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written()).any(inode::is_stdout);
     let signalled = signals::listen()?;
     let layout = workers::Layout {
         count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
@@ -65,25 +62,27 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
         tree: planned.as_ref().map(|p| &p.tasks().tree),
         waits: options.duration.is_some(),
         rebalances: options.rebalance,
-        slots: planned.as_ref().and_then(planned::Planned::slots),
+        slots: planned.as_ref().and_then(Planned::slots),
     };
     if let Some(first) = layout.first_core {
         cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
     }
     if layout.rebalances {
-        moving::check(&host, &ports, layout.count)?;
+        moving::check(&host, &ports, layout.count, &NAMES)?;
     }
     let asked = Instant::now();
+    let tell = |note: &Note| streams::tell(format_args!("catena: {note}\n"));
     let interrupted = || signalled.load(Ordering::Relaxed);
     let too_long = |since: Instant| options.duration.is_some_and(|most| since.elapsed() >= most);
     let over = || interrupted() || too_long(asked);
     let division = planned.as_ref().and_then(|planned| planned.division(&loaded.graph));
     let division = division.map(|division| (division, loaded.graph.chains.len() > 1));
-    let mut running = workers::start(&host, &layout, division, &ports, seed, uses, &over)?;
+    let mut running =
+        workers::start(&host, &layout, division, &mut ports, seed, uses, Listener { tell: &tell, over: &over })?;
     // What it took to build the functions is not the packets' time.
     let started = Instant::now();
     for name in ports.down() {
-        streams::tell(format_args!("catena: interface {name} is down: no packet passes it until it is up\n"));
+        tell(&Note::Down(name.to_owned()));
     }
     let progress = progress::Progress::new(options.quiet || options.json);
     let mut stopped: Option<Instant> = None;
@@ -109,10 +108,10 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     progress.clear();
     let (rebalanced, weighed) = (running.rebalanced(), running.weighed());
     let ended = running.join()?;
-    let mut report = report::Report::new(&host, &ended, started.elapsed());
+    let mut report = Report::new(&host, &ended, started.elapsed());
     report.moved(rebalanced);
     if ports.is_live() && planned.is_some() {
-        report.promised = Some(promised::Promised::of(&loaded.graph, &report));
+        report.promised = Some(Promised::of(&loaded.graph, &report));
     }
     // What a function costs where nobody profiled it is no news.
     let profiled = planned.filter(|planned| !planned.is_own());
@@ -132,12 +131,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
 }
 
 /// Plan a file that promises something for this machine, where packets come as they come; why that is not possible is told.
-fn planned_here(
-    options: &RunOptions,
-    loaded: &chain::Loaded,
-    ports: &ports::Ports,
-    seed: u64,
-) -> Option<planned::Planned> {
+fn planned_here(options: &RunOptions, loaded: &Chain, ports: &Ports, seed: u64) -> Option<Planned> {
     if !ports.is_live() || !here::promises(&loaded.graph) {
         return None;
     }
@@ -153,7 +147,7 @@ fn planned_here(
             if let Some(less) = less {
                 streams::tell(format_args!("catena: {less}\n"));
             }
-            planned::Planned::here(plan)
+            Planned::here(plan)
         }
         Err(why) => refused(&why.0),
     }

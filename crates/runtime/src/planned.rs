@@ -1,4 +1,4 @@
-//! `catena run --plan`: a chain file as a plan divides it, and what came of the plan.
+//! A chain file as a plan divides it, and what came of the plan.
 
 use std::fmt;
 use std::path::Path;
@@ -16,8 +16,8 @@ use catena_plan::tasks::{self as planned, Division};
 use catena_policy::PolicyGraph;
 use serde::Serialize;
 
-use super::promised::first;
-use super::report::Report;
+use crate::promised::first;
+use crate::report::Report;
 use crate::table::Table;
 use crate::{Failure, file};
 

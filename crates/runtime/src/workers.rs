@@ -32,12 +32,12 @@ use catena_plan::alpine::SchedulerTree;
 use catena_plan::tasks::Division;
 use catena_state::{Share, Team};
 
-use super::files;
-use super::outputs::{Locks, Readers};
-use super::ports::{self, Ports};
-use super::weights::{Watched, Weights};
 use crate::inode::Uses;
-use crate::{Failure, streams};
+use crate::notes::{Listener, Note};
+use crate::outputs::{Locks, Readers};
+use crate::ports::{self, Ports};
+use crate::weights::{Watched, Weights};
+use crate::{Failure, files};
 
 /// Packets that a queue between workers holds. Who fills it rests once it is half full: the rest is for packets that wait in
 /// modules.
@@ -84,7 +84,7 @@ pub struct Layout<'a> {
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
 /// files of the run, but for those of its functions; with a `division` its tasks are weighed again by what they cost, and it is
-/// said whether there are several chains. Until it has begun, `over` says whether it shall end.
+/// said whether there are several chains. Until it has begun, the listener says whether it shall end.
 ///
 /// # Errors
 /// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
@@ -92,17 +92,17 @@ pub fn start(
     host: &Host,
     layout: &Layout<'_>,
     division: Option<(Division, bool)>,
-    ports: &Ports,
+    ports: &mut Ports,
     seed: u64,
     uses: Uses,
-    over: &dyn Fn() -> bool,
+    listener: Listener<'_>,
 ) -> Result<Running, Failure> {
     let Layout { count, first_core, tree, waits, rebalances, ref slots } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
-    let inside = ports::open(&ports.inside, 0, files[0].as_ref())?;
-    let outside = ports::open(&ports.outside, 1, files[1].as_ref())?;
+    let inside = ports::open(&mut ports.inside, 0, files[0].as_ref())?;
+    let outside = ports::open(&mut ports.outside, 1, files[1].as_ref())?;
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
     let slots = match slots {
@@ -116,12 +116,14 @@ pub fn start(
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
         1 => run.alone(sources, exits)?,
-        _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
+        _ if is_whole && host.cuts.is_empty() && ports.can_be_read_by_all() => {
+            run.in_order(count, (ports, &files), sources, exits)?
+        }
         _ => run.together(count, sources, exits)?,
     };
     // All pipelines are built: from now on a table lives as long as one of them has it.
     host.tables.clear();
-    let (workers, locks) = open_and_start(workers, uses, over)?;
+    let (workers, locks) = open_and_start(workers, uses, listener)?;
     let weights = division.map(|(division, several)| Weights::new(division, watched, several));
     Ok(Running { workers, inputs, order, rebalance, weights, _locks: locks })
 }
@@ -140,7 +142,7 @@ fn turns(time: Time, sources: Sources) -> Sources {
 fn open_and_start(
     mut workers: Vec<Worker>,
     mut uses: Uses,
-    over: &dyn Fn() -> bool,
+    listener: Listener<'_>,
 ) -> Result<(Vec<WorkerHandle>, Locks), Failure> {
     // On standard output, the records of one function's instances are mixed.
     let mut outputs: Vec<_> = workers.iter().flat_map(Worker::outputs).collect();
@@ -152,13 +154,10 @@ fn open_and_start(
     let later = left_from_more_workers(&workers, &uses);
     // One that cannot be opened leaves the others as they are.
     let locks = Locks::take(uses.outputs())?;
-    let begun = Readers::wait(uses.outputs(), over).and_then(|readers| {
+    let begun = Readers::wait(uses.outputs(), listener).and_then(|readers| {
         workers.iter_mut().try_for_each(Worker::open)?;
         for path in later {
-            streams::tell(format_args!(
-                "catena: {} is left as it was: this run has not as many workers\n",
-                path.display()
-            ));
+            (listener.tell)(&Note::LeftAsItWas(path));
         }
         drop(readers);
         workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
@@ -430,7 +429,7 @@ impl Running {
     /// When a worker ended by a panic.
     pub fn join(self) -> Result<Vec<Ended>, Failure> {
         let ended = self.workers.into_iter().map(|worker| {
-            worker.join().map_err(|panic| format!("a worker ended by a defect of Catena: {panic}").into())
+            worker.join().map_err(|panic| Failure::new(format!("a worker ended by a defect of Catena: {panic}")))
         });
         ended.collect()
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use catena_policy::{Chain, Direction, End, PolicyGraph};
 use serde::Serialize;
 
-use super::report::Report;
+use crate::report::Report;
 use crate::table::{Table, thousands};
 
 /// A promise that is missed by less than this part of it is kept: packets in hand at the end count for nobody.
