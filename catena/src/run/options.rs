@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use catena_compile::Host;
-use catena_runtime::files::{export_of, of_chain};
-use catena_runtime::inode::Uses;
-use catena_runtime::names::Names;
-use catena_runtime::trial::Files;
-use catena_runtime::{Failure, Port, Ports};
+use catena_compile::Counts;
+use catena_runtime::files::export_of;
+use catena_runtime::inode::{self, Uses};
+use catena_runtime::{Chain, Failure, Names, Port, Ports, Run};
 
 use crate::arguments::RunOptions;
 
@@ -43,16 +41,31 @@ pub fn ports(options: &RunOptions) -> Result<Ports, Failure> {
     Ok(ports)
 }
 
-/// Return the files of a run, but for those that functions write to, which depend on the number of workers: `files` are
-/// those of one worker, and are looked at, so that what is wrong is said before a source is waited for.
+/// A run of a chain file as the options ask for it, but for its ports and plan.
+pub fn run<'a>(options: &RunOptions, chain: &'a Chain) -> Run<'a> {
+    let counts = if options.early_drops { Counts::Totals } else { Counts::Functions };
+    let run = Run::of(chain)
+        .named(NAMES)
+        .workers(options.workers)
+        .rebalance(options.rebalance)
+        .first_core(options.core)
+        .seed(options.seed)
+        .reduce((!options.no_reduce).then_some(counts))
+        .wait_for_interfaces(options.duration.is_some());
+    match &options.plan {
+        Some(plan) => run.reads("--plan", plan),
+        None => run,
+    }
+}
+
+/// Return the files of a run, but for those that functions write to, which depend on the number of workers: those of one worker
+/// are looked at, so that what is wrong is said before a source is waited for.
 ///
 /// # Errors
 /// When one would be written over another, or over something that is read.
-pub fn files(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) -> Result<Uses, Failure> {
-    let mut uses = of_chain(&options.file, host, files)?;
-    options.plan.iter().try_for_each(|plan| uses.reads("--plan", plan))?;
-    ports.add_to(&mut uses, &NAMES)?;
-    let outputs = &files.outputs;
+pub fn files(run: &mut Run<'_>) -> Result<Uses, Failure> {
+    let mut uses = run.uses()?;
+    let outputs = &run.prepare()?.outputs;
     let mut with_outputs = uses.clone();
     for (function, path) in outputs {
         with_outputs.writes(&export_of(function), path)?;
@@ -67,4 +80,13 @@ pub fn files(options: &RunOptions, host: &Host, ports: &Ports, files: &Files) ->
         uses.clone().writes(&export_of(function), path)?;
     }
     Ok(uses)
+}
+
+/// Return whether packets or records of functions go to standard output.
+///
+/// # Errors
+/// None once the run is prepared.
+pub fn writes_to_stdout(run: &mut Run<'_>) -> Result<bool, Failure> {
+    let exported = run.prepare()?.outputs.iter().any(|(_, path)| inode::is_stdout(path));
+    Ok(exported || run.all_ports().written().any(inode::is_stdout))
 }

@@ -19,10 +19,8 @@ use serde::Serialize;
 use crate::promised::first;
 use crate::report::Report;
 use crate::table::Table;
+use crate::workers::MOST;
 use crate::{Failure, file};
-
-/// As many workers as `--workers` allows.
-const MOST_WORKERS: u32 = 64;
 
 /// A plan for a server that runs whole chains.
 pub struct Planned {
@@ -67,8 +65,8 @@ impl Planned {
     /// A plan is a file that anybody may have written: what a run relies on is checked here, once.
     fn check(&self) -> Result<(), String> {
         let planned::TaskPlan { workers, tasks, tree, .. } = self.tasks();
-        if !(1..=MOST_WORKERS).contains(workers) {
-            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST_WORKERS}"));
+        if !(1..=MOST).contains(&(*workers as usize)) {
+            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST}"));
         }
         let at_port = tasks.iter().map(|task| task.start == planned::Start::Port);
         if !at_port.eq((0..tasks.len()).map(|task| task == 0)) || tasks.is_empty() {

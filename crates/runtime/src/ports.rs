@@ -143,6 +143,11 @@ impl Ports {
         })
     }
 
+    /// Return whether packets come from anywhere.
+    pub fn have_source(&self) -> bool {
+        ![&self.inside[0], &self.outside[0]].into_iter().all(|port| matches!(port, Port::Null))
+    }
+
     /// Return whether each of several workers can read all for itself: what the embedder made is there once.
     pub fn can_be_read_by_all(&self) -> bool {
         ![&self.inside[0], &self.outside[0]].into_iter().any(|port| matches!(port, Port::Source { .. }))

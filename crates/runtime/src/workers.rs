@@ -48,11 +48,14 @@ const JUMBO: usize = 512;
 // Whoever waits for a large buffer can get one: what is held, in a pool's magazines, or just read leaves one over.
 const _: () = assert!(JUMBO >= Own::MOST_LARGE + 4 * 16 + catena_packet::BATCH);
 
+/// As many workers as a run may have.
+pub const MOST: usize = 64;
+
 /// Names of the tasks that read the ports.
 pub const SIDES: [&str; 2] = ["in", "out"];
 
-/// A run under way.
-pub struct Running {
+/// The workers of a run under way.
+pub struct Workers {
     workers: Vec<WorkerHandle>,
     inputs: Vec<Arc<TaskCounters>>,
     /// Of a replay by several.
@@ -96,7 +99,7 @@ pub fn start(
     seed: u64,
     uses: Uses,
     listener: Listener<'_>,
-) -> Result<Running, Failure> {
+) -> Result<Workers, Failure> {
     let Layout { count, first_core, tree, waits, rebalances, ref slots } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
@@ -111,21 +114,21 @@ pub fn start(
     };
     let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
-    let run = Run { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
+    let making = Making { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
-        1 => run.alone(sources, exits)?,
+        1 => making.alone(sources, exits)?,
         _ if is_whole && host.cuts.is_empty() && ports.can_be_read_by_all() => {
-            run.in_order(count, (ports, &files), sources, exits)?
+            making.in_order(count, (ports, &files), sources, exits)?
         }
-        _ => run.together(count, sources, exits)?,
+        _ => making.together(count, sources, exits)?,
     };
     // All pipelines are built: from now on a table lives as long as one of them has it.
     host.tables.clear();
     let (workers, locks) = open_and_start(workers, uses, listener)?;
     let weights = division.map(|(division, several)| Weights::new(division, watched, several));
-    Ok(Running { workers, inputs, order, rebalance, weights, _locks: locks })
+    Ok(Workers { workers, inputs, order, rebalance, weights, _locks: locks })
 }
 
 /// Let two sides of recorded traffic take turns.
@@ -187,7 +190,7 @@ fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
     firsts.into_iter().flat_map(missing).collect()
 }
 
-struct Run<'a> {
+struct Making<'a> {
     host: &'a Host,
     tree: Option<&'a SchedulerTree>,
     depot: DepotHandle,
@@ -226,7 +229,7 @@ type Inner = (Built, Vec<Room>);
 /// The queues to the ports, by side.
 type Leaving = Vec<(Vec<QueueIn>, QueueOut)>;
 
-impl Run<'_> {
+impl Making<'_> {
     fn alone(&self, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         let mut exits = exits.map(Some);
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
@@ -380,7 +383,7 @@ fn owner(host: &Host, count: u32, team: Option<&Arc<Team>>) -> Owner {
     Box::new(move |packet| owners.iter().find_map(|owner| owner(packet)))
 }
 
-impl Running {
+impl Workers {
     /// Return whether all workers have ended.
     pub fn is_ended(&self) -> bool {
         self.workers.iter().all(WorkerHandle::is_ended)
@@ -418,9 +421,9 @@ impl Running {
         self.rebalance.as_ref().map(|rebalance| rebalance.done().clone())
     }
 
-    /// Return how many packets came in so far.
-    pub fn packets(&self) -> u64 {
-        self.inputs.iter().map(|counters| counters.input.packets.get()).sum()
+    /// Return the counters of the tasks that read the ports.
+    pub fn inputs(&self) -> &[Arc<TaskCounters>] {
+        &self.inputs
     }
 
     /// Wait for all workers.
