@@ -32,7 +32,8 @@ impl Chain {
         Chain::parse(&path.display().to_string(), source)
     }
 
-    /// Take the text of a chain file; `name` is what messages call it, and the files it names are looked for in that one's folder.
+    /// Take the text of a chain file; `name` is what messages call it, and the files that it names are looked for in that one's
+    /// folder.
     ///
     /// # Errors
     /// All that is wrong with it.

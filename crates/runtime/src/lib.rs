@@ -5,7 +5,8 @@
 //!
 //! 1. [`trial`] lowers the chain and builds its functions once, so that what they refuse is said before a port is opened.
 //! 2. [`files`] and [`outputs`] see to it that nothing is written over that is read, or that another run writes.
-//! 3. `workers` builds the pipeline for each worker and the queues between them; with a plan, `weights` follow what functions cost.
+//! 3. `workers` builds the pipeline for each worker and the queues between them; with a plan, `weights` follow what functions
+//!    cost.
 //! 4. [`report`] adds up what the workers counted.
 //!
 //! This crate writes nothing to a terminal: what a run has to say goes to whoever it [tells](Run::tell).

@@ -38,6 +38,26 @@ impl Planned {
         Some(Planned { plan, server, own: true })
     }
 
+    /// Take a plan, such as `catena-plan` makes one.
+    ///
+    /// # Errors
+    /// That it breaks promises, or is not for one server that runs whole chains.
+    pub fn of(plan: Plan) -> Result<Planned, Failure> {
+        if !plan.is_kept() {
+            return Err("this plan does not keep the promises, so it is not run".into());
+        }
+        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
+            format!(
+                "this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
+                 examples/racks/this-machine.toml",
+                why_no_tasks(&plan)
+            )
+        })?;
+        let planned = Planned { plan, server, own: false };
+        planned.check()?;
+        Ok(planned)
+    }
+
     /// Read a plan.
     ///
     /// # Errors
@@ -47,19 +67,7 @@ impl Planned {
         let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
         let plan = Plan::from_json(&text)
             .map_err(|error| format!("{name}: {error}; `catena plan … --output FILE` writes such files"))?;
-        if !plan.is_kept() {
-            return Err(format!("{name}: this plan does not keep the promises, so it is not run").into());
-        }
-        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
-            format!(
-                "{name}: this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
-                 examples/racks/this-machine.toml",
-                why_no_tasks(&plan)
-            )
-        })?;
-        let planned = Planned { plan, server, own: false };
-        planned.check().map_err(|what| format!("{name}: {what}"))?;
-        Ok(planned)
+        Planned::of(plan).map_err(|why| format!("{name}: {why}").into())
     }
 
     /// A plan is a file that anybody may have written: what a run relies on is checked here, once.

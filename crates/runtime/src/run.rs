@@ -135,8 +135,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Where neither [`seed`](Run::seed) nor a plan says more: a number that nobody outside can know, such as that with which a plan was
-    /// made for this run.
+    /// Where neither [`seed`](Run::seed) nor a plan says more: a number that nobody outside can know, such as that with which a
+    /// plan was made for this run.
     #[must_use]
     pub fn fresh_seed(mut self, seed: u64) -> Self {
         self.fresh_seed = seed;
@@ -233,8 +233,8 @@ impl<'a> Run<'a> {
         self.prepared.as_ref().map(|(_, files)| files).ok_or_else(|| "nothing was built".into())
     }
 
-    /// Return the files that are read, and those that the ports write. What functions write depends on how many workers there are,
-    /// and is checked as the run begins.
+    /// Return the files that are read, and those that the ports write. What functions write depends on how many workers there
+    /// are, and is checked as the run begins.
     ///
     /// # Errors
     /// When one would be written over another, or over something that is read.
@@ -257,7 +257,8 @@ impl<'a> Run<'a> {
     /// Start the run: all that is read is opened, then all that is written, and then packets flow.
     ///
     /// # Errors
-    /// What a function refuses, what cannot be opened or pinned, what would be written over; or that the plan is for another file.
+    /// What a function refuses, what cannot be opened or pinned, what would be written over; or that the plan is for another
+    /// file.
     pub fn start(mut self) -> Result<Running, Failure> {
         let uses = match self.uses.take() {
             Some(uses) => uses,

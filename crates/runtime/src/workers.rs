@@ -398,8 +398,8 @@ impl Workers {
         }
     }
 
-    /// Compare the workers' loads, where it is time to and the run does not end, and let slots go from a busy worker to an idle one.
-    /// Returns whether packets wait for that.
+    /// Compare the workers' loads, where it is time to and the run does not end, and let slots go from a busy worker to an idle
+    /// one. Returns whether packets wait for that.
     pub fn rebalance(&mut self, ends: bool) -> bool {
         self.rebalance.as_mut().is_some_and(|rebalance| rebalance.look(&self.workers, ends))
     }
