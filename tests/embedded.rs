@@ -146,6 +146,34 @@ fn what_is_wrong_comes_as_a_value() {
 }
 
 #[test]
+fn a_program_runs_a_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rack = "name = \"one\"\n[[server]]\nname = \"here\"\ncores = 2\nsteering_cores = 0\nshared = true\nclock = \"2GHz\"\n\
+                nics = [\"40Gbps\"]\n";
+    std::fs::write(folder.path().join("rack.toml"), rack).expect("it can be written");
+    std::fs::write(folder.path().join("c.catena"), TWO_WAYS).expect("it can be written");
+    let args = ["plan", "c.catena", "--rack", "rack.toml", "--profile", "none", "-o", "plan.json"];
+    let made =
+        Command::new(env!("CARGO_BIN_EXE_catena")).args(args).current_dir(&folder).output().expect("catena starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let written = std::fs::read_to_string(folder.path().join("plan.json")).expect("a plan");
+    let plan = catena::Plan::from_json(&written).expect("what was written is read");
+    let chain = chain(TWO_WAYS);
+    let out = Keep::default();
+    let run = Run::of(&chain).source(Side::In, source(frames(2_000, false), 0)).exit(Side::Out, Box::new(out.clone()));
+    let run = run.planned(Some(catena::Planned::of(plan).expect("it is for one server")));
+    let report = run.start().and_then(catena::Running::join).expect("it runs");
+    let compared = report.planned.expect("it is held against the plan");
+    assert_eq!(compared.functions.len(), 2);
+    assert_eq!((report.input.packets, report.output.packets), (2_000, out.sorted().len() as u64));
+    let other = self::chain("chain other { in -> Monitor() -> out }");
+    let plan = catena::Planned::read(&folder.path().join("plan.json")).expect("a plan");
+    let run = Run::of(&other).inside("gen:count=1").expect("a port").planned(Some(plan));
+    let why = run.start().expect_err("it is for another file").to_string();
+    assert!(why.contains("the plan is for other chains"), "{why}");
+}
+
+#[test]
 fn notes_are_told_and_not_printed() {
     let folder = tempfile::tempdir().expect("a folder");
     let export = folder.path().join("flows.json");

@@ -46,8 +46,8 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
             }
         };
         print(&chain.warnings, &chain.name, &chain.source);
-        let checked =
-            trial::lower_and_build(&chain).and_then(|(host, files)| files::of_chain(path, &host, &files).map(|_| ()));
+        let checked = trial::lower_and_build(&chain)
+            .and_then(|(host, files)| files::of_chain(Some(path), &host, &files).map(|_| ()));
         match checked {
             Ok(()) => streams::print(format_args!("{}: {}: good\n", chain.name, size(&chain.graph)))?,
             Err(message) => {

@@ -29,8 +29,8 @@ pub use catena_dataplane::{Context, Module, Pulled, Source};
 pub use catena_packet::{Batch, Packet, Pool, Way};
 pub use catena_plan::plan::Plan;
 pub use catena_policy::Diagnostic;
-pub use catena_runtime::report;
 pub use catena_runtime::{Chain, Failure, LoadError, Names, Note, Planned, Port, Ports, Report, Run, Running};
+pub use catena_runtime::{planned, promised, report};
 
 /// Run a chain file to the end of its packets: those of the first port, which enter by side `in`, and those that come in by the
 /// second, if that is an interface. What leaves by side `out` goes to the second port.

@@ -1,7 +1,7 @@
 //! A chain file that was read, and what is wrong with one that cannot be run.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use catena_compile::library::signatures;
 use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
@@ -13,6 +13,8 @@ use crate::{Failure, file};
 pub struct Chain {
     /// Its name, as given.
     pub name: String,
+    /// The file, if it was read from one.
+    pub file: Option<PathBuf>,
     /// Its text.
     pub source: String,
     /// What it says.
@@ -29,7 +31,8 @@ impl Chain {
     pub fn load(path: impl AsRef<Path>) -> Result<Chain, LoadError> {
         let path = path.as_ref();
         let source = file::read(path, "a chain file").map_err(LoadError::Unreadable)?;
-        Chain::parse(&path.display().to_string(), source)
+        let chain = Chain::parse(&path.display().to_string(), source)?;
+        Ok(Chain { file: Some(path.to_owned()), ..chain })
     }
 
     /// Take the text of a chain file; `name` is what messages call it, and the files that it names are looked for in that one's
@@ -42,7 +45,7 @@ impl Chain {
         let outcome = catena_policy::load(&name, &source, &signatures(), &Disk);
         let is_wrong = outcome.diagnostics.iter().any(|finding| finding.severity == Severity::Error);
         match outcome.graph.filter(|_| !is_wrong) {
-            Some(graph) => Ok(Chain { name, source, graph, warnings: outcome.diagnostics }),
+            Some(graph) => Ok(Chain { name, file: None, source, graph, warnings: outcome.diagnostics }),
             None => Err(LoadError::Wrong { name, source, diagnostics: outcome.diagnostics }),
         }
     }

@@ -9,13 +9,13 @@ use crate::Failure;
 use crate::inode::Uses;
 use crate::trial::Files;
 
-/// Return what the functions of a chain file read, and the chain file.
+/// Return what the functions of a chain read, and the chain file, if it is one.
 ///
 /// # Errors
 /// When one of the chain's own outputs would be written over it, or over another one.
-pub fn of_chain(file: &Path, host: &Host, files: &Files) -> Result<Uses, Failure> {
+pub fn of_chain(file: Option<&Path>, host: &Host, files: &Files) -> Result<Uses, Failure> {
     let mut uses = Uses::default();
-    uses.reads("the chain file", file)?;
+    file.iter().try_for_each(|file| uses.reads("the chain file", file))?;
     for module in &host.modules {
         let Lowered::Function { args, .. } = &module.kind else { continue };
         args.iter().try_for_each(|(name, value)| add(&mut uses, &format!("`{name}` of `{}`", module.name), value))?;

@@ -4,7 +4,7 @@
 //! has started, and a [`Report`] what came of it:
 //!
 //! 1. [`trial`] lowers the chain and builds its functions once, so that what they refuse is said before a port is opened.
-//! 2. [`files`] and [`outputs`] see to it that nothing is written over that is read, or that another run writes.
+//! 2. [`files`] and `outputs` see to it that nothing is written over that is read, or that another run writes.
 //! 3. `workers` builds the pipeline for each worker and the queues between them; with a plan, `weights` follow what functions
 //!    cost.
 //! 4. [`report`] adds up what the workers counted.
@@ -21,7 +21,7 @@ mod interface;
 mod moving;
 pub mod names;
 pub mod notes;
-pub mod outputs;
+mod outputs;
 pub mod planned;
 pub mod ports;
 pub mod promised;

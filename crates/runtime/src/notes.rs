@@ -29,9 +29,9 @@ impl fmt::Display for Note {
 
 /// Who is told, and who says whether a run that waits to begin shall end instead.
 #[derive(Clone, Copy)]
-pub struct Listener<'a> {
+pub(crate) struct Listener<'a> {
     /// Is told.
-    pub tell: &'a dyn Fn(&Note),
+    pub(crate) tell: &'a dyn Fn(&Note),
     /// Says whether the run shall end: asked while it waits for a reader of a pipe.
-    pub over: &'a dyn Fn() -> bool,
+    pub(crate) over: &'a dyn Fn() -> bool,
 }

@@ -256,22 +256,26 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     /// Cycles per packet of each function.
-    functions: Vec<Residual>,
+    pub functions: Vec<Residual>,
     /// Cycles per packet that comes in of what the framework does.
-    framework: Vec<Residual>,
+    pub framework: Vec<Residual>,
     /// Bits per second of each chain.
-    chains: Vec<Residual>,
+    pub chains: Vec<Residual>,
     /// How often the tasks' weights were set by what functions cost here.
-    weighed: u32,
+    pub weighed: u32,
 }
 
+/// A figure as it was planned and as it came.
 #[derive(Debug, Serialize)]
-struct Residual {
-    name: String,
-    planned: f64,
-    measured: f64,
+pub struct Residual {
+    /// What it is of.
+    pub name: String,
+    /// In the unit of its list.
+    pub planned: f64,
+    /// In the same unit.
+    pub measured: f64,
     /// (measured − planned) / planned.
-    residual: f64,
+    pub residual: f64,
 }
 
 impl Residual {

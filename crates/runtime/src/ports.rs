@@ -119,7 +119,7 @@ impl Ports {
     }
 
     /// Return which sides' packets come from an interface while others come from what has an end: the run ends with these.
-    pub fn follow(&self) -> [bool; 2] {
+    pub(crate) fn follow(&self) -> [bool; 2] {
         let sources = [&self.inside[0], &self.outside[0]];
         let has_end = sources
             .iter()
@@ -128,7 +128,7 @@ impl Ports {
     }
 
     /// Return which sides' packets come from an interface.
-    pub fn live(&self) -> [bool; 2] {
+    pub(crate) fn live(&self) -> [bool; 2] {
         [&self.inside[0], &self.outside[0]].map(|port| matches!(port, Port::Interface(_)))
     }
 
@@ -149,7 +149,7 @@ impl Ports {
     }
 
     /// Return whether each of several workers can read all for itself: what the embedder made is there once.
-    pub fn can_be_read_by_all(&self) -> bool {
+    pub(crate) fn can_be_read_by_all(&self) -> bool {
         ![&self.inside[0], &self.outside[0]].into_iter().any(|port| matches!(port, Port::Source { .. }))
     }
 }
@@ -270,13 +270,13 @@ fn is_nowhere(text: &str) -> bool {
 
 /// The open directions of a side: the source of its packets, if it has any, and the exit by which packets
 /// leave.
-pub type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
+pub(crate) type Opened = (Option<Box<dyn Source>>, Box<dyn Module>);
 
 /// Open the file of a port that reads one. What several workers read does not change meanwhile: `stays` as it is.
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn file(port: &Port, stays: bool) -> Result<Option<Stream>, Failure> {
+pub(crate) fn file(port: &Port, stays: bool) -> Result<Option<Stream>, Failure> {
     let Port::Capture(path) = port else { return Ok(None) };
     let failed = |source| Failure::from(format!("{path}: {}", Error::Open { path: path.into(), source }));
     let mut stream = Stream::open(Path::new(path)).map_err(failed)?;
@@ -290,7 +290,7 @@ pub fn file(port: &Port, stays: bool) -> Result<Option<Stream>, Failure> {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn read(port: &Port, number: u16, file: Option<&Stream>) -> Result<Option<Box<dyn Source>>, Failure> {
+pub(crate) fn read(port: &Port, number: u16, file: Option<&Stream>) -> Result<Option<Box<dyn Source>>, Failure> {
     Ok(match (port, file) {
         (Port::Capture(path), Some(file)) => {
             let again = file.again().map_err(|error| format!("{path}: {error}"))?;
@@ -307,7 +307,7 @@ pub fn read(port: &Port, number: u16, file: Option<&Stream>) -> Result<Option<Bo
 ///
 /// # Errors
 /// What cannot be opened.
-pub fn open([from, to]: &mut [Port; 2], number: u16, file: Option<&Stream>) -> Result<Opened, Failure> {
+pub(crate) fn open([from, to]: &mut [Port; 2], number: u16, file: Option<&Stream>) -> Result<Opened, Failure> {
     if let (Port::Interface(a), Port::Interface(b)) = (&*from, &*to)
         && a == b
     {
@@ -329,4 +329,34 @@ pub fn open([from, to]: &mut [Port; 2], number: u16, file: Option<&Stream>) -> R
         Port::Null | Port::Capture(_) | Port::Generator(_) | Port::Source { .. } => Box::new(Sink),
     };
     Ok((source, exit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_both_ways_and_a_capture_one() {
+        let ports =
+            Ports::between(Port::Interface("a".to_owned()), Port::Recording { path: "b".to_owned(), clocks: false });
+        assert!(matches!(&ports.inside, [Port::Interface(from), Port::Interface(to)] if from == to));
+        assert!(matches!(&ports.outside, [Port::Null, Port::Recording { .. }]));
+        assert!(ports.is_live() && ports.check(&Names::default()).is_ok());
+        let turned = Ports::between(Port::Interface("a".to_owned()), Port::Interface("a".to_owned()));
+        let why = turned.check(&Names::default()).expect_err("it would go round").to_string();
+        assert_eq!(why, "inside a, outside a: one interface would take in again what it sends");
+    }
+
+    #[test]
+    fn names_of_ports_are_read() {
+        assert!(matches!(Port::source("gen:count=3", "in"), Ok(Port::Generator(spec)) if spec.count == Some(3)));
+        assert!(matches!(Port::source("-", "in"), Ok(Port::Capture(path)) if path == "-"));
+        assert!(matches!(Port::exit("null", "out"), Ok(Port::Null)));
+        let clocks = Port::exit("a,b.pcapng,clocks", "out");
+        assert!(matches!(clocks, Ok(Port::Recording { path, clocks: true }) if path == "a,b.pcapng"));
+        let wrong = |port: Result<Port, Failure>| port.expect_err("it is no port").to_string();
+        assert!(wrong(Port::source("none.pcap", "in")).starts_with("in none.pcap: neither a file nor an interface"));
+        assert!(wrong(Port::exit("none.txt", "out")).starts_with("out none.txt: neither the name of a capture"));
+        assert!(wrong(Port::capture_out("lo", "back")).starts_with("back lo: not the name of a capture"));
+    }
 }

@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
     pub fn uses(&mut self) -> Result<Uses, Failure> {
         self.prepare()?;
         let mut uses = match &self.prepared {
-            Some((host, files)) => files::of_chain(Path::new(&self.chain.name), host, files)?,
+            Some((host, files)) => files::of_chain(self.chain.file.as_deref(), host, files)?,
             None => Uses::default(),
         };
         self.reads.iter().try_for_each(|(what, path)| uses.reads(what, path))?;
