@@ -97,6 +97,14 @@ impl Source for Endless {
 }
 
 #[test]
+fn a_run_is_looked_at_from_any_thread() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<catena::Running>();
+    is_shared::<Report>();
+    is_shared::<catena::Failure>();
+}
+
+#[test]
 fn a_run_ends_when_it_is_asked_to() {
     let chain = chain(TWO_WAYS);
     for workers in [1, 2] {

@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
+use catena::{Chain, LoadError};
 use catena_policy::{Diagnostic, PolicyGraph, Severity};
-use catena_runtime::{Chain, LoadError, files, trial};
+use catena_runtime::{files, trial};
 
 use crate::arguments::{CheckOptions, FmtOptions};
 use crate::{Failure, file, streams};

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use catena::Port;
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
 use catena_profile::machine::cores;
 use catena_profile::{Measured, Options, Step, measure, port};
-use catena_runtime::Port;
 
 use crate::arguments::ProfileOptions;
 use crate::functions::find;

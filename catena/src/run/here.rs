@@ -7,13 +7,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use catena::{Chain, Port, Ports};
 use catena_dataplane::clock;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::profile::{Cost, Cycles};
 use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
 use catena_policy::PolicyGraph;
 use catena_runtime::planned::why_no_tasks;
-use catena_runtime::{Chain, Port, Ports};
 
 use crate::Failure;
 use crate::arguments::StrategyName;

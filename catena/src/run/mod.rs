@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use catena::{Chain, Planned, Ports, Report, Running};
 pub use catena_runtime::fresh_seed;
-use catena_runtime::{Chain, Planned, Ports, Report, Running};
 
 use crate::arguments::RunOptions;
 use crate::{Failure, chain, streams};

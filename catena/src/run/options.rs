@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use catena_compile::Counts;
+use catena::{Chain, Counts, Failure, Names, Port, Ports, Run};
 use catena_runtime::files::export_of;
 use catena_runtime::inode::{self, Uses};
-use catena_runtime::{Chain, Failure, Names, Port, Ports, Run};
 
 use crate::arguments::RunOptions;
 
