@@ -215,22 +215,25 @@ impl<'a> Run<'a> {
     }
 
     /// Lower the chain, and build its functions once to see what they refuse: before any port is opened. [`Run::start`] does it
-    /// where nobody has.
+    /// where nobody has. Returns the files that the functions of one worker use.
     ///
     /// # Errors
     /// What the library lacks or a function refuses, with the place in the chain file.
     pub fn prepare(&mut self) -> Result<&Files, Failure> {
-        if self.prepared.is_none() {
-            self.prepared = Some(match self.reduces {
-                None => trial::lower_and_build(self.chain)?,
-                Some(counts) => {
-                    let (host, _) = trial::lower_and_reduce(self.chain, counts)?;
-                    let files = trial::build_once(&host, self.chain)?;
-                    (host, files)
-                }
-            });
+        let prepared = self.take_prepared()?;
+        Ok(&self.prepared.insert(prepared).1)
+    }
+
+    fn take_prepared(&mut self) -> Result<(Host, Files), Failure> {
+        match (self.prepared.take(), self.reduces) {
+            (Some(prepared), _) => Ok(prepared),
+            (None, None) => trial::lower_and_build(self.chain),
+            (None, Some(counts)) => {
+                let (host, _) = trial::lower_and_reduce(self.chain, counts)?;
+                let files = trial::build_once(&host, self.chain)?;
+                Ok((host, files))
+            }
         }
-        self.prepared.as_ref().map(|(_, files)| files).ok_or_else(|| "nothing was built".into())
     }
 
     /// Return the files that are read, and those that the ports write. What functions write depends on how many workers there
@@ -239,11 +242,9 @@ impl<'a> Run<'a> {
     /// # Errors
     /// When one would be written over another, or over something that is read.
     pub fn uses(&mut self) -> Result<Uses, Failure> {
-        self.prepare()?;
-        let mut uses = match &self.prepared {
-            Some((host, files)) => files::of_chain(self.chain.file.as_deref(), host, files)?,
-            None => Uses::default(),
-        };
+        let prepared = self.take_prepared()?;
+        let (host, files) = self.prepared.insert(prepared);
+        let mut uses = files::of_chain(self.chain.file.as_deref(), host, files)?;
         self.reads.iter().try_for_each(|(what, path)| uses.reads(what, path))?;
         self.ports.add_to(&mut uses, &self.names)?;
         Ok(uses)
@@ -264,8 +265,7 @@ impl<'a> Run<'a> {
             Some(uses) => uses,
             None => self.uses()?,
         };
-        self.prepare()?;
-        let Some((mut host, _)) = self.prepared.take() else { return Err("nothing was built".into()) };
+        let (mut host, _) = self.take_prepared()?;
         let Run { chain, names, mut ports, planned, .. } = self;
         ports.check(&names)?;
         if !ports.have_source() {
