@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 const CHAINS: &str = "class web = \"tcp\"\nclass voip = \"udp\"\n\
-    chain web for web { promise 5Gbps.. in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
+    chain web for web { promise 5Gbps..10Gbps in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
     chain calls for voip { promise 1Gbps..4Gbps in -> Monitor() -> out }\n";
 const MORE: &str = "class pings = \"icmp\"\nchain pings for pings { promise 100Mbps..1Gbps in -> Monitor() -> out }\n";
 
@@ -69,42 +69,84 @@ fn what_runs_stays_and_changes_are_few() {
     assert!(same.contains("Nothing has to be done: what runs is what epoch 2 plans."), "{same}");
     assert_eq!(instances(path, "same.json"), instances(path, "1.json"));
 
-    // A new chain starts, and whatever ran stays as it is.
+    // A new chain.
     write(path, "chains.catena", &format!("{CHAINS}{MORE}"));
-    let new = plan(path, Some("1.json"), "2.json");
-    let done = steps(&new);
-    assert!(done.len() >= 2 && done[0].starts_with("start pings/monitor@"), "{new}");
-    assert!(done.iter().any(|step| step.starts_with("give pings/monitor@")), "{new}");
-    assert!(new.contains("No live flow changes its instance.") || done.iter().all(|s| !s.contains("calls/")), "{new}");
+    golden(
+        path,
+        "1.json",
+        "2.json",
+        "start pings/monitor@nf1:3 pings/monitor\n\
+         install path 3 pings\n\
+         give pings/monitor@nf1:3 0-4095 pings/monitor\n\
+         enter by the new classes paths 1, 2, 3",
+    );
 
-    // Other rules: a new copy beside the old one, flows over to it, and the old one stops. Of the others, nothing moves.
+    // Other rules.
     write(path, "chains.catena", &format!("{CHAINS}{MORE}").replace("permit any", "deny any"));
-    let changed = plan(path, Some("2.json"), "3.json");
-    let done = steps(&changed);
-    assert!(done.iter().all(|step| step.contains("web/acl")), "{changed}");
-    let order: Vec<&str> = done.iter().filter_map(|step| step.split(' ').next()).collect();
-    let mut sorted = order.clone();
-    sorted.sort_by_key(|verb| ["start", "move", "stop"].iter().position(|own| own == verb));
-    assert_eq!(order, sorted, "{changed}");
-    assert!(changed.contains("100% of web") && !changed.contains("of calls"), "{changed}");
+    golden(
+        path,
+        "2.json",
+        "3.json",
+        "start web/acl+monitor@nf1:1~3 web/acl, web/monitor\n\
+         move web/acl+monitor@nf1:1 to web/acl+monitor@nf1:1~3 0-4095 web/acl, web/monitor\n\
+         stop web/acl+monitor@nf1:1",
+    );
 
-    // A server fails: what was there runs elsewhere.
-    let failed = instances(path, "3.json").iter().any(|(name, _)| name.contains("@nf1:"));
-    write(path, "rack.toml", &rack(if failed { &["nf2"] } else { &["nf1"] }));
-    plan(path, Some("3.json"), "4.json");
-    let gone = if failed { "@nf1:" } else { "@nf2:" };
-    assert!(instances(path, "4.json").iter().all(|(name, _)| !name.contains(gone)));
+    // Growing: more is promised than one core carries.
+    let larger = format!("{CHAINS}{MORE}").replace("permit any", "deny any").replace("5Gbps..10Gbps", "30Gbps..");
+    write(path, "chains.catena", &larger);
+    golden(
+        path,
+        "3.json",
+        "4.json",
+        "start web/acl+monitor@nf1:4 web/acl, web/monitor\n\
+         move web/acl+monitor@nf1:1~3 to web/acl+monitor@nf1:4 2048-4095 web/acl, web/monitor",
+    );
 
-    // The chain goes, and nothing else does.
-    write(path, "chains.catena", &CHAINS.replace("permit any", "deny any"));
-    let fewer = plan(path, Some("4.json"), "5.json");
-    assert!(steps(&fewer).iter().all(|step| step.contains("pings")), "{fewer}");
-    assert!(steps(&fewer).first().is_some_and(|step| step.starts_with("end pings/monitor@")), "{fewer}");
+    // A server fails.
+    write(path, "rack.toml", &rack(&["nf2"]));
+    write(path, "chains.catena", &larger.replace("30Gbps..", "20Gbps..25Gbps"));
+    golden(
+        path,
+        "4.json",
+        "5.json",
+        "start web/acl+monitor@nf2:1 web/acl, web/monitor\n\
+         start calls/monitor@nf2:2 calls/monitor\n\
+         start pings/monitor@nf2:3 pings/monitor\n\
+         recover web/acl+monitor@nf1:1~3 to web/acl+monitor@nf2:1 0-2047 web/acl, web/monitor\n\
+         recover web/acl+monitor@nf1:4 to web/acl+monitor@nf2:1 2048-4095 web/acl, web/monitor\n\
+         recover calls/monitor@nf1:2 to calls/monitor@nf2:2 0-4095 calls/monitor\n\
+         recover pings/monitor@nf1:3 to pings/monitor@nf2:3 0-4095 pings/monitor\n\
+         stop web/acl+monitor@nf1:1~3\n\
+         stop web/acl+monitor@nf1:4\n\
+         stop calls/monitor@nf1:2\n\
+         stop pings/monitor@nf1:3",
+    );
 
-    let json = std::fs::read_to_string(path.join("5.json")).expect("a plan");
+    // Shrinking: a chain goes.
+    write(path, "chains.catena", &CHAINS.replace("permit any", "deny any").replace("5Gbps..10Gbps", "20Gbps..25Gbps"));
+    golden(
+        path,
+        "5.json",
+        "6.json",
+        "enter by the new classes paths 1, 2\n\
+         remove path 3 pings\n\
+         end pings/monitor@nf2:3 pings/monitor\n\
+         stop pings/monitor@nf2:3",
+    );
+
+    let json = std::fs::read_to_string(path.join("6.json")).expect("a plan");
     let last: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!((&last["deployment"]["epoch"], &last["delta"]["epoch"]), (&5.into(), &5.into()));
+    assert_eq!((&last["deployment"]["epoch"], &last["delta"]["epoch"]), (&6.into(), &6.into()));
     assert_eq!(last["deployment"]["seed"], "0000000000000001");
+}
+
+/// Plan from what runs, and hold the steps against what they have to be.
+fn golden(folder: &Path, from: &str, to: &str, wanted: &str) {
+    let text = plan(folder, Some(from), to);
+    let done = steps(&text);
+    let wanted: Vec<&str> = wanted.lines().map(str::trim).collect();
+    assert_eq!(done, wanted, "{from} to {to}:\n{}\n{text}", done.join("\n"));
 }
 
 #[test]

@@ -204,6 +204,17 @@ impl Returns {
     }
 }
 
+/// Of which end a function rewrites address and port in packets on the way out; on the way back it is the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrites {
+    /// Of whom they come from, as a NAT.
+    Source,
+    /// Of whom they are sent to, as a load balancer.
+    Destination,
+    /// Nobody knows.
+    Anything,
+}
+
 /// Say that all that a function keeps of flows goes with their slots: its objects are shown to a [`Mover`](catena_state::Mover), or
 /// it keeps nothing.
 ///
@@ -246,6 +257,8 @@ pub struct Descriptor {
     pub moves: fn(&Args) -> Result<(), String>,
     /// What it does to packets as far as others may notice.
     pub effects: fn(&Args) -> Effects,
+    /// Of which end it rewrites address and port, if [`effects`](Self::effects) say that it may rewrite any.
+    pub rewrites: Rewrites,
     /// How it is measured; `None` where only the user's own chain could tell.
     pub workload: Option<&'static Workload>,
     /// Build an instance for a host.
@@ -271,6 +284,7 @@ impl Descriptor {
         // Maps that are not shown to a mover are refused where the function is deployed.
         moves: all_moves,
         effects: Effects::any,
+        rewrites: Rewrites::Anything,
         workload: None,
         build: |_, _| Err(ArgError::new("build", "the function does not say how it is built")),
         spared: None,

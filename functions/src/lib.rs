@@ -30,7 +30,7 @@ pub mod testing;
 pub mod workload;
 
 pub use config::{Args, Kind, Param, Value};
-pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
+pub use descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns, Rewrites};
 pub use effects::{Effects, Fields, Spared};
 pub use function::{Function, Runner, Step};
 pub use tables::{Prepared, Tables};

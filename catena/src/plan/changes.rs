@@ -31,10 +31,17 @@ impl fmt::Display for Changes<'_> {
                     ("start", instance.clone(), String::new(), functions(own))
                 }
                 Step::Give { to, slots, functions: own } => ("give", to.clone(), slots.to_string(), functions(own)),
-                Step::Move { from, to, slots, functions: own } => {
-                    ("move", format!("{from} to {to}"), slots.to_string(), functions(own))
+                Step::Move { from, to, slots, functions: own, gone } => {
+                    let verb = if *gone { "recover" } else { "move" };
+                    (verb, format!("{from} to {to}"), slots.to_string(), functions(own))
                 }
                 Step::End { from, functions: own } => ("end", from.clone(), String::new(), functions(own)),
+                Step::Install { spi, chain } => ("install", format!("path {spi}"), String::new(), chain.clone()),
+                Step::Enter { paths } => {
+                    let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
+                    ("enter", "by the new classes".to_owned(), String::new(), format!("paths {}", paths.join(", ")))
+                }
+                Step::Remove { spi, chain } => ("remove", format!("path {spi}"), String::new(), chain.clone()),
                 Step::Stop { instance } => ("stop", instance.clone(), String::new(), String::new()),
             };
             table.row([number.to_string(), verb.to_owned(), instance, few(&slots), of]);

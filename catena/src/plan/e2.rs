@@ -86,7 +86,6 @@ pub fn decide(case: &Case) -> Result<Text<'_>, Failure> {
         |chain| Demand { forward_bps: promise(chain), return_bps: if two_way(chain) { promise(chain) } else { 0.0 } };
     let demands: Vec<Demand> = case.inputs.graph.chains.iter().map(demand).collect();
     let library = catena_compile::library::signatures();
-    let rewrites = BTreeMap::new();
     let inputs = Inputs {
         policy: &case.inputs.graph,
         demands: &demands,
@@ -94,7 +93,6 @@ pub fn decide(case: &Case) -> Result<Text<'_>, Failure> {
         catalogue: &known.catalogue,
         profile: &known.profile,
         library: &library,
-        rewrites: &rewrites,
         rack: &case.inputs.rack,
     };
     // The switch is asked about the chains' own nodes: those that a merged one stands for.

@@ -6,7 +6,7 @@ use catena_functions::registry;
 use catena_plan::alpine;
 use catena_plan::delta::{Delta, Step};
 use catena_plan::demand::{self, Options};
-use catena_plan::deployment::{Before, Deployment};
+use catena_plan::deployment::{Before, Deployment, Ways};
 use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
@@ -288,6 +288,8 @@ impl Case {
             strategy: strategy.title(),
             runs: self.runs.deployment(),
         };
-        Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks).deployed(self.runs.before())
+        let ways = Ways { policy: &self.inputs.graph, catalogue: &self.inputs.known.catalogue };
+        let plan = Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks);
+        plan.deployed(self.runs.before(), Some(ways))
     }
 }

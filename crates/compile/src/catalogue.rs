@@ -2,7 +2,7 @@
 
 use catena_functions::config::ArgError;
 use catena_functions::workload::Told;
-use catena_functions::{Affinity, Args, Descriptor, registry};
+use catena_functions::{Affinity, Args, Descriptor, Rewrites, registry};
 use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Particular, Platform, Traits};
 use catena_policy as policy;
 use catena_state::{Declaration, Object, Scope};
@@ -44,6 +44,7 @@ fn traits(function: &Descriptor) -> Traits {
         platforms: vec![Platform::Server],
         affinity,
         memory: memory(function.state, affinity),
+        rewrites: rewrites(function),
         tables: Vec::new(),
         openflow: None,
         size: function.workload.and_then(|workload| workload.size).map(|size| catalogue::Size {
@@ -55,6 +56,18 @@ fn traits(function: &Descriptor) -> Traits {
             usual: size.usual as f64,
         }),
         source: None,
+    }
+}
+
+/// The header fields of forward packets that it rewrites.
+fn rewrites(function: &Descriptor) -> Fields {
+    use catena_functions::effects::Fields as Written;
+    let endpoints = Written::SOURCE | Written::DESTINATION | Written::PORTS;
+    match function.rewrites {
+        _ if !(function.effects)(&Args::default()).writes.meets(endpoints) => Fields::NONE,
+        Rewrites::Source => Fields::SOURCE.and(Fields::SOURCE_PORT),
+        Rewrites::Destination => Fields::DESTINATION.and(Fields::DESTINATION_PORT),
+        Rewrites::Anything => Fields::FIVE_TUPLE,
     }
 }
 
@@ -125,6 +138,13 @@ mod tests {
             (traits.affinity, traits.memory)
         };
         let by = |fields| catalogue::Affinity::Fields(fields);
+        let rewrites = |name: &str| catalogue.find(name).map(|traits| traits.rewrites);
+        assert_eq!(rewrites("NAT"), Some(Fields::SOURCE.and(Fields::SOURCE_PORT)));
+        assert_eq!(rewrites("LB"), Some(Fields::DESTINATION.and(Fields::DESTINATION_PORT)));
+        assert_eq!(rewrites("Native"), Some(Fields::FIVE_TUPLE));
+        for keeps in ["ACL", "IPv4Fwd", "Limiter", "Monitor", "PortScan"] {
+            assert_eq!(rewrites(keeps), Some(Fields::NONE), "{keeps}");
+        }
         assert_eq!(of("ACL"), (catalogue::Affinity::Any, Memory::None));
         assert_eq!(of("IPv4Fwd"), (catalogue::Affinity::Any, Memory::None));
         assert_eq!(of("NAT"), (by(Fields::SOURCE), Memory::PerGroup));

@@ -6,4 +6,5 @@ mod reduced;
 mod run;
 mod source_routes;
 mod tables;
+mod toy;
 mod unparsed;

@@ -3,8 +3,6 @@
 //! Beyond the paper, functions are sized in slices ([`size::in_slices`]) if a server's link is overbooked otherwise:
 //! a few instances more keep the traffic of a slice on its servers.
 
-use std::collections::BTreeMap;
-
 use catena_policy::{Library, PolicyGraph};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +16,7 @@ use super::merge::{self, Demand, PGraph, Sharing};
 use super::offload::{self, Offload, Room};
 use super::size::{self, Size};
 use super::traffic::{NoRoom, Places, Traffic};
-use catena_plan_model::catalogue::{Catalogue, Fields, Platform};
+use catena_plan_model::catalogue::{Catalogue, Platform};
 use catena_plan_model::demand::guard;
 use catena_plan_model::profile::Profile;
 use catena_plan_model::rack::{Rack, SwitchKind};
@@ -41,8 +39,6 @@ pub struct Inputs<'a> {
     pub profile: &'a Profile,
     /// Attributes and how packets carry them.
     pub library: &'a Library,
-    /// The header fields that functions rewrite, by the function's name.
-    pub rewrites: &'a BTreeMap<String, Fields>,
     /// The hardware.
     pub rack: &'a Rack,
 }
@@ -108,8 +104,7 @@ impl std::error::Error for Failed {}
 pub fn deploy(inputs: &Inputs, room: &mut impl Room) -> Result<Deployment, Failed> {
     let policy = merge::merge(inputs.policy, inputs.demands, inputs.sharing);
     let mut descriptions =
-        describe::describe(&policy, inputs.catalogue, inputs.profile, inputs.library, inputs.rewrites)
-            .map_err(Failed::Unknown)?;
+        describe::describe(&policy, inputs.catalogue, inputs.profile, inputs.library).map_err(Failed::Unknown)?;
     let guarded: Vec<Vec<bool>> = inputs.policy.chains.iter().map(guard::guarded).collect();
     for (description, node) in descriptions.iter_mut().zip(&policy.nodes) {
         if node.members.iter().any(|&(chain, node)| guarded[chain as usize][node as usize]) {
@@ -203,7 +198,7 @@ fn link_bps(server: &catena_plan_model::rack::Server) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use catena_plan_model::catalogue::{Affinity, Memory, Traits};
+    use catena_plan_model::catalogue::{Affinity, Fields, Memory, Traits};
     use catena_plan_model::profile::{Cost, Cycles, Machine, Overheads};
     use catena_plan_model::rack::{Nic, Server, Switch};
     use catena_policy::{Attribute, Method, NoFiles, Signature};
@@ -220,6 +215,7 @@ mod tests {
             platforms,
             affinity: Affinity::Fields(Fields::FIVE_TUPLE),
             memory: Memory::PerGroup,
+            rewrites: Fields::NONE,
             tables: vec![],
             openflow: None,
             size: None,
@@ -287,7 +283,6 @@ mod tests {
         };
         let demands = [Demand { forward_bps: 2e9, return_bps: 0.0 }];
         let catalogue = Catalogue { functions: FUNCTIONS.map(traits).into(), particular: Vec::new() };
-        let rewrites = BTreeMap::new();
         let inputs = Inputs {
             policy: &graph,
             demands: &demands,
@@ -295,7 +290,6 @@ mod tests {
             catalogue: &catalogue,
             profile: &profile,
             library: &library,
-            rewrites: &rewrites,
             rack: &rack,
         };
         // A core carries 1 Gbps of each; the IDS and the monitor get all of the 2 Gbps.

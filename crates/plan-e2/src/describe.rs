@@ -1,8 +1,6 @@
 //! What E2 has to know of each function (Lan's dissertation, §3.2.2, "NF descriptions"): how its traffic may
 //! be split, what it rewrites, how its attributes leave it, and what it costs.
 
-use std::collections::BTreeMap;
-
 use catena_policy::{Attribute, Library};
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +65,7 @@ impl std::fmt::Display for Unknown {
 
 impl std::error::Error for Unknown {}
 
-/// Describe the nodes of `graph`. `rewrites` names the header fields that functions rewrite; functions that
-/// it does not name rewrite none.
+/// Describe the nodes of `graph`.
 ///
 /// # Errors
 /// The first node whose function the catalogue or the profile lacks.
@@ -77,7 +74,6 @@ pub fn describe(
     catalogue: &Catalogue,
     profile: &Profile,
     library: &Library,
-    rewrites: &BTreeMap<String, Fields>,
 ) -> Result<Vec<Description>, Unknown> {
     let describe = |node: &PNode| {
         let unknown = |lacking| Unknown { node: node.name.clone(), function: node.function.clone(), lacking };
@@ -86,7 +82,7 @@ pub fn describe(
         let size = traits.size.as_ref().map_or(0.0, |size| size.of(&node.args));
         Ok(Description {
             affinity: traits.affinity,
-            rewrites: rewrites.get(&node.function).copied().unwrap_or_default(),
+            rewrites: traits.rewrites,
             cycles: cost.server.worst(size),
             attributes: library.find(&node.function).map_or_else(Vec::new, |s| s.attributes.clone()),
             platforms: traits.platforms.clone(),
@@ -108,10 +104,9 @@ mod tests {
             port: None,
             machine: catena_plan_model::profile::Machine::default(),
             overheads: catena_plan_model::profile::Overheads::default(),
-            functions: BTreeMap::new(),
+            functions: std::collections::BTreeMap::new(),
         };
-        let unknown =
-            describe(&graph, &Catalogue::default(), &profile, &Library::default(), &BTreeMap::new()).unwrap_err();
+        let unknown = describe(&graph, &Catalogue::default(), &profile, &Library::default()).unwrap_err();
         assert_eq!(unknown.to_string(), "`n`: the catalogue has no entry for the function Nat");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A plan that is made anew may move everything for a little more throughput; whoever runs it has live flows. Here sites
 //! and cores of what runs are given. New functions go where there is room. Cores are taken from others only where there is
-//! none, one at a time, of those that can spare most; functions move only if promises cannot be kept otherwise, and then of as few
+//! none, one at a time, of those that can spare most, and given back where a chain may not fill them; functions move only if promises cannot be kept otherwise, and then of as few
 //! chains as it takes, those first that carry least.
 
 use std::collections::BTreeMap;
@@ -213,7 +213,9 @@ impl Search<'_, '_> {
                 };
                 let ran = self.ran(id, group, &pattern[id]).filter(|_| need > 0);
                 let most = if group.replicable { u32::MAX } else { 1 };
-                let cores = ran.unwrap_or(need).max(need).min(most);
+                // More than its chain may fill are given back.
+                let useful = cores_for(problem, chain, group, chain.limit_bps()).unwrap_or(most);
+                let cores = ran.unwrap_or(need).min(useful).max(need).min(most);
                 groups.push(Cores { server: group.server, need, cores });
             }
         }

@@ -65,6 +65,10 @@ pub struct Traits {
     pub affinity: Affinity,
     /// What it remembers between packets.
     pub memory: Memory,
+    /// The header fields that differ between its inner side, where forward packets enter, and its outer one; stated for forward
+    /// packets.
+    #[serde(default)]
+    pub rewrites: Fields,
     /// What it takes of a PISA switch; empty if it cannot run on one or takes nothing.
     pub tables: Vec<Table>,
     /// What it takes of an OpenFlow switch, if it can run on one.
@@ -114,6 +118,8 @@ impl Affinity {
 pub struct Fields(pub u8);
 
 impl Fields {
+    /// None.
+    pub const NONE: Fields = Fields(0);
     /// Source address.
     pub const SOURCE: Fields = Fields(1);
     /// Destination address.
@@ -126,6 +132,12 @@ impl Fields {
     pub const PROTOCOL: Fields = Fields(16);
     /// All five.
     pub const FIVE_TUPLE: Fields = Fields(31);
+
+    /// What they are called.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = ["source", "destination", "source port", "destination port", "protocol"];
+        all.into_iter().enumerate().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|(_, name)| name)
+    }
 
     /// The fields of both.
     #[must_use]

@@ -59,8 +59,7 @@ impl Policy {
         }
     }
 
-    /// What stands for what functions of a chain were told, for the edges at them, and for the chain's classes: another digest
-    /// is another configuration.
+    /// What stands for what functions of a chain were told, and for the edges at them: another digest is another configuration.
     #[must_use]
     pub fn told(&self, chain: &str, functions: &[String]) -> String {
         let Some(chain) = self.chains.iter().find(|own| own.name == chain) else { return String::new() };
@@ -69,8 +68,7 @@ impl Policy {
             edge.split(',').next().is_some_and(|ends| ends.split(' ').any(|end| functions.iter().any(|f| f == end)))
         };
         let edges: Vec<&String> = chain.edges.iter().filter(ends).collect();
-        let classes: Vec<&String> = self.classes.iter().filter(|class| chain.has_class(class)).collect();
-        fnv(format!("{:?} {edges:?} {classes:?}", own.collect::<Vec<_>>()).as_bytes())
+        fnv(format!("{:?} {edges:?}", own.collect::<Vec<_>>()).as_bytes())
     }
 
     /// What differs first between the planned policy and the one of a file, for people; None: nothing does.
@@ -91,11 +89,6 @@ impl Policy {
 }
 
 impl ChainPolicy {
-    /// Whether a class, as the policy writes it with its filter, is one of the chain's.
-    fn has_class(&self, class: &str) -> bool {
-        class.split(" = ").next().is_some_and(|name| self.classes.iter().any(|own| own == name))
-    }
-
     fn difference(&self, file: &ChainPolicy) -> Option<String> {
         let name = &self.name;
         if self.classes != file.classes {

@@ -124,7 +124,7 @@ use catena_dataplane::attribute::Slot;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args};
-use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns};
+use crate::descriptor::{Affinity, Attribute, Build, Descriptor, Method, Recipe, Returns, Rewrites};
 use crate::effects::{Checksum, Effects, Fields};
 
 use settings::Settings;
@@ -146,6 +146,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // No `owner`: the client's address tells, it is the inside one both ways.
     returns,
     effects,
+    rewrites: Rewrites::Destination,
     workload: Some(&workload::WORKLOAD),
     build,
     ..Descriptor::DEFAULTS

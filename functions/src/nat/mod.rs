@@ -140,7 +140,7 @@ use catena_dataplane::Module;
 use catena_state::{Engine, Scope};
 
 use crate::config::{ArgError, Args, Kind, Param};
-use crate::descriptor::{Affinity, Build, Descriptor, Recipe};
+use crate::descriptor::{Affinity, Build, Descriptor, Recipe, Rewrites};
 use crate::effects::{Checksum, Effects, Fields};
 use crate::family::{V4, V6};
 use family::Translate;
@@ -195,6 +195,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     returns: owner::returns,
     owner: Some(owner::owner),
     effects,
+    rewrites: Rewrites::Source,
     workload: Some(&workload::WORKLOAD),
     build,
     ..Descriptor::DEFAULTS

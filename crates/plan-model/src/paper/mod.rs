@@ -8,7 +8,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::{Affinity, Catalogue, Memory, OpenFlowUse, Platform, Size, Traits};
+use crate::catalogue::{Affinity, Catalogue, Fields, Memory, OpenFlowUse, Platform, Size, Traits};
 use crate::profile::{Cost, Cycles, Machine, Overheads, Profile, VERSION};
 
 /// Where platforms and replication come from.
@@ -92,6 +92,11 @@ pub fn catalogue(forwarding: Forwarding) -> Catalogue {
             name: name.to_owned(),
             affinity,
             memory,
+            rewrites: match name {
+                "NAT" => Fields::SOURCE.and(Fields::SOURCE_PORT),
+                "LB" => Fields::DESTINATION.and(Fields::DESTINATION_PORT),
+                _ => Fields::NONE,
+            },
             tables: if platforms.contains(&Pisa) { tables::of(name) } else { Vec::new() },
             openflow: platforms.contains(&OpenFlow).then_some(match name {
                 "ACL" => OpenFlowUse { entries: 0, entries_per_unit: 1.0 },

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Delta, Step};
+use crate::deployment::paths::Path;
 use crate::deployment::ranges::Slots;
 use crate::deployment::{Deployment, Instance, Segment};
 
 impl Delta {
-    /// What makes `new` of `old`. Instances of the same name are the same.
+    /// What makes `new` of `old`. Instances of the same name are the same. `there` says of a device whether it still is.
     #[must_use]
-    pub fn between(old: &Deployment, new: &Deployment) -> Delta {
+    pub fn between(old: &Deployment, new: &Deployment, there: impl Fn(&str) -> bool) -> Delta {
         let (before, after) = (Index::of(old), Index::of(new));
         let mut steps = Vec::new();
         for instance in new.instances.iter().filter(|new| !before.names.contains(new.name.as_str())) {
@@ -20,7 +21,17 @@ impl Delta {
                 core: instance.core,
             });
         }
-        steps.extend(flows(&before, &after, new));
+        let has = |paths: &[Path], spi: u32| paths.iter().any(|path| path.spi == spi);
+        for path in new.paths.iter().filter(|path| !has(&old.paths, path.spi)) {
+            steps.push(Step::Install { spi: path.spi, chain: path.chain.clone() });
+        }
+        steps.extend(flows(&before, &after, new, &there));
+        if old.entrances != new.entrances {
+            steps.push(Step::Enter { paths: new.entered() });
+        }
+        for path in old.paths.iter().filter(|path| !has(&new.paths, path.spi)) {
+            steps.push(Step::Remove { spi: path.spi, chain: path.chain.clone() });
+        }
         for instance in &old.instances {
             let gone = before.functions(instance).iter().filter(|own| !after.of.contains_key(own.as_str()));
             let functions: Vec<String> = gone.cloned().collect();
@@ -36,11 +47,11 @@ impl Delta {
 }
 
 /// Flows that go to another instance, and those of functions that are new: functions that go the same way are one step.
-fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment) -> Vec<Step> {
+fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn(&str) -> bool) -> Vec<Step> {
     let mut steps = Vec::new();
     for to in &new.instances {
         // By whom they come from, and which slots they are of.
-        let mut ways: BTreeMap<(&str, String), (Slots, Vec<String>)> = BTreeMap::new();
+        let mut ways: BTreeMap<(&str, String), (Slots, Vec<String>, bool)> = BTreeMap::new();
         let mut fresh = Vec::new();
         for function in after.functions(to) {
             match before.of.get(function.as_str()) {
@@ -52,6 +63,7 @@ fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment) -> Vec<Step> {
                             let way = ways.entry((from.name.as_str(), slots.to_string())).or_default();
                             way.0 = slots;
                             way.1.push(function.clone());
+                            way.2 = !there(&from.on);
                         }
                     }
                 }
@@ -60,8 +72,8 @@ fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment) -> Vec<Step> {
         if !fresh.is_empty() && !to.slots.is_empty() {
             steps.push(Step::Give { functions: fresh, slots: to.slots.clone(), to: to.name.clone() });
         }
-        for ((from, _), (slots, functions)) in ways {
-            steps.push(Step::Move { functions, slots, from: from.to_owned(), to: to.name.clone() });
+        for ((from, _), (slots, functions, gone)) in ways {
+            steps.push(Step::Move { functions, slots, from: from.to_owned(), to: to.name.clone(), gone });
         }
     }
     steps

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::{Delta, Step};
 use crate::deployment::Deployment;
+use crate::deployment::paths::Path;
 use crate::deployment::ranges::Slots;
 
 /// A step that cannot be done, or an end that is not the one that was wanted.
@@ -44,6 +45,7 @@ impl Delta {
             return whole(format!("it leads from epoch {} to {}, not to {}", old.epoch, self.epoch, new.epoch));
         }
         let mut now = State::of(old)?;
+        now.to_come = new.paths.iter().map(|path| (path.spi, functions(path))).collect();
         for (step, number) in self.steps.iter().zip(1..) {
             now.take(step).map_err(|what| Astray { step: number, what })?;
         }
@@ -51,6 +53,14 @@ impl Delta {
         let running = now.running.symmetric_difference(&wanted.running).next();
         if let Some(name) = running {
             return whole(format!("in the end, {name} runs or does not, and the other was planned"));
+        }
+        if (&now.paths, &now.entered) != (&wanted.paths, &wanted.entered) {
+            return whole("in the end, packets go other ways than planned".to_owned());
+        }
+        // That packets enter by other classes does not show in where they go.
+        let enters = self.steps.iter().any(|step| matches!(step, Step::Enter { .. }));
+        if enters != (old.entrances != new.entrances) {
+            return whole("packets enter by other classes than planned".to_owned());
         }
         let keys: BTreeSet<_> = now.has.keys().chain(wanted.has.keys()).collect();
         let differs = keys.into_iter().find(|key| now.has.get(*key) != wanted.has.get(*key));
@@ -70,6 +80,17 @@ struct State {
     has: BTreeMap<(String, String), Slots>,
     /// All flows of these have an instance.
     served: BTreeSet<String>,
+    /// Paths that are laid, with the functions where packets enter segments.
+    paths: BTreeMap<u32, Vec<String>>,
+    /// Those that packets enter.
+    entered: BTreeSet<u32>,
+    /// Paths that a plan has, laid or not.
+    to_come: BTreeMap<u32, Vec<String>>,
+}
+
+/// Where packets enter segments on a path.
+fn functions(path: &Path) -> Vec<String> {
+    path.hops.iter().map(|hop| hop.function.clone()).collect()
 }
 
 impl State {
@@ -82,6 +103,11 @@ impl State {
                 state.has.insert((function.clone(), instance.name.clone()), instance.slots.clone());
                 state.served.insert(function.clone());
             }
+        }
+        state.paths = deployment.paths.iter().map(|path| (path.spi, functions(path))).collect();
+        state.entered = deployment.entrances.iter().map(|entrance| entrance.spi).collect();
+        if let Some(what) = state.lost() {
+            return Err(Astray { step: 0, what });
         }
         for function in &state.served {
             if let Some(what) = state.torn(function) {
@@ -106,11 +132,43 @@ impl State {
         (all != Slots::all()).then(|| format!("flows of {function} are without an instance"))
     }
 
+    /// A path that packets enter and that is not laid, or leads to a function that has no instances for some flows.
+    fn lost(&self) -> Option<String> {
+        self.entered.iter().find_map(|spi| {
+            let Some(functions) = self.paths.get(spi) else {
+                return Some(format!("packets enter path {spi}, which is not there"));
+            };
+            let lost = functions.iter().find(|function| !self.served.contains(*function));
+            lost.map(|function| format!("packets on path {spi} come to {function}, which has no instance"))
+        })
+    }
+
     fn take(&mut self, step: &Step) -> Result<(), String> {
+        self.done(step)?;
+        match step {
+            Step::Enter { .. } | Step::Remove { .. } | Step::End { .. } => self.lost().map_or(Ok(()), Err),
+            _ => Ok(()),
+        }
+    }
+
+    fn done(&mut self, step: &Step) -> Result<(), String> {
         let touched: &[String] = match step {
             Step::Start { instance, .. } => {
                 let new = self.running.insert(instance.clone());
                 return if new { Ok(()) } else { Err(format!("{instance} runs already")) };
+            }
+            Step::Install { spi, .. } => {
+                let Some(functions) = self.to_come.get(spi) else { return Err(format!("there is no path {spi}")) };
+                let new = self.paths.insert(*spi, functions.clone()).is_none();
+                return if new { Ok(()) } else { Err(format!("path {spi} is there already")) };
+            }
+            Step::Enter { paths } => {
+                self.entered = paths.iter().copied().collect();
+                return Ok(());
+            }
+            Step::Remove { spi, .. } => {
+                let there = self.paths.remove(spi).is_some();
+                return if there { Ok(()) } else { Err(format!("there is no path {spi}")) };
             }
             Step::Stop { instance } => {
                 if let Some((function, _)) = self.has.keys().find(|(_, holder)| holder == instance) {
@@ -131,7 +189,7 @@ impl State {
                 }
                 return Ok(());
             }
-            Step::Move { functions, slots, from, to } => {
+            Step::Move { functions, slots, from, to, .. } => {
                 for function in functions {
                     self.narrow(function, from, slots)?;
                     self.widen(function, to, slots)?;

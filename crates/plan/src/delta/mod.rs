@@ -1,7 +1,7 @@
 //! From what runs to what a new plan wants to run: steps, in an order in which no flow is ever without an instance.
 //!
-//! First everything new starts. Then flows go over, function by function where these are regrouped; what they left behind
-//! stops last. Who carries a delta out may leave live flows where they are until they end (Lan's dissertation, §3.5.2,
+//! First everything new starts, and new paths are laid. Then flows go over, function by function where these are regrouped; then packets
+//! enter by the new classes; what they left behind goes last. Who carries a delta out may leave live flows where they are until they end (Lan's dissertation, §3.5.2,
 //! migration avoidance): a step says where new flows go, and that nothing is without an instance meanwhile is so either way.
 
 mod between;
@@ -44,6 +44,13 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         core: Option<u32>,
     },
+    /// A path is there from now on: the rules at its functions, and its hops. Nobody enters it yet.
+    Install {
+        /// Its number.
+        spi: u32,
+        /// Whose.
+        chain: String,
+    },
     /// The flows of these slots are one instance's from now on. Nobody had them: their functions are new.
     Give {
         /// For these functions.
@@ -63,6 +70,21 @@ pub enum Step {
         from: String,
         /// Whose becomes wider.
         to: String,
+        /// Whether the first one's device is no more: what it knew is lost, unless it is kept elsewhere.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        gone: bool,
+    },
+    /// Packets enter other paths than before, or others enter: all entrances of the plan are put in place of the old ones, at once.
+    Enter {
+        /// The paths that somebody enters now.
+        paths: Vec<u32>,
+    },
+    /// A path is no more: nobody enters it.
+    Remove {
+        /// Its number.
+        spi: u32,
+        /// Whose.
+        chain: String,
     },
     /// Flows end here: their functions are not planned any more.
     End {
@@ -101,9 +123,16 @@ impl fmt::Display for Step {
         match self {
             Step::Start { instance, .. } => write!(f, "start {instance}"),
             Step::Give { functions, slots, to } => write!(f, "give {to} slots {slots} ({})", functions.join(", ")),
-            Step::Move { functions, slots, from, to } => {
-                write!(f, "move slots {slots} from {from} to {to} ({})", functions.join(", "))
+            Step::Move { functions, slots, from, to, gone } => {
+                let verb = if *gone { "recover" } else { "move" };
+                write!(f, "{verb} slots {slots} from {from} to {to} ({})", functions.join(", "))
             }
+            Step::Install { spi, chain } => write!(f, "install path {spi} of {chain}"),
+            Step::Enter { paths } => {
+                let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
+                write!(f, "let packets enter by the new classes: paths {}", paths.join(", "))
+            }
+            Step::Remove { spi, chain } => write!(f, "remove path {spi} of {chain}"),
             Step::End { functions, from } => write!(f, "end {} at {from}", functions.join(", ")),
             Step::Stop { instance } => write!(f, "stop {instance}"),
         }

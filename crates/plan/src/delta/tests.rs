@@ -48,7 +48,7 @@ fn every_delta_leads_where_it_should_and_none_that_is_changed() {
     for epoch in 1..150 {
         let functions = 1 + random.below(8);
         let new = drawn(&mut random, functions, epoch, &old);
-        let delta = Delta::between(&old, &new);
+        let delta = Delta::between(&old, &new, |_| true);
         assert_eq!(delta.leads(&old, &new), Ok(()), "{delta:#?}");
         for n in 0..delta.steps.len() {
             let mut without = delta.clone();
@@ -88,7 +88,7 @@ fn one_more_core_moves_what_it_gets_and_nothing_else() {
     for (instance, slots) in new.instances.iter_mut().zip(divide(&quotas(&parts), &has)) {
         instance.slots = slots;
     }
-    let delta = Delta::between(&old, &new);
+    let delta = Delta::between(&old, &new, |_| true);
     assert_eq!(delta.leads(&old, &new), Ok(()));
     let to_new = |step: &&Step| matches!(step, Step::Move { to, .. } if to == "c/f0@t:9");
     let moved: usize =

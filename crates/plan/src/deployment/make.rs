@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::paths::Ways;
 use super::ranges::{Slots, divide, quotas};
 use super::relieve::given;
 use super::{Deployment, Instance, Segment, name, segment_name};
 use crate::delta::Delta;
-use crate::plan::{Device, Plan, ServerPlan};
+use crate::plan::{Device, Plan, ServerPlan, Verdict};
 
 /// What a deployment begins with.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +38,28 @@ impl Plan {
     /// The plan with what runs of it. Of what ran before, whatever runs on stays on its core and keeps its flows, as far as
     /// the plan lets it.
     #[must_use]
-    pub fn deployed(mut self, before: Before<'_>) -> Plan {
-        self.deployment = self.placement.as_ref().map(|_| deployment(&self, before));
+    pub fn deployed(mut self, before: Before<'_>, ways: Option<Ways<'_>>) -> Plan {
+        let mut made = self.placement.as_ref().map(|_| deployment(&self, before));
+        if let (Some(made), Some(ways)) = (&mut made, ways)
+            && let Err(why) = made.connect(ways, before.runs())
+        {
+            self.verdict = Verdict::Broken { proven: false, why, remedies: None };
+        }
+        self.deployment = made;
         self.delta = match (before.runs(), &self.deployment) {
-            (Some(old), Some(new)) => Some(Delta::between(old, new)),
+            (Some(old), Some(new)) => Some(Delta::between(old, new, |device| self.has(device))),
             _ => None,
         };
         self
+    }
+}
+
+impl Plan {
+    /// Whether the rack has a device of this name.
+    fn has(&self, device: &str) -> bool {
+        let servers = self.servers.iter().map(|server| &server.name);
+        let cards = self.smart_nics.iter().map(|card| &card.name);
+        servers.chain(cards).chain(self.switch.iter().map(|switch| &switch.name)).any(|name| name == device)
     }
 }
 

@@ -9,6 +9,7 @@
 //! once. These are targets: while a deployment replaces another one, flows that live may still be where they were.
 
 mod make;
+pub mod paths;
 pub mod ranges;
 mod relieve;
 mod runs;
@@ -16,9 +17,11 @@ mod runs;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Device;
+use paths::{Entrance, Path};
 use ranges::Slots;
 
 pub use make::Before;
+pub use paths::Ways;
 
 /// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,15 @@ pub struct Deployment {
     pub segments: Vec<Segment>,
     /// Its copies.
     pub instances: Vec<Instance>,
+    /// The highest number that a path ever had.
+    #[serde(default)]
+    pub spi: u32,
+    /// Which way packets go; none where chains are known in numbers alone.
+    #[serde(default)]
+    pub paths: Vec<Path>,
+    /// Which packets enter which, in this order at each side.
+    #[serde(default)]
+    pub entrances: Vec<Entrance>,
 }
 
 /// Functions that run to completion together, on one kind of device.
@@ -87,6 +99,15 @@ impl Deployment {
     /// The instances of a segment.
     pub fn of<'a>(&'a self, segment: &'a str) -> impl Iterator<Item = &'a Instance> {
         self.instances.iter().filter(move |instance| instance.segment == segment)
+    }
+
+    /// The paths that somebody enters, ascending.
+    #[must_use]
+    pub fn entered(&self) -> Vec<u32> {
+        let mut paths: Vec<u32> = self.entrances.iter().map(|entrance| entrance.spi).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
     }
 
     /// The segment that runs a function of a chain, as `chain/function`.

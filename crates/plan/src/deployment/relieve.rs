@@ -116,7 +116,7 @@ mod tests {
         let new = old.relieved("c/f@s:1", 2, |_| 1.0).expect("there is room");
         let text: Vec<String> = new.instances.iter().map(|i| format!("{} {}", i.name, i.slots)).collect();
         assert_eq!(text, ["c/f@s:1 0-1023", "c/f@s:2 1024-2047", "c/f@s:4 2048-4095"]);
-        let delta = Delta::between(&old, &new);
+        let delta = Delta::between(&old, &new, |_| true);
         assert_eq!(delta.leads(&old, &new), Ok(()));
         assert!(matches!(&delta.steps[..], [Step::Start { .. }, Step::Move { .. }]), "{delta:?}");
         assert_eq!(delta.moved("c/f"), 0.25);

@@ -28,6 +28,7 @@ impl Judge<'_> {
         }
         self.segments(says);
         self.instances(says);
+        self.paths(says);
         let delta = self.plan.delta.as_ref();
         self.same("deployment.follows: what the delta is from", &delta.map(|d| &d.from), &says.follows.as_ref());
         self.same("deployment.epoch: where the delta leads", &delta.map_or(says.epoch, |d| d.epoch), &says.epoch);

@@ -23,7 +23,7 @@ fn one_of_several(plan: &Value) -> Option<usize> {
     (0..all.len()).find(|n| all.iter().filter(|other| other["segment"] == all[*n]["segment"]).count() > 1)
 }
 
-const LIES: [Lie; 17] = [
+const LIES: [Lie; 30] = [
     ("a seed that is none", |plan| put(plan, "/deployment/seed", json!("7"))),
     ("epoch 0", |plan| put(plan, "/deployment/epoch", json!(0))),
     ("a first one that follows another", |plan| {
@@ -74,6 +74,43 @@ const LIES: [Lie; 17] = [
         let other = if plan["deployment"]["segments"][0]["device"] == "switch" { "server" } else { "switch" };
         put(plan, "/deployment/segments/0/device", json!(other))
     }),
+    ("a path's number that was never given", |plan| put(plan, "/deployment/paths/0/spi", json!(999))),
+    ("two paths of one number", |plan| {
+        let first = plan["deployment"]["paths"][0]["spi"].clone();
+        put(plan, "/deployment/paths/1/spi", first)
+    }),
+    ("a path of another chain", |plan| put(plan, "/deployment/paths/0/chain", json!("other"))),
+    ("a path that is not there", |plan| {
+        let paths = plan.pointer_mut("/deployment/paths").and_then(Value::as_array_mut);
+        paths.and_then(Vec::pop).is_some()
+    }),
+    ("a rule that is not there", |plan| {
+        let rules = plan.pointer_mut("/deployment/paths/0/rules").and_then(Value::as_array_mut);
+        rules.and_then(Vec::pop).is_some()
+    }),
+    ("rules in another order", |plan| {
+        let rules = plan.pointer_mut("/deployment/paths/0/rules").and_then(Value::as_array_mut);
+        rules.is_some_and(|rules| {
+            rules.reverse();
+            rules.len() > 1
+        })
+    }),
+    ("a rule that leads elsewhere", |plan| put(plan, "/deployment/paths/0/rules/0/to", json!("drop"))),
+    ("a rule to a hop that is none", |plan| put(plan, "/deployment/paths/0/rules/0/to", json!({ "hop": 3 }))),
+    ("a hop of index 0", |plan| put(plan, "/deployment/paths/0/hops/0/si", json!(0))),
+    ("a hop in another segment", |plan| put(plan, "/deployment/paths/0/hops/0/segment", json!("other"))),
+    ("a class that enters nowhere", |plan| {
+        let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
+        entrances.and_then(Vec::pop).is_some()
+    }),
+    ("classes in another order", |plan| {
+        let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
+        entrances.is_some_and(|entrances| {
+            entrances.reverse();
+            entrances.len() > 1
+        })
+    }),
+    ("a class that is another", |plan| put(plan, "/deployment/entrances/0/filter", json!("udp port 53"))),
     ("another configuration", |plan| put(plan, "/deployment/segments/0/told", json!("00"))),
 ];
 
@@ -116,10 +153,10 @@ fn from_each_plan_to_the_next_there_is_a_way() {
                 continue;
             }
             if let Some(old) = runs.and_then(|old: Plan| old.deployment) {
-                plan = plan.deployed(Before::Runs(&old));
+                plan = plan.deployed(Before::Runs(&old), None);
                 assert_eq!(plan.judge(&*switch), Ok(()));
                 let new = plan.deployment.as_ref().expect("something is placed");
-                let delta = Delta::between(&old, new);
+                let delta = Delta::between(&old, new, |_| true);
                 assert_eq!(delta.leads(&old, new), Ok(()), "seed {seed}, {}", strategy.name());
                 kept += new.instances.iter().filter(|instance| instance.since < new.epoch).count();
                 ways += 1;

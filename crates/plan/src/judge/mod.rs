@@ -15,6 +15,7 @@ mod deployment_tests;
 mod fault;
 #[cfg(test)]
 mod lie_tests;
+mod paths;
 mod servers;
 mod tasks;
 #[cfg(test)]

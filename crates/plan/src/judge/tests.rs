@@ -187,7 +187,7 @@ fn relations(random: &mut Random, chains: &[Chain], servers: &[Server]) -> Vec<R
 pub(super) fn explained(problem: &Problem, rack: &Rack, outcome: &Outcome) -> Plan {
     let sources = BTreeMap::from([("ACL".to_owned(), "Table 4".to_owned())]);
     let case = Case { problem, rack, switch: &*for_problem(problem), sources: &sources, strategy: "any", runs: None };
-    Plan::of(&case, outcome).deployed(Before::Nothing(7))
+    Plan::of(&case, outcome).deployed(Before::Nothing(7), None)
 }
 
 /// How many racks and policies are drawn, and the first one's seed.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
 use crate::delta::{Delta, Step};
-use crate::deployment::Before;
+use crate::deployment::{Before, Ways};
 use crate::explain::Case;
 use crate::plan::Plan;
 use catena_plan_alpine::Objective as Tasks;
@@ -136,8 +136,10 @@ impl World {
         let sources = BTreeMap::new();
         let case =
             Case { problem: &problem, rack: &rack, switch: &*switch, sources: &sources, strategy: "keep", runs: old };
+        let catalogue = paper::catalogue(Forwarding::Anywhere);
+        let ways = Ways { policy: &policy, catalogue: &catalogue };
         let plan = Plan::of(&case, &outcome).scheduled(&policy, Tasks::FewestTasks);
-        let plan = plan.deployed(old.map_or(Before::Nothing(7), Before::Runs));
+        let plan = plan.deployed(old.map_or(Before::Nothing(7), Before::Runs), Some(ways));
         plan.judge(&*switch).unwrap_or_else(|faults| panic!("{faults:#?}"));
         plan.is_kept().then_some(plan)
     }
@@ -152,6 +154,8 @@ fn touched(delta: &Delta) -> BTreeSet<usize> {
         | Step::Move { functions, .. }
         | Step::End { functions, .. } => functions.clone(),
         Step::Stop { instance } => vec![instance.clone()],
+        Step::Install { chain, .. } | Step::Remove { chain, .. } => vec![format!("{chain}/")],
+        Step::Enter { .. } => Vec::new(),
     };
     delta.steps.iter().flat_map(functions).filter_map(|function| of(&function)).collect()
 }
@@ -171,7 +175,7 @@ fn a_long_walk_of_changes_stays_true() {
             let taken = |core| old.instances.iter().any(|i| i.on == instance.on && i.core == Some(core));
             let free = (1..20).find(|core| !taken(*core)).expect("nobody has so many");
             if let Ok(new) = old.relieved(&instance.name, free, |slot| f64::from(slot % 7)) {
-                let delta = Delta::between(old, &new);
+                let delta = Delta::between(old, &new, |_| true);
                 assert_eq!(delta.leads(old, &new), Ok(()), "change {number}");
                 assert!(matches!(&delta.steps[..], [Step::Start { .. }, Step::Move { .. }]), "change {number}");
                 relieved += 1;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use catena_policy::{Library, NoFiles, PolicyGraph};
 use serde_json::{Value, json};
 
-use crate::deployment::Before;
+use crate::deployment::{Before, Ways};
 use crate::explain::Case;
 use crate::plan::{Plan, Verdict};
 use catena_plan_alpine::{Objective as Tasks, SchedulerTree};
@@ -122,7 +122,9 @@ impl Drawn {
             strategy: "any",
             runs: None,
         };
-        Plan::of(&case, &outcome).scheduled(&self.policy, self.tasks).deployed(Before::Nothing(7))
+        let catalogue = paper::catalogue(Forwarding::Anywhere);
+        let ways = Ways { policy: &self.policy, catalogue: &catalogue };
+        Plan::of(&case, &outcome).scheduled(&self.policy, self.tasks).deployed(Before::Nothing(7), Some(ways))
     }
 }
 

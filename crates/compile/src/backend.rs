@@ -1,0 +1,165 @@
+//! From a plan to what each of its devices needs.
+//!
+//! A [`Backend`] does that for one kind of device: it sees the policy, the whole plan and which device it is asked for, and
+//! nobody else needs to know what it makes. [`lower`] asks, for each device on which the plan has instances, the one that can.
+//! [`OnHost`] is the one for servers.
+
+mod on_host;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use catena_plan::deployment::{Deployment, Instance, Segment};
+use catena_plan::plan::{Device, Plan};
+use catena_policy::PolicyGraph;
+
+use crate::BuildError;
+use crate::host::LowerError;
+use crate::tasks::NotThere;
+
+pub use on_host::{Hosted, OnHost};
+
+/// Makes what devices of one kind need.
+pub trait Backend {
+    /// The kind of device.
+    fn device(&self) -> Device;
+
+    /// What a device needs to do its part of a plan.
+    ///
+    /// # Errors
+    /// Why that cannot be made.
+    fn lower(&self, part: &Part<'_>) -> Result<Box<dyn Artifact>, Unlowered>;
+}
+
+/// What a device needs: a pipeline, a program, rules. Whoever brings it there knows its type; as text it is for people.
+pub trait Artifact: Any + Display {}
+
+/// What the devices of a plan need, by their names.
+#[derive(Default)]
+pub struct Artifacts(BTreeMap<String, Box<dyn Artifact>>);
+
+impl Artifacts {
+    /// The devices.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// What a device needs, as text.
+    #[must_use]
+    pub fn text(&self, on: &str) -> Option<String> {
+        self.0.get(on).map(ToString::to_string)
+    }
+
+    /// Take what a device needs; None: there is no such device, or it needs something of another type.
+    pub fn take<T: Artifact>(&mut self, on: &str) -> Option<T> {
+        let there: &dyn Any = &**self.0.get(on)?;
+        if !there.is::<T>() {
+            return None;
+        }
+        let artifact: Box<dyn Any> = self.0.remove(on)?;
+        artifact.downcast().ok().map(|artifact| *artifact)
+    }
+}
+
+/// A device's part of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The policy that is planned.
+    pub policy: &'a PolicyGraph,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// What runs of it.
+    pub deployment: &'a Deployment,
+    /// The device's name.
+    pub on: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// The instances on the device.
+    pub fn instances(&self) -> impl Iterator<Item = &'a Instance> {
+        let on = self.on;
+        self.deployment.instances.iter().filter(move |instance| instance.on == on)
+    }
+
+    /// The segments that have instances there.
+    pub fn segments(&self) -> impl Iterator<Item = &'a Segment> {
+        let part = *self;
+        self.deployment.segments.iter().filter(move |own| part.instances().any(|i| i.segment == own.name))
+    }
+}
+
+/// Why a plan cannot be lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unlowered {
+    /// Nothing is placed.
+    NothingRuns,
+    /// Nobody makes anything for this device.
+    NoBackend {
+        /// Its name.
+        on: String,
+        /// Its kind.
+        device: Device,
+    },
+    /// The server runs parts of chains, whose packets would come from and go to other devices.
+    Partly {
+        /// Its name.
+        on: String,
+        /// Why that is so.
+        why: String,
+    },
+    /// The library lacks something.
+    Library(LowerError),
+    /// A list of rules cannot be read.
+    Rules(Box<BuildError>),
+    /// The plan's tasks are not this chain file's.
+    Tasks(NotThere),
+    /// Something else, in a back end's own words.
+    Other(String),
+}
+
+impl Display for Unlowered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unlowered::NothingRuns => f.write_str("nothing is placed by this plan"),
+            Unlowered::NoBackend { on, device } => {
+                let kind = match device {
+                    Device::Switch => "a switch",
+                    Device::Server => "a server",
+                    Device::SmartNic => "a SmartNIC",
+                };
+                write!(f, "functions are planned on {on}, which is {kind}, and nothing is made for those yet")
+            }
+            Unlowered::Partly { on, why } => {
+                write!(f, "{on} is planned to run parts of chains ({why}), and nothing joins devices yet")
+            }
+            Unlowered::Library(error) => error.fmt(f),
+            Unlowered::Rules(error) => error.fmt(f),
+            Unlowered::Tasks(error) => error.fmt(f),
+            Unlowered::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Unlowered {}
+
+/// Make what the devices of a plan need, each by the first back end of its kind.
+///
+/// # Errors
+/// The first device for which nothing can be made.
+pub fn lower(policy: &PolicyGraph, plan: &Plan, backends: &[&dyn Backend]) -> Result<Artifacts, Unlowered> {
+    let deployment = plan.deployment.as_ref().ok_or(Unlowered::NothingRuns)?;
+    let mut made = Artifacts::default();
+    for instance in &deployment.instances {
+        if made.0.contains_key(&instance.on) {
+            continue;
+        }
+        let segment = deployment.segments.iter().find(|segment| segment.name == instance.segment);
+        let device = segment.map_or(Device::Server, |segment| segment.device);
+        let backend = backends.iter().find(|backend| backend.device() == device);
+        let backend = backend.ok_or_else(|| Unlowered::NoBackend { on: instance.on.clone(), device })?;
+        let artifact = backend.lower(&Part { policy, plan, deployment, on: &instance.on })?;
+        made.0.insert(instance.on.clone(), artifact);
+    }
+    Ok(made)
+}

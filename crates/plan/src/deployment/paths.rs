@@ -1,0 +1,276 @@
+//! Which way packets go from segment to segment: service paths (RFC 8300), the rules along them, and who enters which.
+//!
+//! Each chain has a path in each direction that it has ways in, with a number of its own (SPI). Where a packet enters a segment is a
+//! *hop* with an index (SI) that falls along the path, so that a packet that carries both says where it goes next, and one that
+//! is led in circles ends. Rules say by what a packet leaves a function; a rule's order is its place in the list, and the first that holds
+//! takes the packet. Entrances say which packets enter which path at a side, first match first.
+//!
+//! Behind a function that rewrites addresses, a packet on its way back does not show what it would have to match: its chain, and its slot.
+//! These are learnt, for each flow, from packets on the way out, by the fields that were left as they were (Lan's dissertation, §3.4.2).
+
+use std::collections::BTreeMap;
+
+use catena_plan_model::catalogue::{Catalogue, Fields};
+use catena_policy::{Chain, Direction, End, PolicyGraph, Unparsed};
+use serde::{Deserialize, Serialize};
+
+use super::Deployment;
+
+/// The first index of a path (RFC 8300, §2.3: "the initial value SHOULD default to 255").
+pub const FIRST_INDEX: u8 = 255;
+/// Numbers of paths are below this: they have 24 bits.
+pub const PATHS: u32 = 1 << 24;
+
+/// A chain's way in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// Its number, which no path had before.
+    pub spi: u32,
+    /// The chain.
+    pub chain: String,
+    /// From `in` to `out`, or back.
+    pub direction: Direction,
+    /// Where packets enter segments, in falling order of the index.
+    pub hops: Vec<Hop>,
+    /// By what packets leave functions, function by function.
+    pub rules: Vec<Rule>,
+}
+
+/// Where packets enter a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// What a packet says that goes there.
+    pub si: u8,
+    /// The function that takes it, as `chain/function`.
+    pub function: String,
+    /// The segment that the function is in.
+    pub segment: String,
+}
+
+/// Packets that leave a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// The function, as `chain/function`; a side's name where the path begins.
+    pub from: String,
+    /// All of these hold, as `catena show` writes conditions of edges. The rules of a path are in the order of the chain's edges in
+    /// the policy graph, which has the conditions as data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<String>,
+    /// Where they go.
+    pub to: Next,
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// To a function of the same segment, as `chain/function`.
+    Function(String),
+    /// To the hop of this index.
+    Hop(u8),
+    /// Out by the side `in`.
+    In,
+    /// Out by the side `out`.
+    Out,
+    /// Nowhere: counted and dropped.
+    Drop,
+}
+
+/// Packets that enter a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entrance {
+    /// Where they come from: forward ones by the side `in`, others by `out`.
+    pub direction: Direction,
+    /// The class, for people; absent: all that no entrance before took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Which packets these are, as tcpdump writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// The path that they enter.
+    pub spi: u32,
+    /// Whether what is not IPv4, IPv6 or ARP is dropped there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drops_unparsed: bool,
+    /// That they are of this path does not show: it is learnt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<Learnt>,
+}
+
+/// How packets on the way back are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learnt {
+    /// Behind these functions packets on the way out are looked at.
+    pub behind: Vec<String>,
+    /// By what a flow is known there, as packets on the way out have it: header fields that the functions leave as they were.
+    pub by: Vec<String>,
+}
+
+/// What paths are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways<'a> {
+    /// The policy that is planned.
+    pub policy: &'a PolicyGraph,
+    /// What functions rewrite.
+    pub catalogue: &'a Catalogue,
+}
+
+impl Deployment {
+    /// Add the ways of packets. Paths that are as in `old` keep their numbers.
+    ///
+    /// # Errors
+    /// Why a chain has no path: for people.
+    pub(super) fn connect(&mut self, ways: Ways<'_>, old: Option<&Deployment>) -> Result<(), String> {
+        self.spi = old.map_or(0, |old| old.spi);
+        let mut numbers = BTreeMap::new();
+        for (id, chain) in ways.policy.chains.iter().enumerate() {
+            for direction in [Direction::Forward, Direction::Return] {
+                if chain.edges_from(beginning(direction), direction).next().is_none() {
+                    continue;
+                }
+                let mut path = self.path(chain, direction)?;
+                let same = |old: &&Path| {
+                    (&old.chain, old.direction) == (&path.chain, path.direction)
+                        && (&old.hops, &old.rules) == (&path.hops, &path.rules)
+                };
+                path.spi = match old.and_then(|old| old.paths.iter().find(same)) {
+                    Some(same) => same.spi,
+                    None => {
+                        self.spi += 1;
+                        self.spi
+                    }
+                };
+                if path.spi >= PATHS {
+                    return Err(format!("paths have been numbered up to {PATHS}: plan anew, without --from"));
+                }
+                numbers.insert((id, direction), path.spi);
+                self.paths.push(path);
+            }
+        }
+        for direction in [Direction::Forward, Direction::Return] {
+            self.entrances.extend(entrances(ways, direction, &numbers));
+        }
+        Ok(())
+    }
+
+    /// A chain's path, not yet numbered.
+    fn path(&self, chain: &Chain, direction: Direction) -> Result<Path, String> {
+        let name = |node: u32| format!("{}/{}", chain.name, chain.end_name(End::Node(node)));
+        let segments: Vec<Option<&str>> =
+            chain.nodes.iter().map(|node| self.running(&name(node.id)).map(|s| s.name.as_str())).collect();
+        let segment = |end: End| match end {
+            End::Node(node) => segments.get(node as usize).copied().flatten(),
+            End::In | End::Out | End::Drop => None,
+        };
+        let edges: Vec<_> = chain.edges.iter().filter(|edge| edge.direction == direction).collect();
+        let enters = |node: u32| {
+            let to = End::Node(node);
+            edges.iter().any(|edge| edge.to == to && segment(edge.from) != segment(to))
+        };
+        let mut hops = Vec::new();
+        for node in along(chain, direction).into_iter().filter(|node| enters(*node)) {
+            let si = usize::from(FIRST_INDEX).checked_sub(hops.len()).filter(|si| *si > 0);
+            let Some(si) = si else { return Err(format!("chain {} has more than 255 hops", chain.name)) };
+            let segment = segment(End::Node(node)).unwrap_or_default().to_owned();
+            hops.push(Hop { si: si as u8, function: name(node), segment });
+        }
+        let next = |from: End, to: End| match to {
+            End::In => Next::In,
+            End::Out => Next::Out,
+            End::Drop => Next::Drop,
+            End::Node(node) if segment(from) == segment(to) => Next::Function(name(node)),
+            End::Node(node) => {
+                hops.iter().find(|hop| hop.function == name(node)).map_or(Next::Drop, |hop| Next::Hop(hop.si))
+            }
+        };
+        let from = |end: End| match end {
+            End::Node(node) => name(node),
+            other => chain.end_name(other).to_owned(),
+        };
+        let rules = edges
+            .iter()
+            .map(|edge| Rule {
+                from: from(edge.from),
+                when: edge.when.iter().map(ToString::to_string).collect(),
+                to: next(edge.from, edge.to),
+            })
+            .collect();
+        Ok(Path { spi: 0, chain: chain.name.clone(), direction, hops, rules })
+    }
+}
+
+/// The side by which packets of a direction come.
+fn beginning(direction: Direction) -> End {
+    match direction {
+        Direction::Forward => End::In,
+        Direction::Return => End::Out,
+    }
+}
+
+/// The nodes that packets of a direction may reach, each behind all that lead to it.
+fn along(chain: &Chain, direction: Direction) -> Vec<u32> {
+    let mut order = Vec::new();
+    let mut done = vec![false; chain.nodes.len()];
+    // Depth first, so that a node is put in front of all that it leads to.
+    let mut open = vec![(beginning(direction), false)];
+    while let Some((end, left)) = open.pop() {
+        let number = if let End::Node(node) = end { Some(node) } else { None };
+        if left {
+            order.extend(number);
+            continue;
+        }
+        if let Some(done) = number.and_then(|node| done.get_mut(node as usize))
+            && std::mem::replace(done, true)
+        {
+            continue;
+        }
+        open.push((end, true));
+        open.extend(
+            chain
+                .edges_from(end, direction)
+                .map(|edge| (edge.to, false))
+                .filter(|(to, _)| matches!(to, End::Node(node) if !done.get(*node as usize).copied().unwrap_or(true))),
+        );
+    }
+    order.reverse();
+    order
+}
+
+/// Who enters by the side of a direction, in the order in which packets are told apart: by class, and last the chain without classes.
+fn entrances(ways: Ways<'_>, direction: Direction, numbers: &BTreeMap<(usize, Direction), u32>) -> Vec<Entrance> {
+    let policy = ways.policy;
+    let chains = || policy.chains.iter().enumerate().filter(|(id, _)| numbers.contains_key(&(*id, direction)));
+    let entrance = |(id, chain): (usize, &Chain), class: Option<&catena_policy::Class>| Entrance {
+        direction,
+        class: class.map(|class| class.name.clone()),
+        filter: class.map(|class| match direction {
+            Direction::Forward => class.filter.text.clone(),
+            Direction::Return => class.back.as_ref().unwrap_or(&class.filter).text.clone(),
+        }),
+        spi: numbers.get(&(id, direction)).copied().unwrap_or_default(),
+        drops_unparsed: chain.unparsed == Unparsed::Drop,
+        learnt: if direction == Direction::Return { learnt(ways.catalogue, chain) } else { None },
+    };
+    let mut all = Vec::new();
+    for (class, id) in policy.classes.iter().zip(0_u32..) {
+        let named = chains().find(|(_, chain)| chain.classes.contains(&id));
+        all.extend(named.map(|chain| entrance(chain, Some(class))));
+    }
+    let rest = chains().find(|(_, chain)| chain.classes.is_empty());
+    all.extend(rest.map(|chain| entrance(chain, None)));
+    all
+}
+
+/// How packets on a chain's way back are known; None: they show it themselves.
+fn learnt(catalogue: &Catalogue, chain: &Chain) -> Option<Learnt> {
+    let (mut behind, mut by) = (Vec::new(), Fields::FIVE_TUPLE);
+    for node in &chain.nodes {
+        let passed = chain.edges_from(End::Node(node.id), Direction::Return).next().is_some();
+        let rewrites = catalogue.find_with(&node.function, &node.args).map_or(Fields::NONE, |traits| traits.rewrites);
+        if passed && rewrites != Fields::NONE {
+            behind.push(format!("{}/{}", chain.name, node.name));
+            by = Fields(by.0 & !rewrites.0);
+        }
+    }
+    (!behind.is_empty()).then(|| Learnt { behind, by: by.names().map(str::to_owned).collect() })
+}

@@ -1,0 +1,157 @@
+//! Whether packets go the ways that the policy says: every edge of a chain is a rule of its path, in the policy's order; hops are
+//! where rules lead into other segments, and their indices fall; every class of the policy enters its chain.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use catena_policy::Direction;
+
+use super::Judge;
+use crate::deployment::Deployment;
+use crate::deployment::paths::{Next, PATHS, Path};
+use crate::policy::{ChainPolicy, Policy};
+
+impl Judge<'_> {
+    pub(super) fn paths(&mut self, says: &Deployment) {
+        let Some(policy) = &self.plan.policy else {
+            self.same("deployment.paths: of no policy", &(says.paths.len(), says.entrances.len()), &(0, 0));
+            return;
+        };
+        // Whoever asks for places alone has none.
+        if says.paths.is_empty() && says.entrances.is_empty() {
+            return;
+        }
+        let (mut numbers, mut ways) = (BTreeSet::new(), BTreeSet::new());
+        for path in &says.paths {
+            let at = format!("deployment.paths: {}", path.spi);
+            if path.spi == 0 || path.spi > says.spi || path.spi >= PATHS || !numbers.insert(path.spi) {
+                self.wrong(at.clone(), "it is no number of a path, or another one has it");
+            }
+            if !ways.insert((path.chain.clone(), path.direction)) {
+                self.wrong(at.clone(), "another path is of the same chain and direction");
+            }
+            match policy.chains.iter().find(|chain| chain.name == path.chain) {
+                Some(chain) => self.path(&at, says, path, chain),
+                None => self.wrong(at, format!("there is no chain {}", path.chain)),
+            }
+        }
+        for chain in &policy.chains {
+            for (direction, begins) in [(Direction::Forward, "in ->"), (Direction::Return, "out <-")] {
+                let has = chain.edges.iter().any(|edge| edge.starts_with(begins));
+                let is = ways.contains(&(chain.name.clone(), direction));
+                self.same(format!("deployment.paths: {} {direction:?}: there is one", chain.name), &is, &has);
+            }
+        }
+        self.entrances(says, policy);
+    }
+
+    fn path(&mut self, at: &str, says: &Deployment, path: &Path, chain: &ChainPolicy) {
+        let own = |name: &str| name.strip_prefix(&format!("{}/", chain.name)).unwrap_or(name).to_owned();
+        let segment = |function: &str| says.running(function).map(|segment| segment.name.clone());
+        let mut hops = BTreeMap::new();
+        let falls = path.hops.windows(2).all(|pair| pair[0].si > pair[1].si);
+        if !falls || path.hops.iter().any(|hop| hop.si == 0) {
+            self.wrong(at, "the indices of its hops do not fall, or end at 0");
+        }
+        for hop in &path.hops {
+            self.same(format!("{at}: segment of hop {}", hop.si), &Some(hop.segment.clone()), &segment(&hop.function));
+            hops.insert(hop.si, hop.function.clone());
+        }
+        let arrow = if path.direction == Direction::Forward { "->" } else { "<-" };
+        let edges: Vec<&String> = chain.edges.iter().filter(|edge| edge.split(' ').nth(1) == Some(arrow)).collect();
+        if !self.as_many(&format!("{at}: rules"), path.rules.len(), edges.len()) {
+            return;
+        }
+        let mut led = BTreeSet::new();
+        for (rule, edge) in path.rules.iter().zip(edges) {
+            let inside = segment(&rule.from);
+            let to = match &rule.to {
+                Next::In => "in".to_owned(),
+                Next::Out => "out".to_owned(),
+                Next::Drop => "drop".to_owned(),
+                Next::Function(name) => {
+                    if segment(name) != inside {
+                        self.wrong(at, format!("from {} to {name} is a hop", rule.from));
+                    }
+                    own(name)
+                }
+                Next::Hop(si) => {
+                    led.insert(*si);
+                    let name = hops.get(si).cloned().unwrap_or_default();
+                    if segment(&name) == inside || name.is_empty() {
+                        self.wrong(at, format!("hop {si} from {} leads nowhere else", rule.from));
+                    }
+                    own(&name)
+                }
+            };
+            let mut text = format!("{} {arrow} {to}", own(&rule.from));
+            rule.when.iter().for_each(|when| text += &format!(", {when}"));
+            // Behind the conditions an edge has what is expected of it, which no packet sees.
+            let rest = edge
+                .strip_prefix(&text)
+                .map(|rest| rest.is_empty() || rest.starts_with(", share ") || rest.ends_with(" bit/s"));
+            if rest != Some(true) {
+                self.wrong(at, format!("the policy says `{edge}`, the rule `{text}`"));
+            }
+        }
+        self.same(format!("{at}: hops that rules lead to"), &led, &hops.keys().copied().collect());
+        self.falling(at, path, &hops);
+    }
+
+    /// From a hop, rules lead to hops of lower indices only.
+    fn falling(&mut self, at: &str, path: &Path, hops: &BTreeMap<u8, String>) {
+        for (si, function) in hops {
+            let (mut open, mut seen) = (vec![function.clone()], BTreeSet::new());
+            while let Some(here) = open.pop().filter(|_| seen.len() <= path.rules.len()) {
+                if !seen.insert(here.clone()) {
+                    continue;
+                }
+                for rule in path.rules.iter().filter(|rule| rule.from == here) {
+                    match &rule.to {
+                        Next::Hop(next) if next >= si => self.wrong(at, format!("hop {si} leads to hop {next}")),
+                        Next::Function(next) => open.push(next.clone()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// At each side, each class enters the first chain that names it, and the rest the chain without classes.
+    fn entrances(&mut self, says: &Deployment, policy: &Policy) {
+        for direction in [Direction::Forward, Direction::Return] {
+            let path = |chain: &ChainPolicy| {
+                let own = |path: &&Path| path.chain == chain.name && path.direction == direction;
+                says.paths.iter().find(own).map(|path| path.spi)
+            };
+            let mut wanted: Vec<(Option<String>, u32, bool)> = Vec::new();
+            for class in &policy.classes {
+                let name = class.split(" = ").next().unwrap_or_default();
+                let chains = policy.chains.iter().filter(|chain| chain.classes.iter().any(|own| own == name));
+                let first = chains.filter_map(|chain| Some((path(chain)?, chain.drops_unparsed))).next();
+                wanted.extend(first.map(|(spi, drops)| (Some(name.to_owned()), spi, drops)));
+            }
+            let rest = policy.chains.iter().filter(|chain| chain.classes.is_empty());
+            let rest = rest.filter_map(|chain| Some((path(chain)?, chain.drops_unparsed))).next();
+            wanted.extend(rest.map(|(spi, drops)| (None, spi, drops)));
+            let there = says.entrances.iter().filter(|entrance| entrance.direction == direction);
+            let said: Vec<(Option<String>, u32, bool)> =
+                there.clone().map(|one| (one.class.clone(), one.spi, one.drops_unparsed)).collect();
+            self.same(format!("deployment.entrances: {direction:?}"), &said, &wanted);
+            for entrance in there {
+                let Some(class) = &entrance.class else {
+                    self.same("deployment.entrances: a filter without a class", &entrance.filter.is_some(), &false);
+                    continue;
+                };
+                let text = entrance.filter.as_deref().unwrap_or_default();
+                let line = policy.classes.iter().find(|line| line.split(" = ").next() == Some(class));
+                let filters = line.and_then(|line| line.split_once(" = \"")).map_or("", |(_, filters)| filters);
+                let (forward, back) = filters.split_once("\", return \"").unwrap_or((filters, filters));
+                let of = if direction == Direction::Forward { forward } else { back };
+                let of = of.strip_suffix('"').unwrap_or(of);
+                if of != text {
+                    self.wrong("deployment.entrances", format!("{class} is `{of}`, not `{text}`"));
+                }
+            }
+        }
+    }
+}
