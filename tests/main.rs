@@ -3,6 +3,7 @@
 mod captures;
 mod command;
 mod compiler;
+mod embedded;
 mod ending;
 mod examples;
 mod gauges;

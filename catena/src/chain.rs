@@ -4,33 +4,28 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use catena_compile::library::signatures;
-use catena_policy::{Diagnostic, Disk, PolicyGraph, Severity};
+use catena::{Chain, LoadError};
+use catena_policy::{Diagnostic, PolicyGraph, Severity};
+use catena_runtime::{files, trial};
 
 use crate::arguments::{CheckOptions, FmtOptions};
-use crate::{Failure, file, run, streams, trial};
-
-/// A chain file that was read.
-pub struct Loaded {
-    /// Its name, as given.
-    pub name: String,
-    /// Its text.
-    pub source: String,
-    /// What it says.
-    pub graph: PolicyGraph,
-}
+use crate::{Failure, file, streams};
 
 /// Read a chain file; what is wrong with it is printed, warnings too.
 ///
 /// # Errors
 /// When it cannot be read or run.
-pub fn load(path: &Path) -> Result<Loaded, Failure> {
-    let (name, source) = read(path)?;
-    let outcome = catena_policy::load(&name, &source, &signatures(), &Disk);
-    print(&outcome.diagnostics, &name, &source);
-    match outcome.graph {
-        Some(graph) if errors(&outcome.diagnostics) == 0 => Ok(Loaded { name, source, graph }),
-        _ => Err(Failure(format!("{name}: {}", summary(&outcome.diagnostics)))),
+pub fn load(path: &Path) -> Result<Chain, Failure> {
+    match Chain::load(path) {
+        Ok(chain) => {
+            print(&chain.warnings, &chain.name, &chain.source);
+            Ok(chain)
+        }
+        Err(LoadError::Unreadable(failure)) => Err(failure.into()),
+        Err(LoadError::Wrong { name, source, diagnostics }) => {
+            print(&diagnostics, &name, &source);
+            Err(Failure(format!("{name}: {}", summary(&diagnostics))))
+        }
     }
 }
 
@@ -41,24 +36,24 @@ pub fn load(path: &Path) -> Result<Loaded, Failure> {
 pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     for path in &options.files {
-        let (name, source) = read(path)?;
-        let outcome = catena_policy::load(&name, &source, &signatures(), &Disk);
-        print(&outcome.diagnostics, &name, &source);
-        let errors = errors(&outcome.diagnostics);
-        let found = summary(&outcome.diagnostics);
-        let Some(graph) = outcome.graph.filter(|_| errors == 0) else {
-            streams::print(format_args!("{name}: {found}\n"))?;
-            code = ExitCode::FAILURE;
-            continue;
+        let chain = match Chain::load(path) {
+            Ok(chain) => chain,
+            Err(LoadError::Unreadable(failure)) => return Err(failure.into()),
+            Err(LoadError::Wrong { name, source, diagnostics }) => {
+                print(&diagnostics, &name, &source);
+                streams::print(format_args!("{name}: {}\n", summary(&diagnostics)))?;
+                code = ExitCode::FAILURE;
+                continue;
+            }
         };
-        let loaded = Loaded { name, source, graph };
-        let checked = trial::lower_and_build(&loaded)
-            .and_then(|(host, files)| run::files::of_chain(path, &host, &files).map(|_| ()));
+        print(&chain.warnings, &chain.name, &chain.source);
+        let checked = trial::lower_and_build(&chain)
+            .and_then(|(host, files)| files::of_chain(Some(path), &host, &files).map(|_| ()));
         match checked {
-            Ok(()) => streams::print(format_args!("{}: {}: good\n", loaded.name, size(&loaded.graph)))?,
-            Err(Failure(message)) => {
+            Ok(()) => streams::print(format_args!("{}: {}: good\n", chain.name, size(&chain.graph)))?,
+            Err(message) => {
                 streams::tell(format_args!("error: {message}\n"));
-                streams::print(format_args!("{}: 1 error\n", loaded.name))?;
+                streams::print(format_args!("{}: 1 error\n", chain.name))?;
                 code = ExitCode::FAILURE;
             }
         }

@@ -1,33 +1,18 @@
 //! Files named on the command line: what is wrong with one is said in words, with its name and what was expected there.
 
 use std::fs;
-use std::io::{Error, ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+pub use catena_runtime::file::read;
+use catena_runtime::file::unwritable;
 
 use crate::inode::{self, Identity};
 use crate::{Failure, streams};
 
 /// Names that are tried for a file beside another.
 const MOST_NAMES: u32 = 16;
-
-/// Read a file's text; `-` is standard input. `expected` says what it should be, such as "a chain file".
-///
-/// # Errors
-/// When it cannot be read, or is no text.
-pub fn read(path: &Path, expected: &str) -> Result<String, Failure> {
-    let (name, bytes) = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        ("standard input".to_owned(), std::io::stdin().read_to_end(&mut bytes).map(|_| bytes))
-    } else {
-        (path.display().to_string(), fs::read(path))
-    };
-    let bytes = bytes.map_err(|error| format!("{name}: {}; expected {expected}", reason(&error)))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure(format!("{name}: this is no text: byte {at} is not UTF-8; expected {expected}"))
-    })
-}
 
 /// Write a file in one step: beside it first, so that whoever reads it meets what it was or what it becomes, and a full
 /// disk leaves it as it was. It keeps its owner and permissions, and a link goes on leading to it; other hard links keep
@@ -50,7 +35,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => replace(path, None, text),
         _ => overwrite(path, text),
     };
-    written.map_err(|error| unwritable(path, &error))
+    written.map_err(|error| unwritable(path, &error).into())
 }
 
 /// Write a new file beside that to which `path` leads, and give it that one's name.
@@ -125,7 +110,7 @@ fn overwrite(path: &Path, text: &[u8]) -> Result<(), Error> {
 /// When it cannot.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
-        return streams::check_open();
+        return Ok(streams::check_open()?);
     }
     let there = fs::metadata(path);
     // A pipe has a reader, who would take the check for the end of the text.
@@ -140,52 +125,12 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Open a file to write to its end, and return whether it was there. One that is there keeps what it holds.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn claim(path: &Path) -> Result<(fs::File, bool), Failure> {
-    let is_there = fs::metadata(path).is_ok();
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(|file| (file, is_there)).map_err(|error| unwritable(path, &error))
-}
-
-/// Say why a file cannot be written.
-pub fn unwritable(path: &Path, error: &Error) -> Failure {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-    let why = match folder {
-        Some(folder) => format!("there is no folder {}", folder.display()),
-        None => reason(error),
-    };
-    Failure(format!("{}: cannot be written: {why}", path.display()))
-}
-
-/// Why a file cannot be used, in words.
-fn reason(error: &Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "there is no such file".to_owned(),
-        ErrorKind::IsADirectory => "this is a folder".to_owned(),
-        ErrorKind::PermissionDenied => "you may not: permission denied".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn said<T>(result: Result<T, Failure>) -> String {
         result.err().map_or_else(String::new, |Failure(message)| message)
-    }
-
-    #[test]
-    fn what_is_no_such_text_is_said_with_what_was_expected() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("binary"), b"ab\xff").expect("it can be written");
-        assert!(said(read(&at("none"), "a rack")).ends_with("none: there is no such file; expected a rack"));
-        assert!(said(read(folder.path(), "a rack")).ends_with(": this is a folder; expected a rack"));
-        assert!(said(read(&at("binary"), "a rack")).contains("binary: this is no text: byte 2 is not UTF-8"));
     }
 
     #[test]

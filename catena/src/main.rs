@@ -9,19 +9,17 @@ mod book;
 mod chain;
 mod file;
 mod functions;
-mod inode;
 mod new;
 mod plan;
 mod profile;
 mod run;
 mod show;
 mod streams;
-mod table;
-mod trial;
 
 use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
+use catena_runtime::{inode, table, trial};
 use clap::Parser;
 
 /// What went wrong, ready for the user; 1 is a problem in what was given, as a Unix tool's.

@@ -7,15 +7,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use catena::Port;
 use catena_functions::{Descriptor, registry};
 use catena_plan::profile::{Cycles, Profile, Setting};
 use catena_profile::machine::cores;
-use catena_profile::port::Port;
-use catena_profile::{Measured, Options, Step, measure};
+use catena_profile::{Measured, Options, Step, measure, port};
 
 use crate::arguments::ProfileOptions;
 use crate::functions::find;
-use crate::run::ports;
 use crate::table::{Table, thousands};
 use crate::{Failure, file, streams};
 
@@ -73,12 +72,20 @@ pub fn profile(options: &ProfileOptions) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Return the port that packets will come from.
-fn port(text: &str) -> Result<Port, Failure> {
-    ports::source(text, "--in")?.can_be_profiled()?;
+/// Return the port that packets will come from: one that gives them whenever they are asked for, as often as they are.
+fn port(text: &str) -> Result<port::Port, Failure> {
+    match Port::source(text, "--in")? {
+        Port::Interface(name) => {
+            return Err(
+                format!("--in {name}: packets of an interface come when they come; try a capture, or gen:").into()
+            );
+        }
+        Port::Capture(path) if path == "-" => return Err("--in -: standard input comes once; try a file".into()),
+        _ => {}
+    }
     let name = text.to_owned();
-    let open = move || ports::open_source(&name);
-    Ok(Port { name: text.to_owned(), open: Arc::new(open) })
+    let open = move || Port::open_source(&name, "--in").map_err(|failure| failure.to_string());
+    Ok(port::Port { name: text.to_owned(), open: Arc::new(open) })
 }
 
 /// Return the functions named, or all that can be measured.

@@ -3,32 +3,11 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use catena_runtime::stdout::check_open;
+use catena_runtime::stdout::is_closed;
 
 use crate::Failure;
-
-/// Whether standard output was closed (`>&-`) when the process began.
-static CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Called before `main`: the runtime opens `/dev/null` where standard output was closed, and all that is written to it
-/// would be lost without a word.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_THE_START: extern "C" fn() = look;
-
-extern "C" fn look() {
-    // SAFETY: the call reads a descriptor's flags and nothing else.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    CLOSED.store(flags == -1, Ordering::Relaxed);
-}
-
-/// Return whether there is a standard output to write to.
-///
-/// # Errors
-/// That it is closed.
-pub fn check_open() -> Result<(), Failure> {
-    if CLOSED.load(Ordering::Relaxed) { Err("standard output: cannot be written: it is closed".into()) } else { Ok(()) }
-}
 
 /// Print to standard output, all of it. A closed pipe (`catena show … | head`) ends the process as it ends any other.
 ///
@@ -55,7 +34,7 @@ pub fn report(text: impl Display) -> Result<(), Failure> {
 }
 
 fn write(print: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> io::Result<()> {
-    if CLOSED.load(Ordering::Relaxed) {
+    if is_closed() {
         return Err(io::Error::other("it is closed"));
     }
     let mut out = io::stdout().lock();

@@ -62,7 +62,7 @@ fn the_compiler_lost_nothing_of_the_product() {
         );
         read.push(stem.to_owned());
     }
-    let parts = ["packet", "dataplane", "state", "functions", "policy", "plan", "compile"];
+    let parts = ["packet", "dataplane", "state", "functions", "policy", "plan", "compile", "runtime"];
     for stem in parts.iter().map(|part| format!("libcatena_{part}-")).chain(["catena-".to_owned()]) {
         let is_there = read.iter().any(|name| name.starts_with(&stem));
         assert!(is_there, "the MIR of {stem} was not found among {read:?}");

@@ -6,8 +6,10 @@ use super::none;
 
 /// Most lines of a file.
 const LONGEST: usize = 500;
-/// Files with threads of their own that may sleep: a worker without work, a writer without records.
-const MAY_SLEEP: [&str; 2] = ["crates/dataplane/src/worker.rs", "functions/src/monitor/export.rs"];
+/// Files that may sleep, all beside the way of packets: a worker without work, a writer without records, a run that has no reader
+/// yet.
+const MAY_SLEEP: [&str; 3] =
+    ["crates/dataplane/src/worker.rs", "functions/src/monitor/export.rs", "crates/runtime/src/outputs.rs"];
 /// Names that say nothing of what a thing is.
 const EMPTY_NAMES: [&str; 8] = ["manager", "helper", "helpers", "utils", "util", "utilities", "misc", "common"];
 

@@ -92,7 +92,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
 }
 
 /// Refuse to write over what the plan is made of, or one file over the other: of `graph`, over what its functions name.
-fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(), Failure> {
+fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(), catena_runtime::Failure> {
     let mut uses = Uses::default();
     options.files.iter().try_for_each(|path| uses.reads("the chain file", path))?;
     for node in graph.iter().flat_map(|graph| &graph.chains).flat_map(|chain| &chain.nodes) {
@@ -108,7 +108,7 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
 }
 
 /// Add the files that an argument was read from, or that its text names: a library, an export.
-fn add(uses: &mut Uses, what: &str, value: &Value) -> Result<(), Failure> {
+fn add(uses: &mut Uses, what: &str, value: &Value) -> Result<(), catena_runtime::Failure> {
     match value {
         Value::File { path, .. } => uses.reads(what, Path::new(path)),
         Value::Text(text) if Path::new(text).is_file() => uses.reads(what, Path::new(text)),

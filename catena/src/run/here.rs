@@ -7,17 +7,16 @@
 use std::path::Path;
 use std::time::Duration;
 
+use catena::{Chain, Port, Ports};
 use catena_dataplane::clock;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::profile::{Cost, Cycles};
 use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
 use catena_policy::PolicyGraph;
+use catena_runtime::planned::why_no_tasks;
 
-use super::planned::why_no_tasks;
-use super::ports::{Port, Ports};
 use crate::Failure;
 use crate::arguments::StrategyName;
-use crate::chain::Loaded;
 use crate::plan::{Case, Inputs, kept, own};
 
 /// What a port brings that does not say, bits per second: more than any.
@@ -41,7 +40,7 @@ pub fn promises(graph: &PolicyGraph) -> bool {
 ///
 /// # Errors
 /// Why the file's promises are held by nothing.
-pub fn plan(loaded: &Loaded, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<String>), Failure> {
+pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<String>), Failure> {
     // Measuring takes seconds: what an earlier plan measured is used, and a run begins at once.
     let mut known = own(kept());
     known.split_as_run();

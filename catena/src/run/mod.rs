@@ -1,31 +1,22 @@
 //! `catena run`: a chain file on packets.
 
-mod cores;
-pub mod files;
 mod here;
-mod moving;
-mod outputs;
-mod planned;
-pub mod ports;
+mod options;
 mod progress;
-mod promised;
-mod report;
 mod signals;
-mod weights;
-mod workers;
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::Failure;
-use crate::arguments::RunOptions;
-use crate::{chain, inode, streams, trial};
+use catena::{Chain, Planned, Ports, Report, Running};
+pub use catena_runtime::fresh_seed;
 
-/// How often the command looks whether the run is over.
+use crate::arguments::RunOptions;
+use crate::{Failure, chain, streams};
+
+/// How often the command looks whether the run shall be over.
 const LOOK: Duration = Duration::from_millis(20);
-/// The same while packets wait for it.
-const SOON: Duration = Duration::from_micros(100);
 /// After this time without an end the command says what it waits for.
 const SLOW_END: Duration = Duration::from_secs(2);
 
@@ -34,62 +25,43 @@ const SLOW_END: Duration = Duration::from_secs(2);
 /// # Errors
 /// When the file or a port cannot be used, or something could not be written.
 pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
-    let loaded = chain::load(&options.file)?;
+    let chain = chain::load(&options.file)?;
+    let mut run = options::run(options, &chain);
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
-    let (mut host, files) = if options.no_reduce {
-        trial::lower_and_build(&loaded)?
-    } else {
-        let (host, _) = trial::lower_and_reduce(&loaded, trial::counts(options.early_drops))?;
-        let files = trial::build_once(&host, &loaded)?;
-        (host, files)
-    };
-    let ports = ports::Ports::parse(options)?;
-    let mut seed = options.seed.unwrap_or_else(fresh_seed);
+    run.prepare()?;
+    let ports = options::ports(options)?;
+    let seed = options.seed.unwrap_or_else(fresh_seed);
     let planned = match &options.plan {
-        Some(path) => Some(planned::Planned::read(path)?),
-        None => planned_here(options, &loaded, &ports, seed),
+        Some(path) => Some(Planned::read(path)?),
+        None => planned_here(options, &chain, &ports, seed),
     };
-    if let Some(planned) = &planned {
-        planned.divide(&mut host, &loaded.graph)?;
-        // Flows are numbered as the plan numbers them, so that its slots mean the same.
-        seed = options.seed.or(planned.seed()).unwrap_or(seed);
-    }
-    let uses = files::of(options, &host, &ports, &files)?;
+    let mut run = run.ports(ports).planned(planned).fresh_seed(seed);
+    let uses = options::files(&mut run)?;
     // When packets or records go to standard output, the table must not.
-    let mut outputs = files.outputs.iter().map(|(_, path)| path.as_path()).chain(ports.written());
-    let to_stderr = outputs.any(inode::is_stdout);
+    let to_stderr = options::writes_to_stdout(&mut run)?;
     let signalled = signals::listen()?;
-    let layout = workers::Layout {
-        count: planned.as_ref().map_or(options.workers, |p| p.tasks().workers) as usize,
-        first_core: options.core.or_else(|| planned.as_ref()?.first_core()),
-        tree: planned.as_ref().map(|p| &p.tasks().tree),
-        waits: options.duration.is_some(),
-        rebalances: options.rebalance,
-        slots: planned.as_ref().and_then(planned::Planned::slots),
-    };
-    if let Some(first) = layout.first_core {
-        cores::check(if options.core.is_some() { "--core" } else { "the plan's core" }, first, layout.count)?;
-    }
-    if layout.rebalances {
-        moving::check(&host, &ports, layout.count)?;
-    }
     let asked = Instant::now();
     let interrupted = || signalled.load(Ordering::Relaxed);
-    let too_long = |since: Instant| options.duration.is_some_and(|most| since.elapsed() >= most);
-    let over = || interrupted() || too_long(asked);
-    let division = planned.as_ref().and_then(|planned| planned.division(&loaded.graph));
-    let division = division.map(|division| (division, loaded.graph.chains.len() > 1));
-    let mut running = workers::start(&host, &layout, division, &ports, seed, uses, &over)?;
-    // What it took to build the functions is not the packets' time.
-    let started = Instant::now();
-    for name in ports.down() {
-        streams::tell(format_args!("catena: interface {name} is down: no packet passes it until it is up\n"));
-    }
+    let too_long = |since: Duration| options.duration.is_some_and(|most| since >= most);
+    let tell = |note: &_| streams::tell(format_args!("catena: {note}\n"));
+    let running = run.using(uses).tell(tell).over(|| interrupted() || too_long(asked.elapsed())).start()?;
+    let report = watched(running, options, &interrupted, &too_long)?;
+    print(&report, options.json, to_stderr)?;
+    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Show how far a run is until it ends.
+fn watched(
+    running: Running,
+    options: &RunOptions,
+    interrupted: &dyn Fn() -> bool,
+    too_long: &dyn Fn(Duration) -> bool,
+) -> Result<Report, Failure> {
     let progress = progress::Progress::new(options.quiet || options.json);
     let mut stopped: Option<Instant> = None;
     let mut told = false;
-    while !running.is_ended() {
-        if stopped.is_none() && (interrupted() || too_long(started)) {
+    while !running.wait(LOOK) {
+        if stopped.is_none() && (interrupted() || too_long(running.elapsed())) {
             running.stop();
             stopped = Some(Instant::now());
         }
@@ -101,23 +73,15 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
                 "catena: waiting for an output to take what is left; interrupt{again} to end without\n"
             ));
         }
-        let is_awaited = running.rebalance(stopped.is_some());
-        running.weigh();
-        progress.show(running.packets(), started.elapsed());
-        std::thread::sleep(if is_awaited { SOON } else { LOOK });
+        progress.show(running.packets(), running.elapsed());
     }
     progress.clear();
-    let (rebalanced, weighed) = (running.rebalanced(), running.weighed());
-    let ended = running.join()?;
-    let mut report = report::Report::new(&host, &ended, started.elapsed());
-    report.moved(rebalanced);
-    if ports.is_live() && planned.is_some() {
-        report.promised = Some(promised::Promised::of(&loaded.graph, &report));
-    }
-    // What a function costs where nobody profiled it is no news.
-    let profiled = planned.filter(|planned| !planned.is_own());
-    report.planned = profiled.map(|planned| planned.compare(&loaded.graph, &report, weighed));
-    let text = if options.json { report.json()? } else { report.to_string() };
+    Ok(running.join()?)
+}
+
+/// Print the closing table, and what could not be read or written.
+fn print(report: &Report, as_json: bool, to_stderr: bool) -> Result<(), Failure> {
+    let text = if as_json { report.json()? } else { report.to_string() };
     let printed = if to_stderr {
         streams::tell(&text);
         Ok(())
@@ -127,40 +91,28 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     for problem in &report.problems {
         streams::tell(format_args!("catena: {problem}\n"));
     }
-    printed?;
-    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    printed
 }
 
 /// Plan a file that promises something for this machine, where packets come as they come; why that is not possible is told.
-fn planned_here(
-    options: &RunOptions,
-    loaded: &chain::Loaded,
-    ports: &ports::Ports,
-    seed: u64,
-) -> Option<planned::Planned> {
-    if !ports.is_live() || !here::promises(&loaded.graph) {
+fn planned_here(options: &RunOptions, chain: &Chain, ports: &Ports, seed: u64) -> Option<Planned> {
+    if !ports.is_live() || !here::promises(&chain.graph) {
         return None;
     }
     let refused = |why: &dyn std::fmt::Display| {
-        streams::tell(format_args!("catena: what {} promises is held by nothing: {why}\n", loaded.name));
+        streams::tell(format_args!("catena: what {} promises is held by nothing: {why}\n", chain.name));
         None
     };
     if options.rebalance {
         return refused(&"slots that move (--rebalance) find no queues between tasks on their way");
     }
-    match here::plan(loaded, ports, options.workers, seed) {
+    match here::plan(chain, ports, options.workers, seed) {
         Ok((plan, less)) => {
             if let Some(less) = less {
                 streams::tell(format_args!("catena: {less}\n"));
             }
-            planned::Planned::here(plan)
+            Planned::here(plan)
         }
         Err(why) => refused(&why.0),
     }
-}
-
-/// Return a number that nobody outside can know.
-pub fn fresh_seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
 }

@@ -6,6 +6,7 @@
 mod arrival;
 mod capture_in;
 mod capture_out;
+mod frames_in;
 mod framing;
 mod in_turn;
 mod offload;
@@ -17,6 +18,7 @@ mod stream;
 pub use capture_in::CaptureIn;
 pub(crate) use capture_in::RECORDS;
 pub use capture_out::CaptureOut;
+pub use frames_in::FramesIn;
 pub use in_turn::{InTurn, in_turn};
 pub use packet_socket::{Cause, PacketSocket, PacketSocketError, PacketSocketIn, PacketSocketOut};
 pub use sink::Sink;

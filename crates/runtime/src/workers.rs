@@ -32,12 +32,12 @@ use catena_plan::alpine::SchedulerTree;
 use catena_plan::tasks::Division;
 use catena_state::{Share, Team};
 
-use super::files;
-use super::outputs::{Locks, Readers};
-use super::ports::{self, Ports};
-use super::weights::{Watched, Weights};
 use crate::inode::Uses;
-use crate::{Failure, streams};
+use crate::notes::{Listener, Note};
+use crate::outputs::{Locks, Readers};
+use crate::ports::{self, Ports};
+use crate::weights::{Watched, Weights};
+use crate::{Failure, files};
 
 /// Packets that a queue between workers holds. Who fills it rests once it is half full: the rest is for packets that wait in
 /// modules.
@@ -48,11 +48,14 @@ const JUMBO: usize = 512;
 // Whoever waits for a large buffer can get one: what is held, in a pool's magazines, or just read leaves one over.
 const _: () = assert!(JUMBO >= Own::MOST_LARGE + 4 * 16 + catena_packet::BATCH);
 
+/// As many workers as a run may have.
+pub const MOST: usize = 64;
+
 /// Names of the tasks that read the ports.
 pub const SIDES: [&str; 2] = ["in", "out"];
 
-/// A run under way.
-pub struct Running {
+/// The workers of a run under way.
+pub struct Workers {
     workers: Vec<WorkerHandle>,
     inputs: Vec<Arc<TaskCounters>>,
     /// Of a replay by several.
@@ -84,7 +87,7 @@ pub struct Layout<'a> {
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
 /// files of the run, but for those of its functions; with a `division` its tasks are weighed again by what they cost, and it is
-/// said whether there are several chains. Until it has begun, `over` says whether it shall end.
+/// said whether there are several chains. Until it has begun, the listener says whether it shall end.
 ///
 /// # Errors
 /// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
@@ -92,17 +95,17 @@ pub fn start(
     host: &Host,
     layout: &Layout<'_>,
     division: Option<(Division, bool)>,
-    ports: &Ports,
+    ports: &mut Ports,
     seed: u64,
     uses: Uses,
-    over: &dyn Fn() -> bool,
-) -> Result<Running, Failure> {
+    listener: Listener<'_>,
+) -> Result<Workers, Failure> {
     let Layout { count, first_core, tree, waits, rebalances, ref slots } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
-    let inside = ports::open(&ports.inside, 0, files[0].as_ref())?;
-    let outside = ports::open(&ports.outside, 1, files[1].as_ref())?;
+    let inside = ports::open(&mut ports.inside, 0, files[0].as_ref())?;
+    let outside = ports::open(&mut ports.outside, 1, files[1].as_ref())?;
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
     let slots = match slots {
@@ -111,19 +114,21 @@ pub fn start(
     };
     let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
-    let run = Run { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
+    let making = Making { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
-        1 => run.alone(sources, exits)?,
-        _ if is_whole && host.cuts.is_empty() => run.in_order(count, (ports, &files), sources, exits)?,
-        _ => run.together(count, sources, exits)?,
+        1 => making.alone(sources, exits)?,
+        _ if is_whole && host.cuts.is_empty() && ports.can_be_read_by_all() => {
+            making.in_order(count, (ports, &files), sources, exits)?
+        }
+        _ => making.together(count, sources, exits)?,
     };
     // All pipelines are built: from now on a table lives as long as one of them has it.
     host.tables.clear();
-    let (workers, locks) = open_and_start(workers, uses, over)?;
+    let (workers, locks) = open_and_start(workers, uses, listener)?;
     let weights = division.map(|(division, several)| Weights::new(division, watched, several));
-    Ok(Running { workers, inputs, order, rebalance, weights, _locks: locks })
+    Ok(Workers { workers, inputs, order, rebalance, weights, _locks: locks })
 }
 
 /// Let two sides of recorded traffic take turns.
@@ -140,7 +145,7 @@ fn turns(time: Time, sources: Sources) -> Sources {
 fn open_and_start(
     mut workers: Vec<Worker>,
     mut uses: Uses,
-    over: &dyn Fn() -> bool,
+    listener: Listener<'_>,
 ) -> Result<(Vec<WorkerHandle>, Locks), Failure> {
     // On standard output, the records of one function's instances are mixed.
     let mut outputs: Vec<_> = workers.iter().flat_map(Worker::outputs).collect();
@@ -152,13 +157,10 @@ fn open_and_start(
     let later = left_from_more_workers(&workers, &uses);
     // One that cannot be opened leaves the others as they are.
     let locks = Locks::take(uses.outputs())?;
-    let begun = Readers::wait(uses.outputs(), over).and_then(|readers| {
+    let begun = Readers::wait(uses.outputs(), listener).and_then(|readers| {
         workers.iter_mut().try_for_each(Worker::open)?;
         for path in later {
-            streams::tell(format_args!(
-                "catena: {} is left as it was: this run has not as many workers\n",
-                path.display()
-            ));
+            (listener.tell)(&Note::LeftAsItWas(path));
         }
         drop(readers);
         workers.into_iter().map(|worker| Ok(worker.start()?)).collect()
@@ -188,7 +190,7 @@ fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
     firsts.into_iter().flat_map(missing).collect()
 }
 
-struct Run<'a> {
+struct Making<'a> {
     host: &'a Host,
     tree: Option<&'a SchedulerTree>,
     depot: DepotHandle,
@@ -227,7 +229,7 @@ type Inner = (Built, Vec<Room>);
 /// The queues to the ports, by side.
 type Leaving = Vec<(Vec<QueueIn>, QueueOut)>;
 
-impl Run<'_> {
+impl Making<'_> {
     fn alone(&self, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         let mut exits = exits.map(Some);
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
@@ -381,7 +383,7 @@ fn owner(host: &Host, count: u32, team: Option<&Arc<Team>>) -> Owner {
     Box::new(move |packet| owners.iter().find_map(|owner| owner(packet)))
 }
 
-impl Running {
+impl Workers {
     /// Return whether all workers have ended.
     pub fn is_ended(&self) -> bool {
         self.workers.iter().all(WorkerHandle::is_ended)
@@ -396,8 +398,8 @@ impl Running {
         }
     }
 
-    /// Compare the workers' loads, where it is time to and the run does not end, and let slots go from a busy worker to an idle one.
-    /// Returns whether packets wait for that.
+    /// Compare the workers' loads, where it is time to and the run does not end, and let slots go from a busy worker to an idle
+    /// one. Returns whether packets wait for that.
     pub fn rebalance(&mut self, ends: bool) -> bool {
         self.rebalance.as_mut().is_some_and(|rebalance| rebalance.look(&self.workers, ends))
     }
@@ -419,9 +421,9 @@ impl Running {
         self.rebalance.as_ref().map(|rebalance| rebalance.done().clone())
     }
 
-    /// Return how many packets came in so far.
-    pub fn packets(&self) -> u64 {
-        self.inputs.iter().map(|counters| counters.input.packets.get()).sum()
+    /// Return the counters of the tasks that read the ports.
+    pub fn inputs(&self) -> &[Arc<TaskCounters>] {
+        &self.inputs
     }
 
     /// Wait for all workers.
@@ -430,7 +432,7 @@ impl Running {
     /// When a worker ended by a panic.
     pub fn join(self) -> Result<Vec<Ended>, Failure> {
         let ended = self.workers.into_iter().map(|worker| {
-            worker.join().map_err(|panic| format!("a worker ended by a defect of Catena: {panic}").into())
+            worker.join().map_err(|panic| Failure::new(format!("a worker ended by a defect of Catena: {panic}")))
         });
         ended.collect()
     }

@@ -10,7 +10,8 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::{Failure, file, inode, streams};
+use crate::notes::{Listener, Note};
+use crate::{Failure, file, inode};
 
 /// How often a FIFO is looked at for its reader.
 const LOOK: Duration = Duration::from_millis(10);
@@ -37,9 +38,9 @@ impl Locks {
     pub fn take(outputs: &[(String, PathBuf)]) -> Result<Locks, Failure> {
         let mut locks = Locks::default();
         for (what, path) in outputs {
-            if let Err(Failure(why)) = locks.add(path) {
+            if let Err(why) = locks.add(path) {
                 locks.give_up();
-                return Err(Failure(format!("{what} {why}")));
+                return Err(Failure::new(format!("{what} {why}")));
             }
         }
         Ok(locks)
@@ -55,7 +56,7 @@ impl Locks {
         let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;
         // A file system that knows no locks does without.
         if !locked && Error::last_os_error().kind() == ErrorKind::WouldBlock {
-            return Err(Failure(format!("{}: another run of catena is writing this file", path.display())));
+            return Err(Failure::new(format!("{}: another run of catena is writing this file", path.display())));
         }
         self.files.push(file);
         if !was_there {
@@ -73,15 +74,15 @@ impl Locks {
 }
 
 impl Readers {
-    /// Wait for a reader of every FIFO among `outputs`, until `over` says that the run shall end.
+    /// Wait for a reader of every FIFO among `outputs`, until the listener says that the run shall end.
     ///
     /// # Errors
     /// That a FIFO cannot be written, or that the run is over.
-    pub fn wait(outputs: &[(String, PathBuf)], over: &dyn Fn() -> bool) -> Result<Readers, Failure> {
+    pub fn wait(outputs: &[(String, PathBuf)], listener: Listener<'_>) -> Result<Readers, Failure> {
         let mut open = Vec::new();
         for (what, path) in outputs {
             if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
-                open.push(wait_for_reader(what, path, over)?);
+                open.push(wait_for_reader(what, path, listener)?);
                 // A reader that goes away now must not make the next one to open it wait again.
                 open.extend(OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path));
             }
@@ -90,7 +91,7 @@ impl Readers {
     }
 }
 
-fn wait_for_reader(what: &str, path: &Path, over: &dyn Fn() -> bool) -> Result<File, Failure> {
+fn wait_for_reader(what: &str, path: &Path, listener: Listener<'_>) -> Result<File, Failure> {
     let (begun, mut told) = (Instant::now(), false);
     let named = format!("{what} {}", path.display());
     loop {
@@ -98,16 +99,16 @@ fn wait_for_reader(what: &str, path: &Path, over: &dyn Fn() -> bool) -> Result<F
             Ok(file) => return Ok(file),
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
             Err(error) => {
-                let Failure(why) = file::unwritable(path, &error);
-                return Err(Failure(format!("{what} {why}")));
+                let why = file::unwritable(path, &error);
+                return Err(Failure::new(format!("{what} {why}")));
             }
         }
-        if over() {
+        if (listener.over)() {
             return Err(format!("{named}: nobody has opened this pipe to read it; no packet was taken in").into());
         }
         if !told && begun.elapsed() >= SLOW_READER {
             told = true;
-            streams::tell(format_args!("catena: waiting for somebody to read {named}\n"));
+            (listener.tell)(&Note::NoReader(named.clone()));
         }
         std::thread::sleep(LOOK);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use catena_policy::{Chain, Direction, End, PolicyGraph};
 use serde::Serialize;
 
-use super::report::Report;
+use crate::report::Report;
 use crate::table::{Table, thousands};
 
 /// A promise that is missed by less than this part of it is kept: packets in hand at the end count for nobody.
@@ -15,26 +15,31 @@ const ROUNDING: f64 = 0.02;
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Promised {
-    chains: Vec<Row>,
+    /// By chain, in the order of the file.
+    pub chains: Vec<Outcome>,
     /// Packets that the ports lost.
     #[serde(skip)]
-    lost: u64,
+    pub lost: u64,
 }
 
+/// What one chain was promised, and what it got.
 #[derive(Debug, Serialize)]
-struct Row {
-    chain: String,
-    /// Bits per second guaranteed, and allowed.
-    t_min_bps: u64,
+pub struct Outcome {
+    /// Its name.
+    pub chain: String,
+    /// Bits per second guaranteed; 0: none.
+    pub t_min_bps: u64,
+    /// Bits per second allowed; None: all that come.
     #[serde(skip_serializing_if = "Option::is_none")]
-    t_max_bps: Option<u64>,
-    /// Bits per second that came for it, and that its functions took in.
-    came_bps: f64,
-    carried_bps: f64,
+    pub t_max_bps: Option<u64>,
+    /// Bits per second that came for it.
+    pub came_bps: f64,
+    /// Bits per second that its functions took in.
+    pub carried_bps: f64,
     /// Whether it carried what came, or what it was promised of that; absent where no rate is promised, or where the ports
     /// lost packets before anyone saw whose they were.
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<bool>,
+    pub kept: Option<bool>,
 }
 
 impl Promised {
@@ -60,7 +65,7 @@ impl Promised {
             let promise = chain.promise;
             let (came_bps, carried_bps) = (bps(came), bps(carried));
             let least = came_bps.min(promise.t_min_bps as f64) * (1.0 - ROUNDING);
-            Row {
+            Outcome {
                 chain: chain.name.clone(),
                 t_min_bps: promise.t_min_bps,
                 t_max_bps: promise.t_max_bps,

@@ -8,8 +8,7 @@ use catena_dataplane::port::Sink;
 use catena_packet::wire::Seed;
 use catena_state::Share;
 
-use crate::Failure;
-use crate::chain::Loaded;
+use crate::{Chain, Failure};
 
 /// The files of functions, by function; `-` is a standard stream.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub struct Files {
 ///
 /// # Errors
 /// What the library lacks or a function refuses, with the place in the chain file.
-pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Files), Failure> {
+pub fn lower_and_build(loaded: &Chain) -> Result<(Host, Files), Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
     let files = build_once(&host, loaded)?;
     Ok((host, files))
@@ -35,7 +34,7 @@ pub fn lower_and_build(loaded: &Loaded) -> Result<(Host, Files), Failure> {
 ///
 /// # Errors
 /// What the library lacks or a function refuses, with the place in the chain file.
-pub fn try_arguments(loaded: &Loaded) -> Result<(), Failure> {
+pub fn try_arguments(loaded: &Chain) -> Result<(), Failure> {
     let mut host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
     for module in &mut host.modules {
         if matches!(&module.kind, Lowered::Function { descriptor, .. } if descriptor.name == "Native") {
@@ -49,7 +48,7 @@ pub fn try_arguments(loaded: &Loaded) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What the library lacks or a list of rules refuses, with the place in the chain file.
-pub fn lower_and_reduce(loaded: &Loaded, counts: Counts) -> Result<(Host, Findings), Failure> {
+pub fn lower_and_reduce(loaded: &Chain, counts: Counts) -> Result<(Host, Findings), Failure> {
     let host = lower(&loaded.graph).map_err(|error| format!("{}: {error}", loaded.name))?;
     reduce(host, counts).map_err(|error| explain(&error, loaded))
 }
@@ -63,14 +62,14 @@ pub fn counts(early_drops: bool) -> Counts {
 ///
 /// # Errors
 /// What a function refuses, with the place in the chain file.
-pub fn build_once(host: &Host, loaded: &Loaded) -> Result<Files, Failure> {
+pub fn build_once(host: &Host, loaded: &Chain) -> Result<Files, Failure> {
     let built = build(host, Seed::from_number(0), (Share::WHOLE, None), |_| Box::new(Sink));
     let files = |built: Built| Files { inputs: built.graph.inputs(), outputs: built.graph.outputs() };
     built.map(files).map_err(|error| explain(&error, loaded))
 }
 
 /// Say where in the chain file the trouble is.
-fn explain(error: &BuildError, loaded: &Loaded) -> Failure {
+fn explain(error: &BuildError, loaded: &Chain) -> Failure {
     let node = match error {
         BuildError::Argument { origin: (chain, node), .. } => {
             loaded.graph.chains.get(*chain).and_then(|c| c.nodes.get(*node))
@@ -79,7 +78,7 @@ fn explain(error: &BuildError, loaded: &Loaded) -> Failure {
     };
     let before = |at: u32| loaded.source.bytes().take(at as usize).filter(|byte| *byte == b'\n').count();
     match node.map(|node| 1 + before(node.span.start)) {
-        Some(line) => Failure(format!("{}:{line}: {error}", loaded.name)),
-        None => Failure(format!("{}: {error}", loaded.name)),
+        Some(line) => Failure::new(format!("{}:{line}: {error}", loaded.name)),
+        None => Failure::new(format!("{}: {error}", loaded.name)),
     }
 }

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, streams};
+use crate::{Failure, stdout};
 
 /// Symbolic links in a row that are followed, as many as Linux follows.
 const MOST_LINKS: u32 = 40;
@@ -146,7 +146,7 @@ impl Uses {
     pub fn writes(&mut self, what: &str, path: &Path) -> Result<(), Failure> {
         let is_stream = is_stdout(path);
         if is_stream {
-            streams::check_open()?;
+            stdout::check_open()?;
         } else {
             self.paths.push((what.to_owned(), path.to_owned()));
         }

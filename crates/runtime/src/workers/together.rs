@@ -15,10 +15,10 @@ use catena_packet::Way;
 use catena_packet::clock::Roots;
 use catena_state::Team;
 
-use super::{Exits, Made, QUEUE, Run, SIDES, Sources, inlets};
+use super::{Exits, Made, Making, QUEUE, SIDES, Sources, inlets};
 use crate::Failure;
 
-impl Run<'_> {
+impl Making<'_> {
     /// Make workers of which the first reads what comes live, and spreads it.
     pub(super) fn together(&self, count: usize, sources: Sources, exits: Exits) -> Result<Made, Failure> {
         // Who of several workers asks first is a matter of chance: a replay has to repeat.

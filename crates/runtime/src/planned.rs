@@ -1,4 +1,4 @@
-//! `catena run --plan`: a chain file as a plan divides it, and what came of the plan.
+//! A chain file as a plan divides it, and what came of the plan.
 
 use std::fmt;
 use std::path::Path;
@@ -16,13 +16,11 @@ use catena_plan::tasks::{self as planned, Division};
 use catena_policy::PolicyGraph;
 use serde::Serialize;
 
-use super::promised::first;
-use super::report::Report;
+use crate::promised::first;
+use crate::report::Report;
 use crate::table::Table;
+use crate::workers::MOST;
 use crate::{Failure, file};
-
-/// As many workers as `--workers` allows.
-const MOST_WORKERS: u32 = 64;
 
 /// A plan for a server that runs whole chains.
 pub struct Planned {
@@ -40,6 +38,26 @@ impl Planned {
         Some(Planned { plan, server, own: true })
     }
 
+    /// Take a plan, such as `catena-plan` makes one.
+    ///
+    /// # Errors
+    /// That it breaks promises, or is not for one server that runs whole chains.
+    pub fn of(plan: Plan) -> Result<Planned, Failure> {
+        if !plan.is_kept() {
+            return Err("this plan does not keep the promises, so it is not run".into());
+        }
+        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
+            format!(
+                "this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
+                 examples/racks/this-machine.toml",
+                why_no_tasks(&plan)
+            )
+        })?;
+        let planned = Planned { plan, server, own: false };
+        planned.check()?;
+        Ok(planned)
+    }
+
     /// Read a plan.
     ///
     /// # Errors
@@ -49,26 +67,14 @@ impl Planned {
         let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
         let plan = Plan::from_json(&text)
             .map_err(|error| format!("{name}: {error}; `catena plan … --output FILE` writes such files"))?;
-        if !plan.is_kept() {
-            return Err(format!("{name}: this plan does not keep the promises, so it is not run").into());
-        }
-        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
-            format!(
-                "{name}: this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
-                 examples/racks/this-machine.toml",
-                why_no_tasks(&plan)
-            )
-        })?;
-        let planned = Planned { plan, server, own: false };
-        planned.check().map_err(|what| format!("{name}: {what}"))?;
-        Ok(planned)
+        Planned::of(plan).map_err(|why| format!("{name}: {why}").into())
     }
 
     /// A plan is a file that anybody may have written: what a run relies on is checked here, once.
     fn check(&self) -> Result<(), String> {
         let planned::TaskPlan { workers, tasks, tree, .. } = self.tasks();
-        if !(1..=MOST_WORKERS).contains(workers) {
-            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST_WORKERS}"));
+        if !(1..=MOST).contains(&(*workers as usize)) {
+            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST}"));
         }
         let at_port = tasks.iter().map(|task| task.start == planned::Start::Port);
         if !at_port.eq((0..tasks.len()).map(|task| task == 0)) || tasks.is_empty() {
@@ -250,22 +256,26 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     /// Cycles per packet of each function.
-    functions: Vec<Residual>,
+    pub functions: Vec<Residual>,
     /// Cycles per packet that comes in of what the framework does.
-    framework: Vec<Residual>,
+    pub framework: Vec<Residual>,
     /// Bits per second of each chain.
-    chains: Vec<Residual>,
+    pub chains: Vec<Residual>,
     /// How often the tasks' weights were set by what functions cost here.
-    weighed: u32,
+    pub weighed: u32,
 }
 
+/// A figure as it was planned and as it came.
 #[derive(Debug, Serialize)]
-struct Residual {
-    name: String,
-    planned: f64,
-    measured: f64,
+pub struct Residual {
+    /// What it is of.
+    pub name: String,
+    /// In the unit of its list.
+    pub planned: f64,
+    /// In the same unit.
+    pub measured: f64,
     /// (measured − planned) / planned.
-    residual: f64,
+    pub residual: f64,
 }
 
 impl Residual {

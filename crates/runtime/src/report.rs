@@ -1,8 +1,9 @@
-//! The closing table: per function what came in, what was dropped and why, what it cost.
+//! The figures of a run: per function what came in, what was dropped and why, what it cost.
+
+mod text;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use catena_compile::{Host, host::Lowered};
@@ -16,38 +17,37 @@ use catena_dataplane::worker::Ended;
 use catena_packet::clock::Root;
 use serde::Serialize;
 
-use super::planned::Comparison;
-use super::promised::Promised;
-use super::workers::{SIDES, modules};
 use crate::Failure;
-use crate::table::{Table, thousands, time};
+use crate::planned::Comparison;
+use crate::promised::Promised;
+use crate::workers::{SIDES, modules};
 
 /// What happened in a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Packets and bytes that the ports gave.
-    input: Totals,
+    pub input: Totals,
     /// Packets and bytes that left by a side.
-    output: Totals,
+    pub output: Totals,
     /// Packets dropped, for whatever reason.
-    dropped: u64,
+    pub dropped: u64,
     /// How long the run took on the wall, in seconds.
     pub seconds: f64,
     /// Cycles that the workers spent, by packet that came in.
-    cycles_per_packet: f64,
+    pub cycles_per_packet: f64,
     /// Cycles per second of the counter that `cycles` are counted by.
-    hertz: u64,
+    pub hertz: u64,
     /// ns from a packet's coming in to its leaving, at the middle, 99% and 99.9% of sampled packets.
-    latency_ns: Percentiles,
+    pub latency_ns: Percentiles,
     /// The functions, in the order of the chain file, and the modules between them.
-    modules: Vec<Row>,
+    pub modules: Vec<Row>,
     /// Where packets came in.
-    sources: Vec<SourceRow>,
+    pub sources: Vec<SourceRow>,
     /// Figures of the ports.
-    ports: Vec<Gauge>,
-    /// What came of `--rebalance`.
+    pub ports: Vec<Gauge>,
+    /// How slots moved, where they may.
     #[serde(skip_serializing_if = "Option::is_none")]
-    rebalanced: Option<Rebalanced>,
+    pub rebalanced: Option<Rebalanced>,
     /// What chains were promised, and what they got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promised: Option<Promised>,
@@ -58,30 +58,37 @@ pub struct Report {
     pub problems: Vec<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
-struct Totals {
-    packets: u64,
-    bytes: u64,
+/// Packets, and the bytes of all of them from the Ethernet header on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
-#[derive(Debug, Default, Serialize)]
-struct Percentiles {
-    p50: Option<u64>,
-    p99: Option<u64>,
-    p999: Option<u64>,
+/// Times in ns, of sampled packets or batches; none where none was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// Half take no longer.
+    pub p50: Option<u64>,
+    /// 99% take no longer.
+    pub p99: Option<u64>,
+    /// 99.9% take no longer.
+    pub p999: Option<u64>,
 }
 
 /// How slots went from worker to worker.
 #[derive(Debug, Serialize)]
-struct Rebalanced {
+pub struct Rebalanced {
     /// How often some went.
-    moves: u64,
+    pub moves: u64,
     /// How many went in all.
-    slots: u64,
+    pub slots: u64,
     /// Moves that were given up, as a worker did not come to an end with what it had.
-    given_up: u64,
+    pub given_up: u64,
     /// The longest time that packets waited for one, in ns.
-    longest_ns: u64,
+    pub longest_ns: u64,
 }
 
 /// How the ports call what they lost (`packet_socket`).
@@ -92,37 +99,45 @@ type Gauges<'a> = &'a dyn Fn(&mut dyn FnMut(&'static str, u64));
 
 /// A source of packets.
 #[derive(Debug, Serialize)]
-struct SourceRow {
-    name: String,
+pub struct SourceRow {
+    /// The side: `in` or `out`.
+    pub name: String,
     /// The root in its packets' clocks.
-    root: u8,
+    pub root: u8,
     /// The count of the last clock that it gave, 0 if it gave none.
-    count: u64,
+    pub count: u64,
 }
 
 /// A function, or a module between functions.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    name: String,
-    function: Option<&'static str>,
+    /// Its name in the chain file, behind that of its chain where there are several; or what stands between functions.
+    pub name: String,
+    /// The function of the library that it is.
+    pub function: Option<&'static str>,
     /// That came in.
     pub packets: u64,
     /// Of these packets.
     pub bytes: u64,
-    drops: BTreeMap<&'static str, u64>,
+    /// Packets dropped, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
     /// By output gate.
-    gates: Vec<Totals>,
+    pub gates: Vec<Totals>,
     /// Of its own, without those behind it.
     pub cycles_per_packet: f64,
     /// ns that a batch spends in the module.
-    residence_ns: Percentiles,
-    gauges: Vec<Gauge>,
+    pub residence_ns: Percentiles,
+    /// Figures of its own, such as entries of a table.
+    pub gauges: Vec<Gauge>,
 }
 
-#[derive(Debug, Serialize)]
-struct Gauge {
-    name: String,
-    value: u64,
+/// A figure that a module or port tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gauge {
+    /// What is counted.
+    pub name: String,
+    /// How many.
+    pub value: u64,
 }
 
 impl Percentiles {
@@ -280,7 +295,7 @@ impl Report {
     /// # Errors
     /// None that can be foreseen.
     pub fn json(&self) -> Result<String, Failure> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        serde_json::to_string_pretty(self).map(|text| text + "\n").map_err(|error| error.to_string().into())
     }
 }
 
@@ -312,80 +327,5 @@ fn row(name: &str, function: Option<&'static str>, same: &[&NodeInfo], gauges: V
         cycles_per_packet: sum(|info| info.counters.cycles.get()) as f64 / packets.max(1) as f64,
         residence_ns: Percentiles::of(&residence),
         gauges: gauges.iter().map(|gauge| Gauge { name: gauge.name.to_owned(), value: gauge.value }).collect(),
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(
-            &["module", "function", "packets", "dropped", "cycles/packet", "p50", "p99", "why dropped"],
-            &[false, false, true, true, true, true, true, false],
-        );
-        for row in self.modules.iter().filter(|row| row.packets > 0 || row.function.is_some()) {
-            let mut why = row.drops.iter().map(|(reason, count)| format!("{reason}: {}", thousands(*count)));
-            let latency = |ns: Option<u64>| ns.map_or(String::new(), time);
-            table.row([
-                row.name.clone(),
-                row.function.unwrap_or_default().to_owned(),
-                thousands(row.packets),
-                thousands(row.drops.values().sum()),
-                format!("{:.0}", row.cycles_per_packet),
-                latency(row.residence_ns.p50),
-                latency(row.residence_ns.p99),
-                why.next().unwrap_or_default(),
-            ]);
-            for more in why {
-                let blank = || String::new();
-                table.row([blank(), blank(), blank(), blank(), blank(), blank(), blank(), more]);
-            }
-        }
-        write!(f, "{table}")?;
-        for row in &self.modules {
-            let told: Vec<String> = row
-                .gauges
-                .iter()
-                .filter(|g| g.value > 0)
-                .map(|g| format!("{} {}", thousands(g.value), g.name))
-                .collect();
-            if !told.is_empty() {
-                writeln!(f, "{}: {}", row.name, told.join(", "))?;
-            }
-        }
-        for gauge in &self.ports {
-            writeln!(f, "{} {}", gauge.name, thousands(gauge.value))?;
-        }
-        if let Some(Rebalanced { moves, slots, given_up, longest_ns }) = &self.rebalanced {
-            let (times, longest) = (if *moves == 1 { "move" } else { "moves" }, time(*longest_ns));
-            write!(f, "rebalanced: {} slots in {} {times}", thousands(*slots), thousands(*moves))?;
-            if *moves > 0 {
-                write!(f, ", their packets waited {longest} at most")?;
-            }
-            if *given_up > 0 {
-                write!(f, "; {} given up", thousands(*given_up))?;
-            }
-            writeln!(f)?;
-        }
-        let Totals { packets, .. } = self.input;
-        let rate = packets as f64 / self.seconds.max(1e-9) / 1e6;
-        writeln!(
-            f,
-            "\n{} packets in = {} out + {} dropped, in {:.2} s ({rate:.2} Mpps, {:.0} cycles a packet)",
-            thousands(packets),
-            thousands(self.output.packets),
-            thousands(self.dropped),
-            self.seconds,
-            self.cycles_per_packet,
-        )?;
-        if let (Some(p50), Some(p99), Some(p999)) = (self.latency_ns.p50, self.latency_ns.p99, self.latency_ns.p999) {
-            let [p50, p99, p999] = [p50, p99, p999].map(time);
-            writeln!(f, "latency of sampled packets: {p50} at the middle, {p99} at 99%, {p999} at 99.9%")?;
-        }
-        if let Some(promised) = &self.promised {
-            promised.fmt(f)?;
-        }
-        match &self.planned {
-            Some(planned) => planned.fmt(f),
-            None => Ok(()),
-        }
     }
 }

@@ -1,0 +1,314 @@
+//! A run before it begins: a chain, its ports, workers and plan; and its beginning.
+
+use std::path::{Path, PathBuf};
+
+use catena_compile::{Counts, Host, Side};
+use catena_dataplane::{Module, Source};
+
+use crate::inode::Uses;
+use crate::names::Names;
+use crate::notes::{Listener, Note};
+use crate::planned::Planned;
+use crate::running::Running;
+use crate::trial::{self, Files};
+use crate::workers::{self, Layout};
+use crate::{Chain, Failure, Port, Ports, cores, files, moving};
+
+/// A run of a chain file, to be given its ports and started.
+///
+/// With nothing else said, one worker runs all, on whatever core, with random numbers that nobody can know.
+pub struct Run<'a> {
+    chain: &'a Chain,
+    names: Names,
+    ports: Ports,
+    workers: u32,
+    first_core: Option<usize>,
+    seed: Option<u64>,
+    fresh_seed: u64,
+    /// Which counts are observed by whoever takes out what is redundant; None: all work is done.
+    reduces: Option<Counts>,
+    planned: Option<Planned>,
+    rebalances: bool,
+    waits: bool,
+    reads: Vec<(String, PathBuf)>,
+    uses: Option<Uses>,
+    prepared: Option<(Host, Files)>,
+    tell: Box<dyn Fn(&Note) + 'a>,
+    over: Box<dyn Fn() -> bool + 'a>,
+}
+
+impl<'a> Run<'a> {
+    /// Run a chain file.
+    pub fn of(chain: &'a Chain) -> Run<'a> {
+        Run {
+            chain,
+            names: Names::default(),
+            ports: Ports::between(Port::Null, Port::Null),
+            workers: 1,
+            first_core: None,
+            seed: None,
+            fresh_seed: fresh_seed(),
+            reduces: Some(Counts::Functions),
+            planned: None,
+            rebalances: false,
+            waits: false,
+            reads: Vec::new(),
+            uses: None,
+            prepared: None,
+            tell: Box::new(|_| {}),
+            over: Box::new(|| false),
+        }
+    }
+
+    /// Take packets of side `in` from a port by its name: a capture, an interface (both ways), or `gen:…`.
+    ///
+    /// # Errors
+    /// That it names none of these, or what is wrong with what is to be generated.
+    pub fn inside(mut self, port: &str) -> Result<Self, Failure> {
+        let source = Port::source(port, self.names.sources[0])?;
+        let [from, to] = &mut self.ports.inside;
+        if matches!(to, Port::Null | Port::Interface(_)) {
+            *to = source.other_way();
+        }
+        *from = source;
+        Ok(self)
+    }
+
+    /// Let packets leave by side `out` to a port by its name: a capture to write, an interface (both ways), or `null`.
+    ///
+    /// # Errors
+    /// That it names none of these.
+    pub fn outside(mut self, port: &str) -> Result<Self, Failure> {
+        let exit = Port::exit(port, self.names.exits[1])?;
+        let [from, to] = &mut self.ports.outside;
+        if matches!(from, Port::Null | Port::Interface(_)) {
+            *from = exit.other_way();
+        }
+        *to = exit;
+        Ok(self)
+    }
+
+    /// Take packets of a side from a source of your own. Each says by which side it came: `meta_mut().way` is [`Way::by`] 0 or 1.
+    /// The run ends when all sources are done, or is stopped. Several workers get the packets of a source of your own from the
+    /// first of them.
+    ///
+    /// [`Way::by`]: catena_packet::Way::by
+    #[must_use]
+    pub fn source(mut self, side: Side, source: Box<dyn Source>) -> Self {
+        self.side(side)[0] = Port::from_source(source);
+        self
+    }
+
+    /// Let packets leave by a side through a module of your own. It takes every packet that it is given and returns the buffer to
+    /// `cx.pool()`, and it is an [exit](Module::is_exit).
+    #[must_use]
+    pub fn exit(mut self, side: Side, exit: Box<dyn Module>) -> Self {
+        self.side(side)[1] = Port::to_module(exit);
+        self
+    }
+
+    /// Use these ports, all four of them.
+    #[must_use]
+    pub fn ports(mut self, ports: Ports) -> Self {
+        self.ports = ports;
+        self
+    }
+
+    /// Spread the packets over so many workers, 1 to 64; all packets of an inside address meet the same one.
+    #[must_use]
+    pub fn workers(mut self, workers: u32) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Pin the first worker to this core, and the others to the next ones.
+    #[must_use]
+    pub fn first_core(mut self, core: Option<usize>) -> Self {
+        self.first_core = core;
+        self
+    }
+
+    /// Make all that is random repeatable.
+    #[must_use]
+    pub fn seed(mut self, seed: Option<u64>) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Where neither [`seed`](Run::seed) nor a plan says more: a number that nobody outside can know, such as that with which a
+    /// plan was made for this run.
+    #[must_use]
+    pub fn fresh_seed(mut self, seed: u64) -> Self {
+        self.fresh_seed = seed;
+        self
+    }
+
+    /// Take out work that is redundant as far as these counts do not tell; None: do all work that the functions do.
+    #[must_use]
+    pub fn reduce(mut self, counts: Option<Counts>) -> Self {
+        self.reduces = counts;
+        self
+    }
+
+    /// Divide the chains as a plan does: its workers, tasks and scheduler tree. Without a plan tasks take turns, and what a file
+    /// promises is held by nothing.
+    #[must_use]
+    pub fn planned(mut self, planned: Option<Planned>) -> Self {
+        self.planned = planned;
+        self
+    }
+
+    /// Let slots of flows go from busy workers to idle ones while packets flow.
+    #[must_use]
+    pub fn rebalance(mut self, rebalances: bool) -> Self {
+        self.rebalances = rebalances;
+        self
+    }
+
+    /// Let interfaces keep the run going when what has an end has ended.
+    #[must_use]
+    pub fn wait_for_interfaces(mut self, waits: bool) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// What the parts of the run are called in messages.
+    #[must_use]
+    pub fn named(mut self, names: Names) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// A file that must not be written over, with what it is called.
+    #[must_use]
+    pub fn reads(mut self, what: &str, path: &Path) -> Self {
+        self.reads.push((what.to_owned(), path.to_owned()));
+        self
+    }
+
+    /// Use these files instead of what [`Run::uses`] finds.
+    #[must_use]
+    pub fn using(mut self, uses: Uses) -> Self {
+        self.uses = Some(uses);
+        self
+    }
+
+    /// Tell what is worth knowing and no failure; it is told from [`Run::start`], before that returns.
+    #[must_use]
+    pub fn tell(mut self, tell: impl Fn(&Note) + 'a) -> Self {
+        self.tell = Box::new(tell);
+        self
+    }
+
+    /// Ask this, while the run waits for whoever reads a pipe, whether it shall end instead.
+    #[must_use]
+    pub fn over(mut self, over: impl Fn() -> bool + 'a) -> Self {
+        self.over = Box::new(over);
+        self
+    }
+
+    fn side(&mut self, side: Side) -> &mut [Port; 2] {
+        match side {
+            Side::In => &mut self.ports.inside,
+            Side::Out => &mut self.ports.outside,
+        }
+    }
+
+    /// Lower the chain, and build its functions once to see what they refuse: before any port is opened. [`Run::start`] does it
+    /// where nobody has. Returns the files that the functions of one worker use.
+    ///
+    /// # Errors
+    /// What the library lacks or a function refuses, with the place in the chain file.
+    pub fn prepare(&mut self) -> Result<&Files, Failure> {
+        let prepared = self.take_prepared()?;
+        Ok(&self.prepared.insert(prepared).1)
+    }
+
+    fn take_prepared(&mut self) -> Result<(Host, Files), Failure> {
+        match (self.prepared.take(), self.reduces) {
+            (Some(prepared), _) => Ok(prepared),
+            (None, None) => trial::lower_and_build(self.chain),
+            (None, Some(counts)) => {
+                let (host, _) = trial::lower_and_reduce(self.chain, counts)?;
+                let files = trial::build_once(&host, self.chain)?;
+                Ok((host, files))
+            }
+        }
+    }
+
+    /// Return the files that are read, and those that the ports write. What functions write depends on how many workers there
+    /// are, and is checked as the run begins.
+    ///
+    /// # Errors
+    /// When one would be written over another, or over something that is read.
+    pub fn uses(&mut self) -> Result<Uses, Failure> {
+        let prepared = self.take_prepared()?;
+        let (host, files) = self.prepared.insert(prepared);
+        let mut uses = files::of_chain(self.chain.file.as_deref(), host, files)?;
+        self.reads.iter().try_for_each(|(what, path)| uses.reads(what, path))?;
+        self.ports.add_to(&mut uses, &self.names)?;
+        Ok(uses)
+    }
+
+    /// Return the ports.
+    pub fn all_ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// Start the run: all that is read is opened, then all that is written, and then packets flow.
+    ///
+    /// # Errors
+    /// What a function refuses, what cannot be opened or pinned, what would be written over; or that the plan is for another
+    /// file.
+    pub fn start(mut self) -> Result<Running, Failure> {
+        let uses = match self.uses.take() {
+            Some(uses) => uses,
+            None => self.uses()?,
+        };
+        let (mut host, _) = self.take_prepared()?;
+        let Run { chain, names, mut ports, planned, .. } = self;
+        ports.check(&names)?;
+        if !ports.have_source() {
+            return Err(format!("{}: nothing comes from there", names.sources[0]).into());
+        }
+        let mut seed = self.seed.unwrap_or(self.fresh_seed);
+        if let Some(planned) = &planned {
+            planned.divide(&mut host, &chain.graph)?;
+            // Flows are numbered as the plan numbers them, so that its slots mean the same.
+            seed = self.seed.or(planned.seed()).unwrap_or(seed);
+        }
+        let layout = Layout {
+            count: planned.as_ref().map_or(self.workers, |p| p.tasks().workers) as usize,
+            first_core: self.first_core.or_else(|| planned.as_ref()?.first_core()),
+            tree: planned.as_ref().map(|p| &p.tasks().tree),
+            waits: self.waits,
+            rebalances: self.rebalances,
+            slots: planned.as_ref().and_then(Planned::slots),
+        };
+        if !(1..=workers::MOST).contains(&layout.count) {
+            return Err(format!("{} {}: a run has 1 to {}", names.workers, layout.count, workers::MOST).into());
+        }
+        if let Some(first) = layout.first_core {
+            let asked = if self.first_core.is_some() { names.core } else { "the plan's core" };
+            cores::check(asked, first, layout.count)?;
+        }
+        if layout.rebalances {
+            moving::check(&host, &ports, layout.count, &names)?;
+        }
+        let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
+        let division = division.map(|division| (division, chain.graph.chains.len() > 1));
+        let listener = Listener { tell: &*self.tell, over: &*self.over };
+        let workers = workers::start(&host, &layout, division, &mut ports, seed, uses, listener)?;
+        let running = Running::begin(workers, host, chain.graph.clone(), planned, ports.is_live())?;
+        for name in ports.down() {
+            (self.tell)(&Note::Down(name.to_owned()));
+        }
+        Ok(running)
+    }
+}
+
+/// Return a number that nobody outside can know.
+pub fn fresh_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
