@@ -14,6 +14,7 @@ mod live_workers;
 mod manifest;
 mod native;
 mod new_function;
+mod one_plan;
 mod outputs;
 mod plan;
 mod plan_from;

@@ -164,6 +164,8 @@ pub struct FmtOptions {
 pub enum Stage {
     /// The policy graph: what the chains say
     Policy,
+    /// The plan by which `catena run` runs them on this machine, as traffic comes
+    Plan,
     /// The host pipeline: modules, gates and links
     Host,
     /// What is redundant in the host pipeline and why, and the pipeline without it, as `catena run` runs it
@@ -191,6 +193,12 @@ pub struct ShowOptions {
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]
     pub stage: Stage,
+    /// With the stage `plan`: for so many workers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub workers: u32,
+    /// With the stage `plan`: seed of the hash that numbers flows (default: nobody can know)
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
     /// With the stage `reduced`: as `catena run --early-drops` runs it
     #[arg(long)]
     pub early_drops: bool,

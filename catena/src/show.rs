@@ -3,11 +3,15 @@
 use std::io::Write;
 use std::process::{ExitCode, Stdio};
 
+use catena_plan::explain::draw::draw;
+use catena_plan::plan::Plan;
+
 use crate::Failure;
 use crate::arguments::{Format, ShowOptions, Stage};
+use crate::plan::Text;
 use crate::streams::{print, print_bytes};
 use crate::trial::counts;
-use crate::{chain, trial};
+use crate::{chain, run, trial};
 
 /// Show a stage.
 ///
@@ -16,6 +20,7 @@ use crate::{chain, trial};
 pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
     let loaded = chain::load(&options.file)?;
     let (text, dot, json) = match options.stage {
+        Stage::Plan => return shown(&run::planned(&loaded, options)?, options.format),
         Stage::Policy => (loaded.graph.to_string(), loaded.graph.to_dot(), serde_json::to_value(&loaded.graph)?),
         Stage::Host => {
             let host = catena_compile::lower(&loaded.graph)?;
@@ -35,6 +40,17 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
         Format::Svg => print_bytes(&svg(&dot)?)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Show a plan.
+fn shown(plan: &Plan, format: Format) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Text => print(Text { plan, edits: &[] })?,
+        Format::Json => print(serde_json::to_string_pretty(plan)? + "\n")?,
+        Format::Svg => print(draw(plan))?,
+        Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),
+    }
+    Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Let Graphviz draw.

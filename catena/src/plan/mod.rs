@@ -14,6 +14,7 @@ pub use functions::own;
 pub use inputs::Inputs;
 pub use planner::Case;
 pub use quick::kept;
+pub use table::Text;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -84,9 +85,9 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
         // Whoever reads the plan on standard output reads nothing else there.
         false if files.iter().any(|path| path.as_os_str() == "-") => {
-            tell(table::Text { plan: &plan, edits: &options.what_if });
+            tell(Text { plan: &plan, edits: &options.what_if });
         }
-        false => print(table::Text { plan: &plan, edits: &options.what_if })?,
+        false => print(Text { plan: &plan, edits: &options.what_if })?,
     }
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -12,6 +12,7 @@ use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::problem::{Objective, Problem, Replication};
+use catena_plan::schedule;
 use catena_plan::switch::{Feasible, for_problem};
 
 use super::inputs::Inputs;
@@ -189,14 +190,7 @@ impl Case {
         let outcome = self.outcome(strategy)?;
         let took = started.elapsed();
         let plan = self.plan(strategy, &outcome);
-        plan.judge(&*self.switch).map_err(|faults| {
-            let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-            format!(
-                "internal error: the plan of {} is not shown, for the check refuses it:{}",
-                strategy.title(),
-                lines.concat()
-            )
-        })?;
+        self.judge(strategy.title(), &plan)?;
         if let (Some(old), Some(new), Some(delta)) = (self.runs.deployment(), &plan.deployment, &plan.delta) {
             self.is_relieved(delta)?;
             delta.leads(old, new).map_err(|astray| {
@@ -204,6 +198,18 @@ impl Case {
             })?;
         }
         Ok(Decision { plan, took })
+    }
+
+    /// The plan of a run that promises nothing: every worker has all chains, and they carry what comes.
+    ///
+    /// # Errors
+    /// When the independent check refuses it.
+    pub fn unpromised(&self) -> Result<Plan, Failure> {
+        let outcome = schedule::unpromised(&self.problem);
+        let plan = self.explain("whole chains", &outcome).for_policy(&self.inputs.graph);
+        let plan = plan.deployed(self.runs.before(), Some(self.ways()));
+        self.judge("a run", &plan)?;
+        Ok(plan)
     }
 
     /// Let a planner decide; if it keeps not all promises, say what would help.
@@ -279,17 +285,32 @@ impl Case {
         })
     }
 
-    fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {
+    fn judge(&self, whose: &str, plan: &Plan) -> Result<(), Failure> {
+        plan.judge(&*self.switch).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+            let why = lines.concat();
+            format!("internal error: the plan of {whose} is not shown, for the check refuses it:{why}").into()
+        })
+    }
+
+    fn ways(&self) -> Ways<'_> {
+        Ways { policy: &self.inputs.graph, catalogue: &self.inputs.known.catalogue }
+    }
+
+    fn explain(&self, strategy: &str, outcome: &Outcome) -> Plan {
         let case = explain::Case {
             problem: &self.problem,
             rack: &self.inputs.rack,
             switch: &*self.switch,
             sources: &self.inputs.known.sources,
-            strategy: strategy.title(),
+            strategy,
             runs: self.runs.deployment(),
         };
-        let ways = Ways { policy: &self.inputs.graph, catalogue: &self.inputs.known.catalogue };
-        let plan = Plan::of(&case, outcome).scheduled(&self.inputs.graph, self.tasks);
-        plan.deployed(self.runs.before(), Some(ways))
+        Plan::of(&case, outcome)
+    }
+
+    fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {
+        let plan = self.explain(strategy.title(), outcome).scheduled(&self.inputs.graph, self.tasks);
+        plan.deployed(self.runs.before(), Some(self.ways()))
     }
 }

@@ -12,7 +12,7 @@ use catena_dataplane::clock;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::profile::{Cost, Cycles};
 use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
-use catena_policy::PolicyGraph;
+use catena_policy::{PolicyGraph, Promise};
 use catena_runtime::planned::why_no_tasks;
 
 use crate::Failure;
@@ -41,14 +41,7 @@ pub fn promises(graph: &PolicyGraph) -> bool {
 /// # Errors
 /// Why the file's promises are held by nothing.
 pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<String>), Failure> {
-    // Measuring takes seconds: what an earlier plan measured is used, and a run begins at once.
-    let mut known = own(kept());
-    known.split_as_run();
-    for traits in &known.catalogue.functions {
-        let guess = || Cost { server: Cycles::constant(GUESS), smart_nic: None, source: Some("a guess".to_owned()) };
-        known.profile.functions.entry(traits.name.clone()).or_insert_with(guess);
-    }
-    let inputs = Inputs::here(&loaded.name, loaded.graph.clone(), rack(ports, workers), known)?;
+    let inputs = inputs(loaded, loaded.graph.clone(), ports, workers)?;
     let strategy = if loaded.graph.chains.len() > FEW { StrategyName::Lemur } else { StrategyName::Exact };
     let mut less = inputs;
     let mut first = None;
@@ -68,7 +61,9 @@ pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
         match (plan.placement.is_some(), &plan.verdict) {
             // Whatever is promised, no tasks can be made.
             (true, Verdict::Broken { why, .. }) => return Err(why.clone().into()),
-            (true, Verdict::Kept { .. }) => return Err(why_no_tasks(&plan).into()),
+            (true, Verdict::Kept { .. }) => {
+                return Err(why_no_tasks(&plan).unwrap_or_else(|| "no tasks are found".to_owned()).into());
+            }
             // What is in the way of the promises as they are written, and not of a part of them.
             (false, Verdict::Broken { why, .. }) => first = first.or(Some(why.clone())),
             (false, Verdict::Kept { .. }) => {}
@@ -80,11 +75,35 @@ pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
     Err(first.unwrap_or_else(|| "this machine does not carry what is promised".to_owned()).into())
 }
 
+/// A plan for `workers` workers of this machine, of which nothing is promised.
+///
+/// # Errors
+/// What is wrong with functions' arguments.
+pub fn unpromised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<Plan, Failure> {
+    let mut graph = loaded.graph.clone();
+    graph.relations.clear();
+    graph.chains.iter_mut().for_each(|chain| chain.promise = Promise::default());
+    Case::quick(inputs(loaded, graph, ports, workers)?, TIME, seed)?.unpromised()
+}
+
+/// What a plan for this machine is made of.
+fn inputs(loaded: &Chain, graph: PolicyGraph, ports: &Ports, workers: u32) -> Result<Inputs, Failure> {
+    // Measuring takes seconds: what an earlier plan measured is used, and a run begins at once.
+    let mut known = own(kept());
+    known.split_as_run();
+    for traits in &known.catalogue.functions {
+        let guess = || Cost { server: Cycles::constant(GUESS), smart_nic: None, source: Some("a guess".to_owned()) };
+        known.profile.functions.entry(traits.name.clone()).or_insert_with(guess);
+    }
+    Inputs::here(&loaded.name, graph, rack(ports, workers), known)
+}
+
 /// This machine: as many cores as there are workers, and the ports that packets come in by.
 fn rack(ports: &Ports, workers: u32) -> Rack {
-    let nics = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
-    let nics = nics.into_iter().filter(|(_, port)| !matches!(port, Port::Null));
-    let nics = nics.map(|(name, port)| Nic { name: name.to_owned(), socket: 0, bps: speed(port) });
+    let sides = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
+    // Where nothing comes from, as for a plan that is only shown, it might come by any port.
+    let (name, port) = sides.into_iter().find(|(_, port)| !matches!(port, Port::Null)).unwrap_or(sides[0]);
+    let nic = Nic { name: name.to_owned(), socket: 0, bps: speed(port) };
     let server = Server {
         name: "here".to_owned(),
         sockets: 1,
@@ -92,7 +111,7 @@ fn rack(ports: &Ports, workers: u32) -> Rack {
         steering_cores: 0,
         shared: true,
         clock_hz: clock::hertz() as f64,
-        nics: nics.take(1).collect(),
+        nics: vec![nic],
         smart_nics: Vec::new(),
     };
     Rack { name: "this machine".to_owned(), servers: vec![server], switch: None, packet_bytes: PACKET_BYTES }

@@ -9,10 +9,11 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use catena::{Chain, Planned, Ports, Report, Running};
+use catena::{Chain, Planned, Port, Ports, Report, Running};
+use catena_plan::plan::Plan;
 pub use catena_runtime::fresh_seed;
 
-use crate::arguments::RunOptions;
+use crate::arguments::{RunOptions, ShowOptions};
 use crate::{Failure, chain, streams};
 
 /// How often the command looks whether the run shall be over.
@@ -48,6 +49,22 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let report = watched(running, options, &interrupted, &too_long)?;
     print(&report, options.json, to_stderr)?;
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The plan by which a file would be run, on traffic as it comes.
+///
+/// # Errors
+/// Why it cannot be planned.
+pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<Plan, Failure> {
+    let (ports, seed) = (Ports::between(Port::Null, Port::Null), options.seed.unwrap_or_else(fresh_seed));
+    if !here::promises(&chain.graph) {
+        return here::unpromised(chain, &ports, options.workers, seed);
+    }
+    let (plan, less) = here::plan(chain, &ports, options.workers, seed)?;
+    if let Some(less) = less {
+        streams::tell(format_args!("catena: {less}\n"));
+    }
+    Ok(plan)
 }
 
 /// Show how far a run is until it ends.
@@ -94,14 +111,16 @@ fn print(report: &Report, as_json: bool, to_stderr: bool) -> Result<(), Failure>
     printed
 }
 
-/// Plan a file that promises something for this machine, where packets come as they come; why that is not possible is told.
+/// Plan a file for this machine. What it promises is planned where packets come as they come; why that is not possible is told.
 fn planned_here(options: &RunOptions, chain: &Chain, ports: &Ports, seed: u64) -> Option<Planned> {
+    // What cannot be divided among so many workers is refused by its functions, in their own words.
+    let unpromised = || here::unpromised(chain, ports, options.workers, seed).ok().and_then(Planned::here);
     if !ports.is_live() || !here::promises(&chain.graph) {
-        return None;
+        return unpromised();
     }
     let refused = |why: &dyn std::fmt::Display| {
         streams::tell(format_args!("catena: what {} promises is held by nothing: {why}\n", chain.name));
-        None
+        unpromised()
     };
     if options.rebalance {
         return refused(&"slots that move (--rebalance) find no queues between tasks on their way");

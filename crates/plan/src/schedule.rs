@@ -1,13 +1,17 @@
 //! From a plan to the tasks of its workers, where one server runs whole chains.
 
 use catena_plan_alpine::Objective;
-use catena_plan_model::placement::{Placement, Site};
+use catena_plan_model::estimate::Layout;
+use catena_plan_model::placement::{Link, Outcome, Placement, Site, Subgroup};
 use catena_plan_model::problem::Problem;
 use catena_policy::PolicyGraph;
 
 use crate::plan::{Plan, Verdict};
 use crate::policy::Policy;
 use crate::tasks::{self, Division};
+
+/// The part of a core that a chain has of which no rate is planned.
+const NEXT_TO_NOTHING: f64 = 1e-9;
 
 /// Why `placement` is not run by workers that each run all chains for their part of the flows; None: it is.
 ///
@@ -31,11 +35,39 @@ pub fn not_whole(problem: &Problem, placement: &Placement, replicable: impl Fn(u
     chain.map(|chain| format!("{} must stay on one core of {}", chain.name, server.cores))
 }
 
+/// All chains on the only server, of which nothing is promised: each worker has all of them, and they carry what comes.
+#[must_use]
+pub fn unpromised(problem: &Problem) -> Outcome {
+    let mut placement = Placement::default();
+    for (id, chain) in problem.chains.iter().enumerate() {
+        let sites = vec![Site::Server(0); chain.nodes.len()];
+        for group in Layout::of(problem, chain, &sites).groups {
+            placement.subgroups.push(Subgroup {
+                chain: id,
+                nodes: group.nodes,
+                server: 0,
+                cores: NEXT_TO_NOTHING,
+                link: Link::Nic(0),
+            });
+        }
+        placement.sites.push(sites);
+        placement.rates_bps.push(0.0);
+    }
+    Outcome::Placed { placement, marginal_bps: 0.0, bound_bps: None }
+}
+
 impl Plan {
+    /// The plan, which is for `policy`.
+    #[must_use]
+    pub fn for_policy(mut self, policy: &PolicyGraph) -> Plan {
+        self.policy = Some(Policy::of(policy));
+        self
+    }
+
     /// The plan, which is for `policy`, with the tasks of its workers, if all run all chains: the cores of the server take the flows as they come.
     #[must_use]
     pub fn scheduled(mut self, policy: &PolicyGraph, objective: Objective) -> Plan {
-        self.policy = Some(Policy::of(policy));
+        self = self.for_policy(policy);
         let (Some(placement), [server]) = (&self.placement, &mut self.servers[..]) else { return self };
         let groups = &server.subgroups;
         if not_whole(&self.problem, placement, |n| groups.get(n).is_some_and(|group| group.replicable)).is_some() {

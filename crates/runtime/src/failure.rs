@@ -3,6 +3,7 @@
 use std::fmt;
 
 use catena_compile::BuildError;
+use catena_compile::backend::Unlowered;
 use catena_compile::tasks::NotThere;
 use catena_dataplane::port::PacketSocketError;
 use catena_packet::clock::TooManySources;
@@ -49,4 +50,4 @@ macro_rules! from {
     };
 }
 
-from!(std::io::Error, PacketSocketError, TooManySources, BuildError, NotThere);
+from!(std::io::Error, PacketSocketError, TooManySources, BuildError, NotThere, Unlowered);

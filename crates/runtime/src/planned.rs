@@ -4,11 +4,10 @@ use std::fmt;
 use std::path::Path;
 
 use catena_compile::Host;
-use catena_compile::tasks::{self, Start};
+use catena_compile::backend::{Hosted, OnHost, lower};
 use catena_plan::alpine::Objective;
 use catena_plan::demand::shares;
-use catena_plan::deployment::Instance;
-use catena_plan::deployment::ranges::SLOTS;
+use catena_plan::deployment::Deployment;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
@@ -32,10 +31,11 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Take a plan that was made for this run, and has tasks.
+    /// Take a plan that was made for this run, on one server that runs whole chains; None: it is of another kind, or there
+    /// are no functions to run.
     pub fn here(plan: Plan) -> Option<Planned> {
-        let server = plan.servers.iter().position(|server| server.tasks.is_some())?;
-        Some(Planned { plan, server, own: true })
+        let runs = plan.deployment.as_ref().is_some_and(|deployment| !deployment.instances.is_empty());
+        (why_no_tasks(&plan).is_none() && runs).then_some(Planned { plan, server: 0, own: true })
     }
 
     /// Take a plan, such as `catena-plan` makes one.
@@ -50,11 +50,11 @@ impl Planned {
             format!(
                 "this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
                  examples/racks/this-machine.toml",
-                why_no_tasks(&plan)
+                why_no_tasks(&plan).unwrap_or_else(|| "nothing is placed".to_owned())
             )
         })?;
         let planned = Planned { plan, server, own: false };
-        planned.check()?;
+        planned.tasks().map_or(Ok(()), check)?;
         Ok(planned)
     }
 
@@ -70,37 +70,13 @@ impl Planned {
         Planned::of(plan).map_err(|why| format!("{name}: {why}").into())
     }
 
-    /// A plan is a file that anybody may have written: what a run relies on is checked here, once.
-    fn check(&self) -> Result<(), String> {
-        let planned::TaskPlan { workers, tasks, tree, .. } = self.tasks();
-        if !(1..=MOST).contains(&(*workers as usize)) {
-            return Err(format!("{workers} workers are planned, and a run has 1 to {MOST}"));
-        }
-        let at_port = tasks.iter().map(|task| task.start == planned::Start::Port);
-        if !at_port.eq((0..tasks.len()).map(|task| task == 0)) || tasks.is_empty() {
-            return Err("the first task, and no other one, begins at the port".to_owned());
-        }
-        let again =
-            tasks.iter().enumerate().find(|(n, task)| tasks[..*n].iter().any(|other| other.start == task.start));
-        if let Some((n, _)) = again {
-            return Err(format!("task {n} begins where another one does"));
-        }
-        let mut scheduled = tree.tasks();
-        scheduled.sort_unstable();
-        scheduled.dedup();
-        if !scheduled.into_iter().eq(0..tasks.len()) {
-            return Err("the scheduler tree does not have every task once".to_owned());
-        }
-        Ok(())
-    }
-
     fn server(&self) -> &ServerPlan {
         &self.plan.servers[self.server]
     }
 
-    /// The tasks of each worker.
-    pub fn tasks(&self) -> &planned::TaskPlan {
-        self.server().tasks.as_ref().expect("the server was chosen for having tasks")
+    /// The tasks of each worker, where chains are held apart.
+    pub fn tasks(&self) -> Option<&planned::TaskPlan> {
+        self.server().tasks.as_ref()
     }
 
     /// The first worker's core; the others take the next ones. None: workers run where they like.
@@ -117,38 +93,23 @@ impl Planned {
         self.plan.deployment.as_ref()?.seed()
     }
 
-    /// The worker of each slot, by the slot's number.
-    pub fn slots(&self) -> Option<Vec<u16>> {
-        let deployment = self.plan.deployment.as_ref()?;
-        let mut table = vec![0; usize::from(SLOTS)];
-        for (number, worker) in (0..).zip(&self.server().workers) {
-            // What a worker has of one chain, it has of all.
-            let on = |instance: &&Instance| instance.on == self.server().name && instance.core == Some(worker.core);
-            let own = deployment.instances.iter().find(on);
-            own.iter().flat_map(|instance| instance.slots.iter()).for_each(|slot| table[usize::from(slot)] = number);
-        }
-        Some(table)
+    /// What stands for what runs by the plan.
+    pub fn deployment(&self) -> Option<String> {
+        self.plan.deployment.as_ref().map(Deployment::digest)
     }
 
-    /// Put the queues into `host` that the plan asks for.
+    /// What this machine runs of the plan, where `host` is the file's pipeline, lowered already.
     ///
     /// # Errors
-    /// When the chain file is not the one that was planned.
-    pub fn divide(&self, host: &mut Host, graph: &PolicyGraph) -> Result<(), Failure> {
+    /// When the chain file is not the one that was planned, or the plan is not for workers that run all of it.
+    pub fn lowered(&self, host: Host, graph: &PolicyGraph) -> Result<Hosted, Failure> {
         if !self.own {
             self.is_for(graph)?;
         }
-        let starts: Vec<Start<'_>> = self
-            .tasks()
-            .tasks
-            .iter()
-            .filter_map(|task| match &task.start {
-                planned::Start::Port => None,
-                planned::Start::Function { chain, node } => Some(Start::Function(chain, node)),
-                planned::Start::Class(class) => Some(Start::Class(class)),
-            })
-            .collect();
-        Ok(tasks::partition(host, graph, &starts)?)
+        let backend = OnHost { lowered: Some(host), reduce: None };
+        let mut made = lower(graph, &self.plan, &[&backend])?;
+        let name = &self.server().name;
+        made.take(name).ok_or_else(|| format!("nothing runs on {name} by the plan").into())
     }
 
     /// Check that the plan is for the chain file.
@@ -171,12 +132,12 @@ impl Planned {
 
     /// The tasks with all that they were made of, to be weighed again; None: the plan's are other ones than this Catena makes.
     pub fn division(&self, graph: &PolicyGraph) -> Option<Division> {
-        let placement = self.plan.placement.as_ref()?;
+        let (placement, tasks) = (self.plan.placement.as_ref()?, self.tasks()?);
         let made = [Objective::FewestTasks, Objective::MostPackets]
             .into_iter()
             .filter_map(|objective| Division::of(graph, &self.plan.problem, self.server, placement, objective).ok());
         let starts = |tasks: &planned::TaskPlan| tasks.tasks.iter().map(|task| task.start.clone()).collect::<Vec<_>>();
-        made.into_iter().find(|division| starts(&division.figures()) == starts(self.tasks()))
+        made.into_iter().find(|division| starts(&division.figures()) == starts(tasks))
     }
 
     /// Whether it was made for this run.
@@ -205,27 +166,55 @@ impl Planned {
             let names = first(written);
             let bytes: u64 =
                 names.iter().filter_map(|name| report.module(&module(&chain.name, name))).map(|r| r.bytes).sum();
-            let tasks = self.tasks().classes.iter().filter(|class| class.name.split('/').next() == Some(&chain.name));
-            let packets: f64 = tasks.map(|class| class.packets).sum();
+            let own = |class: &&planned::ClassFigures| class.name.split('/').next() == Some(&chain.name);
+            let classes = self.tasks().into_iter().flat_map(|tasks| &tasks.classes).filter(own);
+            let packets: f64 = classes.map(|class| class.packets).sum();
             let planned = packets * self.plan.packet_bytes * 8.0;
             chains.push(Residual::new(chain.name.clone(), planned, bytes as f64 * 8.0 / report.seconds.max(1e-9)));
         }
-        let tasks = self.tasks();
-        let mut framework = vec![Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out())];
-        if let Some(row) = report.module("classify").filter(|_| tasks.classify_cycles > 0.0) {
-            let name = "finding the chain".to_owned();
-            framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
+        let mut framework = Vec::new();
+        if let Some(tasks) = self.tasks() {
+            framework.push(Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out()));
+            if let Some(row) = report.module("classify").filter(|_| tasks.classify_cycles > 0.0) {
+                let name = "finding the chain".to_owned();
+                framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
+            }
         }
         Comparison { functions, framework, chains, weighed }
     }
 }
 
-/// Why a plan has no tasks.
-pub fn why_no_tasks(plan: &Plan) -> String {
+/// A plan is a file that anybody may have written: what a run relies on is checked here, once.
+fn check(plan: &planned::TaskPlan) -> Result<(), String> {
+    let planned::TaskPlan { workers, tasks, tree, .. } = plan;
+    if !(1..=MOST).contains(&(*workers as usize)) {
+        return Err(format!("{workers} workers are planned, and a run has 1 to {MOST}"));
+    }
+    let at_port = tasks.iter().map(|task| task.start == planned::Start::Port);
+    if !at_port.eq((0..tasks.len()).map(|task| task == 0)) || tasks.is_empty() {
+        return Err("the first task, and no other one, begins at the port".to_owned());
+    }
+    let again = tasks.iter().enumerate().find(|(n, task)| tasks[..*n].iter().any(|other| other.start == task.start));
+    if let Some((n, _)) = again {
+        return Err(format!("task {n} begins where another one does"));
+    }
+    let mut scheduled = tree.tasks();
+    scheduled.sort_unstable();
+    scheduled.dedup();
+    if !scheduled.into_iter().eq(0..tasks.len()) {
+        return Err("the scheduler tree does not have every task once".to_owned());
+    }
+    Ok(())
+}
+
+/// Why a plan is not for workers that each run all chains; None: it is.
+pub fn why_no_tasks(plan: &Plan) -> Option<String> {
     let groups = plan.servers.first().map_or(&[][..], |server| &server.subgroups);
     let replicable = |n: usize| groups.get(n).is_some_and(|group| group.replicable);
-    let why = plan.placement.as_ref().and_then(|placement| not_whole(&plan.problem, placement, replicable));
-    why.unwrap_or_else(|| "nothing is placed".to_owned())
+    match &plan.placement {
+        Some(placement) => not_whole(&plan.problem, placement, replicable),
+        None => Some("nothing is placed".to_owned()),
+    }
 }
 
 /// Whether a chain is the one that was planned: its functions in their order, and no promise that the plan does not keep.

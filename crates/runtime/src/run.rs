@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use catena_compile::backend::Hosted;
 use catena_compile::{Counts, Host, Side};
 use catena_dataplane::{Module, Source};
 
@@ -265,25 +266,26 @@ impl<'a> Run<'a> {
             Some(uses) => uses,
             None => self.uses()?,
         };
-        let (mut host, _) = self.take_prepared()?;
+        let (host, _) = self.take_prepared()?;
         let Run { chain, names, mut ports, planned, .. } = self;
         ports.check(&names)?;
         if !ports.have_source() {
             return Err(format!("{}: nothing comes from there", names.sources[0]).into());
         }
-        let mut seed = self.seed.unwrap_or(self.fresh_seed);
-        if let Some(planned) = &planned {
-            planned.divide(&mut host, &chain.graph)?;
-            // Flows are numbered as the plan numbers them, so that its slots mean the same.
-            seed = self.seed.or(planned.seed()).unwrap_or(seed);
-        }
+        let hosted = match &planned {
+            Some(planned) => planned.lowered(host, &chain.graph)?,
+            None => Hosted { cores: (0..self.workers).collect(), ..Hosted::of(host) },
+        };
+        let host = hosted.host;
+        // Flows are numbered as the plan numbers them, so that its slots mean the same.
+        let seed = self.seed.or(planned.as_ref().and_then(Planned::seed)).unwrap_or(self.fresh_seed);
         let layout = Layout {
-            count: planned.as_ref().map_or(self.workers, |p| p.tasks().workers) as usize,
+            count: hosted.cores.len(),
             first_core: self.first_core.or_else(|| planned.as_ref()?.first_core()),
-            tree: planned.as_ref().map(|p| &p.tasks().tree),
+            tree: hosted.tree.as_ref(),
             waits: self.waits,
             rebalances: self.rebalances,
-            slots: planned.as_ref().and_then(Planned::slots),
+            slots: planned.is_some().then_some(hosted.slots),
         };
         if !(1..=workers::MOST).contains(&layout.count) {
             return Err(format!("{} {}: a run has 1 to {}", names.workers, layout.count, workers::MOST).into());

@@ -14,10 +14,12 @@ use crate::reduce::{Counts, Findings, reduce};
 use crate::tasks::{Start, partition};
 
 /// The back end of servers. It makes pipelines of whole chains.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OnHost {
     /// What is counted of reduced chains; `None`: nothing redundant is taken out.
     pub reduce: Option<Counts>,
+    /// The pipeline of the policy, where it was lowered before, as it is to run: built on trial, it has its tables already.
+    pub lowered: Option<Host>,
 }
 
 /// What runs on a server.
@@ -34,6 +36,14 @@ pub struct Hosted {
     /// Whose turn it is on each worker: the plan's task 0 reads the ports, the others are the pipeline's queues. None: there is
     /// one task.
     pub tree: Option<SchedulerTree>,
+}
+
+impl Hosted {
+    /// A pipeline alone, on no cores yet.
+    #[must_use]
+    pub fn of(host: Host) -> Hosted {
+        Hosted { host, findings: None, cores: Vec::new(), slots: Vec::new(), tree: None }
+    }
 }
 
 impl Artifact for Hosted {}
@@ -56,12 +66,17 @@ impl Backend for OnHost {
 
     fn lower(&self, part: &Part<'_>) -> Result<Box<dyn Artifact>, Unlowered> {
         let server = whole(part)?;
-        let mut host = host::lower(part.policy).map_err(Unlowered::Library)?;
         let mut findings = None;
-        if let Some(counts) = self.reduce {
-            let (reduced, found) = reduce(host, counts).map_err(|error| Unlowered::Rules(Box::new(error)))?;
-            (host, findings) = (reduced, Some(found));
-        }
+        let mut host = match (&self.lowered, self.reduce) {
+            (Some(lowered), _) => lowered.clone(),
+            (None, None) => host::lower(part.policy).map_err(Unlowered::Library)?,
+            (None, Some(counts)) => {
+                let host = host::lower(part.policy).map_err(Unlowered::Library)?;
+                let (host, found) = reduce(host, counts).map_err(|error| Unlowered::Rules(Box::new(error)))?;
+                findings = Some(found);
+                host
+            }
+        };
         if let Some(tasks) = &server.tasks {
             partition(&mut host, part.policy, &starts(tasks)).map_err(Unlowered::Tasks)?;
         }

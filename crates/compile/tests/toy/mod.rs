@@ -90,9 +90,9 @@ const FILE: &str = "class web = \"tcp\"\nclass rest = \"udp\"\n\
 #[test]
 fn a_back_end_is_added_in_one_folder() {
     let (policy, plan) = planned(FILE, Strategy::HwPreferred);
-    let why = lower(&policy, &plan, &[&OnHost { reduce: None }]).err().expect("nobody makes switches");
+    let why = lower(&policy, &plan, &[&OnHost::default()]).err().expect("nobody makes switches");
     assert_eq!(why.to_string(), "functions are planned on tor, which is a switch, and nothing is made for those yet");
-    let made = lower(&policy, &plan, &[&OnHost { reduce: None }, &ToySwitch]);
+    let made = lower(&policy, &plan, &[&OnHost::default(), &ToySwitch]);
     let mut made = made.unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(made.devices().collect::<Vec<_>>(), ["tor"]);
     let told = made.text("tor").expect("it is there");
@@ -115,6 +115,6 @@ fn a_back_end_is_added_in_one_folder() {
 #[test]
 fn parts_of_chains_on_servers_are_refused_by_name() {
     let (policy, plan) = planned(FILE, Strategy::SwPreferred);
-    let why = lower(&policy, &plan, &[&OnHost { reduce: None }, &ToySwitch]).err().expect("devices are not joined");
+    let why = lower(&policy, &plan, &[&OnHost::default(), &ToySwitch]).err().expect("devices are not joined");
     assert!(why.to_string().starts_with("nf1 is planned to run parts of chains (the rack has a switch)"), "{why}");
 }
