@@ -6,6 +6,9 @@ use std::time::Instant;
 
 use catena_bench::record::{Point, Record, median};
 use catena_plan::catalogue::Affinity;
+use catena_plan::delta::Delta;
+use catena_plan::deployment::ranges::Slots;
+use catena_plan::deployment::{Deployment, Instance, Segment};
 use catena_plan::e2::deploy::instances;
 use catena_plan::e2::headroom::Headroom;
 use catena_plan::e2::incremental::Growing;
@@ -14,6 +17,7 @@ use catena_plan::e2::offload::Offload;
 use catena_plan::e2::size;
 use catena_plan::e2::traffic::{Places, Traffic};
 use catena_plan::e2::{balance, pack, split, swap};
+use catena_plan::plan::Device;
 use catena_plan::random::Random;
 
 use crate::graphs::{self, Graph};
@@ -91,10 +95,52 @@ fn whole(graph: &Graph, cores: &[u32]) -> f64 {
 pub fn records() -> Vec<Record> {
     let mut records = hundred();
     records.push(splits());
+    records.extend(overloaded());
     for servers in [10, 100, 1000] {
         records.extend(rack(servers));
     }
     records
+}
+
+/// One instance of a deployment of a thousand has too much to do: what runs then, and what has to be done; and the same followed step
+/// by step, as it is before it is shown.
+fn overloaded() -> Vec<Record> {
+    let mut old = Deployment { epoch: 1, seed: "0".repeat(16), ..Deployment::default() };
+    for segment in 0..250 {
+        let functions = ["acl", "nat", "monitor"].map(|name| format!("c{segment}/{name}")).to_vec();
+        let name = format!("c{segment}/acl+nat+monitor");
+        for (core, from) in (0_u32..4).zip((0_u16..).step_by(1024)) {
+            old.instances.push(Instance {
+                name: format!("{name}@nf{segment}:{core}"),
+                segment: name.clone(),
+                on: format!("nf{segment}"),
+                core: Some(core),
+                slots: Slots::range(from, from + 1024),
+                since: 1,
+            });
+        }
+        old.segments.push(Segment { name, functions, device: Device::Server, told: String::new() });
+    }
+    let mut random = Random::new(1);
+    let (mut made, mut followed) = (Vec::new(), Vec::new());
+    for _ in 0..50 {
+        let name = old.instances[random.below(old.instances.len())].name.clone();
+        let relieve = || {
+            let new = old.relieved(&name, 9, |slot| f64::from(slot % 5)).unwrap_or_else(|why| unreachable!("{why}"));
+            let delta = Delta::between(&old, &new, |_| true);
+            (new, delta)
+        };
+        made.push(milliseconds(|| drop(std::hint::black_box(relieve()))));
+        followed.push(milliseconds(|| {
+            let (new, delta) = relieve();
+            delta.leads(&old, &new).unwrap_or_else(|astray| unreachable!("{astray}"));
+        }));
+    }
+    let bar = |record| Record { bar: Some(2.0), ..record };
+    vec![
+        bar(record("one overloaded instance of 1,000: its delta", "ms", made)),
+        record("one overloaded instance of 1,000: its delta, followed step by step", "ms", followed),
+    ]
 }
 
 /// A hundred instances of a random graph of ten functions, on eight servers of the prototype's kind.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Judge;
 use crate::deployment::ranges::Slots;
 use crate::deployment::{Deployment, Segment};
-use crate::plan::{Device, Plan};
+use crate::plan::{Device, FunctionPlan, Plan};
 
 /// A device and a core of it.
 type Place = (String, Option<u32>);
@@ -107,11 +107,13 @@ impl Judge<'_> {
             let place = (instance.on.clone(), instance.core);
             of.entry(&instance.segment).or_default().push((place, &instance.slots));
         }
+        let places = places(self.plan);
         for segment in &says.segments {
             let instances = of.remove(segment.name.as_str()).unwrap_or_default();
             let at = format!("deployment.instances of {}", segment.name);
+            let is: BTreeSet<&Place> = segment.functions.iter().filter_map(|own| places.get(own)).flatten().collect();
             let said: BTreeSet<&Place> = instances.iter().map(|(place, _)| place).collect();
-            self.same(format!("{at}: where they are"), &said, &places(self.plan, segment).iter().collect());
+            self.same(format!("{at}: where they are"), &said, &is);
             self.same(format!("{at}: on a core of their own"), &said.len(), &instances.len());
             let all = instances.iter().fold(Slots::default(), |all, (_, slots)| all.with(slots));
             if all != Slots::all() || instances.iter().map(|(_, slots)| slots.len()).sum::<usize>() != all.len() {
@@ -139,31 +141,21 @@ impl Judge<'_> {
     }
 }
 
-/// Where the plan has a segment's functions, as their own rows say it.
-fn places(plan: &Plan, segment: &Segment) -> BTreeSet<Place> {
-    let mut places = BTreeSet::new();
-    for chain in &plan.chains {
-        for function in &chain.functions {
-            if !segment.functions.contains(&format!("{}/{}", chain.name, function.name)) {
-                continue;
-            }
-            match function.device {
-                Device::Server => places.extend(function.cores.iter().map(|core| (function.on.clone(), Some(*core)))),
-                Device::Switch | Device::SmartNic => drop(places.insert((function.on.clone(), None))),
-            }
-        }
-    }
-    places
+/// Where the plan has functions, as their own rows say it, by their names.
+fn places(plan: &Plan) -> BTreeMap<String, Vec<Place>> {
+    let place = |function: &FunctionPlan| match function.device {
+        Device::Server => function.cores.iter().map(|core| (function.on.clone(), Some(*core))).collect(),
+        Device::Switch | Device::SmartNic => vec![(function.on.clone(), None)],
+    };
+    let all = plan.chains.iter().flat_map(|chain| chain.functions.iter().map(move |function| (chain, function)));
+    all.map(|(chain, function)| (format!("{}/{}", chain.name, function.name), place(function))).collect()
 }
 
 /// What a segment's functions are told by the policy of the plan.
 fn told(plan: &Plan, segment: &Segment) -> String {
     let Some(policy) = &plan.policy else { return String::new() };
-    let of = plan.chains.iter().find(|chain| {
-        let prefix = format!("{}/", chain.name);
-        segment.functions.iter().all(|function| function.starts_with(&prefix))
-    });
-    let Some(chain) = of else { return String::new() };
-    let names = segment.functions.iter().filter_map(|function| function.strip_prefix(&format!("{}/", chain.name)));
-    policy.told(&chain.name, &names.map(str::to_owned).collect::<Vec<_>>())
+    let chain = segment.functions.first().and_then(|function| function.split('/').next()).unwrap_or_default();
+    let own =
+        |function: &String| function.split_once('/').filter(|(of, _)| *of == chain).map(|(_, name)| name.to_owned());
+    policy.told(chain, &segment.functions.iter().filter_map(own).collect::<Vec<_>>())
 }
