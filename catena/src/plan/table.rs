@@ -314,7 +314,7 @@ fn functions(plan: &Plan) -> Table {
                 ranges(&function.cores),
                 function.cycles.map_or(String::new(), |cycles| format!("{cycles:.0}")),
                 part(function),
-                function.why.clone(),
+                function.why.to_string(),
             ]);
         }
     }

@@ -3,6 +3,7 @@
 //! Times are nanoseconds, rates bits per second, costs cycles per packet. What has no limit is absent.
 
 mod bound;
+mod why;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
 use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
+pub use why::Why;
 
 /// The JSON schema of plans.
 #[must_use]
@@ -294,7 +296,7 @@ pub struct FunctionPlan {
     /// Numbers of its cores.
     pub cores: Vec<u32>,
     /// Why it runs there.
-    pub why: String,
+    pub why: Why,
     /// Whether its figures are a paper's.
     pub borrowed: bool,
 }

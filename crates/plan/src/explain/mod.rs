@@ -191,7 +191,7 @@ impl<'a> View<'a> {
             cycles,
             subgroup: subgroup.filter(|_| device == Device::Server),
             cores,
-            why: self.why(id, node),
+            why: self.why(id, node)?,
             borrowed: self.case.sources.contains_key(&about.function),
         })
     }

@@ -69,7 +69,7 @@ fn nothing_carries_more_than_it_can_and_someone_is_at_the_limit() {
     assert!(plan.links.iter().any(|link| link.used_bps > 0.0));
     for chain in &plan.chains {
         assert!(chain.slack_bps >= -1.0, "{}: its promise is kept", chain.name);
-        assert!(!chain.functions.is_empty() && chain.functions.iter().all(|f| !f.why.is_empty()));
+        assert!(!chain.functions.is_empty() && chain.functions.iter().all(|f| !f.why.to_string().is_empty()));
         let on_server = |f: &crate::plan::FunctionPlan| f.device == Device::Server;
         assert!(chain.functions.iter().all(|f| on_server(f) != f.cores.is_empty()), "{}", chain.name);
     }

@@ -1,12 +1,13 @@
 //! What a plan says of chains and their functions.
 
 use super::Judge;
-use crate::plan::{ChainPlan, Device, FunctionPlan};
+use crate::plan::{ChainPlan, Device, FunctionPlan, Why};
 use crate::tasks::Start;
 use catena_plan_alpine::tree::{SchedulerTree, Unit};
 use catena_plan_model::placement::Site;
-use catena_plan_model::problem::ChainId;
+use catena_plan_model::problem::{ChainId, Node};
 use catena_plan_model::profile::QUEUE_PACKETS;
+use catena_plan_model::rack::SwitchKind;
 
 impl Judge<'_> {
     /// Promises are those of the problem, rates those of the placement, functions where they are placed, in their order.
@@ -64,6 +65,41 @@ impl Judge<'_> {
         sum
     }
 
+    /// Reasons that the problem alone tells are so; those that ask what another placement would do are not judged.
+    fn why(&mut self, at: &str, says: &FunctionPlan, is: &Node, site: Site) {
+        let kind = self.problem.switch.as_ref().map(|switch| &switch.kind);
+        let runs = match kind {
+            Some(SwitchKind::Pisa(_)) => is.pisa.is_some(),
+            Some(SwitchKind::OpenFlow { .. }) => is.openflow.is_some(),
+            Some(SwitchKind::Plain { .. }) | None => false,
+        };
+        let so = match (&says.why, site) {
+            (Why::OnlyThere, Site::Switch) => is.server.is_none() && is.smart_nic.is_none(),
+            (Why::OnlyThere, Site::SmartNic(_)) => is.server.is_none(),
+            (Why::NoCore { server_cycles }, Site::Switch) => *server_cycles == is.server,
+            (Why::CardForCore { card_cycles, server_cycles }, Site::SmartNic(_)) => {
+                (Some(*card_cycles), Some(*server_cycles)) == (is.smart_nic, is.server)
+            }
+            (Why::Guarded, Site::Server(_)) => is.guarded,
+            (Why::NoSwitch, Site::Server(_)) => kind.is_none(),
+            (Why::Forwards, Site::Server(_)) => matches!(kind, Some(SwitchKind::Plain { .. })),
+            (Why::NotOnSwitch, Site::Server(_)) => kind.is_some() && !runs,
+            (
+                Why::TableOrder
+                | Why::SwitchFull { .. }
+                | Why::Late { .. }
+                | Why::Bounces { .. }
+                | Why::Core { .. }
+                | Why::NoGain,
+                Site::Server(_),
+            ) => runs,
+            _ => false,
+        };
+        if !so {
+            self.wrong(format!("{at}.why"), format!("`{}` is not so", says.why));
+        }
+    }
+
     fn functions(&mut self, id: ChainId, chain: &ChainPlan) {
         let (nodes, sites) = (&self.problem.chains[id].nodes, &self.placement.sites[id]);
         let place = format!("chains[{id}].functions");
@@ -75,6 +111,7 @@ impl Judge<'_> {
             self.same(format!("{at}.name"), &says.name, &is.name);
             self.same(format!("{at}.function"), &says.function, &is.function);
             self.same(format!("{at}.share"), &says.share, &is.share);
+            self.why(&at, says, is, *site);
             let (device, on, cycles) = match *site {
                 Site::Switch => (Device::Switch, self.problem.switch.as_ref().map(|s| s.name.clone()), None),
                 Site::Server(s) => (Device::Server, Some(self.problem.servers[s].name.clone()), is.server),

@@ -44,7 +44,12 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 26] = [
+const LIES: [Lie; 27] = [
+    ("a reason that is none", |plan| {
+        let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
+        let other = if guarded { "no_switch" } else { "guarded" };
+        change(plan, "/chains/0/functions/0/why", |why| *why = json!({ "kind": other }))
+    }),
     ("a rate raised", |plan| times(plan, "/chains/0/rate_bps", 1.01)),
     ("a rate raised everywhere", |plan| {
         // With more than any link carries, whoever is asked.
