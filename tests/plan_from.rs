@@ -66,6 +66,7 @@ fn what_runs_stays_and_changes_are_few() {
     assert!(!plan(path, None, "1.json").contains("epoch"));
 
     let same = plan(path, Some("1.json"), "same.json");
+    assert!(!same.contains("have changed"), "{same}");
     assert!(same.contains("Nothing has to be done: what runs is what epoch 2 plans."), "{same}");
     assert_eq!(instances(path, "same.json"), instances(path, "1.json"));
 
@@ -145,6 +146,9 @@ fn what_runs_stays_and_changes_are_few() {
 fn golden(folder: &Path, from: &str, to: &str, wanted: &str) {
     let text = plan(folder, Some(from), to);
     let done = steps(&text);
+    let rack = if from == "4.json" { ", the rack" } else { "" };
+    let since = format!("was planned, these have changed: the chain files{rack}.");
+    assert!(text.contains(&since), "{text}");
     let wanted: Vec<&str> = wanted.lines().map(str::trim).collect();
     assert_eq!(done, wanted, "{from} to {to}:\n{}\n{text}", done.join("\n"));
 }

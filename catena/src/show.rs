@@ -45,7 +45,7 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
 /// Show a plan.
 fn shown(plan: &Plan, format: Format) -> Result<ExitCode, Failure> {
     match format {
-        Format::Text => print(Text { plan, edits: &[] })?,
+        Format::Text => print(Text { plan, edits: &[], changed: &[] })?,
         Format::Json => print(serde_json::to_string_pretty(plan)? + "\n")?,
         Format::Svg => print(draw(plan))?,
         Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),

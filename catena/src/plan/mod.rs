@@ -80,14 +80,16 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let plan = case.explained(strategy)?;
+    let changed = case.changed(&plan);
+    let text = Text { plan: &plan, edits: &options.what_if, changed: &changed };
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
         // Whoever reads the plan on standard output reads nothing else there.
         false if files.iter().any(|path| path.as_os_str() == "-") => {
-            tell(Text { plan: &plan, edits: &options.what_if });
+            tell(&text);
         }
-        false => print(Text { plan: &plan, edits: &options.what_if })?,
+        false => print(&text)?,
     }
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

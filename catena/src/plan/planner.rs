@@ -10,7 +10,8 @@ use catena_plan::deployment::{Before, Deployment, Ways};
 use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
-use catena_plan::plan::{Plan, Verdict};
+use catena_plan::plan::{MadeOf, Plan, Verdict};
+use catena_plan::policy::Policy;
 use catena_plan::problem::{Objective, Problem, Replication};
 use catena_plan::schedule;
 use catena_plan::switch::{Feasible, for_problem};
@@ -306,7 +307,19 @@ impl Case {
             strategy,
             runs: self.runs.deployment(),
         };
-        Plan::of(&case, outcome)
+        let mut plan = Plan::of(&case, outcome);
+        let policy = Policy::of(&self.inputs.graph);
+        plan.made_of = Some(MadeOf::of(&policy, &self.inputs.rack, &self.inputs.known.profile));
+        plan
+    }
+
+    /// What is not as it was when what runs was planned.
+    pub fn changed(&self, plan: &Plan) -> Vec<&'static str> {
+        let old = self.runs.plan().and_then(|old| old.made_of.as_ref());
+        match (&plan.made_of, old) {
+            (Some(new), Some(old)) => new.changed(old),
+            _ => Vec::new(),
+        }
     }
 
     fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {

@@ -18,6 +18,8 @@ pub struct Text<'a> {
     pub plan: &'a Plan,
     /// The changes it was made with, as written.
     pub edits: &'a [String],
+    /// What is not as it was when what runs was planned.
+    pub changed: &'a [&'static str],
 }
 
 /// Bits per second as Gbit/s, or cycles as GHz, with two digits behind the point.
@@ -67,7 +69,7 @@ impl fmt::Display for Text<'_> {
             }
         }
         if let Some(delta) = &plan.delta {
-            write!(f, "{}", Changes { plan, delta })?;
+            write!(f, "{}", Changes { plan, delta, changed: self.changed })?;
         }
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;

@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::delta::Delta;
 use crate::deployment::Deployment;
-use crate::policy::Policy;
+use crate::policy::{Policy, fnv};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
+use catena_plan_model::profile::Profile;
+use catena_plan_model::rack::Rack;
 use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
@@ -67,6 +69,9 @@ pub struct Plan {
     /// The chain file that it is for; absent where chains are known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
+    /// Digests of what it was made of; absent where that is known in numbers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_of: Option<MadeOf>,
     /// What runs of it; absent if nothing is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
@@ -124,6 +129,42 @@ impl Plan {
     #[must_use]
     pub fn rate_bps(&self) -> f64 {
         self.chains.iter().map(|chain| chain.rate_bps).sum()
+    }
+}
+
+/// Digests of what a plan was made of: with another digest it is another thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MadeOf {
+    /// What the chain files say.
+    pub policy: String,
+    /// The rack.
+    pub rack: String,
+    /// What functions and the framework cost.
+    pub profile: String,
+}
+
+impl MadeOf {
+    /// The digests of a policy, a rack and a profile.
+    #[must_use]
+    pub fn of(policy: &Policy, rack: &Rack, profile: &Profile) -> MadeOf {
+        // Plain data, which always has a text.
+        let text = |value: serde_json::Result<String>| fnv(value.unwrap_or_default().as_bytes());
+        MadeOf {
+            policy: text(serde_json::to_string(policy)),
+            rack: text(serde_json::to_string(rack)),
+            profile: text(serde_json::to_string(profile)),
+        }
+    }
+
+    /// What differs from `old`, in words.
+    #[must_use]
+    pub fn changed(&self, old: &MadeOf) -> Vec<&'static str> {
+        let parts = [
+            ("the chain files", self.policy != old.policy),
+            ("the rack", self.rack != old.rack),
+            ("what functions cost", self.profile != old.profile),
+        ];
+        parts.into_iter().filter_map(|(what, changed)| changed.then_some(what)).collect()
     }
 }
 

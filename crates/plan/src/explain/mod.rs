@@ -75,6 +75,7 @@ impl Plan {
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
             policy: None,
+            made_of: None,
             deployment: None,
             delta: None,
             placement: placement.cloned(),

@@ -121,6 +121,10 @@ impl Judge<'_> {
         let Some(policy) = &plan.policy else { return self.packets() };
         let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
+        if let Some(made) = &plan.made_of {
+            let is = crate::policy::fnv(serde_json::to_string(policy).unwrap_or_default().as_bytes());
+            self.same("made_of.policy", &made.policy, &is);
+        }
         self.same("policy.chains", &names(policy), &chains);
         let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
         for text in related.chain(problem.within.iter().map(String::as_str)) {
