@@ -309,7 +309,7 @@ impl Case {
         };
         let mut plan = Plan::of(&case, outcome);
         let policy = Policy::of(&self.inputs.graph);
-        plan.made_of = Some(MadeOf::of(&policy, &self.inputs.rack, &self.inputs.known.profile));
+        plan.made_of = Some(MadeOf::of(&policy, &self.problem, &self.inputs.rack, &self.inputs.known.profile));
         plan
     }
 

@@ -14,7 +14,7 @@ use crate::policy::{Policy, fnv};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
-use catena_plan_model::problem::{Edge, Objective, Problem, Replication};
+use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
 use catena_plan_model::rack::Rack;
 use catena_plan_model::switch::for_problem;
@@ -135,7 +135,7 @@ impl Plan {
 /// Digests of what a plan was made of: with another digest it is another thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MadeOf {
-    /// What the chain files say.
+    /// What the chain files say, promises too.
     pub policy: String,
     /// The rack.
     pub rack: String,
@@ -144,16 +144,24 @@ pub struct MadeOf {
 }
 
 impl MadeOf {
-    /// The digests of a policy, a rack and a profile.
+    /// The digests of a policy with the promises of a problem, of a rack and a profile.
     #[must_use]
-    pub fn of(policy: &Policy, rack: &Rack, profile: &Profile) -> MadeOf {
+    pub fn of(policy: &Policy, problem: &Problem, rack: &Rack, profile: &Profile) -> MadeOf {
         // Plain data, which always has a text.
         let text = |value: serde_json::Result<String>| fnv(value.unwrap_or_default().as_bytes());
         MadeOf {
-            policy: text(serde_json::to_string(policy)),
+            policy: MadeOf::policy(policy, problem),
             rack: text(serde_json::to_string(rack)),
             profile: text(serde_json::to_string(profile)),
         }
+    }
+
+    /// The digest of a policy with the promises of a problem.
+    #[must_use]
+    pub fn policy(policy: &Policy, problem: &Problem) -> String {
+        let promise = |chain: &Chain| (chain.t_min_bps, chain.t_max_bps, chain.d_max_ns);
+        let promises: Vec<_> = problem.chains.iter().map(promise).collect();
+        fnv(format!("{policy:?} {promises:?}").as_bytes())
     }
 
     /// What differs from `old`, in words.

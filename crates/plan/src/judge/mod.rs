@@ -32,7 +32,7 @@ use catena_plan_model::problem::{Objective, Problem};
 use catena_plan_model::relation::Relation;
 use catena_plan_model::switch::Feasible;
 
-use crate::plan::{Plan, Verdict};
+use crate::plan::{MadeOf, Plan, Verdict};
 
 pub use fault::Fault;
 
@@ -122,8 +122,7 @@ impl Judge<'_> {
         let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
         if let Some(made) = &plan.made_of {
-            let is = crate::policy::fnv(serde_json::to_string(policy).unwrap_or_default().as_bytes());
-            self.same("made_of.policy", &made.policy, &is);
+            self.same("made_of.policy", &made.policy, &MadeOf::policy(policy, problem));
         }
         self.same("policy.chains", &names(policy), &chains);
         let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
