@@ -87,6 +87,6 @@ fn show_plan_and_run_agree() {
         assert!(next["delta"]["steps"].as_array().is_some_and(Vec::is_empty), "{name}: {}", next["delta"]);
         let traffic = "gen:flows=50,size=128,rate=10Mbps,count=500,time=wall";
         let run = ["run", "c.catena", "--in", traffic, "--workers", "2", "--seed", "5", "--json", "--quiet"];
-        assert_eq!(catena(path, &run)["plan"], digest, "{name}");
+        assert_eq!(catena(path, &run)["deployment"], digest, "{name}");
     }
 }

@@ -154,6 +154,116 @@ fn golden(folder: &Path, from: &str, to: &str, wanted: &str) {
 }
 
 #[test]
+fn a_plan_of_the_same_has_nothing_to_do() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let shared = rack(&["nf1"]).replace("cores = 8", "cores = 4\nshared = true");
+    write(path, "shared.toml", &shared);
+    write(
+        path,
+        "shared.catena",
+        "class a = \"tcp\"\nclass b = \"udp\"\n\
+         chain x for a { in -> ACL(rules = [\"permit any\"]) -> Monitor() -> out }\n\
+         chain y for b { in -> Monitor() -> NAT(pool = 198.51.100.0/24) -> out }\n",
+    );
+    let at = |name: &str| path.join(name).to_str().expect("a path").to_owned();
+    let example = |name: &str| root.join("examples").join(name).to_str().expect("a path").to_owned();
+    let mut worlds: Vec<(Vec<String>, &str)> = Vec::new();
+    let shared = || vec![at("shared.catena"), "--rack".into(), at("shared.toml"), "--profile".into(), "none".into()];
+    worlds.extend(["exact", "lemur"].map(|strategy| (shared(), strategy)));
+    for strategy in ["lemur", "sw", "hw", "min-bounce", "greedy", "no-cores"] {
+        for (chain, rack) in
+            [("acl", "lemur"), ("chain1", "lemur"), ("chain2", "lemur-openflow"), ("chain5", "lemur-smartnic")]
+        {
+            let (chain, rack) = (example(&format!("lemur/{chain}.catena")), example(&format!("racks/{rack}.toml")));
+            worlds.push((vec![chain, "--rack".into(), rack, "--as".into(), "lemur".into()], strategy));
+        }
+    }
+    let mut followed = 0;
+    for (world, strategy) in worlds {
+        let plan = |more: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+            command.arg("plan").args(&world).args(more).current_dir(path).output().expect("catena starts")
+        };
+        if !plan(&["--strategy", strategy, "-o", "same.json"]).status.success() {
+            continue;
+        }
+        let output = plan(&["--from", "same.json"]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("Nothing has to be done"), "{world:?}, {strategy}:\n{text}");
+        followed += 1;
+    }
+    assert!(followed > 12, "{followed}");
+}
+
+#[test]
+fn an_overloaded_instance_is_relieved_and_stays_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    write(path, "chains.catena", CHAINS);
+    write(path, "rack.toml", &rack(&["nf1", "nf2"]));
+    plan(path, None, "1.json");
+    let name = instances(path, "1.json").into_iter().map(|(name, _)| name).find(|name| name.starts_with("web/"));
+    let name = name.expect("web runs");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+    command.args(["plan", "chains.catena", "--rack", "rack.toml", "--profile", "none", "--from", "1.json"]);
+    command.args(["--overloaded", &name, "-o", "2.json"]).current_dir(path);
+    let output = command.output().expect("catena starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let done = steps(&text);
+    assert!(
+        done.len() == 2 && done[0].starts_with("start web/") && done[1].starts_with(&format!("move {name} to ")),
+        "{text}"
+    );
+    assert!(text.contains("Live flows that change their instance: 50% of web."), "{text}");
+    // What is planned next lets it be, and so do other rules.
+    let again = plan(path, Some("2.json"), "3.json");
+    assert!(again.contains("Nothing has to be done"), "{again}");
+    write(path, "chains.catena", &CHAINS.replace("permit any", "deny any"));
+    plan(path, Some("3.json"), "4.json");
+    let web = |file: &str| -> Vec<String> {
+        let own = instances(path, file).into_iter().filter(|(name, _)| name.starts_with("web/"));
+        own.map(|(_, slots)| slots).collect()
+    };
+    assert_eq!(web("4.json"), web("2.json"));
+}
+
+#[test]
+fn what_a_change_is_to_live_flows_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    write(path, "rack.toml", &rack(&["nf1", "nf2"]));
+    let followed = |change: &dyn Fn(&str) -> String| {
+        write(path, "chains.catena", CHAINS);
+        plan(path, None, "1.json");
+        write(path, "chains.catena", &change(CHAINS));
+        let text = plan(path, Some("1.json"), "2.json");
+        assert!(!text.contains("No live flow changes its instance."), "{text}");
+        text
+    };
+    let classes = "Classes are others, or of other chains: live flows whose class changes go to another chain.";
+    let swapped = followed(&|text| {
+        text.replace("web for web", "web for x").replace("for voip", "for web").replace("for x", "for voip")
+    });
+    assert!(swapped.contains(classes), "{swapped}");
+    let narrower = followed(&|text| text.replace("\"tcp\"", "\"tcp port 80\""));
+    assert!(narrower.contains(classes), "{narrower}");
+    let renamed = followed(&|text| text.replace("chain web", "chain site"));
+    assert!(renamed.contains("Flows end in web/acl, web/monitor."), "{renamed}");
+    // Regrouped, flows go over in the moment in which packets go another way.
+    let regrouped =
+        followed(&|text| text.replace("ACL(rules = [\"permit any\"]) -> Monitor()", "ACL(rules = [\"permit any\"])"));
+    let done = steps(&regrouped);
+    assert!(done.iter().all(|step| !step.starts_with("move")), "{regrouped}");
+    assert!(
+        regrouped.contains("move      web/acl+monitor@") || regrouped.contains("move     web/acl+monitor@"),
+        "{regrouped}"
+    );
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();

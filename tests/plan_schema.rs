@@ -24,8 +24,16 @@ fn the_book_has_the_schema() {
 /// The first thing in `value` that `schema` does not say, or says otherwise.
 fn wrong(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
-        let target = root.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("{name} is nowhere"));
-        return wrong(root, target, value, at);
+        let mut target =
+            root.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("{name} is nowhere")).clone();
+        // What stands beside a reference holds too.
+        for (field, own) in schema["properties"].as_object().into_iter().flatten() {
+            target["properties"][field] = own.clone();
+        }
+        if let (Some(own), Some(of)) = (schema["required"].as_array(), target["required"].as_array_mut()) {
+            of.extend(own.iter().cloned());
+        }
+        return wrong(root, &target, value, at);
     }
     for several in ["oneOf", "anyOf"] {
         if let Some(ways) = schema[several].as_array() {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use catena_plan::delta::{Delta, Step};
-use catena_plan::plan::{Device, Plan};
+use catena_plan::delta::{Delta, Move, Step};
+use catena_plan::plan::Plan;
 
 use super::table::percent;
 use crate::table::Table;
@@ -35,45 +35,92 @@ impl fmt::Display for Changes<'_> {
         writeln!(f, "\nFrom epoch {} to {epoch}, in this order:\n", epoch.saturating_sub(1))?;
         let mut table = Table::new(&["", "do", "instance", "slots", "of"], &[true, false, false, false, false]);
         for (step, number) in delta.steps.iter().zip(1..) {
-            let functions = |functions: &[String]| functions.join(", ");
-            let (verb, instance, slots, of) = match step {
-                Step::Start { instance, functions: own, .. } => {
-                    ("start", instance.clone(), String::new(), functions(own))
+            let number = number.to_string();
+            let [verb, instance, slots, of] = cells(step);
+            table.row([number, verb, instance, slots, of]);
+            if let Step::Enter { moves, .. } = step {
+                // In the same moment.
+                for [verb, instance, slots, of] in moves.iter().map(moved) {
+                    table.row([String::new(), verb, instance, slots, of]);
                 }
-                Step::Give { to, slots, functions: own } => ("give", to.clone(), slots.to_string(), functions(own)),
-                Step::Move { from, to, slots, functions: own, gone } => {
-                    let verb = if *gone { "recover" } else { "move" };
-                    (verb, format!("{from} to {to}"), slots.to_string(), functions(own))
-                }
-                Step::End { from, functions: own } => ("end", from.clone(), String::new(), functions(own)),
-                Step::Install { spi, chain } => ("install", format!("path {spi}"), String::new(), chain.clone()),
-                Step::Enter { paths } => {
-                    let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
-                    ("enter", "by the new classes".to_owned(), String::new(), format!("paths {}", paths.join(", ")))
-                }
-                Step::Remove { spi, chain } => ("remove", format!("path {spi}"), String::new(), chain.clone()),
-                Step::Stop { instance } => ("stop", instance.clone(), String::new(), String::new()),
-            };
-            table.row([number.to_string(), verb.to_owned(), instance, few(&slots), of]);
+            }
         }
         write!(f, "{table}")?;
-        let moved = |chain: &catena_plan::plan::ChainPlan| {
-            // What a switch or a card keeps of flows is the same wherever it is.
-            let functions = chain.functions.iter().filter(|function| function.device == Device::Server);
-            functions.map(|own| delta.moved(&format!("{}/{}", chain.name, own.name))).fold(0.0, f64::max)
-        };
-        let parts: Vec<String> = self
-            .plan
-            .chains
-            .iter()
-            .map(|chain| (chain, moved(chain)))
-            .filter(|(_, part)| *part > 0.0)
-            .map(|(chain, part)| format!("{} of {}", percent(part), chain.name))
-            .collect();
-        match parts.is_empty() {
-            true => writeln!(f, "\nNo live flow changes its instance."),
-            false => writeln!(f, "\nLive flows that change their instance: {}.", parts.join(", ")),
+        self.consequences(f)
+    }
+}
+
+/// Flows that go over.
+fn moved(one: &Move) -> [String; 4] {
+    let verb = if one.gone { "recover" } else { "move" };
+    [verb.to_owned(), format!("{} to {}", one.from, one.to), few(&one.slots.to_string()), one.functions.join(", ")]
+}
+
+/// What is done, to whom, of which slots, and of what.
+fn cells(step: &Step) -> [String; 4] {
+    let functions = |functions: &[String]| functions.join(", ");
+    let none = String::new;
+    match step {
+        Step::Start { instance, functions: own, .. } => ["start".into(), instance.clone(), none(), functions(own)],
+        Step::Give { to, slots, functions: own } => {
+            ["give".into(), to.clone(), few(&slots.to_string()), functions(own)]
         }
+        Step::Move(one) => moved(one),
+        Step::End { from, functions: own } => ["end".into(), from.clone(), none(), functions(own)],
+        Step::Install { spi, chain } => ["install".into(), format!("path {spi}"), none(), chain.clone()],
+        Step::Enter { paths, .. } => {
+            let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
+            ["enter".into(), "by the new classes".into(), none(), format!("paths {}", paths.join(", "))]
+        }
+        Step::Remove { spi, chain } => ["remove".into(), format!("path {spi}"), none(), chain.clone()],
+        Step::Stop { instance } => ["stop".into(), instance.clone(), none(), none()],
+    }
+}
+
+impl Changes<'_> {
+    /// What that is to live flows.
+    fn consequences(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let delta = self.delta;
+        let of_chain = |chain: &str| -> f64 {
+            let own = delta
+                .moves()
+                .flat_map(|one| &one.functions)
+                .filter(|function| function.split('/').next() == Some(chain));
+            own.map(|function| delta.moved(function)).fold(0.0, f64::max)
+        };
+        let mut moved: Vec<(String, f64)> =
+            self.plan.chains.iter().map(|c| (c.name.clone(), of_chain(&c.name))).collect();
+        moved.retain(|(_, part)| *part > 0.0);
+        let mut ended: Vec<&str> = Vec::new();
+        for step in &delta.steps {
+            if let Step::End { functions, .. } = step {
+                ended.extend(functions.iter().map(String::as_str));
+            }
+        }
+        ended.sort_unstable();
+        ended.dedup();
+        writeln!(f)?;
+        if moved.is_empty() && ended.is_empty() && !delta.reclassifies() {
+            return writeln!(f, "No live flow changes its instance.");
+        }
+        if !moved.is_empty() {
+            let parts: Vec<String> =
+                moved.iter().map(|(chain, part)| format!("{} of {chain}", percent(*part))).collect();
+            writeln!(f, "Live flows that change their instance: {}.", parts.join(", "))?;
+        }
+        if delta.moves().any(|one| one.gone) {
+            writeln!(
+                f,
+                "What is recovered ran on what is no more: what it knew of flows is lost, unless it is kept elsewhere."
+            )?;
+        }
+        if !ended.is_empty() {
+            writeln!(f, "Flows end in {}.", ended.join(", "))?;
+        }
+        if delta.reclassifies() {
+            writeln!(f, "Classes are others, or of other chains: live flows whose class changes go to another chain.")?;
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use catena_functions::registry;
 use catena_plan::alpine;
-use catena_plan::delta::{Delta, Step};
+use catena_plan::delta::Delta;
 use catena_plan::demand::{self, Options};
 use catena_plan::deployment::{Before, Deployment, Ways};
 use catena_plan::explain;
@@ -248,14 +248,21 @@ impl Case {
     /// Whether a new instance takes flows of the overloaded one, where there is one.
     fn is_relieved(&self, delta: &Delta) -> Result<(), Failure> {
         let Runs::Plan(_, Some(name)) = &self.runs else { return Ok(()) };
-        let relieves = |step: &Step| matches!(step, Step::Move { from, .. } if from == name);
-        match delta.steps.iter().any(relieves) {
+        match delta.moves().any(|one| one.from == *name) {
             true => Ok(()),
             false => {
                 let why = "its server has no core for it, or its functions may run on one only";
                 Err(format!("--overloaded {name}: no other instance can take of its flows: {why}").into())
             }
         }
+    }
+
+    /// What runs, where nothing has to be decided anew.
+    fn same(&self) -> Option<Outcome> {
+        let Runs::Plan(old, None) = &self.runs else { return None };
+        let Verdict::Kept { marginal_bps, .. } = old.verdict else { return None };
+        let placement = old.placement.clone().filter(|_| old.problem == self.problem)?;
+        Some(Outcome::Placed { placement, marginal_bps, bound_bps: None })
     }
 
     fn settings(&self) -> exact::Settings {
@@ -278,7 +285,10 @@ impl Case {
             }
             // Its plans are of another kind: `e2` makes and prints them.
             StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
-            StrategyName::Keep => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),
+            StrategyName::Keep => match self.same() {
+                Some(outcome) => outcome,
+                None => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),
+            },
             StrategyName::Exact => {
                 let start = place(lemur::Strategy::Lemur);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
@@ -305,7 +315,7 @@ impl Case {
             switch: &*self.switch,
             sources: &self.inputs.known.sources,
             strategy,
-            runs: self.runs.deployment(),
+            runs: self.runs.plan(),
         };
         let mut plan = Plan::of(&case, outcome);
         let policy = Policy::of(&self.inputs.graph);

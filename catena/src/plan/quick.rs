@@ -21,6 +21,8 @@ use crate::{Failure, file, streams};
 
 /// Sizes of one function that are kept; with more the oldest are forgotten.
 const MOST_SIZES: usize = 4;
+/// Bytes of the largest file of kept figures that is read.
+const MOST_BYTES: u64 = 1 << 26;
 /// Sizes that differ by less are one, as a part.
 const ALIKE: f64 = 0.1;
 
@@ -161,6 +163,11 @@ fn path() -> Option<PathBuf> {
 
 /// Read what is kept; what is broken, or of another format, is measured anew.
 fn read(path: &Path) -> Option<Profile> {
+    // Anybody may have put a pipe there, or something without an end.
+    let is_kept = std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() <= MOST_BYTES);
+    if !is_kept {
+        return None;
+    }
     Profile::from_text(&std::fs::read_to_string(path).ok()?).ok()
 }
 

@@ -32,7 +32,7 @@ const HALVES: i32 = 12;
 
 /// Whether the file promises anything, to chains or of how they stand to each other.
 pub fn promises(graph: &PolicyGraph) -> bool {
-    let promised = |chain: &catena_policy::Chain| chain.promise.t_min_bps > 0 || chain.promise.t_max_bps.is_some();
+    let promised = |chain: &catena_policy::Chain| chain.promise != Promise::default();
     !graph.relations.is_empty() || graph.chains.iter().any(promised)
 }
 

@@ -114,7 +114,13 @@ fn print(report: &Report, as_json: bool, to_stderr: bool) -> Result<(), Failure>
 /// Plan a file for this machine. What it promises is planned where packets come as they come; why that is not possible is told.
 fn planned_here(options: &RunOptions, chain: &Chain, ports: &Ports, seed: u64) -> Option<Planned> {
     // What cannot be divided among so many workers is refused by its functions, in their own words.
-    let unpromised = || here::unpromised(chain, ports, options.workers, seed).ok().and_then(Planned::here);
+    let unpromised = || match here::unpromised(chain, ports, options.workers, seed) {
+        Ok(plan) => Planned::here(plan),
+        Err(why) => {
+            streams::tell(format_args!("catena: {} is run without a plan: {}\n", chain.name, why.0));
+            None
+        }
+    };
     if !ports.is_live() || !here::promises(&chain.graph) {
         return unpromised();
     }

@@ -26,6 +26,8 @@ pub struct Runs {
     pub cores: BTreeMap<(ChainId, Vec<NodeId>), u32>,
     /// Bits per second that each chain carries: moving it costs as much.
     pub rates_bps: Vec<f64>,
+    /// Bits per second that each chain might carry when that was planned; what is missing is not known.
+    pub limits_bps: Vec<f64>,
 }
 
 /// Moves tried at most, and what they cost, in nodes whose chains are laid out.
@@ -213,8 +215,10 @@ impl Search<'_, '_> {
                 };
                 let ran = self.ran(id, group, &pattern[id]).filter(|_| need > 0);
                 let most = if group.replicable { u32::MAX } else { 1 };
-                // More than its chain may fill are given back.
-                let useful = cores_for(problem, chain, group, chain.limit_bps()).unwrap_or(most);
+                // Cores that its chain may not fill any more are given back: not those that it never did, for flows are not alike.
+                let less = self.runs.limits_bps.get(id).is_none_or(|limit| chain.limit_bps() < *limit);
+                let useful = if less { cores_for(problem, chain, group, chain.limit_bps()) } else { None };
+                let useful = useful.unwrap_or(most);
                 let cores = ran.unwrap_or(need).min(useful).max(need).min(most);
                 groups.push(Cores { server: group.server, need, cores });
             }

@@ -134,12 +134,6 @@ impl Fields {
     /// All five.
     pub const FIVE_TUPLE: Fields = Fields(31);
 
-    /// What they are called.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let all = ["source", "destination", "source port", "destination port", "protocol"];
-        all.into_iter().enumerate().filter(move |(bit, _)| self.0 >> bit & 1 == 1).map(|(_, name)| name)
-    }
-
     /// The fields of both.
     #[must_use]
     pub const fn and(self, other: Fields) -> Fields {

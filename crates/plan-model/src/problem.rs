@@ -216,6 +216,9 @@ pub struct Node {
     /// Whether `unparsed = drop` is done in front of it, which only servers do: it can run nowhere else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guarded: bool,
+    /// Whether packets behind it have other addresses or ports than in front.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rewrites: bool,
     /// Whether it may run on several cores, as far as its state is concerned.
     pub replicable: bool,
 }

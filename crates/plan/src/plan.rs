@@ -35,6 +35,7 @@ pub const VERSION: u32 = 5;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// [`VERSION`].
     pub version: u32,

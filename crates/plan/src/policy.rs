@@ -32,6 +32,9 @@ pub struct ChainPolicy {
     pub functions: Vec<FunctionPolicy>,
     /// Which packets go from where to where.
     pub edges: Vec<String>,
+    /// What is expected of each of these, which planners take for the part of the packets that goes there, and no packet sees.
+    #[serde(default)]
+    pub expected: Vec<String>,
 }
 
 /// A function's part of it.
@@ -115,7 +118,12 @@ impl ChainPolicy {
                 return Some(format!("argument `{arg}` of {} in chain {name}", planned.name));
             }
         }
-        one_sided(&format!("edge of chain {name}"), &self.edges, &file.edges)
+        let edges = one_sided(&format!("edge of chain {name}"), &self.edges, &file.edges);
+        let mut expected = self.edges.iter().zip(self.expected.iter().zip(&file.expected));
+        edges.or_else(|| {
+            let (edge, (planned, file)) = expected.find(|(_, (planned, file))| planned != file)?;
+            Some(format!("what is expected of `{edge}` in chain {name}: planned `{planned}`, the file has `{file}`"))
+        })
     }
 }
 
@@ -147,6 +155,7 @@ fn chain(graph: &PolicyGraph, chain: &Chain) -> ChainPolicy {
         drops_unparsed: chain.unparsed == Unparsed::Drop,
         functions: functions.collect(),
         edges: chain.edges.iter().map(|edge| self::edge(chain, edge)).collect(),
+        expected: chain.edges.iter().map(expected).collect(),
     }
 }
 
@@ -154,10 +163,12 @@ fn edge(chain: &Chain, edge: &Edge) -> String {
     let arrow = if edge.direction == Direction::Forward { "->" } else { "<-" };
     let mut text = format!("{} {arrow} {}", chain.end_name(edge.from), chain.end_name(edge.to));
     edge.when.iter().for_each(|when| text += &format!(", {when}"));
-    // What planners take for the part of the packets that goes this way.
-    edge.share.iter().for_each(|share| text += &format!(", share {share}"));
-    edge.rate_bps.iter().for_each(|bps| text += &format!(", {bps} bit/s"));
     text
+}
+
+fn expected(edge: &Edge) -> String {
+    let share = edge.share.iter().map(|share| format!("share {share}"));
+    share.chain(edge.rate_bps.iter().map(|bps| format!("{bps} bit/s"))).collect::<Vec<_>>().join(", ")
 }
 
 /// FNV-1a, which stays the same from one version of the compiler to the next.

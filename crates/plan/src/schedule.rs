@@ -27,7 +27,7 @@ pub fn not_whole(problem: &Problem, placement: &Placement, replicable: impl Fn(u
     if placement.sites.iter().flatten().any(|site| *site != Site::Server(0)) {
         return Some("functions run on a SmartNIC".to_owned());
     }
-    if !server.shared && placement.subgroups.len() > 1 {
+    if !server.shared && problem.chains.len() > 1 {
         return Some(format!("the cores of {} are not shared: each runs one chain", server.name));
     }
     let single = placement.subgroups.iter().enumerate().find(|(n, _)| server.cores > 1 && !replicable(*n));
@@ -71,6 +71,17 @@ impl Plan {
         let (Some(placement), [server]) = (&self.placement, &mut self.servers[..]) else { return self };
         let groups = &server.subgroups;
         if not_whole(&self.problem, placement, |n| groups.get(n).is_some_and(|group| group.replicable)).is_some() {
+            return self;
+        }
+        // What comes to no function waits nowhere, and nobody can hold it to a rate.
+        let empty =
+            self.problem.chains.iter().find(|chain| chain.nodes.is_empty() && chain.t_max_bps < chain.ingress_bps);
+        if let Some(chain) = empty {
+            let why = format!(
+                "{} may not have all that comes, and has no function in front of which it could wait",
+                chain.name
+            );
+            self.verdict = Verdict::Broken { proven: true, why, remedies: None };
             return self;
         }
         match Division::of(policy, &self.problem, 0, placement, objective).map(|division| division.figures()) {

@@ -12,16 +12,27 @@ use crate::Failure;
 /// When it cannot be read, or is no text.
 pub fn read(path: &Path, expected: &str) -> Result<String, Failure> {
     let (name, bytes) = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        ("standard input".to_owned(), std::io::stdin().read_to_end(&mut bytes).map(|_| bytes))
+        ("standard input".to_owned(), all(std::io::stdin()))
     } else {
-        (path.display().to_string(), fs::read(path))
+        (path.display().to_string(), fs::File::open(path).and_then(|file| all(file)))
     };
     let bytes = bytes.map_err(|error| format!("{name}: {}; expected {expected}", reason(&error)))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::new(format!("{name}: this is no text: byte {at} is not UTF-8; expected {expected}"))
     })
+}
+
+/// Bytes of the longest text that is read: more than any has that somebody wrote.
+const MOST: u64 = 1 << 30;
+
+/// All that is read, if it is not more than there can be.
+fn all(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match from.take(MOST + 1).read_to_end(&mut bytes)? as u64 > MOST {
+        true => Err(Error::new(ErrorKind::FileTooLarge, format!("it has more than {MOST} bytes"))),
+        false => Ok(bytes),
+    }
 }
 
 /// Open a file to write to its end, and return whether it was there. One that is there keeps what it holds.

@@ -11,6 +11,7 @@ use catena_plan::deployment::Deployment;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
 use catena_plan::policy::Policy;
 use catena_plan::schedule::not_whole;
+use catena_plan::switch::for_problem;
 use catena_plan::tasks::{self as planned, Division};
 use catena_policy::PolicyGraph;
 use serde::Serialize;
@@ -34,8 +35,7 @@ impl Planned {
     /// Take a plan that was made for this run, on one server that runs whole chains; None: it is of another kind, or there
     /// are no functions to run.
     pub fn here(plan: Plan) -> Option<Planned> {
-        let runs = plan.deployment.as_ref().is_some_and(|deployment| !deployment.instances.is_empty());
-        (why_no_tasks(&plan).is_none() && runs).then_some(Planned { plan, server: 0, own: true })
+        not_for_a_run(&plan).is_none().then_some(Planned { plan, server: 0, own: true })
     }
 
     /// Take a plan, such as `catena-plan` makes one.
@@ -46,14 +46,18 @@ impl Planned {
         if !plan.is_kept() {
             return Err("this plan does not keep the promises, so it is not run".into());
         }
-        let server = plan.servers.iter().position(|server| server.tasks.is_some()).ok_or_else(|| {
-            format!(
-                "this plan is not for workers that each run all chains, which a run has: {}; plan with a rack such as \
-                 examples/racks/this-machine.toml",
-                why_no_tasks(&plan).unwrap_or_else(|| "nothing is placed".to_owned())
-            )
+        plan.judge(&*for_problem(&plan.problem)).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+            format!("the plan says what is not so:{}", lines.concat())
         })?;
-        let planned = Planned { plan, server, own: false };
+        if let Some(why) = not_for_a_run(&plan) {
+            return Err(format!(
+                "this plan is not for workers that each run all chains, which a run has: {why}; plan with a rack such as \
+                 examples/racks/this-machine.toml"
+            )
+            .into());
+        }
+        let planned = Planned { plan, server: 0, own: false };
         planned.tasks().map_or(Ok(()), check)?;
         Ok(planned)
     }
@@ -205,6 +209,12 @@ fn check(plan: &planned::TaskPlan) -> Result<(), String> {
         return Err("the scheduler tree does not have every task once".to_owned());
     }
     Ok(())
+}
+
+/// Why a run cannot be by a plan; None: it can.
+fn not_for_a_run(plan: &Plan) -> Option<String> {
+    let runs = plan.deployment.as_ref().is_some_and(|deployment| !deployment.instances.is_empty());
+    why_no_tasks(plan).or_else(|| (!runs).then(|| "it has no function to run".to_owned()))
 }
 
 /// Why a plan is not for workers that each run all chains; None: it is.

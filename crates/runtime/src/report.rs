@@ -51,9 +51,9 @@ pub struct Report {
     /// What chains were promised, and what they got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promised: Option<Promised>,
-    /// The digest of the plan's deployment, which ran.
+    /// The digest of the deployment that ran: who had which flows, by which paths. What holds rates is not in it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub plan: Option<String>,
+    pub deployment: Option<String>,
     /// What was planned, and what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Comparison>,
@@ -202,7 +202,7 @@ impl Report {
             ports: Vec::new(),
             rebalanced: None,
             promised: None,
-            plan: None,
+            deployment: None,
             planned: None,
             problems: Vec::new(),
         };

@@ -15,6 +15,9 @@ use crate::trial::{self, Files};
 use crate::workers::{self, Layout};
 use crate::{Chain, Failure, Port, Ports, cores, files, moving};
 
+/// Without a plan flows are numbered by another seed than functions hash by.
+const NUMBERING: u64 = 0x0073_7465_6572;
+
 /// A run of a chain file, to be given its ports and started.
 ///
 /// With nothing else said, one worker runs all, on whatever core, with random numbers that nobody can know.
@@ -274,13 +277,15 @@ impl<'a> Run<'a> {
         }
         let hosted = match &planned {
             Some(planned) => planned.lowered(host, &chain.graph)?,
-            None => Hosted { cores: (0..self.workers).collect(), ..Hosted::of(host) },
+            None => Hosted::of(host),
         };
         let host = hosted.host;
-        // Flows are numbered as the plan numbers them, so that its slots mean the same.
-        let seed = self.seed.or(planned.as_ref().and_then(Planned::seed)).unwrap_or(self.fresh_seed);
+        let of_plan = planned.as_ref().and_then(Planned::seed);
+        let seed = self.seed.or(of_plan).unwrap_or(self.fresh_seed);
         let layout = Layout {
-            count: hosted.cores.len(),
+            count: if planned.is_some() { hosted.cores.len() } else { self.workers as usize },
+            // Whatever else is random, flows are numbered as the plan numbers them, so that its slots mean the same.
+            numbering: of_plan.unwrap_or(seed ^ NUMBERING),
             first_core: self.first_core.or_else(|| planned.as_ref()?.first_core()),
             tree: hosted.tree.as_ref(),
             waits: self.waits,

@@ -71,7 +71,7 @@ impl Running {
             let (rebalanced, weighed) = (workers.rebalanced(), workers.weighed());
             let mut report = Report::new(&host, &workers.join()?, elapsed);
             report.moved(rebalanced);
-            report.plan = planned.as_ref().and_then(Planned::deployment);
+            report.deployment = planned.as_ref().and_then(Planned::deployment);
             if is_live && planned.as_ref().is_some_and(|planned| planned.tasks().is_some()) {
                 report.promised = Some(Promised::of(&graph, &report));
             }

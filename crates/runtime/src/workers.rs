@@ -83,6 +83,8 @@ pub struct Layout<'a> {
     pub rebalances: bool,
     /// Which worker has which slot, by the slot's number. None: each has as many.
     pub slots: Option<Vec<u16>>,
+    /// Seed of the hash that numbers flows: a flow's slot is the first bits of it.
+    pub numbering: u64,
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
@@ -100,7 +102,7 @@ pub fn start(
     uses: Uses,
     listener: Listener<'_>,
 ) -> Result<Workers, Failure> {
-    let Layout { count, first_core, tree, waits, rebalances, ref slots } = *layout;
+    let Layout { count, first_core, tree, waits, rebalances, ref slots, numbering } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
@@ -114,7 +116,7 @@ pub fn start(
     };
     let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
-    let making = Making { host, tree, depot, time, seed, first_core, follows, waits, live, slots, loads };
+    let making = Making { host, tree, depot, time, seed, numbering, first_core, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
@@ -196,6 +198,8 @@ struct Making<'a> {
     depot: DepotHandle,
     time: Time,
     seed: u64,
+    /// Seed of the hash that numbers flows.
+    numbering: u64,
     first_core: Option<usize>,
     /// Sides whose packets come from an interface while others come from what has an end.
     follows: [bool; 2],
@@ -322,8 +326,7 @@ impl Making<'_> {
 
     /// Return what tells whose each packet is.
     fn spread(&self, count: usize, team: Option<&Arc<Team>>) -> Spread {
-        let seed = Seed::from_number(self.seed ^ 0x0073_7465_6572);
-        let spread = Spread::new(&self.slots, seed, owner(self.host, count as u32, team));
+        let spread = Spread::new(&self.slots, Seed::from_number(self.numbering), owner(self.host, count as u32, team));
         match &self.loads {
             Some(loads) => spread.counting(loads),
             None => spread,

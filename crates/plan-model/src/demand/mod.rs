@@ -7,7 +7,7 @@ pub mod shares;
 
 use catena_policy::{PolicyGraph, Relation, Subject};
 
-use crate::catalogue::{Affinity, Catalogue, Memory, Platform, Table, Traits};
+use crate::catalogue::{Affinity, Catalogue, Fields, Memory, Platform, Table, Traits};
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
 use crate::profile::{Cost, FULL_BATCH, NETWORK_STEPS, OTHERS, Overheads, Profile};
 use crate::rack::{Rack, SwitchKind};
@@ -275,6 +275,7 @@ fn node(
             .filter(|_| traits.runs_on(Platform::OpenFlow) && held(&traits.name))
             .map(|used| used.entries.saturating_add((used.entries_per_unit * size).ceil().max(0.0) as u32)),
         guarded: false,
+        rewrites: traits.rewrites != Fields::NONE,
         replicable: match replication {
             Replication::Paper => stateless,
             Replication::ByState => traits.affinity != Affinity::Single && traits.memory != Memory::Shared,

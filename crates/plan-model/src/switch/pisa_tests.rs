@@ -36,6 +36,7 @@ pub fn chain(functions: Vec<Vec<Table>>, edges: &[(usize, usize)]) -> Chain {
         pisa: Some(tables),
         openflow: None,
         guarded: false,
+        rewrites: false,
         replicable: true,
     };
     Chain {

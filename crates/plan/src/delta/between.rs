@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Delta, Step};
-use crate::deployment::paths::Path;
-use crate::deployment::ranges::Slots;
+use catena_policy::Direction;
+
+use super::{Delta, Move, Step};
+use crate::deployment::paths::{Entrance, Path};
 use crate::deployment::{Deployment, Instance, Segment};
 
 impl Delta {
@@ -25,9 +26,14 @@ impl Delta {
         for path in new.paths.iter().filter(|path| !has(&old.paths, path.spi)) {
             steps.push(Step::Install { spi: path.spi, chain: path.chain.clone() });
         }
-        steps.extend(flows(&before, &after, new, &there));
-        if old.entrances != new.entrances {
-            steps.push(Step::Enter { paths: new.entered() });
+        let Flows { given, moved, regrouped } = flows(&before, &after, new, &there);
+        steps.extend(given);
+        steps.extend(moved.into_iter().map(Step::Move));
+        // Where nobody says which way packets go, there is no moment in which they go another.
+        let (with_paths, alone) = if new.paths.is_empty() { (Vec::new(), regrouped) } else { (regrouped, Vec::new()) };
+        steps.extend(alone.into_iter().map(Step::Move));
+        if old.entrances != new.entrances || !with_paths.is_empty() {
+            steps.push(Step::Enter { paths: new.entered(), others: others(old, new), moves: with_paths });
         }
         for path in old.paths.iter().filter(|path| !has(&new.paths, path.spi)) {
             steps.push(Step::Remove { spi: path.spi, chain: path.chain.clone() });
@@ -47,37 +53,70 @@ impl Delta {
     }
 }
 
+/// Whether packets of live flows may be of another chain by the new entrances: unless the old ones are all there, in their order, and
+/// others come behind them and took nothing from anybody.
+fn others(old: &Deployment, new: &Deployment) -> bool {
+    let chain = |deployment: &Deployment, spi: u32| {
+        deployment.paths.iter().find(|path| path.spi == spi).map(|path| path.chain.clone())
+    };
+    [Direction::Forward, Direction::Return].into_iter().any(|direction| {
+        let of = |deployment: &Deployment| -> Vec<(Option<String>, Option<String>, Option<String>, bool)> {
+            let own = deployment.entrances.iter().filter(|entrance| entrance.direction == direction);
+            let seen = |e: &Entrance| (e.class.clone(), e.filter.clone(), chain(deployment, e.spi), e.drops_unparsed);
+            own.map(seen).collect()
+        };
+        let (before, after) = (of(old), of(new));
+        // Chains that end take their classes with them; that is said of the chains.
+        let there = |spi: &Option<String>| new.paths.iter().any(|path| Some(&path.chain) == spi.as_ref());
+        let kept: Vec<_> = before.into_iter().filter(|(_, _, chain, _)| there(chain)).collect();
+        !after.starts_with(&kept)
+    })
+}
+
+/// What becomes of flows.
+#[derive(Default)]
+struct Flows {
+    /// Those of functions that are new.
+    given: Vec<Step>,
+    /// Those that go to another instance of their segment.
+    moved: Vec<Move>,
+    /// Those whose functions run in another segment.
+    regrouped: Vec<Move>,
+}
+
 /// Flows that go to another instance, and those of functions that are new: functions that go the same way are one step.
-fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn(&str) -> bool) -> Vec<Step> {
-    let mut steps = Vec::new();
+fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn(&str) -> bool) -> Flows {
+    let mut flows = Flows::default();
     for to in &new.instances {
         // By whom they come from, and which slots they are of.
-        let mut ways: BTreeMap<(&str, String), (Slots, Vec<String>, bool)> = BTreeMap::new();
+        let mut ways: BTreeMap<(&str, String), (Move, bool)> = BTreeMap::new();
         let mut fresh = Vec::new();
         for function in after.functions(to) {
-            match before.of.get(function.as_str()) {
-                None => fresh.push(function.clone()),
-                Some(holders) => {
-                    for from in holders.iter().filter(|from| from.name != to.name) {
-                        let slots = from.slots.common(&to.slots);
-                        if !slots.is_empty() {
-                            let way = ways.entry((from.name.as_str(), slots.to_string())).or_default();
-                            way.0 = slots;
-                            way.1.push(function.clone());
-                            way.2 = !there(&from.on);
-                        }
-                    }
+            let Some(holders) = before.of.get(function.as_str()) else {
+                fresh.push(function.clone());
+                continue;
+            };
+            for from in holders.iter().filter(|from| from.name != to.name) {
+                let slots = from.slots.common(&to.slots);
+                if slots.is_empty() {
+                    continue;
                 }
+                let way = ways.entry((from.name.as_str(), slots.to_string())).or_insert_with(|| {
+                    let (from_name, to_name, gone) = (from.name.clone(), to.name.clone(), !there(&from.on));
+                    let one = Move { functions: Vec::new(), slots, from: from_name, to: to_name, gone };
+                    (one, from.segment != to.segment)
+                });
+                way.0.functions.push(function.clone());
             }
         }
         if !fresh.is_empty() && !to.slots.is_empty() {
-            steps.push(Step::Give { functions: fresh, slots: to.slots.clone(), to: to.name.clone() });
+            flows.given.push(Step::Give { functions: fresh, slots: to.slots.clone(), to: to.name.clone() });
         }
-        for ((from, _), (slots, functions, gone)) in ways {
-            steps.push(Step::Move { functions, slots, from: from.to_owned(), to: to.name.clone(), gone });
+        for (one, regrouped) in ways.into_values() {
+            if regrouped { flows.regrouped.push(one) } else { flows.moved.push(one) }
         }
     }
-    steps
+    flows
 }
 
 /// A deployment by names.

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Delta, Step};
+use super::{Delta, Move, Step};
 use crate::deployment::Deployment;
-use crate::deployment::paths::Path;
+use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
 
 /// A step that cannot be done, or an end that is not the one that was wanted.
@@ -45,7 +45,8 @@ impl Delta {
             return whole(format!("it leads from epoch {} to {}, not to {}", old.epoch, self.epoch, new.epoch));
         }
         let mut now = State::of(old)?;
-        now.to_come = new.paths.iter().map(|path| (path.spi, functions(path))).collect();
+        now.to_come = new.paths.iter().map(|path| (path.spi, functions(path, new))).collect();
+        now.segments.extend(new.instances.iter().map(|instance| (instance.name.clone(), instance.segment.clone())));
         for (step, number) in self.steps.iter().zip(1..) {
             now.take(step).map_err(|what| Astray { step: number, what })?;
         }
@@ -59,7 +60,7 @@ impl Delta {
         }
         // That packets enter by other classes does not show in where they go.
         let enters = self.steps.iter().any(|step| matches!(step, Step::Enter { .. }));
-        if enters != (old.entrances != new.entrances) {
+        if !enters && old.entrances != new.entrances {
             return whole("packets enter by other classes than planned".to_owned());
         }
         let keys: BTreeSet<_> = now.has.keys().chain(wanted.has.keys()).collect();
@@ -81,16 +82,24 @@ struct State {
     /// All flows of these have an instance.
     served: BTreeSet<String>,
     /// Paths that are laid, with the functions where packets enter segments.
-    paths: BTreeMap<u32, Vec<String>>,
+    paths: BTreeMap<u32, Vec<(String, String)>>,
     /// Those that packets enter.
     entered: BTreeSet<u32>,
+    /// The segment of each instance that runs or is to run.
+    segments: BTreeMap<String, String>,
     /// Paths that a plan has, laid or not.
-    to_come: BTreeMap<u32, Vec<String>>,
+    to_come: BTreeMap<u32, Vec<(String, String)>>,
 }
 
-/// Where packets enter segments on a path.
-fn functions(path: &Path) -> Vec<String> {
-    path.hops.iter().map(|hop| hop.function.clone()).collect()
+/// The functions on a path, and the segment in which packets on it come to each.
+fn functions(path: &Path, deployment: &Deployment) -> Vec<(String, String)> {
+    let mut names: BTreeSet<&String> = path.hops.iter().map(|hop| &hop.function).collect();
+    names.extend(path.rules.iter().filter_map(|rule| match &rule.to {
+        Next::Function(name) => Some(name),
+        _ => None,
+    }));
+    let segment = |name: &str| deployment.running(name).map_or_else(String::new, |segment| segment.name.clone());
+    names.into_iter().map(|name| (name.clone(), segment(name))).collect()
 }
 
 impl State {
@@ -99,12 +108,13 @@ impl State {
         for instance in &deployment.instances {
             let functions = deployment.segments.iter().find(|segment| segment.name == instance.segment);
             state.running.insert(instance.name.clone());
+            state.segments.insert(instance.name.clone(), instance.segment.clone());
             for function in functions.iter().flat_map(|segment| &segment.functions) {
                 state.has.insert((function.clone(), instance.name.clone()), instance.slots.clone());
                 state.served.insert(function.clone());
             }
         }
-        state.paths = deployment.paths.iter().map(|path| (path.spi, functions(path))).collect();
+        state.paths = deployment.paths.iter().map(|path| (path.spi, functions(path, deployment))).collect();
         state.entered = deployment.entrances.iter().map(|entrance| entrance.spi).collect();
         if let Some(what) = state.lost() {
             return Err(Astray { step: 0, what });
@@ -119,10 +129,9 @@ impl State {
 
     /// What is wrong with the flows of a function: each slot has one instance.
     fn torn(&self, function: &str) -> Option<String> {
-        let of = self.has.range((function.to_owned(), String::new())..).take_while(|((f, _), _)| f == function);
         let mut all = Slots::default();
         let mut count = 0;
-        for ((_, _), slots) in of {
+        for (_, slots) in self.holders(function) {
             all = all.with(slots);
             count += slots.len();
         }
@@ -138,15 +147,25 @@ impl State {
             let Some(functions) = self.paths.get(spi) else {
                 return Some(format!("packets enter path {spi}, which is not there"));
             };
-            let lost = functions.iter().find(|function| !self.served.contains(*function));
-            lost.map(|function| format!("packets on path {spi} come to {function}, which has no instance"))
+            functions.iter().find_map(|(function, segment)| {
+                if !self.served.contains(function) {
+                    return Some(format!("packets on path {spi} come to {function}, which has no instance"));
+                }
+                let mut holders = self.holders(function).map(|(holder, _)| holder);
+                let other = holders.find(|holder| self.segments.get(*holder) != Some(segment))?;
+                Some(format!("packets on path {spi} come to {segment}, and {other} has flows of its {function}"))
+            })
         })
     }
 
     fn take(&mut self, step: &Step) -> Result<(), String> {
         self.done(step)?;
         match step {
-            Step::Enter { .. } | Step::Remove { .. } | Step::End { .. } => self.lost().map_or(Ok(()), Err),
+            // Between instances of one segment flows move as its slots say; to another one, packets would not follow.
+            Step::Move(one) if self.segments.get(&one.from) == self.segments.get(&one.to) => Ok(()),
+            Step::Enter { .. } | Step::Remove { .. } | Step::End { .. } | Step::Move(_) => {
+                self.lost().map_or(Ok(()), Err)
+            }
             _ => Ok(()),
         }
     }
@@ -162,9 +181,11 @@ impl State {
                 let new = self.paths.insert(*spi, functions.clone()).is_none();
                 return if new { Ok(()) } else { Err(format!("path {spi} is there already")) };
             }
-            Step::Enter { paths } => {
+            Step::Enter { paths, moves, .. } => {
+                moves.iter().try_for_each(|one| self.over(one))?;
                 self.entered = paths.iter().copied().collect();
-                return Ok(());
+                let touched = moves.iter().flat_map(|one| &one.functions);
+                return touched.filter(|f| self.served.contains(*f)).find_map(|f| self.torn(f)).map_or(Ok(()), Err);
             }
             Step::Remove { spi, .. } => {
                 let there = self.paths.remove(spi).is_some();
@@ -189,12 +210,9 @@ impl State {
                 }
                 return Ok(());
             }
-            Step::Move { functions, slots, from, to, .. } => {
-                for function in functions {
-                    self.narrow(function, from, slots)?;
-                    self.widen(function, to, slots)?;
-                }
-                functions
+            Step::Move(one) => {
+                self.over(one)?;
+                &one.functions
             }
             Step::End { functions, from } => {
                 for function in functions {
@@ -208,6 +226,20 @@ impl State {
             Some(torn) => Err(torn),
             None => Ok(()),
         }
+    }
+
+    /// Let flows go over.
+    fn over(&mut self, one: &Move) -> Result<(), String> {
+        one.functions.iter().try_for_each(|function| {
+            self.narrow(function, &one.from, &one.slots)?;
+            self.widen(function, &one.to, &one.slots)
+        })
+    }
+
+    /// The instances that have flows of a function, and which.
+    fn holders(&self, function: &str) -> impl Iterator<Item = (&String, &Slots)> {
+        let all = self.has.range((function.to_owned(), String::new())..).map(|((f, holder), slots)| (f, holder, slots));
+        all.take_while(move |(f, ..)| *f == function).map(|(_, holder, slots)| (holder, slots))
     }
 
     fn narrow(&mut self, function: &str, from: &str, slots: &Slots) -> Result<(), String> {

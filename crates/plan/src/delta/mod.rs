@@ -20,6 +20,7 @@ pub use follow::Astray;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Delta {
     /// The digest of the deployment that it changes.
     pub from: String,
@@ -62,23 +63,18 @@ pub enum Step {
         to: String,
     },
     /// The flows of these slots go from one instance to another.
-    Move {
-        /// What of them: the state of these functions.
-        functions: Vec<String>,
-        /// Which flows.
-        slots: Slots,
-        /// Whose range becomes narrower.
-        from: String,
-        /// Whose becomes wider.
-        to: String,
-        /// Whether the first one's device is no more: what it knew is lost, unless it is kept elsewhere.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        gone: bool,
-    },
+    Move(Move),
     /// Packets enter other paths than before, or others enter: all entrances of the plan are put in place of the old ones, at once.
     Enter {
         /// The paths that somebody enters now.
         paths: Vec<u32>,
+        /// Whether packets of live flows may be of another chain then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        others: bool,
+        /// What goes over in the same moment: flows of functions that run in another segment then. Until that moment their packets
+        /// come to the old one, and from it on to the new one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        moves: Vec<Move>,
     },
     /// A path is no more: nobody enters it.
     Remove {
@@ -101,7 +97,46 @@ pub enum Step {
     },
 }
 
+/// Flows that go from one instance to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Move {
+    /// What of them: the state of these functions.
+    pub functions: Vec<String>,
+    /// Which flows.
+    pub slots: Slots,
+    /// Whose range becomes narrower.
+    pub from: String,
+    /// Whose becomes wider.
+    pub to: String,
+    /// Whether the first one's device is no more: what it knew is lost, unless it is kept elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+}
+
 impl Delta {
+    /// All flows that go from one instance to another.
+    pub fn moves(&self) -> impl Iterator<Item = &Move> {
+        self.steps.iter().flat_map(|step| match step {
+            Step::Move(one) => std::slice::from_ref(one),
+            Step::Enter { moves, .. } => moves,
+            _ => &[],
+        })
+    }
+
+    /// Whether all flows of a function end.
+    #[must_use]
+    pub fn ends(&self, function: &str) -> bool {
+        let end =
+            |step: &Step| matches!(step, Step::End { functions, .. } if functions.iter().any(|own| own == function));
+        self.steps.iter().any(end)
+    }
+
+    /// Whether packets of live flows may be of another chain than before.
+    #[must_use]
+    pub fn reclassifies(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Enter { others: true, .. }))
+    }
+
     /// Whether nothing is to be done.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -111,11 +146,16 @@ impl Delta {
     /// The part of a function's flows that go from one instance to another, 0 to 1.
     #[must_use]
     pub fn moved(&self, function: &str) -> f64 {
-        let slots = |step: &Step| match step {
-            Step::Move { functions, slots, .. } if functions.iter().any(|own| own == function) => slots.len(),
-            _ => 0,
-        };
-        self.steps.iter().map(slots).sum::<usize>() as f64 / f64::from(SLOTS)
+        let own = self.moves().filter(|one| one.functions.iter().any(|own| own == function));
+        own.map(|one| one.slots.len()).sum::<usize>() as f64 / f64::from(SLOTS)
+    }
+}
+
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Move { functions, slots, from, to, gone } = self;
+        let verb = if *gone { "recover" } else { "move" };
+        write!(f, "{verb} slots {slots} from {from} to {to} ({})", functions.join(", "))
     }
 }
 
@@ -124,14 +164,12 @@ impl fmt::Display for Step {
         match self {
             Step::Start { instance, .. } => write!(f, "start {instance}"),
             Step::Give { functions, slots, to } => write!(f, "give {to} slots {slots} ({})", functions.join(", ")),
-            Step::Move { functions, slots, from, to, gone } => {
-                let verb = if *gone { "recover" } else { "move" };
-                write!(f, "{verb} slots {slots} from {from} to {to} ({})", functions.join(", "))
-            }
+            Step::Move(one) => one.fmt(f),
             Step::Install { spi, chain } => write!(f, "install path {spi} of {chain}"),
-            Step::Enter { paths } => {
+            Step::Enter { paths, moves, .. } => {
                 let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
-                write!(f, "let packets enter by the new classes: paths {}", paths.join(", "))
+                write!(f, "let packets enter by the new classes: paths {}", paths.join(", "))?;
+                moves.iter().try_for_each(|one| write!(f, "; {one}"))
             }
             Step::Remove { spi, chain } => write!(f, "remove path {spi} of {chain}"),
             Step::End { functions, from } => write!(f, "end {} at {from}", functions.join(", ")),

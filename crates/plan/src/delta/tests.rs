@@ -59,14 +59,14 @@ fn every_delta_leads_where_it_should_and_none_that_is_changed() {
             let harmless = matches!(gone, Step::End { .. });
             assert_eq!(twice.leads(&old, &new).is_ok(), harmless, "{gone} twice");
             let mut wider = delta.clone();
-            if let Step::Move { slots, .. } | Step::Give { slots, .. } = &mut wider.steps[n] {
+            if let Step::Move(Move { slots, .. }) | Step::Give { slots, .. } = &mut wider.steps[n] {
                 let (first, rest) = slots.split(1);
                 *slots = rest;
                 assert!(wider.leads(&old, &new).is_err(), "slots {first} are left behind");
             }
         }
         let stops = delta.steps.iter().position(|step| matches!(step, Step::Stop { .. }));
-        let moves = delta.steps.iter().position(|step| matches!(step, Step::Move { .. } | Step::End { .. }));
+        let moves = delta.steps.iter().position(|step| matches!(step, Step::Move(_) | Step::End { .. }));
         if let (Some(stop), Some(_)) = (stops, moves) {
             let mut early = delta.clone();
             let step = early.steps.remove(stop);
@@ -90,9 +90,7 @@ fn one_more_core_moves_what_it_gets_and_nothing_else() {
     }
     let delta = Delta::between(&old, &new, |_| true);
     assert_eq!(delta.leads(&old, &new), Ok(()));
-    let to_new = |step: &&Step| matches!(step, Step::Move { to, .. } if to == "c/f0@t:9");
-    let moved: usize =
-        delta.steps.iter().filter(to_new).map(|s| if let Step::Move { slots, .. } = s { slots.len() } else { 0 }).sum();
+    let moved: usize = delta.moves().filter(|one| one.to == "c/f0@t:9").map(|one| one.slots.len()).sum();
     assert_eq!(moved, new.instances.last().map_or(0, |i| i.slots.len()));
     assert!((delta.moved("c/f0") - moved as f64 / 4096.0).abs() < 0.51, "no more than uneven ranges ask for");
 }

@@ -40,10 +40,11 @@ impl Plan {
     #[must_use]
     pub fn deployed(mut self, before: Before<'_>, ways: Option<Ways<'_>>) -> Plan {
         let mut made = self.placement.as_ref().map(|_| deployment(&self, before));
-        if let (Some(made), Some(ways)) = (&mut made, ways)
-            && let Err(why) = made.connect(ways, before.runs())
+        if let (Some(deployment), Some(ways)) = (&mut made, ways)
+            && let Err(why) = deployment.connect(ways, before.runs())
         {
             self.verdict = Verdict::Broken { proven: false, why, remedies: None };
+            made = None;
         }
         self.deployment = made;
         self.delta = match (before.runs(), &self.deployment) {
@@ -130,7 +131,7 @@ fn is_whole(has: &[Slots]) -> bool {
 /// The slots of each worker of a server that runs whole chains: those that it has, as far as it may have so many.
 fn of_workers(server: &ServerPlan, segments: &[(Segment, Vec<Part>)], old: &Old<'_>) -> Vec<Slots> {
     let has = |worker: &crate::plan::WorkerPlan| {
-        let ran = segments.iter().find_map(|(segment, _)| old.instance(segment, &server.name, Some(worker.core)));
+        let ran = segments.iter().find_map(|(segment, _)| old.place(&segment.name, &server.name, Some(worker.core)));
         ran.map_or_else(Slots::default, |ran| ran.slots.clone())
     };
     divide(&quotas(&vec![1.0; server.workers.len()]), &server.workers.iter().map(has).collect::<Vec<_>>())
@@ -200,6 +201,11 @@ impl<'a> Old<'a> {
         }
     }
 
+    /// The instance of a segment of this name at this place, whatever it was told.
+    fn place(&self, segment: &str, on: &str, core: Option<u32>) -> Option<&'a Instance> {
+        self.instances.get(&(segment, on, core)).copied()
+    }
+
     /// The instance of `segment`, as it is, at this place.
     fn instance(&self, segment: &Segment, on: &str, core: Option<u32>) -> Option<&'a Instance> {
         let same = self.segments.get(segment.name.as_str()).is_some_and(|old| *old == segment);
@@ -217,7 +223,10 @@ fn add(
     slots: impl Fn(&[Slots]) -> Vec<Slots>,
 ) {
     let before: Vec<Option<&Instance>> = parts.iter().map(|(core, _)| old.instance(&segment, on, *core)).collect();
-    let has: Vec<Slots> = before.iter().map(|old| old.map_or_else(Slots::default, |old| old.slots.clone())).collect();
+    // Flows of what is configured anew stay on their core: they go to what replaces it there.
+    let has =
+        |(core, _): &Part| old.place(&segment.name, on, *core).map_or_else(Slots::default, |old| old.slots.clone());
+    let has: Vec<Slots> = parts.iter().map(has).collect();
     for (((core, _), before), slots) in parts.iter().zip(before).zip(slots(&has)) {
         let mut called = name(&segment.name, on, *core);
         if before.is_none() && old.names.contains(called.as_str()) {

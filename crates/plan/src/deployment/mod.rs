@@ -26,6 +26,7 @@ pub use paths::Ways;
 
 /// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Deployment {
     /// 1 for the first one, and one more for each that follows.
     pub epoch: u64,
@@ -51,6 +52,7 @@ pub struct Deployment {
 
 /// Functions that run to completion together, on one kind of device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Segment {
     /// Unique: its chain and functions, `web/acl+nat`.
     pub name: String,
@@ -64,6 +66,7 @@ pub struct Segment {
 
 /// A running copy of a segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Instance {
     /// Unique: the segment, the device and the core, `web/acl+nat@nf1:4`. Where something else had that name when the instance
     /// was to start, the epoch stands behind it: `web/acl+nat@nf1:4~7`.

@@ -6,7 +6,8 @@
 //! takes the packet. Entrances say which packets enter which path at a side, first match first.
 //!
 //! Behind a function that rewrites addresses, a packet on its way back does not show what it would have to match: its chain, and its slot.
-//! These are learnt, for each flow, from packets on the way out, by the fields that were left as they were (Lan's dissertation, §3.4.2).
+//! These are learnt, for each flow, from packets on the way out (Lan's dissertation, §3.4.2, where fields that were left as they were
+//! tell flows; those of two customers of one server would be one, so here it is all five as they are behind the function).
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub const PATHS: u32 = 1 << 24;
 
 /// A chain's way in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Path {
     /// Its number, which no path had before.
     pub spi: u32,
@@ -39,6 +41,7 @@ pub struct Path {
 
 /// Where packets enter a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Hop {
     /// What a packet says that goes there.
     pub si: u8,
@@ -50,6 +53,7 @@ pub struct Hop {
 
 /// Packets that leave a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
     /// The function, as `chain/function`; a side's name where the path begins.
     pub from: String,
@@ -79,6 +83,7 @@ pub enum Next {
 
 /// Packets that enter a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Entrance {
     /// Where they come from: forward ones by the side `in`, others by `out`.
     pub direction: Direction,
@@ -100,11 +105,11 @@ pub struct Entrance {
 
 /// How packets on the way back are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Learnt {
-    /// Behind these functions packets on the way out are looked at.
+    /// Behind the last of these functions on the way out, packets look as those on the way back will, turned round: a flow is known
+    /// by its addresses, ports and protocol there.
     pub behind: Vec<String>,
-    /// By what a flow is known there, as packets on the way out have it: header fields that the functions leave as they were.
-    pub by: Vec<String>,
 }
 
 /// What paths are made of.
@@ -136,14 +141,14 @@ impl Deployment {
                 };
                 path.spi = match old.and_then(|old| old.paths.iter().find(same)) {
                     Some(same) => same.spi,
-                    None => {
+                    None if self.spi + 1 < PATHS => {
                         self.spi += 1;
                         self.spi
                     }
+                    None => {
+                        return Err(format!("paths have been numbered up to {}: plan anew, without --from", self.spi));
+                    }
                 };
-                if path.spi >= PATHS {
-                    return Err(format!("paths have been numbered up to {PATHS}: plan anew, without --from"));
-                }
                 numbers.insert((id, direction), path.spi);
                 self.paths.push(path);
             }
@@ -264,14 +269,13 @@ fn entrances(ways: Ways<'_>, direction: Direction, numbers: &BTreeMap<(usize, Di
 
 /// How packets on a chain's way back are known; None: they show it themselves.
 fn learnt(catalogue: &Catalogue, chain: &Chain) -> Option<Learnt> {
-    let (mut behind, mut by) = (Vec::new(), Fields::FIVE_TUPLE);
+    let mut behind = Vec::new();
     for node in &chain.nodes {
         let passed = chain.edges_from(End::Node(node.id), Direction::Return).next().is_some();
         let rewrites = catalogue.find_with(&node.function, &node.args).map_or(Fields::NONE, |traits| traits.rewrites);
         if passed && rewrites != Fields::NONE {
             behind.push(format!("{}/{}", chain.name, node.name));
-            by = Fields(by.0 & !rewrites.0);
         }
     }
-    (!behind.is_empty()).then(|| Learnt { behind, by: by.names().map(str::to_owned).collect() })
+    (!behind.is_empty()).then_some(Learnt { behind })
 }

@@ -16,6 +16,7 @@ impl Plan {
             sites: problem.chains.iter().map(|chain| vec![None; chain.nodes.len()]).collect(),
             cores: BTreeMap::new(),
             rates_bps: vec![0.0; problem.chains.len()],
+            limits_bps: vec![f64::INFINITY; problem.chains.len()],
         };
         let Some(placement) = &self.placement else { return runs };
         let old = &self.problem;
@@ -41,6 +42,7 @@ impl Plan {
             };
             let map: Vec<Option<usize>> = chain.nodes.iter().map(same).collect();
             if let Some(now) = now {
+                runs.limits_bps[now] = chain.limit_bps();
                 runs.rates_bps[now] = placement.rates_bps.get(id).copied().unwrap_or(0.0);
                 for (node, to) in map.iter().enumerate() {
                     let ran = placement.sites.get(id).and_then(|sites| sites.get(node));

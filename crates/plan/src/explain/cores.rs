@@ -7,7 +7,7 @@
 //! they fit, the largest first; what fits nowhere whole is spread over several.
 
 use super::View;
-use crate::deployment::segment_name;
+use crate::plan::{SubgroupPlan, WorkerPlan};
 use catena_plan_model::placement::{Link, Subgroup};
 use catena_plan_model::problem::ServerId;
 use catena_plan_model::rack::Server;
@@ -78,21 +78,29 @@ pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
     numbers
 }
 
-/// The cores that a subgroup has now, ascending.
-fn ran(view: &View<'_>, placed: &Subgroup) -> Vec<u32> {
-    let Some(runs) = view.case.runs else { return Vec::new() };
+/// The parts of cores that a subgroup has now, ascending.
+fn ran(view: &View<'_>, placed: &Subgroup) -> Vec<Part> {
     let names: Vec<String> = placed.nodes.iter().map(|&node| view.node_name(placed.chain, node)).collect();
     let chain = view.problem.chains.get(placed.chain).map_or("", |chain| &chain.name);
-    let (segment, on) = (segment_name(chain, &names), view.server_name(placed.server));
-    runs.of(&segment).filter(|instance| instance.on == on).filter_map(|instance| instance.core).collect()
+    let name = view.server_name(placed.server);
+    let server = view.case.runs.and_then(|plan| plan.servers.iter().find(|server| server.name == name));
+    let same = |group: &SubgroupPlan| group.chain == chain && group.functions == names;
+    let Some(server) = server else { return Vec::new() };
+    let Some(own) = server.subgroups.iter().position(same) else { return Vec::new() };
+    let part = |worker: &WorkerPlan| {
+        let share = worker.parts.iter().filter(|part| part.subgroup == own).map(|part| part.share).sum();
+        (share > 0.0).then_some(Part { core: worker.core, share })
+    };
+    server.workers.iter().filter_map(part).collect()
 }
 
-/// As much of `cores` as there is on the cores where it ran: whole ones, and one that has room for the rest.
-fn again(rooms: &mut [Part], ran: &[u32], cores: f64) -> Vec<Part> {
+/// As much of `cores` as there is on the cores where it ran: as much of each as it had.
+fn again(rooms: &mut [Part], ran: &[Part], cores: f64) -> Vec<Part> {
     let mut left = cores;
     let mut parts = Vec::new();
-    for room in rooms.iter_mut().filter(|room| ran.contains(&room.core)) {
-        let share = left.min(1.0);
+    for before in ran {
+        let Some(room) = rooms.iter_mut().find(|room| room.core == before.core) else { continue };
+        let share = before.share.min(left);
         if share > NOTHING && room.share >= share - NOTHING {
             parts.push(Part { core: room.core, share });
             room.share = (room.share - share).max(0.0);

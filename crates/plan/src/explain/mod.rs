@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 
 pub use remedies::remedies;
 
-use crate::deployment::Deployment;
 use crate::plan::{
     Borrowed, ChainPlan, Device, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
     WorkerPart, WorkerPlan,
@@ -39,7 +38,7 @@ pub struct Case<'a> {
     /// Who decided.
     pub strategy: &'a str,
     /// What runs: it keeps its cores, as far as that can be.
-    pub runs: Option<&'a Deployment>,
+    pub runs: Option<&'a Plan>,
 }
 
 impl Plan {

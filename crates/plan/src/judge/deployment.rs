@@ -4,9 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Judge;
+use crate::deployment::paths::PATHS;
 use crate::deployment::ranges::Slots;
-use crate::deployment::{Deployment, Segment};
+use crate::deployment::{Deployment, Segment, name};
 use crate::plan::{Device, FunctionPlan, Plan};
+
+/// There are no more epochs than these: numbers in files of JSON are exact up to them.
+const EPOCHS: u64 = 1 << 53;
 
 /// A device and a core of it.
 type Place = (String, Option<u32>);
@@ -23,12 +27,16 @@ impl Judge<'_> {
         if says.seed().is_none() {
             self.wrong("deployment.seed", "it is not 16 digits to the base of 16");
         }
-        if says.epoch == 0 || (says.epoch == 1) != says.follows.is_none() {
+        if says.epoch > EPOCHS || says.epoch == 0 || (says.epoch == 1) != says.follows.is_none() {
             self.wrong("deployment.epoch", format!("{} does not fit what it follows", says.epoch));
+        }
+        if says.spi >= PATHS {
+            self.wrong("deployment.spi", format!("paths are numbered below {PATHS}"));
         }
         self.segments(says);
         self.instances(says);
         self.paths(says);
+        self.delta(says);
         let delta = self.plan.delta.as_ref();
         self.same("deployment.follows: what the delta is from", &delta.map(|d| &d.from), &says.follows.as_ref());
         self.same("deployment.epoch: where the delta leads", &delta.map_or(says.epoch, |d| d.epoch), &says.epoch);
@@ -53,7 +61,8 @@ impl Judge<'_> {
         }
         let mut planned = 0;
         for (chain, about) in plan.chains.iter().enumerate() {
-            for (node, function) in about.functions.iter().enumerate() {
+            let together = self.together(chain);
+            for (function, together) in about.functions.iter().zip(&together) {
                 planned += 1;
                 let name = format!("{}/{}", about.name, function.name);
                 let Some(segment) = seen.get(name.as_str()) else {
@@ -61,7 +70,6 @@ impl Judge<'_> {
                     continue;
                 };
                 self.same(format!("deployment.segments: device of {name}"), &segment.device, &function.device);
-                let together = self.together(chain, node);
                 let said: BTreeSet<&String> = segment.functions.iter().collect();
                 self.same(format!("deployment.segments: who runs with {name}"), &said, &together.iter().collect());
             }
@@ -69,25 +77,28 @@ impl Judge<'_> {
         self.same("deployment.segments: functions", &seen.len(), &planned);
     }
 
-    /// The functions that run to completion with one, itself included.
-    fn together(&self, chain: usize, node: usize) -> BTreeSet<String> {
-        let named = |chain: usize, node: usize| {
-            let chain = &self.problem.chains[chain];
-            format!("{}/{}", chain.name, chain.nodes[node].name)
-        };
-        let (sites, edges) = (&self.placement.sites[chain], &self.problem.chains[chain].edges);
-        let mut found = BTreeSet::from([node]);
-        loop {
-            let near = edges.iter().flat_map(|edge| [(edge.from, edge.to), (edge.to, edge.from)]);
-            let more: Vec<usize> = near
-                .filter(|(a, b)| found.contains(a) && !found.contains(b) && sites[*a] == sites[*b])
-                .map(|(_, b)| b)
-                .collect();
-            if more.is_empty() {
-                return found.into_iter().map(|node| named(chain, node)).collect();
-            }
-            found.extend(more);
+    /// The functions of a chain that run to completion with each, itself included: by the chain's nodes.
+    fn together(&self, chain: usize) -> Vec<BTreeSet<String>> {
+        let (sites, about) = (&self.placement.sites[chain], &self.problem.chains[chain]);
+        let mut near = vec![Vec::new(); about.nodes.len()];
+        for edge in about.edges.iter().filter(|edge| sites[edge.from] == sites[edge.to]) {
+            near[edge.from].push(edge.to);
+            near[edge.to].push(edge.from);
         }
+        let mut sets: Vec<BTreeSet<String>> = vec![BTreeSet::new(); about.nodes.len()];
+        for first in 0..about.nodes.len() {
+            if !sets[first].is_empty() {
+                continue;
+            }
+            let (mut found, mut open) = (BTreeSet::from([first]), vec![first]);
+            while let Some(node) = open.pop() {
+                open.extend(near[node].iter().filter(|next| found.insert(**next)));
+            }
+            let names: BTreeSet<String> =
+                found.iter().map(|node| format!("{}/{}", about.name, about.nodes[*node].name)).collect();
+            found.into_iter().for_each(|node| sets[node].clone_from(&names));
+        }
+        sets
     }
 
     /// A segment's instances are on its cores, and have each slot once.
@@ -97,6 +108,10 @@ impl Judge<'_> {
         for instance in &says.instances {
             if !names.insert(instance.name.as_str()) {
                 self.wrong("deployment.instances", format!("{} comes twice", instance.name));
+            }
+            let plain = name(&instance.segment, &instance.on, instance.core);
+            if instance.name != plain && instance.name != format!("{plain}~{}", instance.since) {
+                self.wrong("deployment.instances", format!("{} is called {}", plain, instance.name));
             }
             if instance.since == 0 || instance.since > says.epoch {
                 self.wrong("deployment.instances", format!("{} runs since epoch {}", instance.name, instance.since));

@@ -9,6 +9,7 @@
 
 mod bounds;
 mod chains;
+mod delta;
 mod deployment;
 #[cfg(test)]
 mod deployment_tests;

@@ -7,7 +7,7 @@ use catena_policy::Direction;
 
 use super::Judge;
 use crate::deployment::Deployment;
-use crate::deployment::paths::{Next, PATHS, Path};
+use crate::deployment::paths::{Entrance, Next, PATHS, Path};
 use crate::policy::{ChainPolicy, Policy};
 
 impl Judge<'_> {
@@ -16,14 +16,15 @@ impl Judge<'_> {
             self.same("deployment.paths: of no policy", &(says.paths.len(), says.entrances.len()), &(0, 0));
             return;
         };
-        // Whoever asks for places alone has none.
-        if says.paths.is_empty() && says.entrances.is_empty() {
-            return;
-        }
         let (mut numbers, mut ways) = (BTreeSet::new(), BTreeSet::new());
         for path in &says.paths {
             let at = format!("deployment.paths: {}", path.spi);
-            if path.spi == 0 || path.spi > says.spi || path.spi >= PATHS || !numbers.insert(path.spi) {
+            if says.spi >= PATHS
+                || path.spi == 0
+                || path.spi > says.spi
+                || path.spi >= PATHS
+                || !numbers.insert(path.spi)
+            {
                 self.wrong(at.clone(), "it is no number of a path, or another one has it");
             }
             if !ways.insert((path.chain.clone(), path.direction)) {
@@ -64,6 +65,10 @@ impl Judge<'_> {
         let mut led = BTreeSet::new();
         for (rule, edge) in path.rules.iter().zip(edges) {
             let inside = segment(&rule.from);
+            let side = if path.direction == Direction::Forward { "in" } else { "out" };
+            if rule.from != side && (inside.is_none() || own(&rule.from) == rule.from) {
+                self.wrong(at, format!("a rule is of packets from {}, which is no function of the chain", rule.from));
+            }
             let to = match &rule.to {
                 Next::In => "in".to_owned(),
                 Next::Out => "out".to_owned(),
@@ -85,11 +90,7 @@ impl Judge<'_> {
             };
             let mut text = format!("{} {arrow} {to}", own(&rule.from));
             rule.when.iter().for_each(|when| text += &format!(", {when}"));
-            // Behind the conditions an edge has what is expected of it, which no packet sees.
-            let rest = edge
-                .strip_prefix(&text)
-                .map(|rest| rest.is_empty() || rest.starts_with(", share ") || rest.ends_with(" bit/s"));
-            if rest != Some(true) {
+            if text != *edge {
                 self.wrong(at, format!("the policy says `{edge}`, the rule `{text}`"));
             }
         }
@@ -116,6 +117,24 @@ impl Judge<'_> {
         }
     }
 
+    /// What is learnt is learnt on the way back, behind functions that rewrite and are on that way.
+    fn learnt(&mut self, says: &Deployment, entrance: &Entrance) {
+        let path = says.paths.iter().find(|path| path.spi == entrance.spi);
+        let chain = path.and_then(|path| self.problem.chains.iter().find(|chain| chain.name == path.chain));
+        let mut behind = Vec::new();
+        if let (Some(path), Some(chain), Direction::Return) = (path, chain, entrance.direction) {
+            let names =
+                chain.nodes.iter().filter(|node| node.rewrites).map(|node| format!("{}/{}", chain.name, node.name));
+            behind.extend(names.filter(|name| path.rules.iter().any(|rule| rule.from == *name)));
+        }
+        let said = entrance.learnt.as_ref().map_or(&[][..], |learnt| &learnt.behind);
+        let at = format!("deployment.entrances: of path {}: learnt behind", entrance.spi);
+        self.same(at, &said.to_vec(), &behind);
+        if entrance.learnt.is_some() && said.is_empty() {
+            self.wrong("deployment.entrances", "it is learnt behind nothing");
+        }
+    }
+
     /// At each side, each class enters the first chain that names it, and the rest the chain without classes.
     fn entrances(&mut self, says: &Deployment, policy: &Policy) {
         for direction in [Direction::Forward, Direction::Return] {
@@ -138,6 +157,7 @@ impl Judge<'_> {
                 there.clone().map(|one| (one.class.clone(), one.spi, one.drops_unparsed)).collect();
             self.same(format!("deployment.entrances: {direction:?}"), &said, &wanted);
             for entrance in there {
+                self.learnt(says, entrance);
                 let Some(class) = &entrance.class else {
                     self.same("deployment.entrances: a filter without a class", &entrance.filter.is_some(), &false);
                     continue;

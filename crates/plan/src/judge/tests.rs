@@ -44,6 +44,7 @@ fn node(random: &mut Random, n: usize, switch: bool, card: bool) -> Node {
         pisa: on_switch.then(|| vec![table]),
         openflow: None,
         guarded: false,
+        rewrites: false,
         replicable: random.below(3) > 0,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
-use crate::delta::{Delta, Step};
+use crate::delta::{Delta, Move, Step};
 use crate::deployment::{Before, Ways};
 use crate::explain::Case;
 use crate::plan::Plan;
@@ -134,8 +134,7 @@ impl World {
         let old = runs.and_then(|plan| plan.deployment.as_ref());
         let outcome = keep(&problem, &*switch, &kept);
         let sources = BTreeMap::new();
-        let case =
-            Case { problem: &problem, rack: &rack, switch: &*switch, sources: &sources, strategy: "keep", runs: old };
+        let case = Case { problem: &problem, rack: &rack, switch: &*switch, sources: &sources, strategy: "keep", runs };
         let catalogue = paper::catalogue(Forwarding::Anywhere);
         let ways = Ways { policy: &policy, catalogue: &catalogue };
         let plan = Plan::of(&case, &outcome).scheduled(&policy, Tasks::FewestTasks);
@@ -151,11 +150,11 @@ fn touched(delta: &Delta) -> BTreeSet<usize> {
     let functions = |step: &Step| match step {
         Step::Start { functions, .. }
         | Step::Give { functions, .. }
-        | Step::Move { functions, .. }
+        | Step::Move(Move { functions, .. })
         | Step::End { functions, .. } => functions.clone(),
         Step::Stop { instance } => vec![instance.clone()],
         Step::Install { chain, .. } | Step::Remove { chain, .. } => vec![format!("{chain}/")],
-        Step::Enter { .. } => Vec::new(),
+        Step::Enter { moves, .. } => moves.iter().flat_map(|one| one.functions.clone()).collect(),
     };
     delta.steps.iter().flat_map(functions).filter_map(|function| of(&function)).collect()
 }
@@ -177,7 +176,7 @@ fn a_long_walk_of_changes_stays_true() {
             if let Ok(new) = old.relieved(&instance.name, free, |slot| f64::from(slot % 7)) {
                 let delta = Delta::between(old, &new, |_| true);
                 assert_eq!(delta.leads(old, &new), Ok(()), "change {number}");
-                assert!(matches!(&delta.steps[..], [Step::Start { .. }, Step::Move { .. }]), "change {number}");
+                assert!(matches!(&delta.steps[..], [Step::Start { .. }, Step::Move(_)]), "change {number}");
                 relieved += 1;
             }
         }

@@ -33,6 +33,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
             pisa: None,
             openflow: None,
             guarded: false,
+            rewrites: false,
             replicable: true,
         };
         Chain {
