@@ -14,7 +14,7 @@ pub fn read(path: &Path, expected: &str) -> Result<String, Failure> {
     let (name, bytes) = if path == Path::new("-") {
         ("standard input".to_owned(), all(std::io::stdin()))
     } else {
-        (path.display().to_string(), fs::File::open(path).and_then(|file| all(file)))
+        (path.display().to_string(), fs::File::open(path).and_then(all))
     };
     let bytes = bytes.map_err(|error| format!("{name}: {}; expected {expected}", reason(&error)))?;
     String::from_utf8(bytes).map_err(|error| {

@@ -53,6 +53,9 @@ impl Delta {
     }
 }
 
+/// An entrance as packets meet it: class, filter, chain, and whether frames that are not IP are dropped.
+type Told = (Option<String>, Option<String>, Option<String>, bool);
+
 /// Whether packets of live flows may be of another chain by the new entrances: unless the old ones are all there, in their order, and
 /// others come behind them and took nothing from anybody.
 fn others(old: &Deployment, new: &Deployment) -> bool {
@@ -60,7 +63,7 @@ fn others(old: &Deployment, new: &Deployment) -> bool {
         deployment.paths.iter().find(|path| path.spi == spi).map(|path| path.chain.clone())
     };
     [Direction::Forward, Direction::Return].into_iter().any(|direction| {
-        let of = |deployment: &Deployment| -> Vec<(Option<String>, Option<String>, Option<String>, bool)> {
+        let of = |deployment: &Deployment| -> Vec<Told> {
             let own = deployment.entrances.iter().filter(|entrance| entrance.direction == direction);
             let seen = |e: &Entrance| (e.class.clone(), e.filter.clone(), chain(deployment, e.spi), e.drops_unparsed);
             own.map(seen).collect()
