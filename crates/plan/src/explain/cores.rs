@@ -72,6 +72,10 @@ pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
                 let kept: f64 = parts.iter().map(|part| part.share).sum();
                 parts.extend(take(&mut rooms, placed.cores - kept));
                 *parts = joined(std::mem::take(parts));
+                // Next to nothing of a core is still on one.
+                if let (true, Some(room)) = (parts.is_empty(), rooms.first()) {
+                    parts.push(Part { core: room.core, share: placed.cores });
+                }
             }
         }
     }
