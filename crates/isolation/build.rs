@@ -16,7 +16,7 @@ fn main() {
     let object = Path::new(&folder).join("account.bpf.o");
     let named = std::env::var("CLANG").ok();
     let compilers = named.as_deref().map_or(COMPILERS.to_vec(), |named| vec![named]);
-    let mut problem = "there was no clang".to_owned();
+    let mut problem = format!("there was no {}", compilers[0]);
     for compiler in compilers {
         let mut command = Command::new(compiler);
         command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c", SOURCE, "-o"]).arg(&object);

@@ -38,11 +38,10 @@ struct cgroup {
 struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
-struct sock_common {
-	volatile unsigned char skc_state;
-};
 struct sock {
-	struct sock_common __sk_common;
+	struct {
+		volatile unsigned char skc_state;
+	} __sk_common;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 struct sk_buff {
