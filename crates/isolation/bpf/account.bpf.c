@@ -17,13 +17,14 @@ typedef unsigned long long u64;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
+enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
 enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
 enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
 enum { NO_EXIST = 1 };
 
 static void *(*const lookup)(void *map, const void *key) = (void *)1;
 static long (*const update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const erase)(void *map, const void *key) = (void *)3;
 static u64 (*const clock)(void) = (void *)5;
 static u64 (*const current_task)(void) = (void *)14;
 static u64 (*const current_cgroup)(void) = (void *)80;
@@ -72,6 +73,7 @@ struct softirq {
 	u64 mark; /* begin of the segment */
 	u64 fixed;
 	u64 pending; /* of packets whose owner was not known when the next one came */
+	u64 packet;  /* the one whose owner is not known yet */
 	u64 probed;  /* the socket that tcp_probe named for the packet at hand */
 	u32 vector;  /* 0: none */
 	u32 unclaimed;
@@ -114,6 +116,14 @@ struct {
 	u64 *key;
 	struct charge *value;
 } charges SEC(".maps");
+/* Time of packets, by address, whose owner was not known when their part of a softirq ended. An entry outlives its packet until
+ * another one at its address has an entry; it is only asked for by who has the packet. */
+struct {
+	FIELD(type, MAP_LRU_HASH);
+	FIELD(max_entries, 16384);
+	u64 *key;
+	u64 *value;
+} waiting SEC(".maps");
 
 INLINE struct softirq *inside(void)
 {
@@ -204,9 +214,10 @@ INLINE void end_segment(struct softirq *s, u32 next)
 	u32 owner = s->owner;
 	if (owner < SLOTS)
 		s->slots[owner].ns += ns;
-	else if (owner == PENDING)
+	else if (owner == PENDING) {
 		s->pending += ns;
-	else
+		update(&waiting, &s->packet, &ns, 0);
+	} else
 		s->fixed += ns;
 	s->mark = now;
 	s->owner = next;
@@ -292,6 +303,7 @@ SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
 	if (!s)
 		return 0;
 	end_segment(s, PENDING);
+	s->packet = arguments[0];
 	s->unclaimed++;
 	s->probed = 0;
 	return 0;
@@ -329,13 +341,35 @@ SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
 	return 0;
 }
 
+/* A segment that came while its socket was in use: its process takes it up when it is done, and only now is it known whose it was.
+ * Its own time is charged anew; its part of the fixed costs stays nobody's. A softirq on this CPU may come between any two
+ * instructions, so each change is one. */
+INLINE void take_up(u64 packet, struct sock *sk)
+{
+	u64 *waited = lookup(&waiting, &packet), nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
+	if (!waited || !cgroup)
+		return;
+	u64 ns = *waited;
+	erase(&waiting, &packet);
+	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);
+	if (!from || !to)
+		return;
+	__sync_fetch_and_add(&from->ns, -ns);
+	__sync_fetch_and_add(&from->packets, -1);
+	__sync_fetch_and_add(&to->ns, ns);
+	__sync_fetch_and_add(&to->packets, 1);
+}
+
 /* Every segment of an established connection, also those without data. */
 SEC("tp_btf/tcp_probe") int tcp_segment(u64 *arguments)
 {
 	struct softirq *s = inside();
-	if (!s)
+	struct sock *sk = (struct sock *)arguments[0];
+	if (!s) {
+		take_up(arguments[1], sk);
 		return 0;
-	u64 cgroup = cgroup_of((struct sock *)arguments[0]);
+	}
+	u64 cgroup = cgroup_of(sk);
 	claim_packet(s, cgroup ? cgroup : NOBODY | NO_SOCKET, 0);
 	s->probed = arguments[0];
 	return 0;

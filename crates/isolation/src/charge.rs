@@ -94,6 +94,15 @@ impl Charge {
         }
     }
 
+    /// Return the sum of what each CPU has.
+    ///
+    /// One may have taken back what another charged and is below zero alone; read in between, so is the sum for a moment, which
+    /// then counts as zero.
+    pub fn sum(of_cpus: impl IntoIterator<Item = Charge>) -> Charge {
+        let sum = of_cpus.into_iter().fold(Charge::default(), |sum, charge| sum.with(&charge, u64::wrapping_add));
+        sum.with(&sum, |field, _| if field.cast_signed() < 0 { 0 } else { field })
+    }
+
     /// Return the sum of two charges.
     #[must_use]
     pub fn plus(self, other: &Charge) -> Charge {
@@ -129,7 +138,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Add what a CPU charged an account.
+    /// Add what an account was charged.
     pub fn add(&mut self, account: Account, charge: &Charge) {
         let sum = self.charges.entry(account).or_default();
         *sum = sum.plus(charge);

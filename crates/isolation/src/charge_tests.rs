@@ -88,6 +88,17 @@ fn pending_time_is_nobodys_where_a_packet_was_not_claimed() {
 }
 
 #[test]
+fn cpus_are_summed_also_where_one_took_back_what_another_charged() {
+    let of = |ns: i64, packets: i64| Charge {
+        ns: ns.cast_unsigned(),
+        packets: packets.cast_unsigned(),
+        ..Charge::default()
+    };
+    assert_eq!(Charge::sum([of(900, 3), of(-400, -1)]), of(500, 2));
+    assert_eq!(Charge::sum([of(100, 1), of(-400, -1)]), of(0, 0));
+}
+
+#[test]
 fn a_softirq_without_packets_is_of_no_packet() {
     assert_eq!(Softirq { fixed: 9, ..Softirq::default() }.settle(), [(Account::NoPacket, 9)].into());
 }

@@ -130,9 +130,7 @@ impl Tracer {
         let mut accounts = Accounts::default();
         for entry in self.charges.iter() {
             let (key, charges) = entry.map_err(unreadable)?;
-            for charge in charges.iter() {
-                accounts.add(Account::from_key(key), charge);
-            }
+            accounts.add(Account::from_key(key), &Charge::sum(charges.iter().copied()));
         }
         for totals in self.totals.get(&0, 0).map_err(unreadable)?.iter() {
             accounts.add_totals(totals);

@@ -8,7 +8,7 @@ use catena_isolation::charge::{Account, Accounts, Charge};
 use catena_isolation::{Meter, Tracer};
 use catena_testing::namespace::{Place, Testbed};
 use catena_testing::skip;
-use traffic::{Group, Process, REQUESTS, Role, address, flood, joined_middle};
+use traffic::{Group, Process, REQUESTS, Role, address, alone, flood, joined_middle};
 
 /// Most that charges and measured time may differ.
 const GAP: f64 = 0.02;
@@ -42,6 +42,7 @@ fn during(tracer: &Tracer, work: impl FnOnce()) -> Accounts {
 
 #[test]
 fn a_flood_is_charged_to_its_receiver_and_not_to_a_bystander() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
     joined_middle(&bed);
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
@@ -56,6 +57,7 @@ fn a_flood_is_charged_to_its_receiver_and_not_to_a_bystander() {
 
 #[test]
 fn two_receivers_are_charged_in_the_ratio_of_their_packets() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
     joined_middle(&bed);
     let _processes =
@@ -71,6 +73,7 @@ fn two_receivers_are_charged_in_the_ratio_of_their_packets() {
 
 #[test]
 fn what_a_full_socket_drops_is_charged_to_its_cgroup() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
     joined_middle(&bed);
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Drop(9001));
@@ -83,6 +86,7 @@ fn what_a_full_socket_drops_is_charged_to_its_cgroup() {
 
 #[test]
 fn packets_to_no_socket_are_charged_to_nobody() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
     joined_middle(&bed);
     let _bystander = Process::start(&bed, Place::A, &groups[0], Role::Receive(9002));
@@ -95,6 +99,7 @@ fn packets_to_no_socket_are_charged_to_nobody() {
 
 #[test]
 fn forwarded_packets_are_nobodys_where_they_pass_and_the_receivers_where_they_arrive() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
     bed.ip(Place::Middle, "link add br0 type bridge");
     for port in ["a0", "b0", "br0"] {
@@ -113,6 +118,7 @@ fn forwarded_packets_are_nobodys_where_they_pass_and_the_receivers_where_they_ar
 
 #[test]
 fn tcp_is_charged_to_both_ends() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
     joined_middle(&bed);
     let _server = Process::start(&bed, Place::A, &groups[0], Role::Serve(9001));
@@ -128,7 +134,24 @@ fn tcp_is_charged_to_both_ends() {
 }
 
 #[test]
+fn acknowledgements_that_find_their_socket_in_use_are_charged_to_it() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let _server = Process::start(&bed, Place::A, &groups[0], Role::Sink(9001));
+    let came = during(&tracer, || Process::start(&bed, Place::Middle, &groups[1], Role::Pour(9001)).wait());
+    // The client is in one call all the time, and what comes for it are acknowledgements.
+    let [server, client] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    let nobodys = came.charges.get(&Account::NoSocket).copied().unwrap_or_default();
+    assert!(server.packets > 500 && client.packets > 50, "{came:?}");
+    // The kernel merges some of those that wait, and merged ones are seen no more.
+    assert!(nobodys.packets < client.packets, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
 fn a_meter_names_cgroups_and_shows_the_cpu_of_their_processes() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };
     joined_middle(&bed);
     let mut meter = Meter::start().unwrap();
@@ -148,6 +171,7 @@ fn a_meter_names_cgroups_and_shows_the_cpu_of_their_processes() {
 
 #[test]
 fn a_killed_tracer_leaves_no_program_behind() {
+    let _alone = alone();
     let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };
     let mut process = Process::start(&bed, Place::A, &groups[0], Role::Trace);
     let ids: Vec<u32> = process.said().split(' ').map(|id| id.parse().unwrap()).collect();

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use catena_isolation::Tracer;
@@ -17,8 +18,17 @@ use catena_testing::skip;
 const TASK: &str = "CATENA_ISOLATION_TEST";
 /// Longest that a process of a test lives.
 const LONGEST: Duration = Duration::from_secs(20);
+/// Bytes that a client sends in one go.
+const SENT: usize = 64 << 20;
 /// Requests that a client sends, each after the answer to the one before.
 pub const REQUESTS: u64 = 2000;
+
+/// Wait until no other test here sends: nobody's accounts are everybody's.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing half done behind.
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 /// A cgroup of the test, removed at its end.
 pub struct Group {
@@ -81,6 +91,10 @@ pub enum Role {
     Serve(u16),
     /// Connect, send requests, and end.
     Connect(u16),
+    /// Accept connections, and read what comes.
+    Sink(u16),
+    /// Connect, send much in one go, and end.
+    Pour(u16),
     /// Trace; say the programs' ids.
     Trace,
 }
@@ -93,6 +107,8 @@ impl Role {
             Role::Spin(port) => ("spin", port),
             Role::Serve(port) => ("serve", port),
             Role::Connect(port) => ("connect", port),
+            Role::Sink(port) => ("sink", port),
+            Role::Pour(port) => ("pour", port),
             Role::Trace => ("trace", 0),
         }
     }
@@ -163,16 +179,27 @@ fn a_process() {
         std::thread::sleep(LONGEST);
         return;
     }
-    if what == "serve" {
+    if what == "serve" || what == "sink" {
         let listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
         ready("");
         let mut bytes = vec![0; 1 << 16];
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                stream.write_all(&bytes[..count]).unwrap();
+                if what == "serve" {
+                    stream.write_all(&bytes[..count]).unwrap();
+                }
             }
         }
+        return;
+    }
+    if what == "pour" {
+        ready("");
+        let mut stream = TcpStream::connect(address(port)).unwrap();
+        stream.write_all(&vec![7; SENT]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // The other side closes when it has read all.
+        _ = stream.read(&mut [0]);
         return;
     }
     if what == "connect" {
