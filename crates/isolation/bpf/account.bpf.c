@@ -57,6 +57,9 @@ enum { NO_SOCKET = 1, DROPPED = 2, FORWARDED = 3, NO_PACKET = 4, NO_ROOM = 5 };
 /* Who has the segment under way: a slot, or one of these. */
 enum { SLOTS = 16, FIXED = 254, PENDING = 255 };
 
+/* Time that hosts have lost and their accounts do not say yet, in ns a CPU. */
+enum { HOSTED_MOST = 100000 };
+
 /* What a softirq has done so far for one account. */
 struct slot {
 	u64 account;
@@ -79,6 +82,8 @@ struct softirq {
 	u32 unclaimed;
 	u32 owner;
 	u32 used;
+	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
+	u64 hosted;
 	struct slot slots[SLOTS];
 };
 
@@ -176,7 +181,7 @@ static __attribute__((noinline)) int settle(void)
 		fixed += s->pending;
 	for (u32 i = 0; i < SLOTS && i < s->used; i++) {
 		struct slot *slot = &s->slots[i];
-		u64 own = slot->packets + slot->sent, part = weight ? fixed * own / weight : 0;
+		u64 own = slot->packets + slot->sent, part = own == weight ? (own ? fixed : 0) : fixed * own / weight;
 		fixed -= part;
 		weight -= own;
 		charge(slot->account, slot->ns + part, slot->packets, (u64)slot->sent << 32 | slot->drops);
@@ -273,6 +278,25 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
 	return 0;
 }
 
+/* Note whose time a softirq took. Accounts are looked up when it is somebody else's turn or there is much, not each time. */
+INLINE void take_from(struct softirq *s, u64 host, u64 ns)
+{
+	if (s->host != host) {
+		struct charge *before = s->hosted ? charge_of(s->host) : 0;
+		if (before)
+			before->hosted += s->hosted;
+		s->host = host;
+		s->hosted = 0;
+	}
+	s->hosted += ns;
+	if (s->hosted >= HOSTED_MOST) {
+		struct charge *now = charge_of(host);
+		if (now)
+			now->hosted += s->hosted;
+		s->hosted = 0;
+	}
+}
+
 SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 {
 	u32 zero = 0;
@@ -290,9 +314,8 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 		sum->softirqs++;
 	}
 	/* Where nobody ran, nobody lost time. */
-	struct charge *host = current_task() ? charge_of(current_cgroup()) : 0;
-	if (host)
-		host->hosted += ns;
+	if (current_task())
+		take_from(s, current_cgroup(), ns);
 	return 0;
 }
 

@@ -173,3 +173,34 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text.lines().next().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use catena_testing::skip;
+
+    use super::*;
+
+    static LACKING: Tracepoint =
+        Tracepoint { name: "no_such_event", programs: &["receive"], since: "9.9", without: Some("nothing is lost") };
+    static OLDER: Tracepoint = Tracepoint {
+        name: "kfree_skb",
+        programs: &["no_such_program", "dropped_somewhere"],
+        since: "1.0",
+        without: None,
+    };
+
+    #[test]
+    fn a_tracepoint_that_is_not_there_is_named_and_older_ones_have_their_program() {
+        if let Err(missing) = Tracer::start() {
+            return skip(&format!("no accounts: {missing}"), "use a kernel and rights that allow it");
+        }
+        let (btf, mut loaded) = (Btf::from_sys_fs().unwrap(), Ebpf::load(OBJECT).unwrap());
+        let said = attach(&mut loaded, &btf, &LACKING).unwrap_err().to_string();
+        assert_eq!(said, "this kernel has no tracepoint `no_such_event` (Linux 9.9 or newer has it): nothing is lost");
+        assert!(
+            matches!(attach(&mut loaded, &btf, &OLDER), Err(Missing::Refused(what)) if what.contains("no_such_program"))
+        );
+        let older = Tracepoint { programs: &OLDER.programs[1..], ..OLDER };
+        attach(&mut loaded, &btf, Box::leak(Box::new(older))).unwrap();
+    }
+}

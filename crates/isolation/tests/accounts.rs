@@ -150,6 +150,24 @@ fn acknowledgements_that_find_their_socket_in_use_are_charged_to_it() {
 }
 
 #[test]
+fn what_a_queue_sends_later_is_charged_to_the_sender() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let limit = "tc qdisc add dev a0 root tbf rate 20mbit burst 3000 limit 1000000 && echo limited || true";
+    if bed.exec(Place::Middle, limit).trim() != "limited" {
+        skip("the kernel has no token bucket filter", "use one with CONFIG_NET_SCH_TBF");
+        return;
+    }
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
+    let came = during(&tracer, || Process::start(&bed, Place::Middle, &groups[1], Role::Send(9001)).wait());
+    let [receiver, sender] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    assert!(sender.sent > 1000 && sender.ns > 0 && came.totals.transmit_ns > 0, "{came:?}");
+    assert_eq!((sender.packets, receiver.sent, receiver.packets), (0, 0, 3000), "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
 fn a_meter_names_cgroups_and_shows_the_cpu_of_their_processes() {
     let _alone = alone();
     let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };

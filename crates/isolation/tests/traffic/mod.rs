@@ -95,6 +95,8 @@ pub enum Role {
     Sink(u16),
     /// Connect, send much in one go, and end.
     Pour(u16),
+    /// Send datagrams.
+    Send(u16),
     /// Trace; say the programs' ids.
     Trace,
 }
@@ -109,6 +111,7 @@ impl Role {
             Role::Connect(port) => ("connect", port),
             Role::Sink(port) => ("sink", port),
             Role::Pour(port) => ("pour", port),
+            Role::Send(port) => ("send", port),
             Role::Trace => ("trace", 0),
         }
     }
@@ -191,6 +194,13 @@ fn a_process() {
                 }
             }
         }
+        return;
+    }
+    if what == "send" {
+        ready("");
+        flood(&[address(port)], 3000);
+        // What is queued by then still has its socket.
+        std::thread::sleep(Duration::from_millis(500));
         return;
     }
     if what == "pour" {
