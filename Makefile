@@ -11,8 +11,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 CATENA := $(TARGET)/release/catena
 
 # What the build needs: a Debian package, and the program or the file that shows it is there. netbase names ports for
-# filters.
-BUILD_NEEDS := build-essential:gcc libpcap-dev:/usr/include/pcap/pcap.h netbase:/etc/services
+# filters; clang builds the BPF program of `catena isolate`, which says so where it was built without.
+BUILD_NEEDS := build-essential:gcc libpcap-dev:/usr/include/pcap/pcap.h netbase:/etc/services clang:clang
 # With EXACT=highs plans are made by HiGHS, which is built from source, instead of microlp: docs/planning.md says when
 # that is worth the minutes.
 EXACT ?= microlp

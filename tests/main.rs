@@ -9,6 +9,7 @@ mod examples;
 mod gauges;
 mod house;
 mod interfaces;
+mod isolated;
 mod joined;
 mod live_workers;
 mod manifest;

@@ -38,6 +38,9 @@ pub enum Command {
     /// Remove from a network function in C what its configuration makes redundant: as a program, or for a chain
     #[command(disable_help_flag = true)]
     Reduce(Passed),
+    /// Show which cgroups the CPU time of network work belongs to
+    #[command(subcommand)]
+    Isolate(IsolateCommand),
     /// Draw tables and plots from benchmark results
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -50,6 +53,27 @@ pub struct Passed {
     /// line; `--help` lists the options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
     pub arguments: Vec<std::ffi::OsString>,
+}
+
+/// What to do about network CPU.
+#[derive(Debug, Subcommand)]
+pub enum IsolateCommand {
+    /// Measure network softirqs and show each cgroup's part (needs CAP_BPF and CAP_PERFMON, or root)
+    Status(StatusOptions),
+}
+
+/// Options of `isolate status`.
+#[derive(Args, Debug)]
+pub struct StatusOptions {
+    /// Print a line of JSON an interval
+    #[arg(long)]
+    pub json: bool,
+    /// How long to measure before each table
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: std::time::Duration,
+    /// Stop after so many tables (default: go on until interrupted)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
 }
 
 /// What to do with benchmark results.

@@ -9,6 +9,7 @@ mod book;
 mod chain;
 mod file;
 mod functions;
+mod isolate;
 mod new;
 mod plan;
 mod profile;
@@ -67,6 +68,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Profile(options) => profile::profile(&options),
         Command::Analyze(_) => analyze::analysis("analyze"),
         Command::Reduce(_) => analyze::analysis("reduce"),
+        Command::Isolate(command) => isolate::isolate(&command),
         Command::Bench(command) => bench::bench(&command),
     }
 }

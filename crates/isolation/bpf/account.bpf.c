@@ -1,0 +1,439 @@
+/* Charges the time of network softirqs to the cgroups whose packets they work on.
+ *
+ * SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Khalid's dissertation, section 2.2.1, on a stock kernel: tracepoints divide a softirq into segments, and each segment is charged.
+ * Work on a packet is charged to the cgroup of its socket; what no packet can be named for is fixed cost, which is shared at the end
+ * of the softirq by the number of packets. Every nanosecond is in exactly one segment, so charges add up to the softirq's time, which
+ * `totals` has from the first and the last reading of the clock alone. `charge.rs` has the arithmetic of `settle` with its proofs.
+ *
+ * Kernel structures are declared with the fields that are read; the loader moves the offsets to the running kernel's (CO-RE).
+ */
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
+enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
+enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
+enum { NO_EXIST = 1 };
+
+static void *(*const lookup)(void *map, const void *key) = (void *)1;
+static long (*const update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const erase)(void *map, const void *key) = (void *)3;
+static u64 (*const clock)(void) = (void *)5;
+static u64 (*const current_task)(void) = (void *)14;
+static u64 (*const current_cgroup)(void) = (void *)80;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+struct sock {
+	struct {
+		volatile unsigned char skc_state;
+	} __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+struct sk_buff {
+	struct sock *sk;
+};
+#pragma clang attribute pop
+
+/* Accounts of no cgroup; `charge.rs` has the same numbers. */
+#define NOBODY (1ull << 63)
+enum { NO_SOCKET = 1, DROPPED = 2, FORWARDED = 3, NO_PACKET = 4, NO_ROOM = 5 };
+
+/* Who has the segment under way: a slot, or one of these. */
+enum { SLOTS = 16, FIXED = 254, PENDING = 255 };
+
+/* Time that hosts have lost and their accounts do not say yet, in ns a CPU. */
+enum { HOSTED_MOST = 100000 };
+
+/* What a softirq has done so far for one account. */
+struct slot {
+	u64 account;
+	u64 ns;
+	u32 packets;
+	u32 sent;
+	u32 drops;
+	u32 unused;
+};
+
+/* The softirq under way on this CPU. */
+struct softirq {
+	u64 start;
+	u64 mark; /* begin of the segment */
+	u64 fixed;
+	u64 pending; /* of packets whose owner was not known when the next one came */
+	u64 packet;  /* the one whose owner is not known yet */
+	u64 probed;  /* the socket that tcp_probe named for the packet at hand */
+	u32 vector;  /* 0: none */
+	u32 unclaimed;
+	u32 owner;
+	u32 used;
+	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
+	u64 hosted;
+	struct slot slots[SLOTS];
+};
+
+/* What an account has been charged. */
+struct charge {
+	u64 ns;
+	u64 packets;
+	u64 sent;
+	u64 drops;
+	u64 hosted; /* time of softirqs, of whomever, that ran while a task of this cgroup was the CPU's */
+};
+
+struct totals {
+	u64 receive_ns;
+	u64 transmit_ns;
+	u64 softirqs;
+};
+
+#define FIELD(name, value) int(*name)[value]
+struct {
+	FIELD(type, MAP_PERCPU_ARRAY);
+	FIELD(max_entries, 1);
+	u32 *key;
+	struct softirq *value;
+} softirqs SEC(".maps");
+struct {
+	FIELD(type, MAP_PERCPU_ARRAY);
+	FIELD(max_entries, 1);
+	u32 *key;
+	struct totals *value;
+} totals SEC(".maps");
+struct {
+	FIELD(type, MAP_PERCPU_HASH);
+	FIELD(max_entries, 4096);
+	u64 *key;
+	struct charge *value;
+} charges SEC(".maps");
+/* Time of packets, by address, whose owner was not known when their part of a softirq ended. An entry outlives its packet until
+ * another one at its address has an entry; it is only asked for by who has the packet. */
+struct {
+	FIELD(type, MAP_LRU_HASH);
+	FIELD(max_entries, 16384);
+	u64 *key;
+	u64 *value;
+} waiting SEC(".maps");
+
+INLINE struct softirq *inside(void)
+{
+	u32 zero = 0;
+	struct softirq *now = lookup(&softirqs, &zero);
+	return now && now->vector ? now : 0;
+}
+
+INLINE struct charge *charge_of(u64 account)
+{
+	struct charge *found = lookup(&charges, &account);
+	if (!found) {
+		struct charge none = {};
+		update(&charges, &account, &none, NO_EXIST);
+		found = lookup(&charges, &account);
+	}
+	return found;
+}
+
+/* Charge an account, or, where the map is full, the one that is there for that; user space makes it before anything is attached. */
+static __attribute__((noinline)) int charge(u64 account, u64 ns, u64 packets, u64 sent_and_drops)
+{
+	struct charge *to = charge_of(account);
+	if (!to) {
+		account = NOBODY | NO_ROOM;
+		to = lookup(&charges, &account);
+	}
+	if (to) {
+		to->ns += ns;
+		to->packets += packets;
+		to->sent += sent_and_drops >> 32;
+		to->drops += (u32)sent_and_drops;
+	}
+	return 0;
+}
+
+/* Write the slots to their accounts, each with its part of the fixed costs: what remains of them by what remains of the packets, so
+ * that nothing is lost by rounding. */
+static __attribute__((noinline)) int settle(void)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (!s)
+		return 0;
+	u64 weight = s->unclaimed, fixed = s->fixed;
+	for (u32 i = 0; i < SLOTS && i < s->used; i++)
+		weight += s->slots[i].packets + s->slots[i].sent;
+	/* Where every packet found its owner they came as a list, and what they had in common is shared. */
+	if (!s->unclaimed)
+		fixed += s->pending;
+	for (u32 i = 0; i < SLOTS && i < s->used; i++) {
+		struct slot *slot = &s->slots[i];
+		u64 own = slot->packets + slot->sent, part = own == weight ? (own ? fixed : 0) : fixed * own / weight;
+		fixed -= part;
+		weight -= own;
+		charge(slot->account, slot->ns + part, slot->packets, (u64)slot->sent << 32 | slot->drops);
+	}
+	if (s->unclaimed)
+		charge(NOBODY | NO_SOCKET, s->pending + fixed, s->unclaimed, 0);
+	else if (fixed)
+		charge(NOBODY | NO_PACKET, fixed, 0, 0);
+	s->used = s->unclaimed = 0;
+	s->fixed = s->pending = 0;
+	return 0;
+}
+
+/* The slot of an account: found, or taken. */
+INLINE u32 slot_of(struct softirq *s, u64 account)
+{
+	u32 last = s->owner;
+	if (last < SLOTS && s->slots[last].account == account)
+		return last;
+	for (u32 i = 0; i < SLOTS && i < s->used; i++)
+		if (s->slots[i].account == account)
+			return i;
+	if (s->used >= SLOTS)
+		settle();
+	u32 at = s->used & (SLOTS - 1);
+	s->used = at + 1;
+	s->slots[at] = (struct slot){ .account = account };
+	return at;
+}
+
+/* End the segment: whose it was is whose it stays. */
+INLINE void end_segment(struct softirq *s, u32 next)
+{
+	u64 now = clock(), ns = now - s->mark;
+	u32 owner = s->owner;
+	if (owner < SLOTS)
+		s->slots[owner].ns += ns;
+	else if (owner == PENDING) {
+		s->pending += ns;
+		update(&waiting, &s->packet, &ns, 0);
+	} else
+		s->fixed += ns;
+	s->mark = now;
+	s->owner = next;
+}
+
+/* End the segment by what shows whose it was, which goes on until the next one. */
+INLINE struct slot *claim(struct softirq *s, u64 account)
+{
+	u64 now = clock(), ns = now - s->mark;
+	u32 at = slot_of(s, account) & (SLOTS - 1);
+	struct slot *slot = &s->slots[at];
+	slot->ns += ns;
+	s->mark = now;
+	s->owner = at;
+	return slot;
+}
+
+INLINE void claim_packet(struct softirq *s, u64 account, u32 dropped)
+{
+	struct slot *slot = claim(s, account);
+	slot->drops += dropped;
+	if (s->unclaimed) {
+		s->unclaimed--;
+		slot->packets++;
+	}
+}
+
+/* The cgroup of a socket; 0 if it has none, as those of half-open and closed connections, which are no whole sockets. */
+INLINE u64 cgroup_of(struct sock *sk)
+{
+	if (!sk)
+		return 0;
+	u8 state = sk->__sk_common.skc_state;
+	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
+		return 0;
+	struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
+	return cgroup ? cgroup->kn->id : 0;
+}
+
+SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
+{
+	u32 zero = 0, vector = arguments[0];
+	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
+		return 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (!s)
+		return 0;
+	s->used = s->unclaimed = 0;
+	s->fixed = s->pending = s->probed = 0;
+	s->owner = FIXED;
+	s->vector = vector;
+	s->start = s->mark = clock();
+	return 0;
+}
+
+/* Note whose time a softirq took. Accounts are looked up when it is somebody else's turn or there is much, not each time. */
+INLINE void take_from(struct softirq *s, u64 host, u64 ns)
+{
+	if (s->host != host) {
+		struct charge *before = s->hosted ? charge_of(s->host) : 0;
+		if (before)
+			before->hosted += s->hosted;
+		s->host = host;
+		s->hosted = 0;
+	}
+	s->hosted += ns;
+	if (s->hosted >= HOSTED_MOST) {
+		struct charge *now = charge_of(host);
+		if (now)
+			now->hosted += s->hosted;
+		s->hosted = 0;
+	}
+}
+
+SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
+{
+	u32 zero = 0;
+	struct softirq *s = inside();
+	if (!s || (u32)arguments[0] != s->vector)
+		return 0;
+	u32 vector = s->vector;
+	end_segment(s, FIXED);
+	u64 ns = s->mark - s->start;
+	settle();
+	s->vector = 0;
+	struct totals *sum = lookup(&totals, &zero);
+	if (sum) {
+		*(vector == NET_RX_SOFTIRQ ? &sum->receive_ns : &sum->transmit_ns) += ns;
+		sum->softirqs++;
+	}
+	/* Where nobody ran, nobody lost time. */
+	if (current_task())
+		take_from(s, current_cgroup(), ns);
+	return 0;
+}
+
+/* A packet, or what GRO made of several, begins its way through the stack. */
+SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
+{
+	struct softirq *s = inside();
+	if (!s)
+		return 0;
+	end_segment(s, PENDING);
+	s->packet = arguments[0];
+	s->unclaimed++;
+	s->probed = 0;
+	return 0;
+}
+
+/* The driver has the next packet: what it and GRO do for it is fixed cost. Cheap for all but the first packet of a batch. */
+SEC("tp_btf/napi_gro_receive_entry") int gro_receive(u64 *arguments)
+{
+	struct softirq *s = inside();
+	if (s && s->owner != FIXED)
+		end_segment(s, FIXED);
+	return 0;
+}
+
+SEC("tp_btf/napi_poll") int napi_poll(u64 *arguments)
+{
+	struct softirq *s = inside();
+	if (s)
+		end_segment(s, FIXED);
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
+{
+	struct softirq *s = inside();
+	if (!s)
+		return 0;
+	/* TCP's data is ready in the midst of the packet that tcp_probe has named. */
+	if (s->probed == arguments[0]) {
+		s->probed = 0;
+		return 0;
+	}
+	u64 cgroup = cgroup_of((struct sock *)arguments[0]);
+	claim_packet(s, cgroup ? cgroup : NOBODY | NO_SOCKET, 0);
+	return 0;
+}
+
+/* A segment that came while its socket was in use: its process takes it up when it is done, and only now is it known whose it was.
+ * Its own time is charged anew; its part of the fixed costs stays nobody's. A softirq on this CPU may come between any two
+ * instructions, so each change is one. */
+INLINE void take_up(u64 packet, struct sock *sk)
+{
+	u64 *waited = lookup(&waiting, &packet), nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
+	if (!waited || !cgroup)
+		return;
+	u64 ns = *waited;
+	erase(&waiting, &packet);
+	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);
+	if (!from || !to)
+		return;
+	__sync_fetch_and_add(&from->ns, -ns);
+	__sync_fetch_and_add(&from->packets, -1);
+	__sync_fetch_and_add(&to->ns, ns);
+	__sync_fetch_and_add(&to->packets, 1);
+}
+
+/* Every segment of an established connection, also those without data. */
+SEC("tp_btf/tcp_probe") int tcp_segment(u64 *arguments)
+{
+	struct softirq *s = inside();
+	struct sock *sk = (struct sock *)arguments[0];
+	if (!s) {
+		take_up(arguments[1], sk);
+		return 0;
+	}
+	u64 cgroup = cgroup_of(sk);
+	claim_packet(s, cgroup ? cgroup : NOBODY | NO_SOCKET, 0);
+	s->probed = arguments[0];
+	return 0;
+}
+
+INLINE void drop(struct sk_buff *skb, struct sock *receiver)
+{
+	struct softirq *s = inside();
+	if (!s)
+		return;
+	u64 cgroup = cgroup_of(receiver);
+	if (!cgroup)
+		cgroup = cgroup_of(skb->sk);
+	claim_packet(s, cgroup ? cgroup : NOBODY | DROPPED, 1);
+}
+
+SEC("tp_btf/kfree_skb") int dropped(u64 *arguments)
+{
+	drop((struct sk_buff *)arguments[0], (struct sock *)arguments[3]);
+	return 0;
+}
+
+/* Before Linux 6.11 nobody says which socket had no room. */
+SEC("tp_btf/kfree_skb") int dropped_somewhere(u64 *arguments)
+{
+	drop((struct sk_buff *)arguments[0], 0);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit") int transmit(u64 *arguments)
+{
+	struct softirq *s = inside();
+	if (!s)
+		return 0;
+	struct sk_buff *skb = (struct sk_buff *)arguments[0];
+	u64 cgroup = cgroup_of(skb->sk);
+	if (s->vector == NET_TX_SOFTIRQ)
+		claim(s, cgroup ? cgroup : NOBODY | NO_SOCKET)->sent++;
+	else if (!skb->sk && s->unclaimed)
+		claim_packet(s, NOBODY | FORWARDED, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

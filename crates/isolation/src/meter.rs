@@ -1,0 +1,137 @@
+//! Network CPU beside the CPU of cgroups' own processes, interval by interval.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::charge::{Account, Accounts};
+use crate::{Cgroups, Missing, Tracer};
+
+/// Measures from one reading to the next.
+pub struct Meter {
+    tracer: Tracer,
+    accounts: Accounts,
+    cgroups: Cgroups,
+    read: Instant,
+}
+
+/// What an interval brought.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// How long it was, in ns.
+    pub interval_ns: u64,
+    /// Cgroups with network work, the most charged first.
+    pub cgroups: Vec<Row>,
+    /// What is nobody's, by kind.
+    pub unattributed: Vec<Row>,
+    /// Time of network softirqs, measured from entry to exit, in ns.
+    pub softirq_ns: u64,
+    /// The part of receive softirqs, in ns.
+    pub receive_ns: u64,
+    /// The part of transmit softirqs, in ns.
+    pub transmit_ns: u64,
+    /// How many softirqs there were.
+    pub softirqs: u64,
+    /// The sum of all charges, in ns.
+    pub charged_ns: u64,
+    /// By how much the two differ, as a part of the first.
+    pub gap: f64,
+    /// What is not measured here, and why.
+    pub missing: Vec<String>,
+}
+
+/// An account in an interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The cgroup's path, or the kind of work that is nobody's.
+    pub name: String,
+    /// The cgroup's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// CPU that the cgroup's own processes took, with the softirqs that ran in their place, in ns.
+    pub cpu_ns: Option<u64>,
+    /// CPU of softirqs on its account, in ns.
+    pub softirq_ns: u64,
+    /// CPU of softirqs, on whosever account, that ran while its processes had the CPU, in ns.
+    pub hosted_ns: u64,
+    /// Packets received, or batches that GRO made of several; dropped ones are among them.
+    pub packets: u64,
+    /// Packets that transmit softirqs sent.
+    pub sent: u64,
+    /// Packets dropped.
+    pub drops: u64,
+}
+
+impl Meter {
+    /// Begin to measure.
+    ///
+    /// # Errors
+    /// What is missing, where nothing can be measured.
+    pub fn start() -> Result<Meter, Missing> {
+        let tracer = Tracer::start()?;
+        Ok(Meter {
+            accounts: tracer.accounts()?,
+            tracer,
+            cgroups: Cgroups::read().unwrap_or_default(),
+            read: Instant::now(),
+        })
+    }
+
+    /// Return what came since the last reading.
+    ///
+    /// # Errors
+    /// When the accounts cannot be read.
+    pub fn read(&mut self) -> Result<Status, Missing> {
+        let accounts = self.tracer.accounts()?;
+        let cgroups = Cgroups::read();
+        let now = Instant::now();
+        let mut missing: Vec<String> = self.tracer.missing().iter().map(ToString::to_string).collect();
+        missing.extend(cgroups.is_none().then(|| Missing::Cgroup2.to_string()));
+        let cgroups = cgroups.unwrap_or_default();
+        let came = accounts.since(&self.accounts);
+        let mut status = Status {
+            interval_ns: nanoseconds(now - self.read),
+            cgroups: Vec::new(),
+            unattributed: Vec::new(),
+            softirq_ns: came.measured(),
+            receive_ns: came.totals.receive_ns,
+            transmit_ns: came.totals.transmit_ns,
+            softirqs: came.totals.softirqs,
+            charged_ns: came.charged(),
+            gap: came.gap(),
+            missing,
+        };
+        for (account, charge) in &came.charges {
+            if charge.ns == 0 && charge.hosted == 0 {
+                continue;
+            }
+            let mut row = Row {
+                name: account.name().unwrap_or_default().to_owned(),
+                id: None,
+                cpu_ns: None,
+                softirq_ns: charge.ns,
+                hosted_ns: charge.hosted,
+                packets: charge.packets,
+                sent: charge.sent,
+                drops: charge.drops,
+            };
+            let &Account::Cgroup(id) = account else {
+                status.unattributed.push(row);
+                continue;
+            };
+            // One that is gone is known from before.
+            let known = cgroups.get(id).or_else(|| self.cgroups.get(id));
+            row.name = known.map_or_else(|| format!("(cgroup {id}, not found)"), |cgroup| cgroup.path.clone());
+            row.id = Some(id);
+            row.cpu_ns = cgroups.own_cpu_since(&self.cgroups, id);
+            status.cgroups.push(row);
+        }
+        status.cgroups.sort_by_key(|row| std::cmp::Reverse((row.softirq_ns, row.hosted_ns)));
+        (self.accounts, self.cgroups, self.read) = (accounts, cgroups, now);
+        Ok(status)
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

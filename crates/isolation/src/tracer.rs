@@ -1,0 +1,202 @@
+//! The BPF program on its tracepoints, and the accounts in its maps.
+//!
+//! Nothing is pinned: programs, links and maps belong to this process, and the kernel removes them when it ends, however it ends.
+
+use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, Pod};
+
+use crate::charge::{Account, Accounts, Charge, Totals};
+use crate::missing::{Missing, Tracepoint, capabilities};
+
+/// The program; empty where it could not be built.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account.bpf.o"));
+/// Why not.
+const PROBLEM: &str = env!("ACCOUNT_PROBLEM");
+
+/// In the order of attaching: until the first one is there nothing is counted.
+static TRACEPOINTS: [Tracepoint; 9] = [
+    Tracepoint { name: "softirq_exit", programs: &["softirq_exit"], since: "2.6.31", without: None },
+    Tracepoint {
+        name: "kfree_skb",
+        programs: &["dropped", "dropped_somewhere"],
+        since: "2.6.30",
+        without: Some("drops are not counted"),
+    },
+    Tracepoint {
+        name: "sk_data_ready",
+        programs: &["data_ready"],
+        since: "6.3",
+        without: Some("only TCP's packets and drops are charged to cgroups"),
+    },
+    Tracepoint {
+        name: "tcp_probe",
+        programs: &["tcp_segment"],
+        since: "4.16",
+        without: Some("TCP's segments without data are of no socket"),
+    },
+    Tracepoint {
+        name: "napi_poll",
+        programs: &["napi_poll"],
+        since: "2.6.30",
+        without: Some("the end of a poll is charged to its last packet"),
+    },
+    Tracepoint {
+        name: "napi_gro_receive_entry",
+        programs: &["gro_receive"],
+        since: "3.14",
+        without: Some("a driver's work is charged to the packet before"),
+    },
+    Tracepoint {
+        name: "net_dev_start_xmit",
+        programs: &["transmit"],
+        since: "3.14",
+        without: Some("transmit softirqs are charged to nobody"),
+    },
+    Tracepoint {
+        name: "netif_receive_skb",
+        programs: &["receive"],
+        since: "2.6.37",
+        without: Some("packets are not counted, and fixed costs not shared"),
+    },
+    Tracepoint { name: "softirq_entry", programs: &["softirq_entry"], since: "2.6.31", without: None },
+];
+
+// SAFETY: plain numbers without padding, in C's layout.
+unsafe impl Pod for Charge {}
+// SAFETY: as above.
+unsafe impl Pod for Totals {}
+
+/// Charges softirqs as long as it lives.
+pub struct Tracer {
+    charges: PerCpuHashMap<MapData, u64, Charge>,
+    totals: PerCpuArray<MapData, Totals>,
+    missing: Vec<Missing>,
+    // With the programs and links.
+    loaded: Ebpf,
+}
+
+impl Tracer {
+    /// Load the program and attach it to the tracepoints that there are.
+    ///
+    /// # Errors
+    /// What is missing, where nothing can be measured.
+    pub fn start() -> Result<Tracer, Missing> {
+        if OBJECT.is_empty() {
+            return Err(Missing::Program(PROBLEM));
+        }
+        let lacking = capabilities(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+        if !lacking.is_empty() {
+            return Err(Missing::Capabilities(lacking));
+        }
+        let btf = Btf::from_sys_fs().map_err(|error| Missing::Btf(chain(&error)))?;
+        let mut loaded = Ebpf::load(OBJECT).map_err(|error| Missing::Refused(chain(&error)))?;
+        let mut take = |name| loaded.take_map(name).ok_or_else(|| Missing::Map(format!("there is no map `{name}`")));
+        let (charges, totals) = (take("charges")?, take("totals")?);
+        let mut charges = PerCpuHashMap::try_from(charges).map_err(unreadable)?;
+        let totals = PerCpuArray::try_from(totals).map_err(unreadable)?;
+        let cpus = aya::util::nr_cpus().map_err(|(path, error)| Missing::Map(format!("{path}: {error}")))?;
+        // The account of what has no room must have some.
+        let none = PerCpuValues::try_from(vec![Charge::default(); cpus]).map_err(|error| unreadable(error.into()))?;
+        charges.insert(Account::NoRoom.key(), none, 0).map_err(unreadable)?;
+        let mut missing = Vec::new();
+        for tracepoint in &TRACEPOINTS {
+            if let Err(what) = attach(&mut loaded, &btf, tracepoint) {
+                if tracepoint.without.is_none() {
+                    return Err(what);
+                }
+                missing.push(what);
+            }
+        }
+        Ok(Tracer { charges, totals, missing, loaded })
+    }
+
+    /// Return what is not measured here, and why.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Return the ids of the programs that the kernel runs for this tracer.
+    pub fn programs(&self) -> Vec<u32> {
+        let infos = self.loaded.programs().filter_map(|(_, program)| program.info().ok());
+        infos.map(|info| info.id()).collect()
+    }
+
+    /// Read all accounts, as they have grown since the start.
+    ///
+    /// # Errors
+    /// When the kernel does not let the maps be read.
+    pub fn accounts(&self) -> Result<Accounts, Missing> {
+        let mut accounts = Accounts::default();
+        for entry in self.charges.iter() {
+            let (key, charges) = entry.map_err(unreadable)?;
+            accounts.add(Account::from_key(key), &Charge::sum(charges.iter().copied()));
+        }
+        for totals in self.totals.get(&0, 0).map_err(unreadable)?.iter() {
+            accounts.add_totals(totals);
+        }
+        Ok(accounts)
+    }
+}
+
+fn attach(loaded: &mut Ebpf, btf: &Btf, tracepoint: &'static Tracepoint) -> Result<(), Missing> {
+    let mut refused = Missing::Tracepoint(tracepoint);
+    for name in tracepoint.programs {
+        let program =
+            loaded.program_mut(name).ok_or_else(|| Missing::Refused(format!("there is no program `{name}`")))?;
+        let program: &mut BtfTracePoint =
+            program.try_into().map_err(|error: ProgramError| Missing::Refused(chain(&error)))?;
+        match program.load(tracepoint.name, btf).and_then(|()| program.attach()) {
+            Ok(_) => return Ok(()),
+            // The kernel's types do not have the tracepoint.
+            Err(ProgramError::Btf(_)) => {}
+            Err(error) => refused = Missing::Refused(format!("{name}: {}", chain(&error))),
+        }
+    }
+    Err(refused)
+}
+
+fn unreadable(error: MapError) -> Missing {
+    Missing::Map(chain(&error))
+}
+
+/// An error and what is behind it, in one line without the verifier's log.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_testing::skip;
+
+    use super::*;
+
+    static LACKING: Tracepoint =
+        Tracepoint { name: "no_such_event", programs: &["receive"], since: "9.9", without: Some("nothing is lost") };
+    static UNKNOWN: Tracepoint =
+        Tracepoint { name: "kfree_skb", programs: &["no_such_program"], since: "1.0", without: None };
+    static OLDER: Tracepoint =
+        Tracepoint { name: "kfree_skb", programs: &["dropped_somewhere"], since: "1.0", without: None };
+
+    #[test]
+    fn a_tracepoint_that_is_not_there_is_named_and_older_ones_have_their_program() {
+        if let Err(missing) = Tracer::start() {
+            return skip(&format!("no accounts: {missing}"), "use a kernel and rights that allow it");
+        }
+        let (btf, mut loaded) = (Btf::from_sys_fs().unwrap(), Ebpf::load(OBJECT).unwrap());
+        let said = attach(&mut loaded, &btf, &LACKING).unwrap_err().to_string();
+        assert_eq!(said, "this kernel has no tracepoint `no_such_event` (Linux 9.9 or newer has it): nothing is lost");
+        let said = attach(&mut loaded, &btf, &UNKNOWN).unwrap_err().to_string();
+        assert!(said.ends_with("there is no program `no_such_program`"), "{said}");
+        attach(&mut loaded, &btf, &OLDER).unwrap();
+    }
+}

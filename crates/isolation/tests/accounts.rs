@@ -1,0 +1,208 @@
+//! Real packets between network namespaces, to sockets of cgroups that the tests make: who is charged.
+
+mod traffic;
+
+use std::time::{Duration, Instant};
+
+use catena_isolation::charge::{Account, Accounts, Charge};
+use catena_isolation::{Meter, Tracer};
+use catena_testing::namespace::{Place, Testbed};
+use catena_testing::skip;
+use traffic::{Group, Process, REQUESTS, Role, address, alone, flood, joined_middle};
+
+/// Most that charges and measured time may differ.
+const GAP: f64 = 0.02;
+
+/// Start to charge; `None`, with a message, where that is not possible.
+fn tracer() -> Option<Tracer> {
+    match Tracer::start() {
+        Ok(tracer) => Some(tracer),
+        Err(missing) => {
+            skip(&format!("no accounts: {missing}"), "use a kernel and rights that allow it");
+            None
+        }
+    }
+}
+
+fn charge(accounts: &Accounts, group: &Group) -> Charge {
+    accounts.charges.get(&Account::Cgroup(group.id())).copied().unwrap_or_default()
+}
+
+fn assert_adds_up(accounts: &Accounts) {
+    assert!(accounts.measured() > 0 && accounts.totals.softirqs > 0, "{accounts:?}");
+    assert!(accounts.gap() <= GAP, "{} of {accounts:?}", accounts.gap());
+}
+
+/// Return what came of `work`.
+fn during(tracer: &Tracer, work: impl FnOnce()) -> Accounts {
+    let before = tracer.accounts().unwrap();
+    work();
+    tracer.accounts().unwrap().since(&before)
+}
+
+#[test]
+fn a_flood_is_charged_to_its_receiver_and_not_to_a_bystander() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
+    let _bystander = Process::start(&bed, Place::A, &groups[1], Role::Spin(9002));
+    let came = during(&tracer, || bed.within(Place::Middle, || flood(&[address(9001)], 40_000)));
+    let [receiver, bystander] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    assert_eq!(receiver.packets, 40_000, "{came:?}");
+    assert!(receiver.ns > 40_000 * 50, "{came:?}");
+    assert_eq!((bystander.ns, bystander.packets, bystander.drops), (0, 0, 0), "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn two_receivers_are_charged_in_the_ratio_of_their_packets() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let _processes =
+        [(0, 9001), (1, 9002)].map(|(group, port)| Process::start(&bed, Place::A, &groups[group], Role::Drop(port)));
+    let to = [9001, 9001, 9001, 9002].map(address);
+    let came = during(&tracer, || bed.within(Place::Middle, move || flood(&to, 60_000)));
+    let [first, second] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    assert_eq!((first.packets, second.packets), (45_000, 15_000), "{came:?}");
+    let ratio = first.ns as f64 / second.ns as f64;
+    assert!((ratio / 3.0 - 1.0).abs() < 0.15, "{ratio} of {first:?} {second:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn what_a_full_socket_drops_is_charged_to_its_cgroup() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Drop(9001));
+    let came = during(&tracer, || bed.within(Place::Middle, || flood(&[address(9001)], 20_000)));
+    let receiver = charge(&came, &groups[0]);
+    assert_eq!(receiver.packets, 20_000, "{came:?}");
+    assert!(receiver.drops > 15_000 && receiver.drops < 20_000, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn packets_to_no_socket_are_charged_to_nobody() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let _bystander = Process::start(&bed, Place::A, &groups[0], Role::Receive(9002));
+    let came = during(&tracer, || bed.within(Place::Middle, || flood(&[address(9001)], 10_000)));
+    let nobodys = came.charges.get(&Account::Dropped).copied().unwrap_or_default();
+    assert!(nobodys.packets >= 10_000 && nobodys.drops >= 10_000 && nobodys.ns > 0, "{came:?}");
+    assert_eq!(charge(&came, &groups[0]).ns, 0, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn forwarded_packets_are_nobodys_where_they_pass_and_the_receivers_where_they_arrive() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    bed.ip(Place::Middle, "link add br0 type bridge");
+    for port in ["a0", "b0", "br0"] {
+        if port != "br0" {
+            bed.ip(Place::Middle, &format!("link set {port} master br0"));
+        }
+        bed.ip(Place::Middle, &format!("link set {port} up"));
+    }
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
+    let came = during(&tracer, || bed.within(Place::B, || flood(&[address(9001)], 20_000)));
+    let forwarded = came.charges.get(&Account::Forwarded).copied().unwrap_or_default();
+    assert_eq!(charge(&came, &groups[0]).packets, 20_000, "{came:?}");
+    assert!(forwarded.packets >= 20_000 && forwarded.ns > 0, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn tcp_is_charged_to_both_ends() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let _server = Process::start(&bed, Place::A, &groups[0], Role::Serve(9001));
+    let came = during(&tracer, || {
+        let mut client = Process::start(&bed, Place::Middle, &groups[1], Role::Connect(9001));
+        client.wait();
+    });
+    let [server, client] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    for end in [server, client] {
+        assert!((REQUESTS..2 * REQUESTS + 100).contains(&end.packets) && end.ns > 0, "{came:?}");
+    }
+    assert_adds_up(&came);
+}
+
+#[test]
+fn acknowledgements_that_find_their_socket_in_use_are_charged_to_it() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let _server = Process::start(&bed, Place::A, &groups[0], Role::Sink(9001));
+    let came = during(&tracer, || Process::start(&bed, Place::Middle, &groups[1], Role::Pour(9001)).wait());
+    // The client is in one call all the time, and what comes for it are acknowledgements.
+    let [server, client] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    let nobodys = came.charges.get(&Account::NoSocket).copied().unwrap_or_default();
+    assert!(server.packets > 500 && client.packets > 50, "{came:?}");
+    // The kernel merges some of those that wait, more on a loaded machine, and merged ones are seen no more. Where none that
+    // waited is charged, a tenth is.
+    assert!(nobodys.packets < 4 * client.packets, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn what_a_queue_sends_later_is_charged_to_the_sender() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(2), tracer()) else { return };
+    joined_middle(&bed);
+    let limit = "tc qdisc add dev a0 root tbf rate 20mbit burst 3000 limit 1000000 && echo limited || true";
+    if bed.exec(Place::Middle, limit).trim() != "limited" {
+        skip("the kernel has no token bucket filter", "use one with CONFIG_NET_SCH_TBF");
+        return;
+    }
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
+    let came = during(&tracer, || Process::start(&bed, Place::Middle, &groups[1], Role::Send(9001)).wait());
+    let [receiver, sender] = [&groups[0], &groups[1]].map(|group| charge(&came, group));
+    assert!(sender.sent > 1000 && sender.ns > 0 && came.totals.transmit_ns > 0, "{came:?}");
+    assert_eq!((sender.packets, receiver.sent, receiver.packets), (0, 0, 3000), "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn a_meter_names_cgroups_and_shows_the_cpu_of_their_processes() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let mut meter = Meter::start().unwrap();
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Spin(9001));
+    bed.within(Place::Middle, || flood(&[address(9001)], 20_000));
+    std::thread::sleep(Duration::from_millis(300));
+    let status = meter.read().unwrap();
+    let row = status.cgroups.iter().find(|row| row.id == Some(groups[0].id())).expect("the receiver has a row");
+    assert_eq!((&*row.name, row.packets), (groups[0].name(), 20_000));
+    // It never sleeps; the other CPU or a loaded machine may leave it less than one.
+    assert!(row.cpu_ns.expect("cpu.stat is there") > 50_000_000, "{row:?}");
+    assert!(row.softirq_ns > 0 && status.gap <= GAP, "{status:?}");
+    assert!(status.missing.is_empty(), "{:?}", status.missing);
+    let again = meter.read().unwrap();
+    assert!(!again.cgroups.iter().any(|row| row.id == Some(groups[0].id()) && row.packets > 0), "{again:?}");
+}
+
+#[test]
+fn a_killed_tracer_leaves_no_program_behind() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    let mut process = Process::start(&bed, Place::A, &groups[0], Role::Trace);
+    let ids: Vec<u32> = process.said().split(' ').map(|id| id.parse().unwrap()).collect();
+    let loaded = || {
+        let ours = aya::programs::loaded_programs().filter_map(Result::ok).map(|info| info.id());
+        ours.filter(|id| ids.contains(id)).count()
+    };
+    assert!(ids.len() >= 3 && loaded() == ids.len(), "{ids:?}");
+    process.kill();
+    let end = Instant::now() + Duration::from_secs(3);
+    while loaded() > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(loaded(), 0);
+}

@@ -1,0 +1,267 @@
+//! Cgroups, processes in them, and what these send and receive.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use catena_isolation::Tracer;
+use catena_testing::namespace::{Place, Testbed};
+use catena_testing::skip;
+
+/// What a process of a test is to do: the cgroup's folder, then the role.
+const TASK: &str = "CATENA_ISOLATION_TEST";
+/// Longest that a process of a test lives.
+const LONGEST: Duration = Duration::from_secs(20);
+/// Bytes that a client sends in one go.
+const SENT: usize = 64 << 20;
+/// Requests that a client sends, each after the answer to the one before.
+pub const REQUESTS: u64 = 2000;
+
+/// Wait until no other test here sends: nobody's accounts are everybody's.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing half done behind.
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A cgroup of the test, removed at its end.
+pub struct Group {
+    path: PathBuf,
+    name: String,
+}
+
+impl Group {
+    /// Make cgroups; `None`, with a message, where that is not possible.
+    pub fn several(count: usize) -> Option<Vec<Group>> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|words| words[2] == "cgroup2");
+        let Some(mount) = mount else {
+            skip("cgroup2 is not mounted", "mount -t cgroup2 none /sys/fs/cgroup/unified");
+            return None;
+        };
+        let mut groups = Vec::new();
+        for _ in 0..count {
+            let name = format!("/catena-t-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+            let path = PathBuf::from(format!("{}{name}", mount[1]));
+            if let Err(error) = fs::create_dir(&path) {
+                skip(&format!("no cgroup can be made: {error}"), "run the tests as root, with cgroup2 writable");
+                return None;
+            }
+            groups.push(Group { path, name });
+        }
+        Some(groups)
+    }
+
+    pub fn id(&self) -> u64 {
+        fs::metadata(&self.path).unwrap().ino()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        _ = fs::write(self.path.join("cgroup.kill"), "1");
+        let end = Instant::now() + Duration::from_secs(2);
+        while fs::remove_dir(&self.path).is_err() && self.path.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug)]
+pub enum Role {
+    /// Receive what comes to a port.
+    Receive(u16),
+    /// Open a port, and never read.
+    Drop(u16),
+    /// Open a port, and burn CPU.
+    Spin(u16),
+    /// Accept connections, and send back what comes.
+    Serve(u16),
+    /// Connect, send requests, and end.
+    Connect(u16),
+    /// Accept connections, and read what comes.
+    Sink(u16),
+    /// Connect, send much in one go, and end.
+    Pour(u16),
+    /// Send datagrams.
+    Send(u16),
+    /// Trace; say the programs' ids.
+    Trace,
+}
+
+impl Role {
+    fn words(self) -> (&'static str, u16) {
+        match self {
+            Role::Receive(port) => ("receive", port),
+            Role::Drop(port) => ("drop", port),
+            Role::Spin(port) => ("spin", port),
+            Role::Serve(port) => ("serve", port),
+            Role::Connect(port) => ("connect", port),
+            Role::Sink(port) => ("sink", port),
+            Role::Pour(port) => ("pour", port),
+            Role::Send(port) => ("send", port),
+            Role::Trace => ("trace", 0),
+        }
+    }
+}
+
+/// A process in a cgroup and a network namespace, ended with the test.
+pub struct Process {
+    child: Child,
+    said: String,
+    // Open, so that it may write.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Start a process, and wait until it does what it is for.
+    pub fn start(bed: &Testbed, place: Place, group: &Group, role: Role) -> Process {
+        let (what, port) = role.words();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "traffic::a_process", "--nocapture", "--test-threads=1"]);
+        command.env(TASK, format!("{} {what} {port}", group.path.display()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = bed.within(place, move || command.spawn()).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = output.by_ref().lines().map_while(Result::ok);
+        // The harness may have begun the line.
+        let said = lines.find_map(|line| line.split_once("ready ").map(|(_, said)| said.to_owned()));
+        let said = said.unwrap_or_else(|| panic!("{role:?}: the process is not ready: {:?}", child.wait()));
+        Process { child, said, _output: output }
+    }
+
+    /// Return what it said when it was ready.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// Kill it.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Wait for its end.
+    pub fn wait(&mut self) {
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Not a test: what a process of one does.
+#[test]
+fn a_process() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let [group, what, port] = task.split(' ').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    // Sockets belong to the cgroup of the process that opens them.
+    fs::write(format!("{group}/cgroup.procs"), "0").unwrap();
+    let port: u16 = port.parse().unwrap();
+    let end = Instant::now() + LONGEST;
+    if what == "trace" {
+        let tracer = Tracer::start().unwrap();
+        let ids: Vec<String> = tracer.programs().iter().map(u32::to_string).collect();
+        ready(&ids.join(" "));
+        std::thread::sleep(LONGEST);
+        return;
+    }
+    if what == "serve" || what == "sink" {
+        let listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
+        ready("");
+        let mut bytes = vec![0; 1 << 16];
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                if what == "serve" {
+                    stream.write_all(&bytes[..count]).unwrap();
+                }
+            }
+        }
+        return;
+    }
+    if what == "send" {
+        ready("");
+        flood(&[address(port)], 3000);
+        // What is queued by then still has its socket.
+        std::thread::sleep(Duration::from_millis(500));
+        return;
+    }
+    if what == "pour" {
+        ready("");
+        let mut stream = TcpStream::connect(address(port)).unwrap();
+        stream.write_all(&vec![7; SENT]).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // The other side closes when it has read all.
+        _ = stream.read(&mut [0]);
+        return;
+    }
+    if what == "connect" {
+        ready("");
+        let mut stream = TcpStream::connect(address(port)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        for _ in 0..REQUESTS {
+            stream.write_all(&[7; 100]).unwrap();
+            stream.read_exact(&mut [0; 100]).unwrap();
+        }
+        return;
+    }
+    let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    ready("");
+    let mut packet = [0; 2048];
+    while Instant::now() < end {
+        match what {
+            "receive" => _ = socket.recv(&mut packet),
+            "spin" => std::hint::spin_loop(),
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn ready(what: &str) {
+    println!("ready {what}");
+    std::io::stdout().flush().unwrap();
+}
+
+/// Give the middle an address beside host `a`.
+pub fn joined_middle(bed: &Testbed) {
+    bed.ip(Place::Middle, "addr add 10.77.0.100/24 dev a0");
+}
+
+/// A port of host `a`.
+pub fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 77, 0, 1], port))
+}
+
+/// Send so many packets, to these addresses in turn.
+pub fn flood(to: &[SocketAddr], count: usize) {
+    let sockets: Vec<UdpSocket> = to
+        .iter()
+        .map(|address| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect(address).unwrap();
+            socket
+        })
+        .collect();
+    for number in 0..count {
+        // Where nobody listens, an error of an earlier packet comes back.
+        while sockets[number % sockets.len()].send(&[7; 100]).is_err() {}
+    }
+}
