@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Khalid's dissertation, section 2.2.1, on a stock kernel: tracepoints divide a softirq into segments, and each segment is charged.
- * Work on a packet is charged to the cgroup of its socket; what no packet can be named for is fixed cost, which is shared at the end
- * of the softirq by the number of packets. Every nanosecond is in exactly one segment, so charges add up to the softirq's time, which
- * `totals` has from the first and the last reading of the clock alone. `charge.rs` has the arithmetic of `settle` with its proofs.
+ * Khalid's dissertation, section 2.2.1, on a stock kernel: tracepoints divide a softirq into segments, and each segment is
+ * charged. Work on a packet is charged to the cgroup of its socket; what no packet can be named for is fixed cost, which is
+ * shared at the end of the softirq by the number of packets. Every nanosecond is in exactly one segment, so charges add up to
+ * the softirq's time, which `totals` has from the first and the last reading of the clock alone. `charge.rs` has the
+ * arithmetic of `settle` with its proofs.
  *
  * Kernel structures are declared with the fields that are read; the loader moves the offsets to the running kernel's (CO-RE).
  */
@@ -148,7 +149,8 @@ INLINE struct charge *charge_of(u64 account)
 	return found;
 }
 
-/* Charge an account, or, where the map is full, the one that is there for that; user space makes it before anything is attached. */
+/* Charge an account, or, where the map is full, the one that is there for that; user space makes it before anything is
+ * attached. */
 static __attribute__((noinline)) int charge(u64 account, u64 ns, u64 packets, u64 sent_and_drops)
 {
 	struct charge *to = charge_of(account);
@@ -165,8 +167,8 @@ static __attribute__((noinline)) int charge(u64 account, u64 ns, u64 packets, u6
 	return 0;
 }
 
-/* Write the slots to their accounts, each with its part of the fixed costs: what remains of them by what remains of the packets, so
- * that nothing is lost by rounding. */
+/* Write the slots to their accounts, each with its part of the fixed costs: what remains of them by what remains of the
+ * packets, so that nothing is lost by rounding. */
 static __attribute__((noinline)) int settle(void)
 {
 	u32 zero = 0;
@@ -364,9 +366,9 @@ SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
 	return 0;
 }
 
-/* A segment that came while its socket was in use: its process takes it up when it is done, and only now is it known whose it was.
- * Its own time is charged anew; its part of the fixed costs stays nobody's. A softirq on this CPU may come between any two
- * instructions, so each change is one. */
+/* A segment that came while its socket was in use: its process takes it up when it is done, and only now is it known whose it
+ * was. Its own time is charged anew; its part of the fixed costs stays nobody's. A softirq on this CPU may come between any
+ * two instructions, so each change is one. */
 INLINE void take_up(u64 packet, struct sock *sk)
 {
 	u64 *waited = lookup(&waiting, &packet), nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);

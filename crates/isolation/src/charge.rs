@@ -221,8 +221,9 @@ impl Softirq {
         self.slots.iter().map(|slot| slot.ns).sum::<u64>() + self.fixed + self.pending
     }
 
-    /// Return what each account is charged, with its part of the fixed costs, by packets: "evenly split amongst packets processed in
-    /// a given do_softirq iteration" (Khalid's dissertation, section 2.2.1). `settle` of `account.bpf.c` does the same.
+    /// Return what each account is charged, with its part of the fixed costs, by packets: "evenly split amongst packets
+    /// processed in a given do_softirq iteration" (Khalid's dissertation, section 2.2.1). `settle` of `account.bpf.c` does
+    /// the same.
     pub fn settle(&self) -> BTreeMap<Account, u64> {
         let mut weight = self.unclaimed + self.slots.iter().map(|slot| slot.packets).sum::<u64>();
         let mut fixed = if self.unclaimed == 0 { self.fixed + self.pending } else { self.fixed };

@@ -1,8 +1,8 @@
 //! Iron's refill of a container's runtime: Khalid's dissertation, section 2.2.2, Figures 2.7 and 2.8. Pure.
 //!
 //! A container may run for its quota in each period. What the scheduler hands out is a global [`Pool`], of which each core takes
-//! slices ([`Core`]). Softirq work changes both: a container is charged for what others' processes did on its packets, and credited
-//! for what its processes did on others'. All times are in ns; a negative one is a debt.
+//! slices ([`Core`]). Softirq work changes both: a container is charged for what others' processes did on its packets, and
+//! credited for what its processes did on others'. All times are in ns; a negative one is a debt.
 
 /// What a container has on one core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,8 @@ impl Pool {
         Pool { quota, runtime: quota, gained: 0 }
     }
 
-    /// Refill the pool at a period's end (Figure 2.7); `idled` says whether the container used less than it could for want of work.
+    /// Refill the pool at a period's end (Figure 2.7); `idled` says whether the container used less than it could for want of
+    /// work.
     pub fn end_period(&mut self, idled: bool) {
         if self.gained > 0 {
             self.runtime += self.gained;

@@ -199,8 +199,8 @@ fn a_process() {
     if what == "send" {
         ready("");
         flood(&[address(port)], 3000);
-        // What is queued by then still has its socket.
-        std::thread::sleep(Duration::from_millis(500));
+        // What is queued by then still has its socket, until the test ends this.
+        std::thread::sleep(LONGEST);
         return;
     }
     if what == "pour" {
@@ -240,9 +240,17 @@ fn ready(what: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-/// Give the middle an address beside host `a`.
+/// Give the middle an address beside host `a`, which both know: packets that wait for a neighbour to be known may be dropped.
 pub fn joined_middle(bed: &Testbed) {
     bed.ip(Place::Middle, "addr add 10.77.0.100/24 dev a0");
+    let card = |place, name| bed.exec(place, &format!("ip -br link show {name}"));
+    for (place, name, peer, address) in [
+        (Place::Middle, "a0", card(Place::A, "eth0"), "10.77.0.1"),
+        (Place::A, "eth0", card(Place::Middle, "a0"), "10.77.0.100"),
+    ] {
+        let mac = peer.split_whitespace().find(|word| word.matches(':').count() == 5).unwrap().to_owned();
+        bed.ip(place, &format!("neigh replace {address} lladdr {mac} dev {name}"));
+    }
 }
 
 /// A port of host `a`.
