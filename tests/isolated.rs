@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use catena_testing::namespace::{Place, Testbed, has};
-use catena_testing::skip;
+use catena_testing::skip_kernel;
 
 const CATENA: &str = env!("CARGO_BIN_EXE_catena");
 
@@ -36,7 +36,7 @@ fn status(words: &[&str]) -> Option<Output> {
     if !output.status.success() {
         let why = text(&output.stderr);
         assert!(why.starts_with("catena: isolate status: "), "{why}");
-        skip(&format!("no accounts: {}", why.trim()), "use a kernel and rights that allow it");
+        skip_kernel(&format!("no accounts: {}", why.trim()));
         return None;
     }
     Some(output)

@@ -5,9 +5,9 @@ mod traffic;
 use std::time::{Duration, Instant};
 
 use catena_isolation::charge::{Account, Accounts, Charge};
-use catena_isolation::{Meter, Tracer};
+use catena_isolation::{Meter, Missing, Tracer};
 use catena_testing::namespace::{Place, Testbed};
-use catena_testing::skip;
+use catena_testing::{skip, skip_kernel};
 use traffic::{Group, Process, REQUESTS, Role, address, alone, flood, joined_middle};
 
 /// Most that charges and measured time may differ.
@@ -17,8 +17,12 @@ const GAP: f64 = 0.02;
 fn tracer() -> Option<Tracer> {
     match Tracer::start() {
         Ok(tracer) => Some(tracer),
+        Err(missing @ Missing::Program(_)) => {
+            skip(&format!("no accounts: {missing}"), "install clang, and build again");
+            None
+        }
         Err(missing) => {
-            skip(&format!("no accounts: {missing}"), "use a kernel and rights that allow it");
+            skip_kernel(&format!("no accounts: {missing}"));
             None
         }
     }
@@ -157,7 +161,7 @@ fn what_a_queue_sends_later_is_charged_to_the_sender() {
     joined_middle(&bed);
     let limit = "tc qdisc add dev a0 root tbf rate 20mbit burst 3000 limit 1000000 && echo limited || true";
     if bed.exec(Place::Middle, limit).trim() != "limited" {
-        skip("the kernel has no token bucket filter", "use one with CONFIG_NET_SCH_TBF");
+        skip_kernel("the kernel has no token bucket filter (CONFIG_NET_SCH_TBF)");
         return;
     }
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));

@@ -6,4 +6,4 @@ mod signals;
 mod skips;
 
 pub use signals::default_signals;
-pub use skips::{skip, skip_extra};
+pub use skips::{skip, skip_extra, skip_kernel};

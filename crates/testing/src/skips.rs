@@ -21,6 +21,12 @@ pub fn skip_extra(reason: &str) {
     record(reason);
 }
 
+/// Skip what this kernel, or who may do what on this machine, does not allow: recorded, but never demanded, for no package
+/// mends it.
+pub fn skip_kernel(reason: &str) {
+    record(reason);
+}
+
 /// Print a skip, and append it to the file that `CATENA_SKIPS` names, if any.
 fn record(reason: &str) {
     let thread = std::thread::current();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use catena_isolation::Tracer;
 use catena_testing::namespace::{Place, Testbed};
-use catena_testing::skip;
+use catena_testing::skip_kernel;
 
 /// What a process of a test is to do: the cgroup's folder, then the role.
 const TASK: &str = "CATENA_ISOLATION_TEST";
@@ -43,7 +43,7 @@ impl Group {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|words| words[2] == "cgroup2");
         let Some(mount) = mount else {
-            skip("cgroup2 is not mounted", "mount -t cgroup2 none /sys/fs/cgroup/unified");
+            skip_kernel("cgroup2 is not mounted: mount -t cgroup2 none /sys/fs/cgroup/unified");
             return None;
         };
         let mut groups = Vec::new();
@@ -51,7 +51,7 @@ impl Group {
             let name = format!("/catena-t-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
             let path = PathBuf::from(format!("{}{name}", mount[1]));
             if let Err(error) = fs::create_dir(&path) {
-                skip(&format!("no cgroup can be made: {error}"), "run the tests as root, with cgroup2 writable");
+                skip_kernel(&format!("no cgroup can be made, which root can where cgroup2 is writable: {error}"));
                 return None;
             }
             groups.push(Group { path, name });
