@@ -38,6 +38,10 @@ struct Chain {
     /// Given to each function, so that another one is another configuration.
     rules: usize,
     t_min_mbps: usize,
+    /// Whether its last packets part and meet again.
+    parts: bool,
+    /// Whether packets come back through it.
+    returns: bool,
 }
 
 /// What changed: the chains that it is about; None: all may be concerned.
@@ -53,7 +57,8 @@ impl World {
 
     fn add(&mut self, random: &mut Random, name: usize) {
         let functions = (0..1 + random.below(4)).map(|_| FUNCTIONS[random.below(FUNCTIONS.len())]).collect();
-        self.chains.push(Chain { name, functions, rules: 0, t_min_mbps: 100 + random.below(6_000) });
+        let (parts, returns) = (random.below(4) == 0, random.below(4) == 0);
+        self.chains.push(Chain { name, functions, rules: 0, parts, returns, t_min_mbps: 100 + random.below(6_000) });
     }
 
     /// Change something.
@@ -83,6 +88,15 @@ impl World {
                 self.chains[chain].functions.truncate(5);
                 Some(self.chains[chain].name)
             }
+            6 if random.below(2) == 0 => {
+                let chain = &mut self.chains[chain];
+                if random.below(2) == 0 {
+                    chain.parts = !chain.parts
+                } else {
+                    chain.returns = !chain.returns
+                }
+                Some(chain.name)
+            }
             6 => {
                 let server = SERVERS[random.below(SERVERS.len())];
                 self.servers.entry(server).and_modify(|cores| *cores = 3 + random.below(6) as u32);
@@ -100,17 +114,23 @@ impl World {
             return None;
         }
         let mut file = String::new();
-        for Chain { name, functions, rules, t_min_mbps } in &self.chains {
-            let functions: Vec<String> =
+        for Chain { name, functions, rules, t_min_mbps, parts, returns } in &self.chains {
+            let mut functions: Vec<String> =
                 functions.iter().map(|function| format!("{function}(rules = {rules})")).collect();
+            if *parts {
+                functions.push(format!("[ \"tcp port 80\" ~ 30%: NAT(rules = {rules}), else: BPF(rules = {rules}) ]"));
+            }
+            let arrow = if *returns { " <-> " } else { " -> " };
             file += &format!("class k{name} = \"src net 10.{}.{}.0/24\"\n", name / 256 % 256, name % 256);
-            let ways = functions.join(" -> ");
-            file += &format!("chain c{name} for k{name} {{ promise {t_min_mbps}Mbps.. in -> {ways} -> out }}\n");
+            let ways = functions.join(arrow);
+            file += &format!("chain c{name} for k{name} {{ promise {t_min_mbps}Mbps.. in{arrow}{ways}{arrow}out }}\n");
         }
         let mut text = "name = \"walk\"\npacket_bytes = 512\n".to_owned();
         for (name, cores) in &self.servers {
             text += &format!(
-                "[[server]]\nname = \"{name}\"\ncores = {cores}\nsteering_cores = 1\nclock = \"2GHz\"\nnics = [\"20Gbps\"]\n"
+                "[[server]]\nname = \"{name}\"\ncores = {cores}\nsteering_cores = 1\nclock = \"2GHz\"\nnics = [\"20Gbps\"]\n\
+                 shared = {}\n",
+                *name == "nf4"
             );
         }
         if self.switch {
