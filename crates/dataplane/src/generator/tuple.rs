@@ -57,7 +57,14 @@ struct Family {
 
 struct Addresses {
     base: u128,
+    /// A power of two.
     count: u64,
+}
+
+impl Addresses {
+    fn bits(&self) -> u32 {
+        self.count.trailing_zeros()
+    }
 }
 
 struct Ports {
@@ -121,16 +128,21 @@ impl Tuples {
             _ => Proto::Icmp,
         };
         let family = if v6 { &self.v6 } else { &self.v4 };
-        let source = family.permutation.of(place + generation % family.generations * self.flows);
-        let (source, src) = (source / family.src.count, source % family.src.count);
-        let (rest, sport) = (source / family.sport.count, source % family.sport.count);
+        // Divisions cost more than all the rest: the usual flow does without.
+        let generation = if generation < family.generations { generation } else { generation % family.generations };
+        let source = family.permutation.of(place + generation * self.flows);
+        let (source, src) = (source >> family.src.bits(), source & (family.src.count - 1));
         let any = mix(number ^ self.key);
-        let (dst, dport) = if family.by_source {
-            (below(any, family.dst.count), below(any.rotate_left(32), family.dport.count))
-        } else if family.by_dport {
-            (rest / family.dport.count % family.dst.count, rest % family.dport.count)
+        let (sport, dst, dport) = if family.by_source {
+            // All of them are one of `src` and one of `sport`.
+            (source, below(any, family.dst.count), below(any.rotate_left(32), family.dport.count))
         } else {
-            (rest % family.dst.count, below(any.rotate_left(32), family.dport.count))
+            let (rest, sport) = (source / family.sport.count, source % family.sport.count);
+            if family.by_dport {
+                (sport, rest / family.dport.count % family.dst.count, rest % family.dport.count)
+            } else {
+                (sport, rest % family.dst.count, below(any.rotate_left(32), family.dport.count))
+            }
         };
         let bytes = |addresses: &Addresses, index: u64| {
             let address = addresses.base | u128::from(index);

@@ -6,6 +6,7 @@
 //! Hashing: A New Tool for File and Table Addressing", §2), in memory reserved at the start: no insertion
 //! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
 
+use std::hint::select_unpredictable;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -137,7 +138,8 @@ impl<K: Key, V> LocalMap<K, V> {
     #[inline(always)]
     pub(super) fn address(&self, hash: u64) -> usize {
         let wide = hash as usize & (2 * self.mask + 1);
-        if wide < self.bucket_count { wide } else { hash as usize & self.mask }
+        // Whether its bucket was split already is as good as drawn by lot: a branch would be guessed wrong.
+        select_unpredictable(wide < self.bucket_count, wide, hash as usize & self.mask)
     }
 
     /// Return where the entry of a key stands: bucket, way, entry.
