@@ -170,7 +170,7 @@ fn what_drops_unparsed_frames_is_on_a_server() {
         names.map(str::to_owned).into_iter().zip(devices).collect()
     };
     let said = "`unparsed = drop` is done on a server";
-    use Device::{Server, Switch};
+    use Device::{P4Switch as Switch, Server};
     for strategy in ["exact", "hw", "lemur", "greedy", "min-bounce"] {
         let args = ["--rack", LEMUR, "--strategy", strategy];
         let names = ["acl", "encrypt", "nat"];
@@ -428,7 +428,7 @@ fn a_switch_gets_no_function_that_catena_has_no_program_for() {
     for strategy in ["exact", "hw", "lemur", "greedy"] {
         assert_eq!(devices(own, strategy), [Device::Server; 2], "{strategy}");
     }
-    assert_eq!(devices(plan, "hw"), [Device::Switch; 2]);
+    assert_eq!(devices(plan, "hw"), [Device::P4Switch; 2]);
     // What is only the paper's is no function, and what nobody measured has no cost.
     std::fs::write(&file, "chain c { in -> Dedup() -> out }\n").expect("a chain file");
     assert!(err(&own(&[&file, "--rack", LEMUR])).contains("there is no function `Dedup`"));

@@ -244,7 +244,7 @@ impl fmt::Display for Comparison<'_> {
                         gbit(*marginal_bps),
                         short(plan.cores_used()),
                         stages.map_or_else(dash, |(used, _)| used.to_string()),
-                        count(plan, Device::Switch).to_string(),
+                        count(plan, Device::is_switch).to_string(),
                         took,
                         idea.to_owned(),
                     ]);

@@ -397,9 +397,9 @@ fn overloaded(plan: &Plan, tasks: &TaskPlan) -> Table {
     table
 }
 
-/// How many functions run on a kind of device.
-pub fn count(plan: &Plan, device: Device) -> usize {
-    plan.chains.iter().flat_map(|chain| &chain.functions).filter(|f| f.device == device).count()
+/// How many functions run on devices of a kind.
+pub fn count(plan: &Plan, is_one: fn(Device) -> bool) -> usize {
+    plan.chains.iter().flat_map(|chain| &chain.functions).filter(|f| is_one(f.device)).count()
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn rack(ports: &Ports, workers: u32) -> Rack {
     let sides = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
     // Where nothing comes from, as for a plan that is only shown, it might come by any port.
     let (name, port) = sides.into_iter().find(|(_, port)| !matches!(port, Port::Null)).unwrap_or(sides[0]);
-    let nic = Nic { name: name.to_owned(), socket: 0, bps: speed(port) };
+    let nic = Nic { name: name.to_owned(), socket: 0, bps: speed(port), address: None };
     let server = Server {
         name: "here".to_owned(),
         sockets: 1,

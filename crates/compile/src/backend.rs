@@ -1,7 +1,8 @@
 //! From a plan to what each of its devices needs.
 //!
 //! A [`Backend`] does that for one kind of device: it sees the policy, the whole plan and which device it is asked for, and
-//! nobody else needs to know what it makes. [`lower`] asks, for each device on which the plan has instances, the one that can.
+//! nobody else needs to know what it makes. [`lower`] asks, for each device that takes part, the one that can: also a switch that only
+//! leads packets from device to device.
 //! [`OnHost`] is the one for servers.
 
 mod on_host;
@@ -10,6 +11,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use catena_plan::deployment::devices::{Holds, Tunnel};
 use catena_plan::deployment::{Deployment, Instance, Segment};
 use catena_plan::plan::{Device, Plan};
 use catena_policy::PolicyGraph;
@@ -82,6 +84,19 @@ impl<'a> Part<'a> {
         self.deployment.instances.iter().filter(move |instance| instance.on == on)
     }
 
+    /// What it has to hold.
+    #[must_use]
+    pub fn holds(&self) -> Option<&'a Holds> {
+        self.deployment.devices.iter().find(|holds| holds.on == self.on)
+    }
+
+    /// The tunnels that end there: of the switch, all.
+    pub fn tunnels(&self) -> impl Iterator<Item = &'a Tunnel> {
+        let part = *self;
+        let is_switch = part.holds().is_some_and(|holds| holds.device.is_switch());
+        part.deployment.tunnels.iter().filter(move |tunnel| is_switch || tunnel.on == part.on)
+    }
+
     /// The segments that have instances there.
     pub fn segments(&self) -> impl Iterator<Item = &'a Segment> {
         let part = *self;
@@ -123,12 +138,8 @@ impl Display for Unlowered {
         match self {
             Unlowered::NothingRuns => f.write_str("nothing is placed by this plan"),
             Unlowered::NoBackend { on, device } => {
-                let kind = match device {
-                    Device::Switch => "a switch",
-                    Device::Server => "a server",
-                    Device::SmartNic => "a SmartNIC",
-                };
-                write!(f, "functions are planned on {on}, which is {kind}, and nothing is made for those yet")
+                let a = if *device == Device::OpenFlowSwitch { "an" } else { "a" };
+                write!(f, "{on} takes part, which is {a} {device}, and nothing is made for those yet")
             }
             Unlowered::Partly { on, why } => {
                 write!(f, "{on} is planned to run parts of chains ({why}), and nothing joins devices yet")
@@ -150,16 +161,11 @@ impl std::error::Error for Unlowered {}
 pub fn lower(policy: &PolicyGraph, plan: &Plan, backends: &[&dyn Backend]) -> Result<Artifacts, Unlowered> {
     let deployment = plan.deployment.as_ref().ok_or(Unlowered::NothingRuns)?;
     let mut made = Artifacts::default();
-    for instance in &deployment.instances {
-        if made.0.contains_key(&instance.on) {
-            continue;
-        }
-        let segment = deployment.segments.iter().find(|segment| segment.name == instance.segment);
-        let device = segment.map_or(Device::Server, |segment| segment.device);
-        let backend = backends.iter().find(|backend| backend.device() == device);
-        let backend = backend.ok_or_else(|| Unlowered::NoBackend { on: instance.on.clone(), device })?;
-        let artifact = backend.lower(&Part { policy, plan, deployment, on: &instance.on })?;
-        made.0.insert(instance.on.clone(), artifact);
+    for Holds { on, device, .. } in &deployment.devices {
+        let backend = backends.iter().find(|backend| backend.device() == *device);
+        let backend = backend.ok_or_else(|| Unlowered::NoBackend { on: on.clone(), device: *device })?;
+        let artifact = backend.lower(&Part { policy, plan, deployment, on })?;
+        made.0.insert(on.clone(), artifact);
     }
     Ok(made)
 }

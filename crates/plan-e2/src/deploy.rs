@@ -200,7 +200,7 @@ mod tests {
     use super::*;
     use catena_plan_model::catalogue::{Affinity, Fields, Memory, Traits};
     use catena_plan_model::profile::{Cost, Cycles, Machine, Overheads};
-    use catena_plan_model::rack::{Nic, Server, Switch};
+    use catena_plan_model::rack::{Nic, Server, Switch, Wrap};
     use catena_policy::{Attribute, Method, NoFiles, Signature};
 
     const FUNCTIONS: [&str; 4] = ["Ids", "WebCache", "Normalizer", "Monitor"];
@@ -262,7 +262,7 @@ mod tests {
             steering_cores: 1,
             shared: false,
             clock_hz: 1e9,
-            nics: vec![Nic { name: "n".into(), socket: 0, bps: 10e9 }],
+            nics: vec![Nic { name: "n".into(), socket: 0, bps: 10e9, address: None }],
             smart_nics: vec![],
         };
         let kind = SwitchKind::OpenFlow { tables: vec![] };
@@ -273,6 +273,8 @@ mod tests {
             capacity_bps: 480e9,
             pass_ns: 0.0,
             bounce_ns: 0.0,
+            tunnels: Wrap::usual(&kind),
+            address: None,
             kind,
         };
         let rack = Rack {

@@ -7,7 +7,7 @@ use catena_plan_model::demand::{self, Options};
 use catena_plan_model::paper;
 use catena_plan_model::problem::{Chain, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
-use catena_plan_model::rack::{FlowTable, Nic, Rack, Server, SmartNic, Stages, Switch, SwitchKind};
+use catena_plan_model::rack::{FlowTable, Nic, Rack, Server, SmartNic, Stages, Switch, SwitchKind, Wrap};
 
 /// The factors on the base rates, 0.5 to 4.
 pub const DELTAS: [f64; 8] = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0];
@@ -87,7 +87,7 @@ pub fn testbed(servers: u32, sockets: u32, kind: SwitchKind) -> Rack {
         steering_cores: STEERING_CORES,
         shared: false,
         clock_hz: paper::CLOCK_HZ,
-        nics: vec![Nic { name: "xl710".to_owned(), socket: 0, bps: 40e9 }],
+        nics: vec![Nic { name: "xl710".to_owned(), socket: 0, bps: 40e9, address: None }],
         smart_nics: Vec::new(),
     };
     let (ports, port_bps) = if matches!(kind, SwitchKind::OpenFlow { .. }) { (6, 40e9) } else { (32, 100e9) };
@@ -101,6 +101,8 @@ pub fn testbed(servers: u32, sockets: u32, kind: SwitchKind) -> Rack {
             capacity_bps: f64::from(ports) * port_bps,
             pass_ns: 500.0,
             bounce_ns: 1_500.0,
+            tunnels: Wrap::usual(&kind),
+            address: None,
             kind,
         }),
         packet_bytes: paper::PACKET_BYTES,
@@ -110,7 +112,7 @@ pub fn testbed(servers: u32, sockets: u32, kind: SwitchKind) -> Rack {
 /// The card of §5.3: one link of 40 Gbit/s, 60 cores of 800 MHz.
 #[must_use]
 pub fn smart_nic() -> SmartNic {
-    SmartNic { name: "agilio".to_owned(), socket: 0, bps: 40e9, cores: 60, clock_hz: 0.8e9 }
+    SmartNic { name: "agilio".to_owned(), socket: 0, bps: 40e9, cores: 60, clock_hz: 0.8e9, address: None }
 }
 
 /// The chains of `files` (name and text of each) on `rack`, with the paper's figures and its rules of replication.

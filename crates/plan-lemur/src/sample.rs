@@ -124,7 +124,7 @@ pub fn problem(
         chains,
         servers,
         smart_nics,
-        switch: Some(Switch { name: "tor".into(), kind: experiment::pisa(), capacity_bps: 3.2e12 }),
+        switch: Some(Switch::new("tor", experiment::pisa(), 3.2e12)),
         overheads: paper::overheads(),
         bounce_ns: 4000.0,
         switch_ns: 500.0,

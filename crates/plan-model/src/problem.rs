@@ -32,13 +32,16 @@
 //!   is rate minus `t_min_bps`; the objective sums it over the chains. [`crate::relation`] says how chains stand to each
 //!   other: what is in a ratio, and whose sum is as large as possible before that of others.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Table;
 use crate::demand::relations::usable_bps;
 use crate::profile::{FULL_BATCH, Overheads};
-use crate::rack::SwitchKind;
+use crate::rack::{SwitchKind, Wrap};
 use crate::relation::Relation;
 
 /// Index of a chain in [`Problem::chains`].
@@ -273,4 +276,19 @@ pub struct Switch {
     pub kind: SwitchKind,
     /// What it can forward in all, bits per second.
     pub capacity_bps: f64,
+    /// How packets between it and the cards say where in their chain they are.
+    #[serde(default)]
+    pub tunnels: Wrap,
+    /// Addresses of the switch and of cards, by the names of switch and links.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, IpAddr>,
+}
+
+impl Switch {
+    /// A switch with the tunnels that are usual for its kind.
+    #[must_use]
+    pub fn new(name: &str, kind: SwitchKind, capacity_bps: f64) -> Switch {
+        let (name, tunnels) = (name.to_owned(), Wrap::usual(&kind));
+        Switch { name, kind, capacity_bps, tunnels, addresses: BTreeMap::new() }
+    }
 }

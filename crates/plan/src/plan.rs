@@ -5,6 +5,8 @@
 mod bound;
 mod why;
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,7 @@ use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
-use catena_plan_model::rack::Rack;
+use catena_plan_model::rack::{Rack, SwitchKind};
 use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
@@ -31,7 +33,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -316,12 +318,47 @@ pub fn gigabits(bps: f64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
-    /// The switch.
-    Switch,
+    /// A switch that a program in P4 is written for.
+    P4Switch,
+    /// A switch with tables of OpenFlow.
+    #[serde(rename = "openflow_switch")]
+    OpenFlowSwitch,
+    /// A switch that only forwards.
+    PlainSwitch,
     /// A server's cores.
     Server,
     /// A SmartNIC.
     SmartNic,
+}
+
+impl Device {
+    /// The device that a switch of this kind is.
+    #[must_use]
+    pub fn of(kind: &SwitchKind) -> Device {
+        match kind {
+            SwitchKind::Plain { .. } => Device::PlainSwitch,
+            SwitchKind::Pisa(_) => Device::P4Switch,
+            SwitchKind::OpenFlow { .. } => Device::OpenFlowSwitch,
+        }
+    }
+
+    /// Whether it is a switch.
+    #[must_use]
+    pub fn is_switch(self) -> bool {
+        !matches!(self, Device::Server | Device::SmartNic)
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Device::P4Switch => "P4 switch",
+            Device::OpenFlowSwitch => "OpenFlow switch",
+            Device::PlainSwitch => "switch that only forwards",
+            Device::Server => "server",
+            Device::SmartNic => "SmartNIC",
+        })
+    }
 }
 
 /// A function.

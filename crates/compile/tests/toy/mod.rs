@@ -32,7 +32,7 @@ impl fmt::Display for Told {
 
 impl Backend for ToySwitch {
     fn device(&self) -> Device {
-        Device::Switch
+        Device::P4Switch
     }
 
     fn lower(&self, part: &Part<'_>) -> Result<Box<dyn Artifact>, Unlowered> {
@@ -91,7 +91,7 @@ const FILE: &str = "class web = \"tcp\"\nclass rest = \"udp\"\n\
 fn a_back_end_is_added_in_one_folder() {
     let (policy, plan) = planned(FILE, Strategy::HwPreferred);
     let why = lower(&policy, &plan, &[&OnHost::default()]).err().expect("nobody makes switches");
-    assert_eq!(why.to_string(), "functions are planned on tor, which is a switch, and nothing is made for those yet");
+    assert_eq!(why.to_string(), "tor takes part, which is a P4 switch, and nothing is made for those yet");
     let made = lower(&policy, &plan, &[&OnHost::default(), &ToySwitch]);
     let mut made = made.unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(made.devices().collect::<Vec<_>>(), ["tor"]);

@@ -144,7 +144,7 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
         chains,
         servers: rack,
         smart_nics,
-        switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages), capacity_bps: 3.2e12 }),
+        switch: Some(Switch::new("tor", SwitchKind::Pisa(stages), 3.2e12)),
         overheads: Overheads { visit: 220.0, spread: one_of(random, &[0.0, 180.0, 5_000.0]), ..Overheads::default() },
         bounce_ns: 2_000.0,
         switch_ns: 500.0,

@@ -59,7 +59,7 @@ pub fn problem() -> Problem {
         chains: vec![line(&[400.0, 600.0])],
         servers: vec![server("left", false), server("right", true)],
         smart_nics: vec![card("a", 0), card("b", 1)],
-        switch: Some(Switch { name: "tor".into(), kind: SwitchKind::Pisa(stages), capacity_bps: 3.2e12 }),
+        switch: Some(Switch::new("tor", SwitchKind::Pisa(stages), 3.2e12)),
         overheads: Overheads { visit: 200.0, spread: 100.0, ..Overheads::default() },
         bounce_ns: 3_000.0,
         switch_ns: 500.0,

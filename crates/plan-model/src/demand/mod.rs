@@ -189,6 +189,8 @@ pub fn problem(
             name: s.name.clone(),
             kind: s.kind.clone(),
             capacity_bps: s.capacity_bps,
+            tunnels: s.tunnels,
+            addresses: rack.addresses(),
         }),
         overheads: in_front(graph, rack, profile.overheads, &of_all),
         bounce_ns,

@@ -4,7 +4,11 @@ mod parse;
 mod read_server;
 mod read_switch;
 mod section;
+mod tunnels;
 pub mod units;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +27,20 @@ pub struct Rack {
     pub switch: Option<Switch>,
     /// Bytes of a packet, on average, where a class does not say.
     pub packet_bytes: f64,
+}
+
+impl Rack {
+    /// The addresses of the switch and of cards, by the names of switch and links, as far as there are any.
+    #[must_use]
+    pub fn addresses(&self) -> BTreeMap<String, IpAddr> {
+        let cards = self.servers.iter().flat_map(|server| {
+            let nics = server.nics.iter().map(|nic| (&nic.name, nic.address));
+            let all = nics.chain(server.smart_nics.iter().map(|nic| (&nic.name, nic.address)));
+            all.map(move |(card, address)| (format!("{}.{card}", server.name), address))
+        });
+        let switch = self.switch.iter().map(|switch| (switch.name.clone(), switch.address));
+        cards.chain(switch).filter_map(|(name, address)| Some((name, address?))).collect()
+    }
 }
 
 /// A server.
@@ -55,6 +73,9 @@ pub struct Nic {
     pub socket: u32,
     /// Bits per second each way.
     pub bps: f64,
+    /// Its address, where packets come to it in tunnels of IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 /// A network card that runs eBPF.
@@ -70,6 +91,9 @@ pub struct SmartNic {
     pub cores: u32,
     /// Cycles per second of each.
     pub clock_hz: f64,
+    /// Its address, where packets come to it in tunnels of IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 /// The switch.
@@ -89,6 +113,44 @@ pub struct Switch {
     pub bounce_ns: f64,
     /// What it can run.
     pub kind: SwitchKind,
+    /// How packets between it and the cards say where in their chain they are.
+    #[serde(default)]
+    pub tunnels: Wrap,
+    /// Its address, where packets come to it in tunnels of IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+}
+
+/// How packets between two devices say where in their chain they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wrap {
+    /// By a network service header between Ethernet and IP (RFC 8300, Ethertype 0x894f): path and index stand in it.
+    #[default]
+    Nsh,
+    /// By the number of a VLAN (IEEE 802.1Q), which stands for path and index on one link in one direction.
+    Vlan,
+    /// By the number of a VXLAN (RFC 7348), which stands for path and index in the same way. It needs addresses of IP.
+    Vxlan,
+}
+
+impl Wrap {
+    /// What is usual for a switch of this kind: "Openflow switches do not support NSH" (Lemur, §5.3).
+    #[must_use]
+    pub fn usual(kind: &SwitchKind) -> Wrap {
+        if matches!(kind, SwitchKind::OpenFlow { .. }) { Wrap::Vlan } else { Wrap::Nsh }
+    }
+
+    /// The numbers that stand for path and index, ascending; none where both are said as they are.
+    #[must_use]
+    pub fn ids(self) -> Option<std::ops::RangeInclusive<u32>> {
+        match self {
+            Wrap::Nsh => None,
+            // All zeros and all ones are reserved (IEEE 802.1Q).
+            Wrap::Vlan => Some(1..=4_094),
+            Wrap::Vxlan => Some(1..=(1 << 24) - 1),
+        }
+    }
 }
 
 /// What a switch can hold.

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::read_server::{Servers, server};
 use super::read_switch::{Ports, switch};
 use super::section::{Given, Section, span};
+use super::tunnels;
 use super::units::{Measure, written};
 use super::{Rack, Switch};
 
@@ -84,17 +85,23 @@ fn read(
         ("servers", "one server is `[[server]]`; `count = 24` in it makes 24"),
         ("nics", "network cards belong to a server: put this below its `[[server]]`"),
     ];
+    let place = top.find("switch").map_or(first, |value| header(source, value));
     top.finish(&elsewhere, findings);
     if let Some((switch, ports)) = &switch {
         joined(switch, ports, &servers, findings);
     }
     let bytes = packet_bytes.map_or(PACKET_BYTES, |given| f64::from(given.value));
-    Some(Rack {
+    let mut addresses = servers.addresses;
+    let own = switch.as_ref().and_then(|(switch, ports)| Some((switch.name.clone(), ports.address.clone()?)));
+    addresses.extend(own);
+    let rack = Rack {
         name: name.map_or_else(String::new, |given| given.value),
         servers: servers.servers,
         switch: switch.map(|(switch, _)| switch),
         packet_bytes: bytes,
-    })
+    };
+    tunnels::judge(&rack, &addresses, place, findings);
+    Some(rack)
 }
 
 /// Where a table begins: its header, rather than all that is in it.

@@ -6,6 +6,7 @@ use toml::de::DeValue;
 
 use super::parse::MAX_SERVERS;
 use super::section::{Given, Section, read_amount, span};
+use super::tunnels::{Addresses, address, behind};
 use super::units::Measure;
 use super::{Nic, Server, SmartNic};
 
@@ -20,6 +21,8 @@ pub struct Servers {
     pub rates: Vec<Given<f64>>,
     /// Names, with their places.
     pub names: Vec<(String, Span)>,
+    /// Addresses of cards.
+    pub addresses: Addresses,
 }
 
 /// Read a server, or several that are equal.
@@ -33,7 +36,7 @@ pub fn server(mut section: Section<'_>, servers: &mut Servers, findings: &mut Ve
     let steering = section.count("steering_cores", 0..1_025, Some(1), findings);
     let shared = section.flag("shared", false, findings);
     let clock = section.amount("clock", Measure::Clock, false, None, findings);
-    let mut cards = Cards { names: Vec::new(), sockets: sockets.clone(), rates: Vec::new() };
+    let mut cards = Cards { names: Vec::new(), sockets: sockets.clone(), rates: Vec::new(), addresses: Vec::new() };
     let expected = "a list such as [\"40Gbps\"] or [{ name = \"eth0\", rate = \"40Gbps\", socket = 0 }]";
     let plain: Vec<Nic> =
         section.list("nics", expected, findings).into_iter().filter_map(|v| cards.nic(v, findings)).collect();
@@ -82,7 +85,24 @@ pub fn server(mut section: Section<'_>, servers: &mut Servers, findings: &mut Ve
             return;
         }
         servers.names.push((name.clone(), named));
-        servers.servers.push(Server { name, ..one.clone() });
+        let mut server = Server { name, ..one.clone() };
+        addressed(&mut server, i - 1, &cards.addresses, &mut servers.addresses, findings);
+        servers.servers.push(server);
+    }
+}
+
+/// Give the cards of a server their addresses: those that the file says, or as far behind these as the server is behind the first
+/// of its kind.
+fn addressed(server: &mut Server, n: u32, given: &Addresses, all: &mut Addresses, findings: &mut Vec<Diagnostic>) {
+    for (card, first) in given {
+        let Some(address) = behind(first.value, n) else {
+            let message = format!("there is no address {n} behind {}", first.value);
+            findings.push(Diagnostic::error(Code::TooLarge, first.span.unwrap_or_default(), message));
+            return;
+        };
+        server.nics.iter_mut().filter(|nic| nic.name == *card).for_each(|nic| nic.address = Some(address));
+        server.smart_nics.iter_mut().filter(|nic| nic.name == *card).for_each(|nic| nic.address = Some(address));
+        all.push((format!("{}.{card}", server.name), Given { value: address, span: first.span }));
     }
 }
 
@@ -111,6 +131,7 @@ struct Cards {
     names: Vec<Given<String>>,
     sockets: Option<Given<u32>>,
     rates: Vec<Given<f64>>,
+    addresses: Addresses,
 }
 
 impl Cards {
@@ -153,15 +174,17 @@ impl Cards {
         let usual = format!("eth{}", self.names.len());
         if let DeValue::String(_) = value.get_ref() {
             let rate = read_amount(value, "nics", Measure::Rate, false, findings)?;
-            let made = Nic { name: usual.clone(), socket: 0, bps: rate.value };
+            let made = Nic { name: usual.clone(), socket: 0, bps: rate.value, address: None };
             self.add(Given { value: usual, span: None }, &Given { value: 0, span: None }, rate, place, findings);
             return Some(made);
         }
         let mut section = Section::new("a network card", card(value, "nics", findings)?, place);
         let (name, rate, socket) = face(&mut section, usual, findings);
+        let address = address(&mut section, findings);
         section.finish(&[("cores", "only SmartNICs have cores: put it into `smart_nics`")], findings);
         let (name, rate, socket) = (name?, rate?, socket?);
-        let made = Nic { name: name.value.clone(), socket: socket.value, bps: rate.value };
+        self.addresses.extend(address.map(|address| (name.value.clone(), address)));
+        let made = Nic { name: name.value.clone(), socket: socket.value, bps: rate.value, address: None };
         self.add(name, &socket, rate, place, findings);
         Some(made)
     }
@@ -172,14 +195,17 @@ impl Cards {
         let (name, rate, socket) = face(&mut section, format!("smart{}", self.names.len()), findings);
         let cores = section.count("cores", 1..4_097, None, findings);
         let clock = section.amount("clock", Measure::Clock, false, None, findings);
+        let address = address(&mut section, findings);
         section.finish(&[], findings);
         let (name, rate, socket, cores, clock) = (name?, rate?, socket?, cores?, clock?);
+        self.addresses.extend(address.map(|address| (name.value.clone(), address)));
         let made = SmartNic {
             name: name.value.clone(),
             socket: socket.value,
             bps: rate.value,
             cores: cores.value,
             clock_hz: clock.value,
+            address: None,
         };
         self.add(name, &socket, rate, place, findings);
         Some(made)

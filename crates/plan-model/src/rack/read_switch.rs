@@ -1,9 +1,12 @@
 //! The switch of a `rack.toml`.
 
+use std::net::IpAddr;
+
 use catena_policy::{Code, Diagnostic, likely};
 use toml::de::DeValue;
 
 use super::section::{Given, Section, read_text, span};
+use super::tunnels::{address, wrap};
 use super::units::{Measure, written};
 use super::{FlowTable, Stages, Switch, SwitchKind};
 
@@ -23,6 +26,8 @@ pub struct Ports {
     pub ports: Given<u32>,
     /// Bits per second of one.
     pub port: Given<f64>,
+    /// The switch's address.
+    pub address: Option<Given<IpAddr>>,
 }
 
 /// Read a switch.
@@ -49,6 +54,8 @@ pub fn switch(mut section: Section<'_>, functions: &[&str], findings: &mut Vec<D
         }
     };
     let elsewhere: Vec<(&str, &str)> = elsewhere.copied().collect();
+    let tunnels = kind.as_ref().map(|kind| wrap(&mut section, kind, findings));
+    let address = address(&mut section, findings);
     section.finish(&elsewhere, findings);
     let (name, ports, port, capacity, pass, bounce) = (name?, ports?, port?, capacity?, pass?, bounce?);
     if port.value > capacity.value {
@@ -69,8 +76,10 @@ pub fn switch(mut section: Section<'_>, functions: &[&str], findings: &mut Vec<D
         pass_ns: pass.value,
         bounce_ns: bounce.value,
         kind: kind?,
+        tunnels: tunnels??,
+        address: address.as_ref().map(|address| address.value),
     };
-    Some((made, Ports { ports, port }))
+    Some((made, Ports { ports, port, address }))
 }
 
 const PLAIN_KEYS: [(&str, &str); 1] = [("entries", "only a switch with kind = \"plain\" has it; a table has its own")];

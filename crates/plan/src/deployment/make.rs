@@ -8,6 +8,7 @@ use super::relieve::given;
 use super::{Deployment, Instance, Segment, name, segment_name};
 use crate::delta::Delta;
 use crate::plan::{Device, Plan, ServerPlan, Verdict};
+use catena_plan_model::switch::for_problem;
 
 /// What a deployment begins with.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +41,13 @@ impl Plan {
     #[must_use]
     pub fn deployed(mut self, before: Before<'_>, ways: Option<Ways<'_>>) -> Plan {
         let mut made = self.placement.as_ref().map(|_| deployment(&self, before));
-        if let (Some(deployment), Some(ways)) = (&mut made, ways)
-            && let Err(why) = deployment.connect(ways, before.runs())
-        {
-            self.verdict = Verdict::Broken { proven: false, why, remedies: None };
-            made = None;
+        if let Some(deployment) = &mut made {
+            let connected = ways.map_or(Ok(()), |ways| deployment.connect(ways, before.runs()));
+            let switch = for_problem(&self.problem);
+            if let Err(why) = connected.and_then(|()| deployment.equip(&self, &*switch, before.runs())) {
+                self.verdict = Verdict::Broken { proven: false, why, remedies: None };
+                made = None;
+            }
         }
         self.deployment = made;
         self.delta = match (before.runs(), &self.deployment) {

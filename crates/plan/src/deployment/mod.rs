@@ -8,6 +8,7 @@
 //! the flow's *slot* ([`ranges::SLOTS`]). An instance has a set of slots; those of a segment's instances are all slots, each
 //! once. These are targets: while a deployment replaces another one, flows that live may still be where they were.
 
+pub mod devices;
 mod make;
 pub mod paths;
 pub mod ranges;
@@ -18,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Device;
+use devices::{Holds, Tunnel};
 use paths::{Entrance, Path};
 use ranges::Slots;
 
@@ -48,6 +50,12 @@ pub struct Deployment {
     /// Which packets enter which, in this order at each side.
     #[serde(default)]
     pub entrances: Vec<Entrance>,
+    /// The devices that take part, and what they have to hold.
+    #[serde(default)]
+    pub devices: Vec<Holds>,
+    /// What joins the switch and the others, by link and device; none where there is no switch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<Tunnel>,
 }
 
 /// Functions that run to completion together, on one kind of device.

@@ -175,8 +175,9 @@ impl Deployment {
         };
         let mut hops = Vec::new();
         for node in along(chain, direction).into_iter().filter(|node| enters(*node)) {
-            let si = usize::from(FIRST_INDEX).checked_sub(hops.len()).filter(|si| *si > 0);
-            let Some(si) = si else { return Err(format!("chain {} has more than 255 hops", chain.name)) };
+            // The two below the last one are those of the path's ends.
+            let si = usize::from(FIRST_INDEX).checked_sub(hops.len()).filter(|si| *si > 2);
+            let Some(si) = si else { return Err(format!("chain {} has more than 253 hops", chain.name)) };
             let segment = segment(End::Node(node)).unwrap_or_default().to_owned();
             hops.push(Hop { si: si as u8, function: name(node), segment });
         }

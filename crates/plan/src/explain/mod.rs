@@ -169,8 +169,9 @@ impl<'a> View<'a> {
         let site = *self.placement.sites.get(id)?.get(node)?;
         let (device, on, cycles) = match site {
             Site::Switch => {
-                let name = self.problem.switch.as_ref().map_or("switch", |s| &s.name);
-                (Device::Switch, name.to_owned(), None)
+                let switch = self.problem.switch.as_ref();
+                let device = switch.map_or(Device::PlainSwitch, |s| Device::of(&s.kind));
+                (device, switch.map_or("switch", |s| &s.name).to_owned(), None)
             }
             Site::Server(server) => (Device::Server, self.server_name(server), about.server),
             Site::SmartNic(nic) => {

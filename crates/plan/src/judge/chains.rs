@@ -113,7 +113,10 @@ impl Judge<'_> {
             self.same(format!("{at}.share"), &says.share, &is.share);
             self.why(&at, says, is, *site);
             let (device, on, cycles) = match *site {
-                Site::Switch => (Device::Switch, self.problem.switch.as_ref().map(|s| s.name.clone()), None),
+                Site::Switch => {
+                    let switch = self.problem.switch.as_ref();
+                    (switch.map_or(Device::PlainSwitch, |s| Device::of(&s.kind)), switch.map(|s| s.name.clone()), None)
+                }
                 Site::Server(s) => (Device::Server, Some(self.problem.servers[s].name.clone()), is.server),
                 Site::SmartNic(c) => (Device::SmartNic, Some(self.problem.smart_nics[c].name.clone()), is.smart_nic),
             };

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catena_plan_model::switch::Feasible;
+
 use super::Judge;
 use crate::deployment::paths::PATHS;
 use crate::deployment::ranges::Slots;
@@ -16,7 +18,7 @@ const EPOCHS: u64 = 1 << 53;
 type Place = (String, Option<u32>);
 
 impl Judge<'_> {
-    pub(super) fn deployment(&mut self) {
+    pub(super) fn deployment(&mut self, switch: &dyn Feasible) {
         // Whoever asks for places alone has no deployment.
         let Some(says) = &self.plan.deployment else {
             if self.plan.delta.is_some() {
@@ -36,6 +38,7 @@ impl Judge<'_> {
         self.segments(says);
         self.instances(says);
         self.paths(says);
+        self.devices(says, switch);
         self.delta(says);
         let delta = self.plan.delta.as_ref();
         self.same("deployment.follows: what the delta is from", &delta.map(|d| &d.from), &says.follows.as_ref());
@@ -160,7 +163,7 @@ impl Judge<'_> {
 fn places(plan: &Plan) -> BTreeMap<String, Vec<Place>> {
     let place = |function: &FunctionPlan| match function.device {
         Device::Server => function.cores.iter().map(|core| (function.on.clone(), Some(*core))).collect(),
-        Device::Switch | Device::SmartNic => vec![(function.on.clone(), None)],
+        _ => vec![(function.on.clone(), None)],
     };
     let all = plan.chains.iter().flat_map(|chain| chain.functions.iter().map(move |function| (chain, function)));
     all.map(|(chain, function)| (format!("{}/{}", chain.name, function.name), place(function))).collect()

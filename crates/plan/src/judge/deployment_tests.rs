@@ -23,7 +23,60 @@ fn one_of_several(plan: &Value) -> Option<usize> {
     (0..all.len()).find(|n| all.iter().filter(|other| other["segment"] == all[*n]["segment"]).count() > 1)
 }
 
-const LIES: [Lie; 38] = [
+/// A table that is held by a device: where.
+fn a_table(plan: &Value) -> Option<String> {
+    let devices = plan["deployment"]["devices"].as_array()?;
+    let with = devices.iter().position(|device| device["tables"].is_array())?;
+    Some(format!("/deployment/devices/{with}/tables"))
+}
+
+/// Change the last of a list by taking it away.
+fn shorten(plan: &mut Value, pointer: &str) -> bool {
+    plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
+}
+
+const LIES: [Lie; 51] = [
+    ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
+    ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
+    ("a table that holds less", |plan| a_table(plan).is_some_and(|at| shorten(plan, &format!("{at}/0/functions")))),
+    ("a table that is fuller", |plan| a_table(plan).is_some_and(|at| put(plan, &format!("{at}/0/sram"), json!(77)))),
+    ("a table with other entries", |plan| {
+        let table = a_table(plan).and_then(|at| plan.pointer_mut(&format!("{at}/0")));
+        table.is_some_and(|table| {
+            table["entries"] = json!(7);
+            true
+        })
+    }),
+    ("tables upside down", |plan| {
+        let tables = a_table(plan).and_then(|at| plan.pointer_mut(&at)).and_then(Value::as_array_mut);
+        tables.is_some_and(|tables| {
+            tables.reverse();
+            tables.len() > 1
+        })
+    }),
+    ("a table that the switch has not", |plan| {
+        a_table(plan).is_some_and(|at| put(plan, &format!("{at}/0/name"), json!("table 7")))
+    }),
+    ("a program of nothing", |plan| {
+        let devices = plan.pointer_mut("/deployment/devices").and_then(Value::as_array_mut);
+        let card = devices.and_then(|all| all.iter_mut().find(|device| device["programs"].is_array()));
+        card.is_some_and(|card| {
+            card["programs"] = json!(["nothing"]);
+            true
+        })
+    }),
+    ("a tunnel that is not there", |plan| shorten(plan, "/deployment/tunnels")),
+    ("packets that say nothing", |plan| shorten(plan, "/deployment/tunnels/0/says")),
+    ("another kind of tunnel", |plan| put(plan, "/deployment/tunnels/0/by", json!("vxlan"))),
+    ("another index", |plan| put(plan, "/deployment/tunnels/0/says/0/si", json!(255 - 77))),
+    ("a number for two things", |plan| {
+        let says = plan.pointer_mut("/deployment/tunnels/0/says");
+        says.is_some_and(|says| {
+            let (first, second) = (says[0].clone(), says[1].clone());
+            says[1]["id"] = first["id"].clone();
+            first["id"].is_u64() && first["from_switch"] == second["from_switch"]
+        })
+    }),
     ("a seed that is none", |plan| put(plan, "/deployment/seed", json!("7"))),
     ("epoch 0", |plan| put(plan, "/deployment/epoch", json!(0))),
     ("a first one that follows another", |plan| {
@@ -71,7 +124,7 @@ const LIES: [Lie; 38] = [
             })
     }),
     ("another kind of device", |plan| {
-        let other = if plan["deployment"]["segments"][0]["device"] == "switch" { "server" } else { "switch" };
+        let other = if plan["deployment"]["segments"][0]["device"] == "server" { "smart_nic" } else { "server" };
         put(plan, "/deployment/segments/0/device", json!(other))
     }),
     ("a path's number that was never given", |plan| put(plan, "/deployment/paths/0/spi", json!(999))),
@@ -152,7 +205,8 @@ fn every_lie_about_what_runs_is_found() {
         explained(&problem, &rack, &place(&problem, Strategy::Lemur, &*for_problem(&problem)))
     });
     let wholes = (0..20).map(|seed| whole_tests::drawn(seed).planned(false));
-    for (number, plan) in plans.chain(wholes).filter(|plan| plan.placement.is_some()).enumerate() {
+    let joined = super::devices_tests::all(super::devices_tests::FILE);
+    for (number, plan) in plans.chain(wholes).chain(joined).filter(|plan| plan.placement.is_some()).enumerate() {
         let honest = serde_json::to_value(&plan).expect("JSON");
         for (told, (name, tell)) in told.iter_mut().zip(LIES) {
             let mut lying = honest.clone();

@@ -13,6 +13,9 @@ mod delta;
 mod deployment;
 #[cfg(test)]
 mod deployment_tests;
+mod devices;
+#[cfg(test)]
+mod devices_tests;
 mod fault;
 #[cfg(test)]
 mod lie_tests;
@@ -57,7 +60,7 @@ impl Plan {
         judge.links();
         judge.switch();
         judge.tasks();
-        judge.deployment();
+        judge.deployment(switch);
         if judge.faults.is_empty() { Ok(()) } else { Err(judge.faults) }
     }
 

@@ -13,7 +13,7 @@ use catena_plan_model::paper;
 use catena_plan_model::placement::Outcome;
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
 use catena_plan_model::profile::FULL_BATCH;
-use catena_plan_model::rack::{self, Rack, SwitchKind};
+use catena_plan_model::rack::{self, Rack, SwitchKind, Wrap};
 use catena_plan_model::random::Random;
 use catena_plan_model::relation::{Member, Relation};
 use catena_plan_model::switch::for_problem;
@@ -100,10 +100,15 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
         let steering_cores = random.below(2) as u32;
         let (sockets, each) = (1 + random.below(2) as u32, 2 + random.below(3) as u32);
         let nics_bps: Vec<f64> = (0..1 + random.below(2)).map(|_| 2e9 + random.unit() * 38e9).collect();
-        let nic =
-            |(n, bps): (usize, &f64)| rack::Nic { name: format!("eth{n}"), socket: n as u32 % sockets, bps: *bps };
+        let nic = |(n, bps): (usize, &f64)| rack::Nic {
+            name: format!("eth{n}"),
+            socket: n as u32 % sockets,
+            bps: *bps,
+            address: None,
+        };
         let nics: Vec<rack::Nic> = nics_bps.iter().enumerate().map(nic).collect();
-        let card = rack::SmartNic { name: "smart".into(), socket: 0, bps: 20e9, cores: 8, clock_hz: 8e8 };
+        let card =
+            rack::SmartNic { name: "smart".into(), socket: 0, bps: 20e9, cores: 8, clock_hz: 8e8, address: None };
         let cards = if random.below(3) == 0 { vec![card] } else { Vec::new() };
         // Sometimes the SmartNIC is the only way in.
         let (nics_bps, nics) =
@@ -131,7 +136,7 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
         (0..count).map(|c| chain(&mut random, format!("c{c}"), programmed, !smart_nics.is_empty())).collect();
     let capacity_bps = 1e9 + random.unit() * 200e9;
     let relations = if count > 1 { relations(&mut random, &chains, &servers) } else { Vec::new() };
-    let switch = kind.clone().map(|kind| Switch { name: "tor".into(), kind, capacity_bps });
+    let switch = kind.clone().map(|kind| Switch::new("tor", kind, capacity_bps));
     let rack = Rack {
         name: "drawn".into(),
         servers: boxes,
@@ -142,6 +147,8 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
             capacity_bps,
             pass_ns: 500.0,
             bounce_ns: 4_000.0,
+            tunnels: Wrap::usual(&kind),
+            address: None,
             kind,
         }),
         packet_bytes: 1_000.0,

@@ -85,7 +85,7 @@ fn draw_switch(svg: &mut Svg, plan: &Plan, switch: &SwitchPlan, x: f64, y: f64, 
     let height = if switch.stages.is_some() { 74.0 } else { 44.0 };
     svg.rectangle(x, y, width, height, PLAIN, "");
     svg.text(x + PAD, y + 26.0, 14.0, INK, "600", &switch.name);
-    let here = |f: &&crate::plan::FunctionPlan| f.device == crate::plan::Device::Switch;
+    let here = |f: &&crate::plan::FunctionPlan| f.device.is_switch();
     let count: usize = plan.chains.iter().map(|c| c.functions.iter().filter(here).count()).sum();
     let functions = match count {
         0 => "no functions".to_owned(),

@@ -22,7 +22,7 @@ struct Grid {
 
 fn rank(device: Device) -> u8 {
     match device {
-        Device::Switch => 0,
+        Device::P4Switch | Device::OpenFlowSwitch | Device::PlainSwitch => 0,
         Device::SmartNic => 1,
         Device::Server => 2,
     }
@@ -133,7 +133,7 @@ fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, wi
     for (device, on, rows) in &grid.lanes {
         let height = Grid::lane_height(*rows);
         let fill = match device {
-            Device::Switch => "#f4f6f8",
+            Device::P4Switch | Device::OpenFlowSwitch | Device::PlainSwitch => "#f4f6f8",
             Device::SmartNic => "#f3f7f0",
             Device::Server => "#fbf8f1",
         };
