@@ -25,6 +25,7 @@ mod outputs;
 pub mod planned;
 pub mod ports;
 pub mod promised;
+pub mod replace;
 pub mod report;
 mod run;
 mod running;
