@@ -39,8 +39,9 @@ pub type Run<'a> = catena_runtime::Run<'a, catena_planner::Here>;
 /// Run a chain file to the end of its packets: those of the first port, which enter by side `in`, and those that come in by the
 /// second, if that is an interface. What leaves by side `out` goes to the second port.
 ///
-/// One worker runs it; with interfaces alone it never ends. What could not be read or written to its end is in
-/// [`Report::problems`].
+/// One worker runs it, by a plan for this machine: what the file promises is held where packets come as they come, and
+/// [`Report::promised`] has what came of it. With interfaces alone it never ends. What is worth knowing of the plan is in
+/// [`Report::notes`], what could not be read or written to its end in [`Report::problems`].
 ///
 /// # Errors
 /// What is wrong with the file or a port, in words.

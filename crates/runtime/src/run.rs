@@ -1,5 +1,6 @@
 //! A run before it begins: a chain, its ports, workers and plan; and its beginning.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use catena_compile::backend::Hosted;
@@ -42,6 +43,8 @@ pub struct Run<'a, P> {
     uses: Option<Uses>,
     prepared: Option<(Host, Files)>,
     tell: Box<dyn Fn(&Note) + 'a>,
+    /// What was told so far.
+    notes: RefCell<Vec<Note>>,
     over: Box<dyn Fn() -> bool + 'a>,
 }
 
@@ -69,6 +72,7 @@ impl<'a, P: Planner> Run<'a, P> {
             uses: None,
             prepared: None,
             tell: Box::new(|_| {}),
+            notes: RefCell::default(),
             over: Box::new(|| false),
         }
     }
@@ -177,7 +181,7 @@ impl<'a, P: Planner> Run<'a, P> {
                 rebalances: self.rebalances.then_some(self.names.rebalance),
                 seed: self.seed.unwrap_or(self.fresh_seed),
             };
-            self.planned = self.planner.plan(&run, &*self.tell);
+            self.planned = self.planner.plan(&run, &|note| self.note(note));
             self.is_planned = true;
         }
         Ok(self.planned.as_ref())
@@ -218,7 +222,8 @@ impl<'a, P: Planner> Run<'a, P> {
         self
     }
 
-    /// Tell what is worth knowing and no failure; it is told from [`Run::start`], before that returns.
+    /// Tell what is worth knowing and no failure, as soon as it is known: from [`Run::plan`] and [`Run::start`], before they return.
+    /// The report has it, too.
     #[must_use]
     pub fn tell(mut self, tell: impl Fn(&Note) + 'a) -> Self {
         self.tell = Box::new(tell);
@@ -230,6 +235,11 @@ impl<'a, P: Planner> Run<'a, P> {
     pub fn over(mut self, over: impl Fn() -> bool + 'a) -> Self {
         self.over = Box::new(over);
         self
+    }
+
+    fn note(&self, note: &Note) {
+        self.notes.borrow_mut().push(note.clone());
+        (self.tell)(note);
     }
 
     fn side(&mut self, side: Side) -> &mut [Port; 2] {
@@ -296,7 +306,8 @@ impl<'a, P: Planner> Run<'a, P> {
             return Err(format!("{}: nothing comes from there", self.names.sources[0]).into());
         }
         self.plan()?;
-        let Run { chain, names, mut ports, planned, .. } = self;
+        let (chain, names, planned) = (self.chain, self.names, self.planned.take());
+        let mut ports = std::mem::replace(&mut self.ports, Ports::between(Port::Null, Port::Null));
         let hosted = match &planned {
             Some(planned) => planned.lowered(host, &chain.graph)?,
             None => Hosted::of(host),
@@ -324,13 +335,12 @@ impl<'a, P: Planner> Run<'a, P> {
         }
         let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
         let division = division.map(|division| (division, chain.graph.chains.len() > 1));
-        let listener = Listener { tell: &*self.tell, over: &*self.over };
+        let listener = Listener { tell: &|note| self.note(note), over: &*self.over };
         let workers = workers::start(&host, &layout, division, &mut ports, seed, uses, listener)?;
-        let running = Running::begin(workers, host, chain.graph.clone(), planned, ports.is_live())?;
         for name in ports.down() {
-            (self.tell)(&Note::Down(name.to_owned()));
+            self.note(&Note::Down(name.to_owned()));
         }
-        Ok(running)
+        Running::begin(workers, host, chain.graph.clone(), planned, (ports.is_live(), self.notes.take()))
     }
 }
 
