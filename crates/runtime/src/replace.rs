@@ -27,7 +27,7 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     written.map_err(|error| unwritable(path, &error))
 }
 
-/// Check that [`write`] can write a file, before what is to be written takes minutes to make. The file itself is not touched: not
+/// Check that [`write()`] can write a file, before what is to be written takes minutes to make. The file itself is not touched: not
 /// emptied where it is there, and neither made nor removed where it is not, since another program may write it meanwhile.
 ///
 /// # Errors
