@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catena::{Batch, Chain, Context, FramesIn, LoadError, Module, Note, Pulled, Report, Run, Side, Source};
+use serde_json::Value;
 
 const EXAMPLE: &str = include_str!("../catena/examples/embed.rs");
 const TWO_WAYS: &str =
@@ -181,6 +182,65 @@ fn a_program_runs_a_plan() {
     assert!(why.contains("the plan is for other chains"), "{why}");
 }
 
+/// A report's rows of promises but for the rates that were measured.
+fn promises(report: &Value) -> Vec<[Value; 4]> {
+    let rows = report["promised"].as_array().map_or(&[][..], Vec::as_slice);
+    rows.iter().map(|row| ["chain", "t_min_bps", "t_max_bps", "kept"].map(|key| row[key].clone())).collect()
+}
+
+const PROMISED: &str = "class web = \"tcp\"\nclass rest = \"udp\"\nchain a for web { promise 1Mbps..1Gbps in -> Monitor() -> out }\n\
+    chain b for rest { in -> ACL(rules = [\"permit any\"]) -> out }\ncpu a : b = 1 : 2\n";
+
+#[test]
+fn the_library_runs_and_reports_what_the_command_does() {
+    const TRAFFIC: &str = "gen:flows=50,size=128,proto=udp:1+tcp:1,rate=10Mbps,count=500,time=wall";
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("it can be written");
+        folder.path().join(name)
+    };
+    let edge = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/edge.catena");
+    let (promised, too_much) =
+        (own("c.catena", PROMISED), own("d.catena", &PROMISED.replace("1Mbps..1Gbps", "900Gbps..")));
+    for (file, rows, notes) in [(&edge, None, 0), (&promised, Some(2), 0), (&too_much, Some(2), 1)] {
+        for workers in [1, 2] {
+            let (name, count) = (file.display().to_string(), workers.to_string());
+            let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
+            catena.args(["run", &name, "--in", TRAFFIC, "--workers", &count, "--seed", "5", "--json", "--quiet"]);
+            let output = catena.output().expect("catena starts");
+            let theirs: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let chain = Chain::load(file).expect("it is sound");
+            let run = Run::of(&chain).inside(TRAFFIC).expect("a port").workers(workers).seed(Some(5));
+            let ours = run.start().and_then(catena::Running::join).expect("it runs");
+            let told: String = ours.notes.iter().map(|note| format!("catena: {note}\n")).collect();
+            assert_eq!((String::from_utf8_lossy(&output.stderr), ours.notes.len()), (told.into(), notes), "{name}");
+            let ours: Value = serde_json::from_str(&ours.json().expect("text")).expect("JSON");
+            assert!(ours["deployment"].is_string() && ours["deployment"] == theirs["deployment"], "{name}");
+            assert_eq!(promises(&ours), promises(&theirs), "{name}, {workers} workers");
+            rows.iter().for_each(|rows| assert_eq!(promises(&ours).len(), *rows, "{name}: nothing is reported"));
+        }
+    }
+}
+
+#[test]
+fn one_call_keeps_promises_and_another_has_the_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.catena");
+    std::fs::write(&file, PROMISED).expect("it can be written");
+    let ports = ["gen:flows=50,size=128,proto=udp:1+tcp:1,rate=10Mbps,count=500,time=wall", "null"];
+    let report = catena::run(&file, ports).expect("it runs");
+    let kept: Vec<_> = report.promised.iter().flat_map(|promised| &promised.chains).map(|chain| chain.kept).collect();
+    assert_eq!((kept, report.notes), (vec![Some(true), None], vec![]));
+    let planned = catena::plan(&file, ports).expect("there is a plan");
+    assert!(planned.plan().is_kept() && planned.tasks().is_some(), "what is promised is held by tasks");
+    let (digest, chain) = (planned.deployment(), Chain::load(&file).expect("it is sound"));
+    let run = Run::of(&chain).inside(ports[0]).expect("a port").planned(Some(planned));
+    let report = run.start().and_then(catena::Running::join).expect("it runs");
+    assert!(digest.is_some() && report.deployment == digest, "another plan ran");
+    let why = catena::plan(folder.path().join("none.catena"), ports).expect_err("there is no such file").to_string();
+    assert!(why.contains("none.catena: there is no such file"), "{why}");
+}
+
 #[test]
 fn notes_are_told_and_not_printed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -223,6 +283,6 @@ fn the_example_runs() {
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo, which runs this test, is there");
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(printed.contains("1,000,000 packets in = "), "{printed}");
+    assert!(printed.contains(" runs guard/") && printed.contains("1,000,000 packets in = "), "{printed}");
     assert!(printed.ends_with("3 from memory, 1 dropped, 2 kept\n"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! A program with a chain of its own: on generated packets, and on packets from its memory.
+//! A program with a chain of its own: on generated packets by a plan that it looks at, and on packets from its memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +37,12 @@ fn datagram(port: u8) -> Vec<u8> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let chain = Chain::parse("guard", CHAIN)?;
 
-    let run = Run::of(&chain).inside("gen:flows=1000,count=1000000")?.workers(2).start()?;
+    let mut run = Run::of(&chain).inside("gen:flows=1000,count=1000000")?.workers(2);
+    let deployment = run.plan()?.and_then(|planned| planned.plan().deployment.as_ref());
+    for instance in deployment.iter().flat_map(|deployment| &deployment.instances) {
+        println!("{} runs {} on {}", instance.name, instance.segment, instance.on);
+    }
+    let run = run.start()?;
     println!("{} packets so far", run.packets());
     println!("{}", run.join()?);
 

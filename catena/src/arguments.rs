@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use catena_planner::{Paper, Strategy};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs network functions as chains.
@@ -247,53 +248,6 @@ pub struct FunctionsOptions {
     pub check: bool,
 }
 
-/// Who decides a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum StrategyName {
-    /// The best plan there is, with proof, by a mixed-integer program
-    Exact,
-    /// Lemur's heuristic: few bounces, spare cores where they carry most
-    Lemur,
-    /// As much as possible on the switch
-    Hw,
-    /// As much as possible on the servers
-    Sw,
-    /// The fewest ways between switch and servers
-    MinBounce,
-    /// As much as possible on the switch, then spare cores chain by chain
-    Greedy,
-    /// Lemur's heuristic without knowing what functions cost
-    NoProfiling,
-    /// Lemur's heuristic with one core for each group of functions
-    NoCores,
-    /// Every placement tried
-    Brute,
-    /// E2's steps: instances, each on a core of its own, with the least traffic between servers
-    E2,
-    /// What runs stays where it is, as far as promises allow; others go around it (with --from, where it is the default)
-    Keep,
-}
-
-impl StrategyName {
-    /// What it is called in tables.
-    pub fn title(self) -> &'static str {
-        match self {
-            StrategyName::Exact => "exact",
-            StrategyName::Lemur => "lemur",
-            StrategyName::Hw => "hw",
-            StrategyName::Sw => "sw",
-            StrategyName::MinBounce => "min-bounce",
-            StrategyName::Greedy => "greedy",
-            StrategyName::NoProfiling => "no-profiling",
-            StrategyName::NoCores => "no-cores",
-            StrategyName::Brute => "brute",
-            StrategyName::E2 => "e2",
-            StrategyName::Keep => "keep",
-        }
-    }
-}
-
 /// What a plan makes as large as possible once all promises are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ObjectiveName {
@@ -314,17 +268,10 @@ pub enum TasksName {
     MostPackets,
 }
 
-/// A paper whose functions a plan is made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PaperName {
-    /// Lemur's: Table 3 says where they run, Table 4 and the published placer what they cost; IPv4Fwd on the switch only
-    Lemur,
-}
-
 impl PlanOptions {
     /// Who decides.
-    pub fn strategy(&self) -> StrategyName {
-        let usual = if self.from.is_some() { StrategyName::Keep } else { StrategyName::Exact };
+    pub fn strategy(&self) -> Strategy {
+        let usual = if self.from.is_some() { Strategy::Keep } else { Strategy::Exact };
         self.strategy.unwrap_or(usual)
     }
 }
@@ -347,10 +294,10 @@ pub struct PlanOptions {
     pub profile: Option<PathBuf>,
     /// Plan with a paper's functions instead of Catena's own: where its tables say they run, at their costs
     #[arg(long = "as", value_enum, value_name = "PAPER")]
-    pub paper: Option<PaperName>,
+    pub paper: Option<Paper>,
     /// Who decides (default: exact; with --from: keep)
     #[arg(long, value_enum)]
-    pub strategy: Option<StrategyName>,
+    pub strategy: Option<Strategy>,
     /// What runs: a plan that was written with --output. What can stay where it is does, and what has to be done is shown, step
     /// by step
     #[arg(long, value_name = "OLD.json", conflicts_with = "compare")]

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use catena::{Chain, LoadError};
-use catena_policy::{Diagnostic, PolicyGraph, Severity};
+use catena_planner::findings;
+use catena_policy::{Diagnostic, PolicyGraph};
 use catena_runtime::{files, trial};
 
 use crate::arguments::{CheckOptions, FmtOptions};
@@ -24,7 +25,7 @@ pub fn load(path: &Path) -> Result<Chain, Failure> {
         Err(LoadError::Unreadable(failure)) => Err(failure.into()),
         Err(LoadError::Wrong { name, source, diagnostics }) => {
             print(&diagnostics, &name, &source);
-            Err(Failure(format!("{name}: {}", summary(&diagnostics))))
+            Err(Failure(format!("{name}: {}", findings(&diagnostics))))
         }
     }
 }
@@ -41,7 +42,7 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
             Err(LoadError::Unreadable(failure)) => return Err(failure.into()),
             Err(LoadError::Wrong { name, source, diagnostics }) => {
                 print(&diagnostics, &name, &source);
-                streams::print(format_args!("{name}: {}\n", summary(&diagnostics)))?;
+                streams::print(format_args!("{name}: {}\n", findings(&diagnostics)))?;
                 code = ExitCode::FAILURE;
                 continue;
             }
@@ -71,7 +72,7 @@ pub fn fmt(options: &FmtOptions) -> Result<ExitCode, Failure> {
         let (name, source) = read(path)?;
         let formatted = catena_policy::format(&source).map_err(|diagnostics| {
             print(&diagnostics, &name, &source);
-            Failure(format!("{name}: {}", summary(&diagnostics)))
+            Failure(format!("{name}: {}", findings(&diagnostics)))
         })?;
         if options.check {
             if formatted != source {
@@ -107,22 +108,6 @@ pub fn print(diagnostics: &[Diagnostic], name: &str, source: &str) {
     for diagnostic in diagnostics {
         streams::tell(format_args!("{}\n\n", diagnostic.render(name, source, color)));
     }
-}
-
-/// Return how many of them are errors.
-pub fn errors(diagnostics: &[Diagnostic]) -> usize {
-    diagnostics.iter().filter(|d| d.severity == Severity::Error).count()
-}
-
-/// Return how many there are, in words.
-pub fn summary(diagnostics: &[Diagnostic]) -> String {
-    let errors = errors(diagnostics);
-    let warnings = diagnostics.len() - errors;
-    let mut text = count(errors, "error");
-    if warnings > 0 {
-        text += &format!(", {}", count(warnings, "warning"));
-    }
-    text
 }
 
 fn count(n: usize, what: &str) -> String {

@@ -6,25 +6,24 @@ use std::time::Instant;
 use catena_plan::plan::{Device, Plan, Verdict, short};
 use catena_plan::problem::Objective;
 use catena_plan::relation::by_level;
+use catena_planner::{Case, Strategy};
 use serde::Serialize;
 
 use super::e2::{self, Worth};
-use super::planner::Case;
 use super::table::{count, gbit, percent};
 use crate::Failure;
-use crate::arguments::StrategyName;
 use crate::table::Table;
 
 /// What each strategy is that makes plans, for somebody who never met it.
-const STRATEGIES: [(StrategyName, &str); 8] = [
-    (StrategyName::Exact, "the best plan there is, proven if there is time"),
-    (StrategyName::Lemur, "Lemur's heuristic: few bounces, spare cores where they carry most"),
-    (StrategyName::Hw, "as much as possible on the switch"),
-    (StrategyName::Sw, "as much as possible on the servers"),
-    (StrategyName::MinBounce, "the fewest ways from the switch to servers and back"),
-    (StrategyName::Greedy, "as much as possible on the switch; spare cores to the first chain first"),
-    (StrategyName::NoProfiling, "Lemur's heuristic, not knowing what functions cost"),
-    (StrategyName::NoCores, "Lemur's heuristic, one core for each group of functions"),
+const STRATEGIES: [(Strategy, &str); 8] = [
+    (Strategy::Exact, "the best plan there is, proven if there is time"),
+    (Strategy::Lemur, "Lemur's heuristic: few bounces, spare cores where they carry most"),
+    (Strategy::Hw, "as much as possible on the switch"),
+    (Strategy::Sw, "as much as possible on the servers"),
+    (Strategy::MinBounce, "the fewest ways from the switch to servers and back"),
+    (Strategy::Greedy, "as much as possible on the switch; spare cores to the first chain first"),
+    (Strategy::NoProfiling, "Lemur's heuristic, not knowing what functions cost"),
+    (Strategy::NoCores, "Lemur's heuristic, one core for each group of functions"),
 ];
 
 /// What E2 is.
@@ -36,7 +35,7 @@ const EQUAL: f64 = 1e-6;
 /// What E2 makes of it.
 #[derive(Serialize)]
 pub struct E2Row {
-    strategy: StrategyName,
+    strategy: Strategy,
     milliseconds: f64,
     /// Whether what it says was held against the problem: never.
     checked: bool,
@@ -48,13 +47,13 @@ pub struct E2Row {
 pub fn e2_row(case: &Case) -> E2Row {
     let started = Instant::now();
     let worth = e2::worth(case);
-    E2Row { strategy: StrategyName::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, checked: false, worth }
+    E2Row { strategy: Strategy::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, checked: false, worth }
 }
 
 /// A strategy's plan.
 #[derive(Serialize)]
 pub struct Row {
-    strategy: StrategyName,
+    strategy: Strategy,
     milliseconds: f64,
     /// What it decided.
     pub plan: Plan,
@@ -65,7 +64,7 @@ pub struct Row {
 /// # Errors
 /// When the independent check refuses what one decided.
 pub fn rows(case: &Case) -> Result<Vec<Row>, Failure> {
-    let row = |&(strategy, _): &(StrategyName, &str)| {
+    let row = |&(strategy, _): &(Strategy, &str)| {
         let decision = case.decide(strategy)?;
         Ok(Row { strategy, milliseconds: decision.took.as_secs_f64() * 1e3, plan: decision.plan })
     };
@@ -154,7 +153,7 @@ impl Comparison<'_> {
 
     /// E2's row.
     fn e2(&self) -> [String; 9] {
-        let (name, took, idea) = (StrategyName::E2.title().to_owned(), time(self.e2.milliseconds), E2.to_owned());
+        let (name, took, idea) = (Strategy::E2.title().to_owned(), time(self.e2.milliseconds), E2.to_owned());
         match &self.e2.worth {
             Worth::NotApplicable { .. } => {
                 [name, "does not apply".to_owned(), dash(), dash(), dash(), dash(), dash(), took, idea]

@@ -7,10 +7,10 @@ use catena_plan::e2::deploy::{Deployment, Inputs, deploy};
 use catena_plan::e2::merge::{Demand, PNodeId, Sharing};
 use catena_plan::e2::offload::Site;
 use catena_plan::rack::Rack;
+use catena_planner::Case;
 
 use serde::Serialize;
 
-use super::planner::Case;
 use super::table::gbit;
 use crate::Failure;
 use crate::table::Table;

@@ -3,29 +3,26 @@
 mod changes;
 mod compare;
 mod e2;
-mod functions;
-mod inputs;
-mod planner;
-mod quick;
-mod remedied;
 mod table;
 
-pub use functions::own;
-pub use inputs::Inputs;
-pub use planner::Case;
-pub use quick::kept;
 pub use table::Text;
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
+use catena_plan::alpine;
+use catena_plan::demand;
 use catena_plan::explain::draw::draw;
+use catena_plan::problem::{Objective, Replication};
+use catena_planner::{Asked, Case, Costs, How, Inputs, Remark, Runs, Strategy};
 use catena_policy::{PolicyGraph, Value};
+use catena_runtime::fresh_seed;
 
-use crate::arguments::{PlanOptions, StrategyName};
+use crate::arguments::{ObjectiveName, PlanOptions, TasksName};
 use crate::inode::Uses;
 use crate::streams::{print, tell};
-use crate::{Failure, file};
+use crate::{Failure, chain, file, profile};
 
 /// Plan chains on a rack.
 ///
@@ -38,20 +35,20 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let strategy = options.strategy();
-    if strategy == StrategyName::E2 && !files.is_empty() {
+    if strategy == Strategy::E2 && !files.is_empty() {
         return Err(
             "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
         );
     }
-    if strategy == StrategyName::Keep && options.from.is_none() {
+    if strategy == Strategy::Keep && options.from.is_none() {
         return Err("--strategy keep is for a plan that runs: --from OLD.json names it".into());
     }
     check_files(options, None)?;
-    let inputs = Inputs::read(options)?;
+    let inputs = inputs(options)?;
     check_files(options, Some(&inputs.graph))?;
     // Before the time that planning may take.
     files.iter().try_for_each(|path| file::check_writable(path))?;
-    let case = Case::new(inputs, options)?;
+    let case = Case::new(inputs, how(options), runs(options)?)?;
     if options.compare {
         let rows = compare::rows(&case)?;
         match compare::best(&rows) {
@@ -71,7 +68,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    if strategy == StrategyName::E2 {
+    if strategy == Strategy::E2 {
         let decided = e2::decide(&case)?;
         match options.json {
             true => print(decided.json()? + "\n")?,
@@ -94,6 +91,61 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Read all files; what is found in them is printed.
+fn inputs(options: &PlanOptions) -> Result<Inputs, Failure> {
+    let asked = Asked {
+        files: &options.files,
+        rack: options.rack.as_deref().ok_or("--rack RACK.toml says on what to plan")?,
+        costs: costs(options),
+        paper: options.paper,
+        edits: &options.what_if,
+        papers_replication: options.paper_replication,
+    };
+    // Steps of a quick profile are a line over the one before, where somebody sees it.
+    let lines = std::io::stderr().is_terminal();
+    let remark = |remark: &Remark<'_>| match remark {
+        Remark::Findings { diagnostics, name, source } => chain::print(diagnostics, name, source),
+        Remark::Step(step) if lines => profile::tell(step, lines),
+        Remark::Measured if lines => tell("\r\x1b[K"),
+        Remark::Step(_) | Remark::Measured => {}
+        _ => tell(format_args!("catena: {remark}\n")),
+    };
+    Ok(Inputs::read(&asked, &remark)?)
+}
+
+/// Where costs are taken from: `--profile none` is no file.
+fn costs(options: &PlanOptions) -> Costs<'_> {
+    match options.profile.as_deref() {
+        None => Costs::Measured,
+        Some(path) if path == Path::new("none") => Costs::Papers,
+        Some(path) => Costs::File(path),
+    }
+}
+
+/// How to decide.
+fn how(options: &PlanOptions) -> How {
+    let objective = match options.objective {
+        ObjectiveName::Marginal => Objective::Marginal,
+        ObjectiveName::Weighted => Objective::Weighted,
+        ObjectiveName::Fair => Objective::Fair,
+    };
+    let replication = if options.paper_replication { Replication::Paper } else { Replication::ByState };
+    let tasks = match options.tasks {
+        TasksName::Fewest => alpine::Objective::FewestTasks,
+        TasksName::MostPackets => alpine::Objective::MostPackets,
+    };
+    let margin = f64::from(options.margin) / 100.0;
+    How { options: demand::Options { replication, objective }, tasks, time: options.time_limit, margin }
+}
+
+/// What runs, if anything does.
+fn runs(options: &PlanOptions) -> Result<Runs, Failure> {
+    Ok(match &options.from {
+        None => Runs::Nothing(options.seed.unwrap_or_else(fresh_seed)),
+        Some(path) => Runs::read(path, options.overloaded.clone())?,
+    })
+}
+
 /// Refuse to write over what the plan is made of, or one file over the other: of `graph`, over what its functions name.
 fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(), catena_runtime::Failure> {
     let mut uses = Uses::default();
@@ -105,7 +157,9 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
     }
     options.rack.iter().try_for_each(|path| uses.reads("--rack", path))?;
     options.from.iter().try_for_each(|path| uses.reads("--from", path))?;
-    quick::named(options).iter().try_for_each(|path| uses.reads("--profile", path))?;
+    if let Costs::File(path) = costs(options) {
+        uses.reads("--profile", path)?;
+    }
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
     options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))
 }

@@ -1,6 +1,5 @@
 //! `catena run`: a chain file on packets.
 
-mod here;
 mod options;
 mod progress;
 mod signals;
@@ -9,9 +8,10 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use catena::{Chain, Planned, Port, Ports, Report, Running};
+use catena::{Chain, Planned, Report, Running};
 use catena_plan::plan::Plan;
-pub use catena_runtime::fresh_seed;
+use catena_planner::for_traffic;
+use catena_runtime::fresh_seed;
 
 use crate::arguments::{RunOptions, ShowOptions};
 use crate::{Failure, chain, streams};
@@ -31,12 +31,11 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     // Before any port is opened: an output file is not emptied for a chain that cannot run.
     run.prepare()?;
     let ports = options::ports(options)?;
-    let seed = options.seed.unwrap_or_else(fresh_seed);
-    let planned = match &options.plan {
-        Some(path) => Some(Planned::read(path)?),
-        None => planned_here(options, &chain, &ports, seed),
-    };
-    let mut run = run.ports(ports).planned(planned).fresh_seed(seed);
+    let planned = options.plan.as_deref().map(Planned::read).transpose()?;
+    let tell = |note: &_| streams::tell(format_args!("catena: {note}\n"));
+    let mut run = run.ports(ports).planned(planned).tell(tell);
+    // Before the time that a run may take, and that it waits for whoever reads a pipe.
+    run.plan()?;
     let uses = options::files(&mut run)?;
     // When packets or records go to standard output, the table must not.
     let to_stderr = options::writes_to_stdout(&mut run)?;
@@ -44,8 +43,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     let asked = Instant::now();
     let interrupted = || signalled.load(Ordering::Relaxed);
     let too_long = |since: Duration| options.duration.is_some_and(|most| since >= most);
-    let tell = |note: &_| streams::tell(format_args!("catena: {note}\n"));
-    let running = run.using(uses).tell(tell).over(|| interrupted() || too_long(asked.elapsed())).start()?;
+    let running = run.using(uses).over(|| interrupted() || too_long(asked.elapsed())).start()?;
     let report = watched(running, options, &interrupted, &too_long)?;
     print(&report, options.json, to_stderr)?;
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -56,13 +54,9 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
 /// # Errors
 /// Why it cannot be planned.
 pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<Plan, Failure> {
-    let (ports, seed) = (Ports::between(Port::Null, Port::Null), options.seed.unwrap_or_else(fresh_seed));
-    if !here::promises(&chain.graph) {
-        return here::unpromised(chain, &ports, options.workers, seed);
-    }
-    let (plan, less) = here::plan(chain, &ports, options.workers, seed)?;
-    if let Some(less) = less {
-        streams::tell(format_args!("catena: {less}\n"));
+    let (plan, note) = for_traffic(chain, options.workers, options.seed.unwrap_or_else(fresh_seed))?;
+    if let Some(note) = note {
+        streams::tell(format_args!("catena: {note}\n"));
     }
     Ok(plan)
 }
@@ -109,35 +103,4 @@ fn print(report: &Report, as_json: bool, to_stderr: bool) -> Result<(), Failure>
         streams::tell(format_args!("catena: {problem}\n"));
     }
     printed
-}
-
-/// Plan a file for this machine. What it promises is planned where packets come as they come; why that is not possible is told.
-fn planned_here(options: &RunOptions, chain: &Chain, ports: &Ports, seed: u64) -> Option<Planned> {
-    // What cannot be divided among so many workers is refused by its functions, in their own words.
-    let unpromised = || match here::unpromised(chain, ports, options.workers, seed) {
-        Ok(plan) => Planned::here(plan),
-        Err(why) => {
-            streams::tell(format_args!("catena: {} is run without a plan: {}\n", chain.name, why.0));
-            None
-        }
-    };
-    if !ports.is_live() || !here::promises(&chain.graph) {
-        return unpromised();
-    }
-    let refused = |why: &dyn std::fmt::Display| {
-        streams::tell(format_args!("catena: what {} promises is held by nothing: {why}\n", chain.name));
-        unpromised()
-    };
-    if options.rebalance {
-        return refused(&"slots that move (--rebalance) find no queues between tasks on their way");
-    }
-    match here::plan(chain, ports, options.workers, seed) {
-        Ok((plan, less)) => {
-            if let Some(less) = less {
-                streams::tell(format_args!("catena: {less}\n"));
-            }
-            Planned::here(plan)
-        }
-        Err(why) => refused(&why.0),
-    }
 }

@@ -5,9 +5,10 @@
 //!
 //! 1. [`trial`] lowers the chain and builds its functions once, so that what they refuse is said before a port is opened.
 //! 2. [`files`] and `outputs` see to it that nothing is written over that is read, or that another run writes.
-//! 3. `workers` builds the pipeline for each worker and the queues between them; with a plan, `weights` follow what functions
+//! 3. A [`Planner`] plans the run, unless it was given a plan: this crate makes none.
+//! 4. `workers` builds the pipeline for each worker and the queues between them; with a plan, `weights` follow what functions
 //!    cost.
-//! 4. [`report`] adds up what the workers counted.
+//! 5. [`report`] adds up what the workers counted.
 //!
 //! This crate writes nothing to a terminal: what a run has to say goes to whoever it [tells](Run::tell).
 
@@ -25,12 +26,14 @@ mod outputs;
 pub mod planned;
 pub mod ports;
 pub mod promised;
+pub mod replace;
 pub mod report;
 mod run;
 mod running;
 pub mod stdout;
 pub mod table;
 pub mod trial;
+mod unplanned;
 mod weights;
 mod workers;
 
@@ -43,3 +46,4 @@ pub use ports::{Port, Ports};
 pub use report::Report;
 pub use run::{Run, fresh_seed};
 pub use running::Running;
+pub use unplanned::{Planner, Unplanned};

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::Failure;
+
 /// Something worth knowing that is no failure; its [`Display`](fmt::Display) is a line for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
     /// Nobody has opened a pipe to read it for a second, and the run waits for that: what the pipe is called.
@@ -13,6 +15,27 @@ pub enum Note {
     LeftAsItWas(PathBuf),
     /// An interface that is down: no packet passes it.
     Down(String),
+    /// The machine is not thought to carry all that is promised, and its plan holds a part of it.
+    Less {
+        /// Workers that were planned for.
+        workers: u32,
+        /// Of each promised rate, 0 to 1.
+        part: f64,
+    },
+    /// What a file promises is held by no plan.
+    NothingHolds {
+        /// Its name.
+        file: String,
+        /// Why.
+        why: Failure,
+    },
+    /// A file is run without a plan.
+    Unplanned {
+        /// Its name.
+        file: String,
+        /// Why.
+        why: Failure,
+    },
 }
 
 impl fmt::Display for Note {
@@ -23,6 +46,13 @@ impl fmt::Display for Note {
                 write!(f, "{} is left as it was: this run has not as many workers", path.display())
             }
             Note::Down(name) => write!(f, "interface {name} is down: no packet passes it until it is up"),
+            Note::Less { workers, part } => write!(
+                f,
+                "the promised rates are more than what {workers} of this machine's cores are thought to carry; {}% of each is held",
+                100.0 * part
+            ),
+            Note::NothingHolds { file, why } => write!(f, "what {file} promises is held by nothing: {why}"),
+            Note::Unplanned { file, why } => write!(f, "{file} is run without a plan: {why}"),
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::workers::MOST;
 use crate::{Failure, file};
 
 /// A plan for a server that runs whole chains.
+#[derive(Clone, Debug)]
 pub struct Planned {
     plan: Plan,
     /// Index of the server.
@@ -76,6 +77,11 @@ impl Planned {
 
     fn server(&self) -> &ServerPlan {
         &self.plan.servers[self.server]
+    }
+
+    /// The plan itself.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// The tasks of each worker, where chains are held apart.

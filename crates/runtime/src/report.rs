@@ -18,6 +18,7 @@ use catena_packet::clock::Root;
 use serde::Serialize;
 
 use crate::Failure;
+use crate::notes::Note;
 use crate::planned::Comparison;
 use crate::promised::Promised;
 use crate::workers::{SIDES, modules};
@@ -57,6 +58,9 @@ pub struct Report {
     /// What was planned, and what came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Comparison>,
+    /// What was told before packets flowed: that a promise is held in part, or by nothing; that an interface is down.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
     /// What could not be written or read to the end.
     pub problems: Vec<String>,
 }
@@ -204,6 +208,7 @@ impl Report {
             promised: None,
             deployment: None,
             planned: None,
+            notes: Vec::new(),
             problems: Vec::new(),
         };
         let (mut cycles, mut readers) = (0, Vec::new());

@@ -1,5 +1,6 @@
 //! A run before it begins: a chain, its ports, workers and plan; and its beginning.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use catena_compile::backend::Hosted;
@@ -13,16 +14,18 @@ use crate::planned::Planned;
 use crate::running::Running;
 use crate::trial::{self, Files};
 use crate::workers::{self, Layout};
-use crate::{Chain, Failure, Port, Ports, cores, files, moving};
+use crate::{Chain, Failure, Planner, Port, Ports, Unplanned, cores, files, moving};
 
 /// Without a plan flows are numbered by another seed than functions hash by.
 const NUMBERING: u64 = 0x0073_7465_6572;
 
 /// A run of a chain file, to be given its ports and started.
 ///
-/// With nothing else said, one worker runs all, on whatever core, with random numbers that nobody can know.
-pub struct Run<'a> {
+/// With nothing else said, one worker runs all, on whatever core, with random numbers that nobody can know, by a plan that `P`
+/// makes.
+pub struct Run<'a, P> {
     chain: &'a Chain,
+    planner: P,
     names: Names,
     ports: Ports,
     workers: u32,
@@ -32,20 +35,28 @@ pub struct Run<'a> {
     /// Which counts are observed by whoever takes out what is redundant; None: all work is done.
     reduces: Option<Counts>,
     planned: Option<Planned>,
+    /// Whether a plan was asked for, whatever came of it.
+    is_planned: bool,
     rebalances: bool,
     waits: bool,
     reads: Vec<(String, PathBuf)>,
     uses: Option<Uses>,
     prepared: Option<(Host, Files)>,
     tell: Box<dyn Fn(&Note) + 'a>,
+    /// What was told so far.
+    notes: RefCell<Vec<Note>>,
     over: Box<dyn Fn() -> bool + 'a>,
 }
 
-impl<'a> Run<'a> {
+impl<'a, P: Planner> Run<'a, P> {
     /// Run a chain file.
-    pub fn of(chain: &'a Chain) -> Run<'a> {
+    pub fn of(chain: &'a Chain) -> Run<'a, P>
+    where
+        P: Default,
+    {
         Run {
             chain,
+            planner: P::default(),
             names: Names::default(),
             ports: Ports::between(Port::Null, Port::Null),
             workers: 1,
@@ -54,12 +65,14 @@ impl<'a> Run<'a> {
             fresh_seed: fresh_seed(),
             reduces: Some(Counts::Functions),
             planned: None,
+            is_planned: false,
             rebalances: false,
             waits: false,
             reads: Vec::new(),
             uses: None,
             prepared: None,
             tell: Box::new(|_| {}),
+            notes: RefCell::default(),
             over: Box::new(|| false),
         }
     }
@@ -139,14 +152,6 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Where neither [`seed`](Run::seed) nor a plan says more: a number that nobody outside can know, such as that with which a
-    /// plan was made for this run.
-    #[must_use]
-    pub fn fresh_seed(mut self, seed: u64) -> Self {
-        self.fresh_seed = seed;
-        self
-    }
-
     /// Take out work that is redundant as far as these counts do not tell; None: do all work that the functions do.
     #[must_use]
     pub fn reduce(mut self, counts: Option<Counts>) -> Self {
@@ -154,12 +159,32 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Divide the chains as a plan does: its workers, tasks and scheduler tree. Without a plan tasks take turns, and what a file
-    /// promises is held by nothing.
+    /// Divide the chains as this plan does: its workers, tasks and scheduler tree. None: as one that is made for the run.
     #[must_use]
     pub fn planned(mut self, planned: Option<Planned>) -> Self {
-        self.planned = planned;
+        (self.is_planned, self.planned) = (planned.is_some(), planned);
         self
+    }
+
+    /// Return the plan, made now if there was none: for the chain, ports, workers and seed that the run has. [`Run::start`] does it
+    /// where nobody has. None: the run can have no plan, and whoever [listens](Run::tell) was told why.
+    ///
+    /// # Errors
+    /// When there can be no run of so many workers.
+    pub fn plan(&mut self) -> Result<Option<&Planned>, Failure> {
+        if !self.is_planned {
+            check_workers(&self.names, self.workers as usize)?;
+            let run = Unplanned {
+                chain: self.chain,
+                ports: &self.ports,
+                workers: self.workers,
+                rebalances: self.rebalances.then_some(self.names.rebalance),
+                seed: self.seed.unwrap_or(self.fresh_seed),
+            };
+            self.planned = self.planner.plan(&run, &|note| self.note(note));
+            self.is_planned = true;
+        }
+        Ok(self.planned.as_ref())
     }
 
     /// Let slots of flows go from busy workers to idle ones while packets flow.
@@ -197,7 +222,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Tell what is worth knowing and no failure; it is told from [`Run::start`], before that returns.
+    /// Tell what is worth knowing and no failure, as soon as it is known: from [`Run::plan`] and [`Run::start`], before they return.
+    /// The report has it, too.
     #[must_use]
     pub fn tell(mut self, tell: impl Fn(&Note) + 'a) -> Self {
         self.tell = Box::new(tell);
@@ -209,6 +235,11 @@ impl<'a> Run<'a> {
     pub fn over(mut self, over: impl Fn() -> bool + 'a) -> Self {
         self.over = Box::new(over);
         self
+    }
+
+    fn note(&self, note: &Note) {
+        self.notes.borrow_mut().push(note.clone());
+        (self.tell)(note);
     }
 
     fn side(&mut self, side: Side) -> &mut [Port; 2] {
@@ -270,11 +301,13 @@ impl<'a> Run<'a> {
             None => self.uses()?,
         };
         let (host, _) = self.take_prepared()?;
-        let Run { chain, names, mut ports, planned, .. } = self;
-        ports.check(&names)?;
-        if !ports.have_source() {
-            return Err(format!("{}: nothing comes from there", names.sources[0]).into());
+        self.ports.check(&self.names)?;
+        if !self.ports.have_source() {
+            return Err(format!("{}: nothing comes from there", self.names.sources[0]).into());
         }
+        self.plan()?;
+        let (chain, names, planned) = (self.chain, self.names, self.planned.take());
+        let mut ports = std::mem::replace(&mut self.ports, Ports::between(Port::Null, Port::Null));
         let hosted = match &planned {
             Some(planned) => planned.lowered(host, &chain.graph)?,
             None => Hosted::of(host),
@@ -292,9 +325,7 @@ impl<'a> Run<'a> {
             rebalances: self.rebalances,
             slots: planned.is_some().then_some(hosted.slots),
         };
-        if !(1..=workers::MOST).contains(&layout.count) {
-            return Err(format!("{} {}: a run has 1 to {}", names.workers, layout.count, workers::MOST).into());
-        }
+        check_workers(&names, layout.count)?;
         if let Some(first) = layout.first_core {
             let asked = if self.first_core.is_some() { names.core } else { "the plan's core" };
             cores::check(asked, first, layout.count)?;
@@ -304,13 +335,19 @@ impl<'a> Run<'a> {
         }
         let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
         let division = division.map(|division| (division, chain.graph.chains.len() > 1));
-        let listener = Listener { tell: &*self.tell, over: &*self.over };
+        let listener = Listener { tell: &|note| self.note(note), over: &*self.over };
         let workers = workers::start(&host, &layout, division, &mut ports, seed, uses, listener)?;
-        let running = Running::begin(workers, host, chain.graph.clone(), planned, ports.is_live())?;
         for name in ports.down() {
-            (self.tell)(&Note::Down(name.to_owned()));
+            self.note(&Note::Down(name.to_owned()));
         }
-        Ok(running)
+        Running::begin(workers, host, chain.graph.clone(), planned, (ports.is_live(), self.notes.take()))
+    }
+}
+
+fn check_workers(names: &Names, count: usize) -> Result<(), Failure> {
+    match (1..=workers::MOST).contains(&count) {
+        true => Ok(()),
+        false => Err(format!("{} {count}: a run has 1 to {}", names.workers, workers::MOST).into()),
     }
 }
 

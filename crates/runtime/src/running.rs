@@ -11,6 +11,7 @@ use catena_dataplane::task::TaskCounters;
 use catena_policy::PolicyGraph;
 
 use crate::Failure;
+use crate::notes::Note;
 use crate::planned::Planned;
 use crate::promised::Promised;
 use crate::report::Report;
@@ -62,7 +63,7 @@ impl Running {
         host: Host,
         graph: PolicyGraph,
         planned: Option<Planned>,
-        is_live: bool,
+        (is_live, notes): (bool, Vec<Note>),
     ) -> Result<Running, Failure> {
         let (shared, inputs, started) = (Arc::<Shared>::default(), workers.inputs().to_vec(), Instant::now());
         let ends = Ends(Arc::clone(&shared));
@@ -71,6 +72,7 @@ impl Running {
             let (rebalanced, weighed) = (workers.rebalanced(), workers.weighed());
             let mut report = Report::new(&host, &workers.join()?, elapsed);
             report.moved(rebalanced);
+            report.notes = notes;
             report.deployment = planned.as_ref().and_then(Planned::deployment);
             if is_live && planned.as_ref().is_some_and(|planned| planned.tasks().is_some()) {
                 report.promised = Some(Promised::of(&graph, &report));

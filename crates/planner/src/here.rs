@@ -7,17 +7,21 @@
 use std::path::Path;
 use std::time::Duration;
 
-use catena::{Chain, Port, Ports};
 use catena_dataplane::clock;
+use catena_plan::alpine;
+use catena_plan::demand::Options;
 use catena_plan::plan::{Plan, Verdict};
 use catena_plan::profile::{Cost, Cycles};
 use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
 use catena_policy::{PolicyGraph, Promise};
 use catena_runtime::planned::why_no_tasks;
+use catena_runtime::{Chain, Failure, Note, Planned, Planner, Port, Ports, Unplanned};
 
-use crate::Failure;
-use crate::arguments::StrategyName;
-use crate::plan::{Case, Inputs, kept, own};
+use crate::case::{Case, How, Runs};
+use crate::inputs::Inputs;
+use crate::known::own;
+use crate::quick::kept;
+use crate::strategy::Strategy;
 
 /// What a port brings that does not say, bits per second: more than any.
 const PORT_BPS: f64 = 400e9;
@@ -30,8 +34,59 @@ const TIME: Duration = Duration::from_secs(1);
 /// Promises that are too much are halved so often before nothing is planned.
 const HALVES: i32 = 12;
 
+/// Plans a run for this machine: as many cores as it has workers, and the ports that packets come in by.
+///
+/// What a file promises is planned where packets come as they come. Where that cannot be, the run has a plan without promises, or
+/// none, and whoever listens is told why.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here;
+
+impl Planner for Here {
+    fn plan(&self, run: &Unplanned<'_>, tell: &dyn Fn(&Note)) -> Option<Planned> {
+        let &Unplanned { chain, ports, workers, seed, .. } = run;
+        // What cannot be divided among so many workers is refused by its functions, in their own words.
+        let without_promises = || match unpromised(chain, ports, workers, seed) {
+            Ok(plan) => Planned::here(plan),
+            Err(why) => {
+                tell(&Note::Unplanned { file: chain.name.clone(), why });
+                None
+            }
+        };
+        if !ports.is_live() || !promises(&chain.graph) {
+            return without_promises();
+        }
+        let refused = |why: Failure| {
+            tell(&Note::NothingHolds { file: chain.name.clone(), why });
+            without_promises()
+        };
+        if let Some(name) = run.rebalances {
+            let why = format!("slots that move ({name}) find no queues between tasks on their way");
+            return refused(why.into());
+        }
+        match promised(chain, ports, workers, seed) {
+            Ok((plan, less)) => {
+                less.iter().for_each(tell);
+                Planned::here(plan)
+            }
+            Err(why) => refused(why),
+        }
+    }
+}
+
+/// The plan by which a file would be run on traffic as it comes, and what has to be said of it.
+///
+/// # Errors
+/// Why it cannot be planned.
+pub fn for_traffic(chain: &Chain, workers: u32, seed: u64) -> Result<(Plan, Option<Note>), Failure> {
+    let ports = Ports::between(Port::Null, Port::Null);
+    match promises(&chain.graph) {
+        true => promised(chain, &ports, workers, seed),
+        false => Ok((unpromised(chain, &ports, workers, seed)?, None)),
+    }
+}
+
 /// Whether the file promises anything, to chains or of how they stand to each other.
-pub fn promises(graph: &PolicyGraph) -> bool {
+fn promises(graph: &PolicyGraph) -> bool {
     let promised = |chain: &catena_policy::Chain| chain.promise != Promise::default();
     !graph.relations.is_empty() || graph.chains.iter().any(promised)
 }
@@ -40,23 +95,17 @@ pub fn promises(graph: &PolicyGraph) -> bool {
 ///
 /// # Errors
 /// Why the file's promises are held by nothing.
-pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<String>), Failure> {
+fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<Note>), Failure> {
     let inputs = inputs(loaded, loaded.graph.clone(), ports, workers)?;
-    let strategy = if loaded.graph.chains.len() > FEW { StrategyName::Lemur } else { StrategyName::Exact };
+    let strategy = if loaded.graph.chains.len() > FEW { Strategy::Lemur } else { Strategy::Exact };
     let mut less = inputs;
     let mut first = None;
     for halves in 0..HALVES {
-        let case = Case::quick(less.clone(), TIME, seed)?;
+        let case = quick(less.clone(), seed)?;
         let plan = case.decide(strategy)?.plan;
         if plan.servers.iter().any(|server| server.tasks.is_some()) {
-            let why = (halves > 0).then(|| {
-                let part = 100.0 / f64::from(1 << halves);
-                format!(
-                    "the promised rates are more than what {workers} of this machine's cores are thought to carry; {part}% of \
-                     each is held"
-                )
-            });
-            return Ok((plan, why));
+            let less = (halves > 0).then(|| Note::Less { workers, part: 1.0 / f64::from(1 << halves) });
+            return Ok((plan, less));
         }
         match (plan.placement.is_some(), &plan.verdict) {
             // Whatever is promised, no tasks can be made.
@@ -79,11 +128,17 @@ pub fn plan(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
 ///
 /// # Errors
 /// What is wrong with functions' arguments.
-pub fn unpromised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<Plan, Failure> {
+fn unpromised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<Plan, Failure> {
     let mut graph = loaded.graph.clone();
     graph.relations.clear();
     graph.chains.iter_mut().for_each(|chain| chain.promise = Promise::default());
-    Case::quick(inputs(loaded, graph, ports, workers)?, TIME, seed)?.unpromised()
+    quick(inputs(loaded, graph, ports, workers)?, seed)?.unpromised()
+}
+
+/// The case of a run that begins at once.
+fn quick(inputs: Inputs, seed: u64) -> Result<Case, Failure> {
+    let how = How { options: Options::default(), tasks: alpine::Objective::FewestTasks, time: TIME, margin: 0.0 };
+    Case::new(inputs, how, Runs::Nothing(seed))
 }
 
 /// What a plan for this machine is made of.

@@ -5,7 +5,6 @@
 //! It is rougher than what `catena profile` writes: one run in each setting, so that it knows nothing of how runs differ.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use catena_functions::{Descriptor, registry};
@@ -15,9 +14,9 @@ use catena_policy::Node;
 use catena_profile::machine::{self, cores};
 use catena_profile::{Measured, Options, measure};
 
-use crate::arguments::PlanOptions;
-use crate::profile::tell;
-use crate::{Failure, file, streams};
+use catena_runtime::{Failure, replace};
+
+use crate::remarks::Remark;
 
 /// Sizes of one function that are kept; with more the oldest are forgotten.
 const MOST_SIZES: usize = 4;
@@ -26,14 +25,13 @@ const MOST_BYTES: u64 = 1 << 26;
 /// Sizes that differ by less are one, as a part.
 const ALIKE: f64 = 0.1;
 
-/// The profile that was given by name; `none` is not one.
-pub fn named(options: &PlanOptions) -> Option<&Path> {
-    options.profile.as_deref().filter(|path| *path != Path::new("none"))
-}
-
-/// What these functions cost on this machine: as it is kept, or else measured now. None, and the user is told, where that
+/// What these functions cost on this machine: as it is kept, or else measured now. None, and `tell` hears why, where that
 /// cannot be done: then a plan is by papers' figures, which it marks.
-pub fn measured<'a>(nodes: impl Iterator<Item = &'a Node>, catalogue: &Catalogue) -> Option<Profile> {
+pub fn measured<'a>(
+    nodes: impl Iterator<Item = &'a Node>,
+    catalogue: &Catalogue,
+    tell: &dyn Fn(&Remark<'_>),
+) -> Option<Profile> {
     let wanted = wanted(nodes, catalogue);
     if wanted.is_empty() {
         return None;
@@ -44,23 +42,20 @@ pub fn measured<'a>(nodes: impl Iterator<Item = &'a Node>, catalogue: &Catalogue
         return kept;
     }
     let names: Vec<&str> = missing.keys().copied().collect();
-    streams::tell(format_args!(
-        "catena: no --profile: measuring {} on this machine, roughly (`catena profile` is careful)\n",
-        names.join(", ")
-    ));
-    match take(missing) {
+    tell(&Remark::Measuring(&names));
+    match take(missing, tell) {
         Ok(new) => {
             let all = match kept {
                 Some(kept) => new.completed_by(&kept),
                 None => new,
             };
             if let Some(path) = path {
-                keep(&all, &path);
+                keep(&all, &path, tell);
             }
             Some(all)
         }
         Err(why) => {
-            streams::tell(format_args!("catena: cannot measure here: {why}; costs are those of papers\n"));
+            tell(&Remark::NotMeasured(&why));
             None
         }
     }
@@ -121,7 +116,7 @@ fn missing(wanted: Sizes, kept: Option<&Profile>) -> Sizes {
 }
 
 /// Measure, on a thread of its own, which is pinned to a core: planning goes on wherever there is room.
-fn take(sizes: Sizes) -> Result<Profile, String> {
+fn take(sizes: Sizes, tell: &dyn Fn(&Remark<'_>)) -> Result<Profile, String> {
     let functions: Vec<&'static Descriptor> = sizes.keys().filter_map(|name| registry::find(name)).collect();
     let cores = cores() as usize;
     let core = cores.saturating_sub(1);
@@ -135,18 +130,16 @@ fn take(sizes: Sizes) -> Result<Profile, String> {
         beside: true,
         port: None,
     };
-    let lines = std::io::stderr().is_terminal();
+    let (steps, next) = std::sync::mpsc::channel();
     let measuring = std::thread::spawn(move || {
-        measure(&functions, &options, &mut |step| {
-            if lines {
-                tell(step, lines);
-            }
-        })
+        // Nobody who listens has gone away before this ends.
+        measure(&functions, &options, &mut |step| _ = steps.send(step.clone()))
     });
-    let measured = measuring.join().map_err(|_| "internal error: measuring panicked".to_owned())?;
-    if lines {
-        streams::tell("\r\x1b[K");
+    for step in next {
+        tell(&Remark::Step(&step));
     }
+    let measured = measuring.join().map_err(|_| "internal error: measuring panicked".to_owned())?;
+    tell(&Remark::Measured);
     measured.map(|Measured { profile, .. }| profile)
 }
 
@@ -172,14 +165,14 @@ fn read(path: &Path) -> Option<Profile> {
 }
 
 /// Keep a profile. That it cannot be kept is no reason not to plan.
-fn keep(profile: &Profile, path: &Path) {
+fn keep(profile: &Profile, path: &Path, tell: &dyn Fn(&Remark<'_>)) {
     let write = || -> Result<(), Failure> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| Failure(format!("{}: {error}", folder.display())))?;
+            std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         }
-        file::write(path, profile.to_text().map_err(|error| Failure(error.what))?)
+        replace::write(path, profile.to_text().map_err(|error| error.what)?.as_bytes())
     };
-    if let Err(Failure(why)) = write() {
-        streams::tell(format_args!("catena: what was measured is not kept: {why}\n"));
+    if let Err(why) = write() {
+        tell(&Remark::NotKept(&why.to_string()));
     }
 }

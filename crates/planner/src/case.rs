@@ -1,5 +1,6 @@
 //! Runs planners on a case, and has their decisions explained.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use catena_functions::registry;
@@ -12,13 +13,14 @@ use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
 use catena_plan::plan::{MadeOf, Plan, Verdict};
 use catena_plan::policy::Policy;
-use catena_plan::problem::{Objective, Problem, Replication};
+use catena_plan::problem::Problem;
 use catena_plan::schedule;
 use catena_plan::switch::{Feasible, for_problem};
 
-use super::inputs::Inputs;
-use crate::arguments::{ObjectiveName, PlanOptions, StrategyName, TasksName};
-use crate::{Failure, file};
+use catena_runtime::{Failure, file};
+
+use crate::inputs::Inputs;
+use crate::strategy::Strategy;
 
 /// What has to be decided, ready for any planner.
 pub struct Case {
@@ -27,9 +29,21 @@ pub struct Case {
     /// The same in numbers.
     pub problem: Problem,
     switch: Box<dyn Feasible>,
-    time: Duration,
-    tasks: alpine::Objective,
+    how: How,
     runs: Runs,
+}
+
+/// How to decide.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// What is made as large as possible, and what may be replicated.
+    pub options: Options,
+    /// Which tasks a server's workers are divided into.
+    pub tasks: alpine::Objective,
+    /// How long the exact planner may look for proof.
+    pub time: Duration,
+    /// The part by which every cycle is taken to cost more than is known: 0.1 is a tenth.
+    pub margin: f64,
 }
 
 /// What a plan begins with.
@@ -42,14 +56,15 @@ pub enum Runs {
 }
 
 impl Runs {
-    fn of(options: &PlanOptions) -> Result<Runs, Failure> {
-        let Some(path) = &options.from else {
-            return Ok(Runs::Nothing(options.seed.unwrap_or_else(crate::run::fresh_seed)));
-        };
+    /// Read the plan by which something runs; `overloaded` names an instance of it that has more to do than it can.
+    ///
+    /// # Errors
+    /// When it cannot be read, or nothing runs by it.
+    pub fn read(path: &Path, overloaded: Option<String>) -> Result<Runs, Failure> {
         let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
         let plan = Plan::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         match plan.deployment {
-            Some(_) => Ok(Runs::Plan(Box::new(plan), options.overloaded.clone())),
+            Some(_) => Ok(Runs::Plan(Box::new(plan), overloaded)),
             None => Err(format!("{}: nothing runs by this plan", path.display()).into()),
         }
     }
@@ -131,30 +146,10 @@ impl Case {
     ///
     /// # Errors
     /// When there are functions that cannot be planned: all are named.
-    pub fn new(mut inputs: Inputs, options: &PlanOptions) -> Result<Case, Failure> {
+    pub fn new(mut inputs: Inputs, how: How, runs: Runs) -> Result<Case, Failure> {
         // In the profile, so that whoever plans by it has the margin, and no cycle is without it.
-        inputs.known.profile = inputs.known.profile.times(1.0 + f64::from(options.margin) / 100.0);
-        let objective = match options.objective {
-            ObjectiveName::Marginal => Objective::Marginal,
-            ObjectiveName::Weighted => Objective::Weighted,
-            ObjectiveName::Fair => Objective::Fair,
-        };
-        let replication = if options.paper_replication { Replication::Paper } else { Replication::ByState };
-        let tasks = match options.tasks {
-            TasksName::Fewest => alpine::Objective::FewestTasks,
-            TasksName::MostPackets => alpine::Objective::MostPackets,
-        };
-        let runs = Runs::of(options)?;
-        Case::made(inputs, Options { replication, objective }, (options.time_limit, tasks), runs)
-    }
-
-    /// Make the problem of a run that begins at once.
-    ///
-    /// # Errors
-    /// As [`Case::new`].
-    pub fn quick(inputs: Inputs, time: Duration, seed: u64) -> Result<Case, Failure> {
-        let how = (time, alpine::Objective::FewestTasks);
-        Case::made(inputs, Options::default(), how, Runs::Nothing(seed))
+        inputs.known.profile = inputs.known.profile.times(1.0 + how.margin);
+        Case::made(inputs, how, runs)
     }
 
     /// The same with other inputs, which have their margin already.
@@ -162,31 +157,25 @@ impl Case {
     /// # Errors
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
-        let Problem { replication, objective, .. } = self.problem;
-        Case::made(inputs, Options { replication, objective }, (self.time, self.tasks), self.runs.clone())
+        Case::made(inputs, self.how, self.runs.clone())
     }
 
-    fn made(
-        inputs: Inputs,
-        options: Options,
-        (time, tasks): (Duration, alpine::Objective),
-        runs: Runs,
-    ) -> Result<Case, Failure> {
+    fn made(inputs: Inputs, how: How, runs: Runs) -> Result<Case, Failure> {
         let known = &inputs.known;
-        let problem = demand::problem(&inputs.graph, &inputs.rack, &known.catalogue, &known.profile, options);
+        let problem = demand::problem(&inputs.graph, &inputs.rack, &known.catalogue, &known.profile, how.options);
         let problem = problem.map_err(|unknown| {
             let lines: Vec<String> = unknown.iter().map(|one| format!("{one}{}", remedy(one))).collect();
-            Failure(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
+            Failure::new(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let switch = for_problem(&problem);
-        Ok(Case { inputs, problem, switch, time, tasks, runs })
+        Ok(Case { inputs, problem, switch, how, runs })
     }
 
     /// Let a planner decide.
     ///
     /// # Errors
     /// When the independent check refuses what it decided.
-    pub fn decide(&self, strategy: StrategyName) -> Result<Decision, Failure> {
+    pub fn decide(&self, strategy: Strategy) -> Result<Decision, Failure> {
         let started = Instant::now();
         let outcome = self.outcome(strategy)?;
         let took = started.elapsed();
@@ -217,7 +206,7 @@ impl Case {
     ///
     /// # Errors
     /// When the independent check refuses what it decided.
-    pub fn explained(&self, strategy: StrategyName) -> Result<Plan, Failure> {
+    pub fn explained(&self, strategy: Strategy) -> Result<Plan, Failure> {
         let mut plan = self.decide(strategy)?.plan;
         let placed = plan.placement.is_some();
         let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return Ok(plan) };
@@ -225,8 +214,8 @@ impl Case {
             // Where to run what is not the question, but how chains share the workers.
             return Ok(plan);
         }
-        if strategy != StrategyName::Exact {
-            match self.decide(StrategyName::Exact)?.plan.verdict {
+        if strategy != Strategy::Exact {
+            match self.decide(Strategy::Exact)?.plan.verdict {
                 Verdict::Kept { .. } => {
                     *why += "; another placement keeps them: --strategy exact";
                     return Ok(plan);
@@ -266,30 +255,30 @@ impl Case {
     }
 
     fn settings(&self) -> exact::Settings {
-        exact::Settings { time: self.time, ..exact::Settings::default() }
+        exact::Settings { time: self.how.time, ..exact::Settings::default() }
     }
 
-    fn outcome(&self, strategy: StrategyName) -> Result<Outcome, Failure> {
+    fn outcome(&self, strategy: Strategy) -> Result<Outcome, Failure> {
         let place = |strategy| lemur::place(&self.problem, strategy, &*self.switch);
         Ok(match strategy {
-            StrategyName::Lemur => place(lemur::Strategy::Lemur),
-            StrategyName::Hw => place(lemur::Strategy::HwPreferred),
-            StrategyName::Sw => place(lemur::Strategy::SwPreferred),
-            StrategyName::MinBounce => place(lemur::Strategy::MinBounce),
-            StrategyName::Greedy => place(lemur::Strategy::Greedy),
-            StrategyName::NoProfiling => place(lemur::Strategy::NoProfiling),
-            StrategyName::NoCores => place(lemur::Strategy::NoCores),
-            StrategyName::Brute => {
+            Strategy::Lemur => place(lemur::Strategy::Lemur),
+            Strategy::Hw => place(lemur::Strategy::HwPreferred),
+            Strategy::Sw => place(lemur::Strategy::SwPreferred),
+            Strategy::MinBounce => place(lemur::Strategy::MinBounce),
+            Strategy::Greedy => place(lemur::Strategy::Greedy),
+            Strategy::NoProfiling => place(lemur::Strategy::NoProfiling),
+            Strategy::NoCores => place(lemur::Strategy::NoCores),
+            Strategy::Brute => {
                 let started = Instant::now();
-                brute::plan(&self.problem, &*self.switch, &mut |_| started.elapsed() < self.time).0
+                brute::plan(&self.problem, &*self.switch, &mut |_| started.elapsed() < self.how.time).0
             }
             // Its plans are of another kind: `e2` makes and prints them.
-            StrategyName::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
-            StrategyName::Keep => match self.same() {
+            Strategy::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
+            Strategy::Keep => match self.same() {
                 Some(outcome) => outcome,
                 None => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),
             },
-            StrategyName::Exact => {
+            Strategy::Exact => {
                 let start = place(lemur::Strategy::Lemur);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
             }
@@ -332,8 +321,8 @@ impl Case {
         }
     }
 
-    fn plan(&self, strategy: StrategyName, outcome: &Outcome) -> Plan {
-        let plan = self.explain(strategy.title(), outcome).scheduled(&self.inputs.graph, self.tasks);
+    fn plan(&self, strategy: Strategy, outcome: &Outcome) -> Plan {
+        let plan = self.explain(strategy.title(), outcome).scheduled(&self.inputs.graph, self.how.tasks);
         plan.deployed(self.runs.before(), Some(self.ways()))
     }
 }

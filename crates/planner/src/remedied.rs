@@ -7,13 +7,13 @@ use catena_plan::placement::Link;
 use catena_plan::rack::{Rack, SwitchKind};
 use catena_policy::Relation;
 
-use super::inputs::Inputs;
-use super::planner::Case;
-use crate::arguments::StrategyName;
+use crate::case::Case;
+use crate::inputs::Inputs;
+use crate::strategy::Strategy;
 
 impl Case {
     /// Keep the remedies that do. Cores are added to all sockets of a server alike.
-    pub fn keep_what_helps(&self, found: &mut Obstacles) {
+    pub(crate) fn keep_what_helps(&self, found: &mut Obstacles) {
         for (server, cores) in found.cores.iter_mut().flatten() {
             let sockets = self.inputs.rack.servers.get(*server).map_or(1, |server| server.sockets.max(1));
             *cores = cores.next_multiple_of(sockets);
@@ -38,7 +38,7 @@ impl Case {
     /// Whether these inputs, with all else as it is, end in a plan that keeps all promises.
     fn keeps(&self, inputs: Inputs) -> bool {
         let case = self.of(inputs).ok();
-        case.and_then(|case| case.decide(StrategyName::Exact).ok()).is_some_and(|decision| decision.plan.is_kept())
+        case.and_then(|case| case.decide(Strategy::Exact).ok()).is_some_and(|decision| decision.plan.is_kept())
     }
 
     /// The inputs with a remedy; None: there is none of this kind, or a rack's file cannot say it.
