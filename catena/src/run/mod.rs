@@ -3,7 +3,7 @@
 mod here;
 mod options;
 mod progress;
-mod signals;
+pub mod signals;
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
