@@ -15,9 +15,9 @@ pub enum IsolateCommand {
     Status(StatusOptions),
     /// Hold cgroups to their CPU quotas, network work included (needs root)
     ///
-    /// Each period the quota of each cgroup is rewritten: what network softirqs did for its packets in others' time is taken off, what
-    /// ran in its time for others is added. What a period cannot pay is owed, and shown as debt. At the end, by Ctrl-C or SIGTERM,
-    /// all quotas are restored; what a killed run left is restored from its journal at the next start.
+    /// Each period the quota of each cgroup is rewritten: what network softirqs did for its packets in others' time is taken
+    /// off, what ran in its time for others is added. What a period cannot pay is owed, and shown as debt. At the end, by
+    /// Ctrl-C or SIGTERM, all quotas are restored; what a killed run left is restored from its journal at the next start.
     #[command(after_help = ENFORCE_EXAMPLES)]
     Enforce(EnforceOptions),
 }
@@ -33,8 +33,8 @@ Examples:
 /// Options of `isolate enforce`.
 #[derive(Args, Debug)]
 pub struct EnforceOptions {
-    /// Cgroups by their paths, as `catena isolate status` shows them, with quotas in percent of one CPU (default quota: the one that
-    /// the cgroup has; default cgroups: each that has a quota)
+    /// Cgroups by their paths, as `catena isolate status` shows them, with quotas in percent of one CPU (default quota: the one
+    /// that the cgroup has; default cgroups: each that has a quota)
     #[arg(value_name = "CGROUP[=QUOTA%]", value_parser = wanted)]
     pub cgroups: Vec<Wanted>,
     /// Let kernel threads receive a device's packets (threaded NAPI), in the cgroup that they are for: DEV, or DEV@NAMESPACE, the

@@ -144,7 +144,7 @@ pub struct Enforcer {
     at: Instant,
     followed: Instant,
     period: Duration,
-    irqs_apart: bool,
+    kernel: Kernel,
     /// What is to be told.
     news: Vec<String>,
 }
@@ -177,7 +177,7 @@ impl Enforcer {
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
-            irqs_apart: irqs_apart(),
+            kernel: Kernel::look(),
             news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
         };
         if wanted.is_empty() {
@@ -194,6 +194,11 @@ impl Enforcer {
         for (device, cgroup) in devices {
             let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
             enforcer.polled.push(polled);
+        }
+        if enforcer.kernel.spares_its_threads && !devices.is_empty() {
+            let news = "--napi: this kernel (Linux 6.18 or newer) does not throttle kernel threads: what they receive is \
+                        taken off the quota of the cgroup's processes; beyond that only the cgroup's weight limits them";
+            enforcer.news.push(news.to_owned());
         }
         Ok(enforcer)
     }
@@ -240,7 +245,7 @@ impl Enforcer {
         (self.accounts, self.at) = (accounts, now);
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {
-            match held.step(&came.charges, elapsed, self.irqs_apart, &mut self.journal) {
+            match held.step(&came.charges, elapsed, self.kernel.irqs_apart, &mut self.journal) {
                 Ok(None) => kept.push(held),
                 Ok(Some(news)) => self.news.push(format!("{}: {news}", held.cgroup.name())),
                 Err(EnforceError::Quota(error)) if error.is_gone() => {
@@ -358,10 +363,21 @@ fn most(elapsed: u64) -> u64 {
     (2 * elapsed).saturating_mul(cpus).max(LEAST.unsigned_abs())
 }
 
-/// Return whether this kernel keeps the time of interrupts apart from that of processes (`CONFIG_IRQ_TIME_ACCOUNTING`).
-fn irqs_apart() -> bool {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    symbols.lines().any(|line| line.split(' ').nth(2) == Some("irqtime_account_irq"))
+/// What the kernel does, as the names of its functions tell.
+#[derive(Clone, Copy, Debug)]
+struct Kernel {
+    /// Softirqs are in nobody's CPU time (`CONFIG_IRQ_TIME_ACCOUNTING`).
+    irqs_apart: bool,
+    /// Quotas hold tasks back on their way to user mode only, where threads of the kernel never go: Linux 6.18 and newer.
+    spares_its_threads: bool,
+}
+
+impl Kernel {
+    fn look() -> Kernel {
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let has = |name| symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some(name));
+        Kernel { irqs_apart: has("irqtime_account_irq"), spares_its_threads: has("throttle_cfs_rq_work") }
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
