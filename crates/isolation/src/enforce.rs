@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::charge::{Account, Accounts, Charge};
 use crate::journal::{Entry, Journal, JournalError, Undone, is_ours};
-use crate::ledger::{Came, LEAST, Ledger};
+use crate::ledger::{Came, LEAST, Ledger, divide};
 use crate::quota::{Bandwidth, CpuCgroup, Hierarchies, LONGEST_US, QuotaError};
 use crate::threaded::{Polled, ThreadedError};
 use crate::{Meter, Missing, Row, Status};
@@ -144,7 +144,7 @@ pub struct Enforcer {
     at: Instant,
     followed: Instant,
     period: Duration,
-    kernel: Kernel,
+    irqs_apart: bool,
     /// What is to be told.
     news: Vec<String>,
 }
@@ -177,7 +177,7 @@ impl Enforcer {
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
-            kernel: Kernel::look(),
+            irqs_apart: irqs_apart(),
             news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
         };
         if wanted.is_empty() {
@@ -194,11 +194,6 @@ impl Enforcer {
         for (device, cgroup) in devices {
             let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
             enforcer.polled.push(polled);
-        }
-        if enforcer.kernel.spares_its_threads && !devices.is_empty() {
-            let news = "--napi: this kernel (Linux 6.18 or newer) does not throttle kernel threads: what they receive is \
-                        taken off the quota of the cgroup's processes; beyond that only the cgroup's weight limits them";
-            enforcer.news.push(news.to_owned());
         }
         Ok(enforcer)
     }
@@ -245,7 +240,11 @@ impl Enforcer {
         (self.accounts, self.at) = (accounts, now);
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {
-            match held.step(&came.charges, elapsed, self.kernel.irqs_apart, &mut self.journal) {
+            let mut threads: Vec<_> =
+                self.polled.iter_mut().filter(|polled| polled.cgroup() == held.cgroup.name()).collect();
+            let step =
+                Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period: nanoseconds(self.period) };
+            match held.step(&step, &mut threads, &mut self.journal) {
                 Ok(None) => kept.push(held),
                 Ok(Some(news)) => self.news.push(format!("{}: {news}", held.cgroup.name())),
                 Err(EnforceError::Quota(error)) if error.is_gone() => {
@@ -318,25 +317,33 @@ impl Enforcer {
     }
 }
 
+/// What a step is about.
+struct Step<'a> {
+    charges: &'a BTreeMap<Account, Charge>,
+    /// Since the one before, and what is meant to be until the next, in ns.
+    elapsed: u64,
+    period: u64,
+    irqs_apart: bool,
+}
+
 impl Held {
     /// Take in what came, and write the next quota; says why if this is no more to be done.
     fn step(
         &mut self,
-        charges: &BTreeMap<Account, Charge>,
-        elapsed: u64,
-        irqs_apart: bool,
+        step: &Step<'_>,
+        threads: &mut [&mut Polled],
         journal: &mut Journal,
     ) -> Result<Option<String>, EnforceError> {
         let usage = self.cgroup.usage_ns()?;
         let sum = |of: fn(&Charge) -> u64| -> u64 {
-            self.cgroup.ids().iter().filter_map(|id| charges.get(&Account::Cgroup(*id))).map(of).sum()
+            self.cgroup.ids().iter().filter_map(|id| step.charges.get(&Account::Cgroup(*id))).map(of).sum()
         };
         let came = Came {
-            elapsed,
+            elapsed: step.elapsed,
             own: usage.saturating_sub(self.usage_ns),
             charged: sum(|charge| charge.ns),
             // Where the kernel keeps softirqs apart, they are in nobody's CPU time, and nobody has anything to get back.
-            hosted: if irqs_apart { 0 } else { sum(|charge| charge.hosted) },
+            hosted: if step.irqs_apart { 0 } else { sum(|charge| charge.hosted) },
         };
         self.usage_ns = usage;
         self.cost_ns += [came.own, came.charged].map(u64::cast_signed).iter().sum::<i64>() - came.hosted.cast_signed();
@@ -345,9 +352,21 @@ impl Held {
         if !is_ours(&now, &self.was, LONGEST_US, noted) || now.period_us != LONGEST_US {
             return Ok(Some(format!("no more enforced: somebody else changed the quota to {now}")));
         }
-        self.next_ns = self.ledger.step(&came, most(elapsed));
-        journal.note(self.entry, self.next_ns / 1000)?;
-        self.cgroup.write(&bandwidth(self.next_ns))?;
+        self.next_ns = self.ledger.step(&came, most(came.elapsed));
+        let took: Vec<u64> = threads.iter_mut().map(|polled| polled.took_ns()).collect();
+        let took: u64 = took.iter().sum();
+        let (processes, receiving) = if threads.is_empty() {
+            (self.next_ns, 0)
+        } else {
+            divide(self.next_ns, came.own.saturating_sub(took), took)
+        };
+        journal.note(self.entry, processes / 1000)?;
+        self.cgroup.write(&bandwidth(processes))?;
+        for polled in &*threads {
+            if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {
+                return Ok(Some(format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}")));
+            }
+        }
         Ok(None)
     }
 }
@@ -363,21 +382,10 @@ fn most(elapsed: u64) -> u64 {
     (2 * elapsed).saturating_mul(cpus).max(LEAST.unsigned_abs())
 }
 
-/// What the kernel does, as the names of its functions tell.
-#[derive(Clone, Copy, Debug)]
-struct Kernel {
-    /// Softirqs are in nobody's CPU time (`CONFIG_IRQ_TIME_ACCOUNTING`).
-    irqs_apart: bool,
-    /// Quotas hold tasks back on their way to user mode only, where threads of the kernel never go: Linux 6.18 and newer.
-    spares_its_threads: bool,
-}
-
-impl Kernel {
-    fn look() -> Kernel {
-        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let has = |name| symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some(name));
-        Kernel { irqs_apart: has("irqtime_account_irq"), spares_its_threads: has("throttle_cfs_rq_work") }
-    }
+/// Return whether this kernel keeps the time of interrupts apart from that of processes (`CONFIG_IRQ_TIME_ACCOUNTING`).
+fn irqs_apart() -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
 }
 
 fn nanoseconds(time: Duration) -> u64 {

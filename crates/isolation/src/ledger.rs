@@ -98,6 +98,15 @@ impl Ledger {
     }
 }
 
+/// Divide what a cgroup may run between its processes and the kernel's threads that receive for it, in this order: each has what
+/// the other did not take in the last step, and half of it at least. Where both take more than before, that is in the books one
+/// step later.
+pub fn divide(may_run: u64, processes_took: u64, threads_took: u64) -> (u64, u64) {
+    let least = LEAST.unsigned_abs();
+    let part = |others: u64| may_run.saturating_sub(others).max(may_run / 2);
+    (part(threads_took).max(least) / 1000 * 1000, part(processes_took))
+}
+
 fn signed(ns: u64) -> i64 {
     // Centuries.
     i64::try_from(ns).unwrap_or(i64::MAX / 4)

@@ -111,3 +111,11 @@ fn what_is_not_wanted_is_not_kept_and_a_late_step_takes_nothing() {
     let late = Came { elapsed: 2 * PERIOD, own: 30 * MS, ..Came::default() };
     assert_eq!(ledger.step(&late, 2 * PERIOD), 60 * MS);
 }
+
+#[test]
+fn processes_and_threads_have_what_the_other_does_not_take() {
+    assert_eq!(divide(30 * MS, 30 * MS, 0), (30 * MS, 15 * MS));
+    assert_eq!(divide(30 * MS, 10 * MS, 20 * MS), (15 * MS, 20 * MS));
+    assert_eq!(divide(30 * MS, 15 * MS, 15 * MS), (15 * MS, 15 * MS));
+    assert_eq!(divide(MS, 4 * MS, 9 * MS), (MS, MS / 2));
+}

@@ -8,6 +8,7 @@
 
 mod cgroups;
 pub mod charge;
+mod deadline;
 mod enforce;
 mod journal;
 pub mod ledger;

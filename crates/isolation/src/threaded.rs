@@ -2,8 +2,9 @@
 //!
 //! The scheduler then charges the receiver for that work and holds it to the quota, and what comes meanwhile waits in the
 //! device's ring, or is dropped there at no cost, as in Iron's hardware drop (Khalid's dissertation, section 2.2.2).
+//! Where a quota does not hold threads of the kernel, a deadline does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -12,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::deadline;
 use crate::journal::{Entry, Journal, JournalError, Outcome};
 use crate::quota::CpuCgroup;
 
@@ -223,6 +225,9 @@ pub(crate) fn put_back(pid: u32, began: u64, from: &Path, to: &Path) -> Outcome 
     if stat(pid).is_none_or(|(_, now)| now != began) {
         return Outcome::Gone;
     }
+    if let Err(error) = deadline::release(pid) {
+        return Outcome::Refused(error.to_string());
+    }
     let number = pid.to_string();
     if !fs::read_to_string(to).is_ok_and(|threads| threads.lines().any(|line| line == number)) {
         return Outcome::ChangedByOthers("another cgroup".to_owned());
@@ -237,7 +242,8 @@ pub struct Polled {
     cgroup: CpuCgroup,
     /// Threads that are in the cgroup, and those of devices of the same name in other namespaces.
     known: BTreeSet<Thread>,
-    ours: usize,
+    /// Those that are in the cgroup, and how long each had run at the last step, in ns.
+    ours: BTreeMap<Thread, u64>,
 }
 
 impl Polled {
@@ -258,9 +264,9 @@ impl Polled {
                 _ => failed(error),
             })?;
         }
-        let mut polled = Polled { device: found, cgroup, known: others, ours: 0 };
+        let mut polled = Polled { device: found, cgroup, known: others, ours: BTreeMap::new() };
         polled.follow(journal)?;
-        if polled.ours == 0 {
+        if polled.ours.is_empty() {
             return Err(ThreadedError::NoThread { device: device.to_owned() });
         }
         Ok(polled)
@@ -271,22 +277,50 @@ impl Polled {
     /// # Errors
     /// When one cannot be moved.
     pub fn follow(&mut self, journal: &mut Journal) -> Result<(), ThreadedError> {
-        for thread in receivers(&self.device.name) {
+        let now = receivers(&self.device.name);
+        self.known.retain(|thread| now.contains(thread));
+        self.ours.retain(|thread, _| now.contains(thread));
+        for thread in now {
             if self.known.insert(thread) {
                 self.take(thread, journal)?;
-                self.ours += 1;
+                self.ours.insert(thread, deadline::ran_ns(thread.0));
             }
         }
         Ok(())
+    }
+
+    /// Return the path of the cgroup that the threads are in.
+    pub fn cgroup(&self) -> &str {
+        self.cgroup.name()
+    }
+
+    /// Return how long the threads ran since the last time, in ns.
+    pub fn took_ns(&mut self) -> u64 {
+        let took = |(&(pid, _), before): (&Thread, &mut u64)| {
+            let now = deadline::ran_ns(pid).max(*before);
+            now - std::mem::replace(before, now)
+        };
+        self.ours.iter_mut().map(took).sum()
+    }
+
+    /// Let the threads together run for so long in each period, in ns.
+    ///
+    /// # Errors
+    /// The kernel's, of the first one that it refuses.
+    pub fn hold(&self, runtime: u64, period: u64) -> io::Result<()> {
+        let each = runtime / (self.ours.len() as u64).max(1);
+        let hold = |(pid, _): &Thread| match deadline::hold(*pid, each, period) {
+            // It ended meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            done => done,
+        };
+        self.ours.keys().try_for_each(hold)
     }
 
     fn take(&self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         for to in self.cgroup.thread_files() {
             let Some(from) = self.cgroup.thread_file_of(&to, &memberships) else { continue };
-            if from == to {
-                continue;
-            }
             journal.add(Entry::Thread { pid, began, from, to: to.clone() })?;
             match fs::write(&to, pid.to_string()) {
                 // It ended meanwhile.

@@ -94,8 +94,7 @@ fn turn(groups: &[Group], enforces: bool, devices: &[(String, String)]) -> Vec<T
             std::thread::sleep(PERIOD);
             if let Some(enforcer) = &mut enforcer {
                 enforcer.step().unwrap();
-                let news = enforcer.news();
-                assert!(news.iter().all(|news| news.contains("does not throttle kernel threads")), "{news:?}");
+                assert_eq!(enforcer.news(), [""; 0]);
             }
         }
         meter.read().unwrap()
@@ -179,17 +178,9 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     // More than the quota can ever pay for.
     let _sender = Sender::start(&bed, 9001, 1200);
     let [without, with] = [&[][..], &[device]].map(|devices| turn(&groups, true, devices).remove(0));
-    // Seen, in four runs: 50% without, beyond what the quota could pay; with threads no softirq, and 48 to 95% of the cgroup's
-    // own time.
-    assert!(without.network > 10.0 && with.network < without.network / 10.0, "{without:?} {with:?}");
-    // The processes alone would have no more than the quota, and the least of it once the thread has taken all.
-    assert!(with.useful > 10.0, "{without:?} {with:?}");
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    if symbols.contains(" throttle_cfs_rq_work") {
-        skip_kernel("a quota does not hold kernel threads (Linux 6.18 or newer): it is not tested that one does");
-    } else {
-        assert!(with.cost < 36.0, "{with:?}");
-    }
+    // Seen, in three runs: 53.1 to 53.6% without, beyond what the quota could pay; with threads 29.0 to 30.1%, and no softirq.
+    assert!(without.cost > 36.0 && without.network > 10.0, "{without:?} {with:?}");
+    assert!((24.0..34.0).contains(&with.cost) && with.network < without.network / 10.0, "{without:?} {with:?}");
     assert_eq!(threads(&bed).trim(), "0");
 }
 
