@@ -44,7 +44,7 @@ pub struct EnforceOptions {
     /// How often quotas are rewritten, from 10ms to 500ms
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
     pub period: Duration,
-    /// Where is written what quotas were; one run at a time has it open
+    /// Journal of what quotas were, to restore them; one run at a time has it open
     #[arg(long, value_name = "FILE", default_value = "/run/catena/isolate.journal")]
     pub journal: PathBuf,
     /// Print a line of JSON an interval

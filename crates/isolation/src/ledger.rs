@@ -63,7 +63,7 @@ impl Ledger {
         self.pool.runtime += std::mem::take(&mut self.core.remain);
         self.core.usage += signed(came.charged) - signed(came.hosted);
         self.pool.refill(&mut self.core, 0);
-        self.time += u128::from(came.elapsed);
+        self.time += came.elapsed as u128;
         let granted = u128::from(self.quota) * self.time / u128::from(self.period);
         self.pool.quota = i64::try_from(granted - self.granted).unwrap_or(i64::MAX / 4);
         self.granted = granted;

@@ -34,7 +34,7 @@ proptest! {
         let mut handed_out = 0;
         for came in steps {
             let before = i128::from(ledger.balance()) + i128::from(handed_out);
-            time += u128::from(came.elapsed);
+            time += came.elapsed as u128;
             let took = i128::from(came.own) + i128::from(came.charged) - i128::from(came.hosted);
             spent += took;
             let next = ledger.step(&came, most);
@@ -67,7 +67,8 @@ proptest! {
         let mut cost = 0i128;
         for _ in 0..1000 {
             let came = Came { elapsed: PERIOD, own: next, charged: network, hosted: hosted.min(next) };
-            cost += i128::from(came.own) + i128::from(came.charged) - i128::from(came.hosted);
+            let took = i128::from(came.own) + i128::from(came.charged) - i128::from(came.hosted);
+            cost += took;
             next = ledger.step(&came, 2 * PERIOD);
         }
         // To within what the last step still holds, where two cores are enough for the quota and what it does for others.
