@@ -146,8 +146,8 @@ fn who_works_on_others_packets_gets_its_time_back() {
     let _sender = Sender::start(&bed, 9001, 240);
     let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]));
     let lost = without[0].network;
-    // Seen, in five runs: of its 50% the victim had 43.3 to 44.4% without, 50.1 to 50.3% with; the receiver took 42.7 to 43.0% without
-    // and 29.6 to 29.8% of its 30% with.
+    // Seen, in five runs: of its 50% the victim had 43.3 to 44.4% without, 50.1 to 50.3% with; the receiver took 42.7 to 43.0%
+    // without and 29.6 to 29.8% of its 30% with.
     assert!(with[1].useful > without[1].useful + lost / 6.0, "{without:?} {with:?}");
     assert!(with[1].useful < 54.0 && (25.0..34.0).contains(&with[0].cost), "{with:?}");
 }
@@ -179,8 +179,8 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     // More than the quota can ever pay for.
     let _sender = Sender::start(&bed, 9001, 1200);
     let [without, with] = [&[][..], &[device]].map(|devices| turn(&groups, true, devices).remove(0));
-    // Both enforced. Seen, in five runs: 43.8 to 53.3% without threads, beyond what the quota could pay; with threads 29.8 to 30.9%, and
-    // no softirq.
+    // Both enforced. Seen, in five runs: 43.8 to 53.3% without threads, beyond what the quota could pay; with threads 29.8 to
+    // 30.9%, and no softirq.
     assert!(without.cost > 36.0 && without.network > 10.0, "{without:?} {with:?}");
     assert!((24.0..34.0).contains(&with.cost) && with.network < without.network / 10.0, "{without:?} {with:?}");
     assert_eq!(threads(&bed).trim(), "0");
