@@ -88,3 +88,19 @@ fn what_is_missing_is_said_by_name() {
     let output = Command::new(CATENA).args(["isolate", "status", "--interval", "1ms"]).output().unwrap();
     assert!(text(&output.stderr).contains("--interval: too short"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn what_cannot_be_enforced_is_said_by_name() {
+    let enforce = |words: &[&str]| {
+        let output = Command::new(CATENA).args(["isolate", "enforce"]).args(words).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = enforce(&["/a=30"]);
+    assert!(code == Some(2) && said.contains("expected percent of one CPU"), "{said}");
+    let (code, said) = enforce(&["--period", "1ms"]);
+    assert!(code == Some(1) && said.contains("--period: from 10ms to 500ms"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal").display().to_string();
+    let (code, said) = enforce(&["/no-such-cgroup", "--journal", &journal]);
+    assert!(code == Some(1) && said.starts_with("catena: isolate enforce: "), "{said}");
+}

@@ -1,9 +1,13 @@
 //! The command line's grammar.
 
+mod isolate;
+
 use std::path::PathBuf;
 
 use catena_planner::{Paper, Strategy};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use isolate::{EnforceOptions, IsolateCommand, StatusOptions};
 
 /// Runs network functions as chains.
 #[derive(Debug, Parser)]
@@ -54,27 +58,6 @@ pub struct Passed {
     /// line; `--help` lists the options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "FILE.bc")]
     pub arguments: Vec<std::ffi::OsString>,
-}
-
-/// What to do about network CPU.
-#[derive(Debug, Subcommand)]
-pub enum IsolateCommand {
-    /// Measure network softirqs and show each cgroup's part (needs CAP_BPF and CAP_PERFMON, or root)
-    Status(StatusOptions),
-}
-
-/// Options of `isolate status`.
-#[derive(Args, Debug)]
-pub struct StatusOptions {
-    /// Print a line of JSON an interval
-    #[arg(long)]
-    pub json: bool,
-    /// How long to measure before each table
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub interval: std::time::Duration,
-    /// Stop after so many tables (default: go on until interrupted)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
 }
 
 /// What to do with benchmark results.

@@ -1,14 +1,17 @@
-//! `catena isolate`: whose work network CPU is.
+//! `catena isolate`: whose work network CPU is, and quotas that include it.
 
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use catena_isolation::{Meter, Row, Status};
+use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
 use catena_runtime::table::{Table, thousands};
+use serde::Serialize;
 
 use crate::Failure;
-use crate::arguments::{IsolateCommand, StatusOptions};
+use crate::arguments::{EnforceOptions, IsolateCommand, StatusOptions};
+use crate::run::signals;
 use crate::streams::{print, tell};
 
 /// Shortest interval: below it reading the accounts is most of what is measured.
@@ -19,8 +22,10 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// # Errors
 /// What is missing on this machine, by name, or that standard output cannot be written.
 pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
-    let IsolateCommand::Status(options) = command;
-    status(options)
+    match command {
+        IsolateCommand::Status(options) => status(options),
+        IsolateCommand::Enforce(options) => enforce(options),
+    }
 }
 
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
@@ -39,22 +44,103 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
                 status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
             }
             let between = if printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(&status)))?;
+            print(format_args!("{between}{}", table(&status, None)))?;
         }
         printed += 1;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Return what a person reads: time in percent of one CPU.
-fn table(status: &Status) -> String {
-    let heading = ["cgroup", "own CPU", "network CPU", "hosted", "packets", "sent", "drops"];
-    let mut table = Table::new(&heading, &[false, true, true, true, true, true, true]);
-    let percent = |ns: u64| format!("{:.2}%", ns as f64 * 100.0 / status.interval_ns.max(1) as f64);
+/// A line of JSON of `enforce`.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    enforced: &'a [Enforced],
+}
+
+fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
+    if options.period < SHORTEST_PERIOD || options.period > LONGEST_PERIOD {
+        return Err("--period: from 10ms to 500ms".into());
+    }
+    if options.interval < options.period {
+        return Err("--interval: shorter than the period".into());
+    }
+    // Before anything is changed, so that all is restored.
+    let signalled = signals::listen()?;
+    let enforcer = Enforcer::start(&options.cgroups, &options.napi, options.period, &options.journal);
+    let mut enforcer = enforcer.map_err(|error| format!("isolate enforce: {error}"))?;
+    let done = control(&mut enforcer, options, || signalled.load(Ordering::Relaxed));
+    let mut is_restored = true;
+    for undone in enforcer.end()? {
+        is_restored &= !matches!(undone.outcome, Outcome::Refused(_));
+        if undone.outcome != Outcome::Restored {
+            tell(format_args!("catena: {undone}\n"));
+        }
+    }
+    done?;
+    Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Enforce until it is over.
+fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn() -> bool) -> Result<(), Failure> {
+    let mut printed = 0;
+    let mut next = Instant::now();
+    let mut report = next + options.interval;
+    while !is_over() && options.count.is_none_or(|count| printed < count) {
+        next += options.period;
+        // A step that was late is made up for by its own books, not by more steps.
+        next = next.max(Instant::now());
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        enforcer.step()?;
+        enforcer.news().iter().for_each(|news| tell(format_args!("catena: {news}\n")));
+        if enforcer.is_idle() {
+            return Err("isolate enforce: no cgroup is left to enforce a quota on".into());
+        }
+        if Instant::now() < report {
+            continue;
+        }
+        report += options.interval;
+        let (status, enforced) = enforcer.report()?;
+        if options.json {
+            print(serde_json::to_string(&Line { status: &status, enforced: &enforced })? + "\n")?;
+        } else {
+            if printed == 0 {
+                status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
+            }
+            let between = if printed > 0 { "\n" } else { "" };
+            print(format_args!("{between}{}", table(&status, Some(&enforced))))?;
+        }
+        printed += 1;
+    }
+    Ok(())
+}
+
+/// Return what a person reads: time in percent of one CPU. With quotas there are columns for them.
+fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
+    let heading =
+        ["cgroup", "own CPU", "network CPU", "hosted", "packets", "sent", "drops", "quota", "throttled", "debt"];
+    let columns = if enforced.is_some() { heading.len() } else { heading.len() - 3 };
+    let to_the_right = [false, true, true, true, true, true, true, true, true, true];
+    let mut table = Table::new(&heading[..columns], &to_the_right[..columns]);
+    let percent_of = |ns: u64, of: u64| format!("{:.2}%", ns as f64 * 100.0 / of.max(1) as f64);
+    let percent = |ns: u64| percent_of(ns, status.interval_ns);
     let cells = |row: &Row| {
         let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
         let counts = [row.packets, row.sent, row.drops].map(thousands);
-        [row.name.clone(), cpu, percent(row.softirq_ns), percent(row.hosted_ns)].into_iter().chain(counts)
+        let mut cells = vec![row.name.clone(), cpu, percent(row.softirq_ns), percent(row.hosted_ns)];
+        cells.extend(counts);
+        if let Some(enforced) = enforced {
+            let held = enforced.iter().find(|held| row.id == Some(held.id));
+            cells.extend(held.map_or_else(
+                || ["-"; 3].map(str::to_owned),
+                |held| {
+                    let debt = format!("{:.1} ms", held.debt_ns as f64 / 1e6);
+                    [percent_of(held.quota_ns, 1_000_000_000), percent(held.throttled_ns), debt]
+                },
+            ));
+        }
+        cells
     };
     status.cgroups.iter().for_each(|row| table.row(cells(row)));
     for row in &status.unattributed {

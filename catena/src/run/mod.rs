@@ -2,7 +2,7 @@
 
 mod options;
 mod progress;
-mod signals;
+pub mod signals;
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;

@@ -66,7 +66,7 @@ impl Cgroups {
 }
 
 /// Return the first mount of a kind, with these options.
-fn mount(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
+pub(crate) fn mount(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
         let (path, kind, options) = (words.next()?, words.next()?, words.next()?);
@@ -74,13 +74,13 @@ fn mount(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf
     })
 }
 
-fn usage_v2(folder: &Path) -> Option<u64> {
+pub(crate) fn usage_v2(folder: &Path) -> Option<u64> {
     let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
     let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
     Some(usage.trim().parse::<u64>().ok()? * 1000)
 }
 
-fn usage_v1(folder: &Path) -> Option<u64> {
+pub(crate) fn usage_v1(folder: &Path) -> Option<u64> {
     fs::read_to_string(folder.join("cpuacct.usage")).ok()?.trim().parse().ok()
 }
 

@@ -2,17 +2,28 @@
 //!
 //! Softirqs work on packets in whatever process happens to run. A [`Tracer`] measures that work in the kernel by eBPF, packet by
 //! packet, and charges it to the cgroup of the packet's socket; a [`Meter`] puts that beside the CPU that the cgroups' own
-//! processes took. `docs/isolation.md` has the rules. [`refill`] has the algorithms that will hold quotas by such charges.
+//! processes took. `docs/isolation.md` has the rules. An [`Enforcer`] holds cgroups to their quotas
+//! by such charges, as the algorithms of [`refill`] say.
 //! From Khalid's dissertation, sections 2.2.1 and 2.2.2.
 
 mod cgroups;
 pub mod charge;
+mod deadline;
+mod enforce;
+mod journal;
+pub mod ledger;
 mod meter;
 mod missing;
+mod quota;
 pub mod refill;
+mod threaded;
 mod tracer;
 
 pub use cgroups::Cgroups;
+pub use enforce::{EnforceError, Enforced, Enforcer, LONGEST_PERIOD, SHORTEST_PERIOD, Wanted};
+pub use journal::{Journal, JournalError, Outcome, Undone};
 pub use meter::{Meter, Row, Status};
 pub use missing::Missing;
+pub use quota::{Bandwidth, CpuCgroup, Hierarchies, QuotaError};
+pub use threaded::ThreadedError;
 pub use tracer::Tracer;

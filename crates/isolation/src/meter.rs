@@ -12,6 +12,8 @@ pub struct Meter {
     tracer: Tracer,
     accounts: Accounts,
     cgroups: Cgroups,
+    /// Of the reading before the last.
+    before: Cgroups,
     read: Instant,
 }
 
@@ -62,6 +64,14 @@ pub struct Row {
     pub drops: u64,
 }
 
+impl Row {
+    /// Make the row of a cgroup that has no network work.
+    pub fn without_network(name: &str, id: u64, cpu_ns: Option<u64>) -> Row {
+        let name = name.to_owned();
+        Row { name, id: Some(id), cpu_ns, softirq_ns: 0, hosted_ns: 0, packets: 0, sent: 0, drops: 0 }
+    }
+}
+
 impl Meter {
     /// Begin to measure.
     ///
@@ -73,6 +83,7 @@ impl Meter {
             accounts: tracer.accounts()?,
             tracer,
             cgroups: Cgroups::read().unwrap_or_default(),
+            before: Cgroups::default(),
             read: Instant::now(),
         })
     }
@@ -127,8 +138,19 @@ impl Meter {
             status.cgroups.push(row);
         }
         status.cgroups.sort_by_key(|row| std::cmp::Reverse((row.softirq_ns, row.hosted_ns)));
-        (self.accounts, self.cgroups, self.read) = (accounts, cgroups, now);
+        self.before = std::mem::replace(&mut self.cgroups, cgroups);
+        (self.accounts, self.read) = (accounts, now);
         Ok(status)
+    }
+
+    /// Return what measures.
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
+    }
+
+    /// Return the CPU that a cgroup's own processes took in the interval that was read last, in ns.
+    pub fn own_cpu(&self, id: u64) -> Option<u64> {
+        self.cgroups.own_cpu_since(&self.before, id)
     }
 }
 

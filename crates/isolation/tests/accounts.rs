@@ -1,5 +1,6 @@
 //! Real packets between network namespaces, to sockets of cgroups that the tests make: who is charged.
 
+mod enforced;
 mod traffic;
 
 use std::time::{Duration, Instant};

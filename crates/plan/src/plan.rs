@@ -3,9 +3,8 @@
 //! Times are nanoseconds, rates bits per second, costs cycles per packet. What has no limit is absent.
 
 mod bound;
+mod device;
 mod why;
-
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,10 +17,11 @@ use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
-use catena_plan_model::rack::{Rack, SwitchKind};
+use catena_plan_model::rack::Rack;
 use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
+pub use device::Device;
 pub use why::Why;
 
 /// The JSON schema of plans.
@@ -312,53 +312,6 @@ pub fn short(number: f64) -> String {
 pub fn gigabits(bps: f64) -> String {
     let text = format!("{:.3}", (bps / 1e6).round() / 1e3 + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A kind of device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Device {
-    /// A switch that a program in P4 is written for.
-    P4Switch,
-    /// A switch with tables of OpenFlow.
-    #[serde(rename = "openflow_switch")]
-    OpenFlowSwitch,
-    /// A switch that only forwards.
-    PlainSwitch,
-    /// A server's cores.
-    Server,
-    /// A SmartNIC.
-    SmartNic,
-}
-
-impl Device {
-    /// The device that a switch of this kind is.
-    #[must_use]
-    pub fn of(kind: &SwitchKind) -> Device {
-        match kind {
-            SwitchKind::Plain { .. } => Device::PlainSwitch,
-            SwitchKind::Pisa(_) => Device::P4Switch,
-            SwitchKind::OpenFlow { .. } => Device::OpenFlowSwitch,
-        }
-    }
-
-    /// Whether it is a switch.
-    #[must_use]
-    pub fn is_switch(self) -> bool {
-        !matches!(self, Device::Server | Device::SmartNic)
-    }
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Device::P4Switch => "P4 switch",
-            Device::OpenFlowSwitch => "OpenFlow switch",
-            Device::PlainSwitch => "switch that only forwards",
-            Device::Server => "server",
-            Device::SmartNic => "SmartNIC",
-        })
-    }
 }
 
 /// A function.

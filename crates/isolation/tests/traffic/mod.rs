@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use catena_isolation::Tracer;
+use catena_isolation::{Enforcer, Tracer, Wanted};
 use catena_testing::namespace::{Place, Testbed};
 use catena_testing::skip_kernel;
 
@@ -20,6 +20,8 @@ const TASK: &str = "CATENA_ISOLATION_TEST";
 const LONGEST: Duration = Duration::from_secs(20);
 /// Bytes that a client sends in one go.
 const SENT: usize = 64 << 20;
+/// How often quotas are rewritten.
+pub const PERIOD: Duration = Duration::from_millis(100);
 /// Requests that a client sends, each after the answer to the one before.
 pub const REQUESTS: u64 = 2000;
 
@@ -34,6 +36,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
 pub struct Group {
     path: PathBuf,
     name: String,
+    /// The folder with the quota; the same as `path` where cgroup2 has the cpu controller.
+    quotas: PathBuf,
 }
 
 impl Group {
@@ -54,7 +58,31 @@ impl Group {
                 skip_kernel(&format!("no cgroup can be made, which root can where cgroup2 is writable: {error}"));
                 return None;
             }
-            groups.push(Group { path, name });
+            groups.push(Group { quotas: path.clone(), path, name });
+        }
+        Some(groups)
+    }
+
+    /// Make cgroups with quotas, in percent of one CPU; `None`, with a message, where that is not possible.
+    pub fn with_quotas(percents: &[u64]) -> Option<Vec<Group>> {
+        let mut groups = Group::several(percents.len())?;
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mut cpu = words.filter(|words| words[2] == "cgroup" && words[3].split(',').any(|option| option == "cpu"));
+        let cpu = cpu.next().map(|words| PathBuf::from(words[1]));
+        for (group, percent) in groups.iter_mut().zip(percents) {
+            let written = match &cpu {
+                Some(mount) => {
+                    group.quotas = mount.join(&group.name[1..]);
+                    let made = fs::create_dir(&group.quotas);
+                    made.and_then(|()| fs::write(group.quotas.join("cpu.cfs_quota_us"), (percent * 1000).to_string()))
+                }
+                None => fs::write(group.quotas.join("cpu.max"), format!("{} 100000", percent * 1000)),
+            };
+            if let Err(error) = written {
+                skip_kernel(&format!("no quota can be given, which needs the cpu controller: {error}"));
+                return None;
+            }
         }
         Some(groups)
     }
@@ -66,6 +94,12 @@ impl Group {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Return the files that say its quota, one after the other.
+    pub fn quota(&self) -> String {
+        let files = ["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"].map(|file| self.quotas.join(file));
+        files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect()
+    }
 }
 
 impl Drop for Group {
@@ -73,6 +107,9 @@ impl Drop for Group {
         _ = fs::write(self.path.join("cgroup.kill"), "1");
         let end = Instant::now() + Duration::from_secs(2);
         while fs::remove_dir(&self.path).is_err() && self.path.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        while self.quotas != self.path && fs::remove_dir(&self.quotas).is_err() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -97,8 +134,12 @@ pub enum Role {
     Pour(u16),
     /// Send datagrams.
     Send(u16),
+    /// Open a port, and burn CPU on this core.
+    SpinOn(u16, usize),
     /// Trace; say the programs' ids.
     Trace,
+    /// Enforce the cgroup's quota, from outside.
+    Enforce,
 }
 
 impl Role {
@@ -112,7 +153,9 @@ impl Role {
             Role::Sink(port) => ("sink", port),
             Role::Pour(port) => ("pour", port),
             Role::Send(port) => ("send", port),
+            Role::SpinOn(port, _) => ("spin", port),
             Role::Trace => ("trace", 0),
+            Role::Enforce => ("enforce", 0),
         }
     }
 }
@@ -131,7 +174,9 @@ impl Process {
         let (what, port) = role.words();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "traffic::a_process", "--nocapture", "--test-threads=1"]);
-        command.env(TASK, format!("{} {what} {port}", group.path.display()));
+        let core = if let Role::SpinOn(_, core) = role { core.to_string() } else { String::new() };
+        let (path, quotas) = (group.path.display(), group.quotas.display());
+        command.env(TASK, format!("{path} {quotas} {what} {port} {core}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = bed.within(place, move || command.spawn()).unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -170,9 +215,17 @@ impl Drop for Process {
 #[test]
 fn a_process() {
     let Ok(task) = std::env::var(TASK) else { return };
-    let [group, what, port] = task.split(' ').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    let [group, quotas, what, port, core] = task.split(' ').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    if what == "enforce" {
+        return enforce(group);
+    }
     // Sockets belong to the cgroup of the process that opens them.
-    fs::write(format!("{group}/cgroup.procs"), "0").unwrap();
+    for folder in [group, quotas] {
+        fs::write(format!("{folder}/cgroup.procs"), "0").unwrap();
+    }
+    if let Ok(core) = core.parse() {
+        pin(core);
+    }
     let port: u16 = port.parse().unwrap();
     let end = Instant::now() + LONGEST;
     if what == "trace" {
@@ -233,6 +286,37 @@ fn a_process() {
             _ => std::thread::sleep(Duration::from_millis(10)),
         }
     }
+}
+
+/// Enforce a cgroup's quota until killed.
+fn enforce(group: &str) {
+    let cgroup = format!("/{}", group.rsplit('/').next().unwrap());
+    let journal = journal(&cgroup);
+    let wanted = [Wanted { cgroup, quota: None }];
+    let mut enforcer = Enforcer::start(&wanted, &[], PERIOD, &journal).unwrap();
+    enforcer.step().unwrap();
+    ready("");
+    let end = Instant::now() + LONGEST;
+    while Instant::now() < end {
+        std::thread::sleep(PERIOD);
+        enforcer.step().unwrap();
+    }
+}
+
+/// The journal of who enforces the quota of a cgroup of the test.
+pub fn journal(cgroup: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("{}.journal", &cgroup[1..]))
+}
+
+/// Keep this thread on a core.
+pub fn pin(core: usize) {
+    // SAFETY: the set is plain data, of the size that is said.
+    let pinned = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    assert_eq!(pinned, 0, "core {core}");
 }
 
 fn ready(what: &str) {

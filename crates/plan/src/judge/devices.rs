@@ -117,13 +117,13 @@ impl Judge<'_> {
             };
             order.push(n);
             functions += held.functions.len();
-            let mut entries = 0;
+            let mut entries: u64 = 0;
             for name in &held.functions {
                 let nodes = self.problem.chains.iter().flat_map(|chain| {
                     chain.nodes.iter().filter(move |node| format!("{}/{}", chain.name, node.name) == *name)
                 });
                 for node in nodes {
-                    entries += u64::from(node.openflow.unwrap_or(0));
+                    entries += node.openflow.unwrap_or(0) as u64;
                     if !table.functions.contains(&node.function) {
                         self.wrong(at, format!("{} cannot hold {name}", held.name));
                     }

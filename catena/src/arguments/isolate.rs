@@ -1,0 +1,106 @@
+//! The grammar of `catena isolate`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use catena_isolation::Wanted;
+use clap::{Args, Subcommand};
+
+use super::duration;
+
+/// What to do about network CPU.
+#[derive(Debug, Subcommand)]
+pub enum IsolateCommand {
+    /// Measure network softirqs and show each cgroup's part (needs CAP_BPF and CAP_PERFMON, or root)
+    Status(StatusOptions),
+    /// Hold cgroups to their CPU quotas, network work included (needs root)
+    ///
+    /// Each period the quota of each cgroup is rewritten: what network softirqs did for its packets in others' time is taken
+    /// off, what ran in its time for others is added. What a period cannot pay is owed, and shown as debt. At the end, by
+    /// Ctrl-C or SIGTERM, all quotas are restored; what a killed run left is restored from its journal at the next start.
+    #[command(after_help = ENFORCE_EXAMPLES)]
+    Enforce(EnforceOptions),
+}
+
+/// How `isolate enforce` is used.
+const ENFORCE_EXAMPLES: &str = "\
+Examples:
+  catena isolate enforce                          each cgroup that has a quota
+  catena isolate enforce /tenants/a=30% /tenants/b  one with this quota, one with its own
+  catena isolate enforce /tenants/a --napi eth0@blue=/tenants/a
+                                                  and eth0 of network namespace blue receives at a's expense";
+
+/// Options of `isolate enforce`.
+#[derive(Args, Debug)]
+pub struct EnforceOptions {
+    /// Cgroups by their paths, as `catena isolate status` shows them, with quotas in percent of one CPU (default quota: the one
+    /// that the cgroup has; default cgroups: each that has a quota)
+    #[arg(value_name = "CGROUP[=QUOTA%]", value_parser = wanted)]
+    pub cgroups: Vec<Wanted>,
+    /// Let kernel threads receive a device's packets (threaded NAPI), in the cgroup that they are for: DEV, or DEV@NAMESPACE, the
+    /// name of a network namespace or the number of a process in it (may be repeated)
+    #[arg(long, value_name = "DEV=CGROUP", value_parser = device)]
+    pub napi: Vec<(String, String)>,
+    /// How often quotas are rewritten, from 10ms to 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
+    pub period: Duration,
+    /// Journal of what quotas were, to restore them; one run at a time has it open
+    #[arg(long, value_name = "FILE", default_value = "/run/catena/isolate.journal")]
+    pub journal: PathBuf,
+    /// Print a line of JSON an interval
+    #[arg(long)]
+    pub json: bool,
+    /// How long to measure before each table
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+    /// Stop after so many tables (default: go on until interrupted)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+}
+
+/// Options of `isolate status`.
+#[derive(Args, Debug)]
+pub struct StatusOptions {
+    /// Print a line of JSON an interval
+    #[arg(long)]
+    pub json: bool,
+    /// How long to measure before each table
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+    /// Stop after so many tables (default: go on until interrupted)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+}
+
+/// Parse a cgroup, and its quota in percent of one CPU.
+fn wanted(text: &str) -> Result<Wanted, String> {
+    let Some((cgroup, quota)) = text.rsplit_once('=') else {
+        return Ok(Wanted { cgroup: text.to_owned(), quota: None });
+    };
+    let percent = quota.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let percent = percent.filter(|percent| (1.0..=100_000.0).contains(percent));
+    let percent =
+        percent.ok_or_else(|| format!("quota `{quota}`: expected percent of one CPU, at least 1%, such as 30%"))?;
+    // A percent of a second's nanoseconds.
+    let ns = (percent * 1e7) as u64;
+    Ok(Wanted { cgroup: cgroup.to_owned(), quota: Some(ns) })
+}
+
+/// Parse a device, and the cgroup that its packets are for.
+fn device(text: &str) -> Result<(String, String), String> {
+    let (device, cgroup) = text.split_once('=').ok_or("expected DEV=CGROUP, such as eth0@blue=/tenants/a")?;
+    Ok((device.to_owned(), cgroup.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn quotas_are_percent_of_one_cpu() {
+        let of = |text| super::wanted(text).map(|wanted| (wanted.cgroup, wanted.quota));
+        assert_eq!(of("/a"), Ok(("/a".to_owned(), None)));
+        assert_eq!(of("/a=b=12.5%"), Ok(("/a=b".to_owned(), Some(125_000_000))));
+        for text in ["/a=30", "/a=0%", "/a=x%", "/a=nan%", "/a=-5%"] {
+            assert!(of(text).unwrap_err().contains("expected percent of one CPU"), "{text}");
+        }
+    }
+}

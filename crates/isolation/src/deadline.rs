@@ -1,0 +1,92 @@
+//! A thread of the kernel held to a part of a CPU: by `SCHED_DEADLINE`, since a cgroup's quota may not hold it.
+//!
+//! From Linux 6.18 on a quota holds tasks back on their way to user mode, where threads of the kernel never go. The deadline
+//! scheduler takes any task off the CPU that has used its runtime, until its next period.
+
+use std::fs;
+use std::io;
+
+/// The least that the scheduler takes is 1,024 ns; a poll of 64 packets takes some 100 us.
+const LEAST_NS: u64 = 100_000;
+
+/// `struct sched_attr` of the kernel, in its first size.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+fn set(pid: u32, attributes: &Attributes) -> io::Result<()> {
+    // SAFETY: the structure has the size that it says, and the call only reads it.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, std::ptr::from_ref(attributes), 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn policy(pid: u32) -> Option<i32> {
+    // SAFETY: the call takes a number and changes nothing.
+    let policy = unsafe { libc::sched_getscheduler(libc::pid_t::try_from(pid).ok()?) };
+    (policy >= 0).then_some(policy)
+}
+
+/// Let a thread run for so long in each period, in ns, and no longer. One that somebody has given another class is left alone.
+///
+/// # Errors
+/// The kernel's; EBUSY where all deadlines together would be more than it allows.
+pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<()> {
+    if !policy(pid).is_some_and(|policy| policy == libc::SCHED_OTHER || policy == libc::SCHED_DEADLINE) {
+        return Ok(());
+    }
+    let runtime = runtime.clamp(LEAST_NS.min(period), period);
+    let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
+    let policy = libc::SCHED_DEADLINE.unsigned_abs();
+    set(pid, &Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() })
+}
+
+/// Let a thread run as before; nothing is done about one that was not held.
+///
+/// # Errors
+/// The kernel's.
+pub fn release(pid: u32) -> io::Result<()> {
+    if policy(pid) != Some(libc::SCHED_DEADLINE) {
+        return Ok(());
+    }
+    let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
+    set(pid, &Attributes { size, ..Attributes::default() })
+}
+
+/// Return how long a thread has run since it began, in ns; 0 where the kernel does not tell.
+pub fn ran_ns(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_thread_runs_for_its_part_and_then_as_before() {
+        // SAFETY: the call takes nothing.
+        let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
+        if let Err(error) = hold(me, 2_000_000, 20_000_000) {
+            return catena_testing::skip_kernel(&format!("no deadlines, which root may set: {error}"));
+        }
+        let (began, ran) = (std::time::Instant::now(), ran_ns(me));
+        while began.elapsed().as_millis() < 400 {
+            std::hint::spin_loop();
+        }
+        let part = (ran_ns(me) - ran) as f64 / began.elapsed().as_nanos() as f64;
+        release(me).unwrap();
+        assert_eq!(policy(me), Some(libc::SCHED_OTHER));
+        // A tenth.
+        assert!((0.05..0.2).contains(&part), "{part}");
+        release(me).unwrap();
+    }
+}

@@ -1,0 +1,393 @@
+//! The control loop: each cgroup's quota is rewritten each period, by what its packets cost and by what it did on others'.
+//!
+//! # What the kernel does when a quota is written
+//!
+//! `tg_set_cfs_bandwidth` (`kernel/sched/core.c`) refills the pool at once to the new quota, takes from all cores what they had
+//! left or
+//! had overdrawn, and lets throttled ones run. It does not touch the timer, which refills once more at the end of the kernel's
+//! own
+//! period. Two timers of equal period would so hand out up to twice the quota, or, where they meet, once what was meant to be
+//! two halves.
+//!
+//! So there is one timer here: the kernel's period is set to the longest that it takes, 1 s, and the quota to what may be run
+//! until
+//! the next step, each step anew. To write a quota *is* Figure 2.7's refill then. What was left or overdrawn is not lost,
+//! though the
+//! kernel forgets it: the [`Ledger`] starts from the CPU time that the cgroup really took. So the kernel's own refill once a
+//! second, an
+//! overdraft, or a step that comes late are in the books one step later, and no error adds up.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::charge::{Account, Accounts, Charge};
+use crate::journal::{Entry, Journal, JournalError, Undone, is_ours};
+use crate::ledger::{Came, LEAST, Ledger, divide};
+use crate::quota::{Bandwidth, CpuCgroup, Hierarchies, LONGEST_US, QuotaError};
+use crate::threaded::{Polled, ThreadedError};
+use crate::{Meter, Missing, Row, Status};
+
+/// How often new threads of a device are looked for.
+const FOLLOW: Duration = Duration::from_secs(1);
+/// Longest control period: half of the kernel's, which must not hand out much beside it.
+pub const LONGEST_PERIOD: Duration = Duration::from_millis(500);
+/// Shortest: below it the kernel's least quota, 1 ms, is a tenth of a CPU.
+pub const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+/// Why quotas are not enforced.
+#[derive(Debug)]
+pub enum EnforceError {
+    /// What the measuring lacks.
+    Missing(Missing),
+    /// A cgroup or its quota.
+    Quota(QuotaError),
+    /// The journal.
+    Journal(JournalError),
+    /// A device.
+    Threaded(ThreadedError),
+    /// There is no quota, and none was said.
+    NoQuota(String),
+    /// No cgroup has a quota.
+    Nothing,
+}
+
+impl fmt::Display for EnforceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EnforceError::Missing(error) => error.fmt(f),
+            EnforceError::Quota(error) => error.fmt(f),
+            EnforceError::Journal(error) => error.fmt(f),
+            EnforceError::Threaded(error) => error.fmt(f),
+            EnforceError::NoQuota(name) => {
+                write!(f, "{name}: the cgroup has no quota: give it one here, in percent of one CPU: `{name}=50%`")
+            }
+            EnforceError::Nothing => {
+                write!(
+                    f,
+                    "no cgroup has a quota: give it to containers when they are started, or name a cgroup: `/tenants/a=50%`"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for EnforceError {}
+
+macro_rules! from {
+    ($($error:ident, $kind:ident);*) => {$(
+        impl From<$error> for EnforceError {
+            fn from(error: $error) -> Self {
+                EnforceError::$kind(error)
+            }
+        }
+    )*};
+}
+from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; ThreadedError, Threaded);
+
+/// A cgroup to hold to its quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its path below the mount.
+    pub cgroup: String,
+    /// Its quota, in ns of CPU a second; `None`: the one that it has.
+    pub quota: Option<u64>,
+}
+
+/// What came of a cgroup under a quota in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Enforced {
+    /// Its path.
+    pub name: String,
+    /// Its id.
+    pub id: u64,
+    /// The quota, in ns of CPU a second.
+    pub quota_ns: u64,
+    /// What it may run until the next step, in ns.
+    pub next_ns: u64,
+    /// What it, and those below it, really cost: own CPU - hosted + network CPU, in ns.
+    pub cost_ns: u64,
+    /// How long the quota held it back, in ns, summed over its CPUs.
+    pub throttled_ns: u64,
+    /// What it owes, in ns: later quotas are smaller by that.
+    pub debt_ns: u64,
+}
+
+/// A cgroup whose quota is rewritten.
+#[derive(Debug)]
+struct Held {
+    cgroup: CpuCgroup,
+    id: u64,
+    ledger: Ledger,
+    was: Bandwidth,
+    /// Its entry in the journal.
+    entry: usize,
+    usage_ns: u64,
+    next_ns: u64,
+    /// Of the interval that is not yet reported.
+    cost_ns: i64,
+    throttled_ns: u64,
+}
+
+/// Enforces quotas as long as it lives; what it changed is restored when it ends.
+pub struct Enforcer {
+    meter: Meter,
+    held: Vec<Held>,
+    polled: Vec<Polled>,
+    journal: Journal,
+    accounts: Accounts,
+    /// The time of the last step.
+    at: Instant,
+    followed: Instant,
+    period: Duration,
+    irqs_apart: bool,
+    /// What is to be told.
+    news: Vec<String>,
+}
+
+impl Enforcer {
+    /// Begin to enforce: first what an earlier process left changed is restored, then each cgroup gets its first quota.
+    ///
+    /// No cgroup wanted means each that has a quota. `devices` are names of devices, as [`crate::threaded::Device::find`] takes
+    /// them,
+    /// with the path of the cgroup that their packets are for.
+    ///
+    /// # Errors
+    /// What is missing, or cannot be changed; what was changed by then is restored.
+    pub fn start(
+        wanted: &[Wanted],
+        devices: &[(String, String)],
+        period: Duration,
+        journal: &Path,
+    ) -> Result<Enforcer, EnforceError> {
+        let hierarchies = Hierarchies::find()?;
+        let (journal, undone) = Journal::open(journal)?;
+        let meter = Meter::start()?;
+        let now = Instant::now();
+        let mut enforcer = Enforcer {
+            accounts: meter.tracer().accounts()?,
+            meter,
+            held: Vec::new(),
+            polled: Vec::new(),
+            journal,
+            at: now,
+            followed: now,
+            period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
+            irqs_apart: irqs_apart(),
+            news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
+        };
+        if wanted.is_empty() {
+            for cgroup in hierarchies.with_quota() {
+                enforcer.hold(cgroup, None)?;
+            }
+            if enforcer.held.is_empty() && devices.is_empty() {
+                return Err(EnforceError::Nothing);
+            }
+        }
+        for Wanted { cgroup, quota } in wanted {
+            enforcer.hold(hierarchies.cgroup(cgroup)?, *quota)?;
+        }
+        for (device, cgroup) in devices {
+            let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
+            enforcer.polled.push(polled);
+        }
+        Ok(enforcer)
+    }
+
+    /// Write down what a cgroup's quota is, and give it the first one.
+    fn hold(&mut self, cgroup: CpuCgroup, quota: Option<u64>) -> Result<(), EnforceError> {
+        let was = cgroup.read()?;
+        let had = was.quota_us.map(|us| us * 1_000_000 / was.period_us.max(1) * 1000);
+        let rate = quota.or(had).ok_or_else(|| EnforceError::NoQuota(cgroup.name().to_owned()))?;
+        let inode = |folder: &Path| {
+            let metadata = std::fs::metadata(folder);
+            metadata
+                .map(|metadata| metadata.ino())
+                .map_err(|error| QuotaError::Unreadable { file: folder.to_owned(), error })
+        };
+        let mut ledger = Ledger::new(rate, 1_000_000_000);
+        let first = Came { elapsed: nanoseconds(self.period), ..Came::default() };
+        let next_ns = ledger.step(&first, most(first.elapsed));
+        let entry = Entry::Quota {
+            folder: cgroup.folder().to_owned(),
+            inode: inode(cgroup.folder())?,
+            was,
+            period_us: LONGEST_US,
+            wrote_us: [next_ns / 1000; 2],
+        };
+        let entry = self.journal.add(entry)?;
+        let (id, usage_ns, throttled_ns) = (inode(cgroup.unified())?, cgroup.usage_ns()?, cgroup.throttled_ns());
+        cgroup.write(&bandwidth(next_ns))?;
+        self.held.push(Held { cgroup, id, ledger, was, entry, usage_ns, next_ns, cost_ns: 0, throttled_ns });
+        Ok(())
+    }
+
+    /// Take in what came since the last step, and write each cgroup's next quota.
+    ///
+    /// # Errors
+    /// When the accounts cannot be read or the journal cannot be written. What goes wrong with one cgroup ends its enforcement,
+    /// and is
+    /// news.
+    pub fn step(&mut self) -> Result<(), EnforceError> {
+        let accounts = self.meter.tracer().accounts()?;
+        let now = Instant::now();
+        let came = accounts.since(&self.accounts);
+        let elapsed = nanoseconds(now - self.at);
+        (self.accounts, self.at) = (accounts, now);
+        let mut kept = Vec::with_capacity(self.held.len());
+        for mut held in std::mem::take(&mut self.held) {
+            let mut threads: Vec<_> =
+                self.polled.iter_mut().filter(|polled| polled.cgroup() == held.cgroup.name()).collect();
+            let step =
+                Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period: nanoseconds(self.period) };
+            match held.step(&step, &mut threads, &mut self.journal) {
+                Ok(None) => kept.push(held),
+                Ok(Some(news)) => self.news.push(format!("{}: {news}", held.cgroup.name())),
+                Err(EnforceError::Quota(error)) if error.is_gone() => {
+                    self.news.push(format!("{}: the cgroup is gone", held.cgroup.name()));
+                }
+                Err(EnforceError::Quota(error)) => self.news.push(format!("no more enforced: {error}")),
+                Err(error) => {
+                    self.held = kept;
+                    return Err(error);
+                }
+            }
+        }
+        self.held = kept;
+        if now - self.followed >= FOLLOW {
+            self.followed = now;
+            for polled in &mut self.polled {
+                match polled.follow(&mut self.journal) {
+                    Ok(()) => {}
+                    Err(ThreadedError::Journal(error)) => return Err(error.into()),
+                    Err(error) => self.news.push(error.to_string()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Return whether nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.polled.is_empty()
+    }
+
+    /// Return what came since the last report: of all cgroups' network work, and of those held to a quota. These are in both.
+    ///
+    /// # Errors
+    /// When the accounts cannot be read.
+    pub fn report(&mut self) -> Result<(Status, Vec<Enforced>), EnforceError> {
+        let mut status = self.meter.read()?;
+        let mut enforced = Vec::with_capacity(self.held.len());
+        for held in &mut self.held {
+            let throttled = held.cgroup.throttled_ns();
+            enforced.push(Enforced {
+                name: held.cgroup.name().to_owned(),
+                id: held.id,
+                quota_ns: held.ledger.quota(),
+                next_ns: held.next_ns,
+                cost_ns: u64::try_from(std::mem::take(&mut held.cost_ns)).unwrap_or(0),
+                throttled_ns: throttled.saturating_sub(held.throttled_ns),
+                debt_ns: held.ledger.debt(),
+            });
+            held.throttled_ns = throttled;
+            if !status.cgroups.iter().any(|row| row.id == Some(held.id)) {
+                let cpu_ns = self.meter.own_cpu(held.id);
+                status.cgroups.push(Row::without_network(held.cgroup.name(), held.id, cpu_ns));
+            }
+        }
+        Ok((status, enforced))
+    }
+
+    /// Return what is to be told since the last time.
+    pub fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// End: restore all that was changed, and return what became of it.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn end(mut self) -> Result<Vec<Undone>, EnforceError> {
+        Ok(self.journal.undo()?)
+    }
+}
+
+/// What a step is about.
+struct Step<'a> {
+    charges: &'a BTreeMap<Account, Charge>,
+    /// Since the one before, and what is meant to be until the next, in ns.
+    elapsed: u64,
+    period: u64,
+    irqs_apart: bool,
+}
+
+impl Held {
+    /// Take in what came, and write the next quota; says why if this is no more to be done.
+    fn step(
+        &mut self,
+        step: &Step<'_>,
+        threads: &mut [&mut Polled],
+        journal: &mut Journal,
+    ) -> Result<Option<String>, EnforceError> {
+        let usage = self.cgroup.usage_ns()?;
+        let sum = |of: fn(&Charge) -> u64| -> u64 {
+            self.cgroup.ids().iter().filter_map(|id| step.charges.get(&Account::Cgroup(*id))).map(of).sum()
+        };
+        let came = Came {
+            elapsed: step.elapsed,
+            own: usage.saturating_sub(self.usage_ns),
+            charged: sum(|charge| charge.ns),
+            // Where the kernel keeps softirqs apart, they are in nobody's CPU time, and nobody has anything to get back.
+            hosted: if step.irqs_apart { 0 } else { sum(|charge| charge.hosted) },
+        };
+        self.usage_ns = usage;
+        self.cost_ns += [came.own, came.charged].map(u64::cast_signed).iter().sum::<i64>() - came.hosted.cast_signed();
+        let now = self.cgroup.read()?;
+        let noted = journal.noted(self.entry).unwrap_or_default();
+        if !is_ours(&now, &self.was, LONGEST_US, noted) || now.period_us != LONGEST_US {
+            return Ok(Some(format!("no more enforced: somebody else changed the quota to {now}")));
+        }
+        self.next_ns = self.ledger.step(&came, most(came.elapsed));
+        let took: Vec<u64> = threads.iter_mut().map(|polled| polled.took_ns()).collect();
+        let took: u64 = took.iter().sum();
+        let (processes, receiving) = if threads.is_empty() {
+            (self.next_ns, 0)
+        } else {
+            divide(self.next_ns, came.own.saturating_sub(took), took)
+        };
+        journal.note(self.entry, processes / 1000)?;
+        self.cgroup.write(&bandwidth(processes))?;
+        for polled in &*threads {
+            if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {
+                return Ok(Some(format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The quota of the next step. The kernel's period is the longest: the only refills are those by writing.
+fn bandwidth(next_ns: u64) -> Bandwidth {
+    Bandwidth { quota_us: Some(next_ns / 1000), period_us: LONGEST_US, burst_us: 0 }
+}
+
+/// Return the most that can be run until the next step, should that be late by as much again.
+fn most(elapsed: u64) -> u64 {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    (2 * elapsed).saturating_mul(cpus).max(LEAST.unsigned_abs())
+}
+
+/// Return whether this kernel keeps the time of interrupts apart from that of processes (`CONFIG_IRQ_TIME_ACCOUNTING`).
+fn irqs_apart() -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

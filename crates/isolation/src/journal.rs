@@ -1,0 +1,369 @@
+//! What the kernel's settings were before they were changed, in a file that outlives the process that changed them.
+//!
+//! An entry is on the disk before its setting changes. Whoever ends in order undoes the entries; what ends otherwise, as by
+//! `kill -9`, leaves them to the next one that opens the journal. The file's lock lets one at a time change settings.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::quota::{Bandwidth, Folder, SHORTEST_US};
+use crate::threaded;
+
+/// The first line: what the file is, and the version of its lines.
+const HEADING: &str = "catena isolate journal 1\n";
+/// Columns of a value that is written in place, again and again.
+const WIDTH: usize = 20;
+
+/// A setting that was changed, and what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The quota of a cgroup.
+    Quota {
+        /// Its folder, in the hierarchy of the cpu controller.
+        folder: PathBuf,
+        /// The folder's inode: another cgroup may come to have the same name.
+        inode: u64,
+        /// What there was.
+        was: Bandwidth,
+        /// The period that it was given instead, in us.
+        period_us: u64,
+        /// Quotas that it was given last, in us: the one before, and the one that was being written.
+        wrote_us: [u64; 2],
+    },
+    /// Whether a device's packets are polled by threads of the kernel.
+    Threaded {
+        /// The device, and where it is.
+        device: threaded::Device,
+        /// What there was, `0` or `1`.
+        was: bool,
+    },
+    /// The cgroup of a thread of the kernel.
+    Thread {
+        /// Its number.
+        pid: u32,
+        /// When it began, in ticks since the machine did: another may come to have the same number.
+        began: u64,
+        /// The file of threads that it was in.
+        from: PathBuf,
+        /// The one that it was put into.
+        to: PathBuf,
+    },
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The setting.
+    pub what: String,
+    /// What was done about it.
+    pub outcome: Outcome,
+}
+
+/// What was done about a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is again what it was.
+    Restored,
+    /// There is no such cgroup, device or thread any more.
+    Gone,
+    /// Somebody else has changed it since, to this, and it was left.
+    ChangedByOthers(String),
+    /// The kernel refuses to restore it; what it says.
+    Refused(String),
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.outcome {
+            Outcome::Restored => write!(f, "{}: restored", self.what),
+            Outcome::Gone => write!(f, "{}: gone, nothing to restore", self.what),
+            Outcome::ChangedByOthers(to) => write!(f, "{}: left alone, somebody else changed it to {to}", self.what),
+            Outcome::Refused(why) => write!(f, "{}: NOT restored: {why}", self.what),
+        }
+    }
+}
+
+/// What is wrong with a journal.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum JournalError {
+    /// It cannot be made, read or written.
+    Io { file: PathBuf, error: io::Error },
+    /// Somebody else changes settings now.
+    Busy { file: PathBuf },
+    /// Others than this user may write it.
+    Unsafe { file: PathBuf },
+    /// A line that no journal has.
+    Line { file: PathBuf, line: usize, found: String },
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JournalError::Io { file, error } => {
+                write!(f, "{}: {error}; expected a journal that can be written: try --journal FILE", file.display())
+            }
+            JournalError::Busy { file } => write!(
+                f,
+                "{}: another `catena isolate enforce` holds this journal: end it first, or give this one other cgroups and \
+                 another --journal",
+                file.display()
+            ),
+            JournalError::Unsafe { file } => write!(
+                f,
+                "{}: others may write this file, and settings would be restored as it says: `chmod 600` it, or try another \
+                 --journal",
+                file.display()
+            ),
+            JournalError::Line { file, line, found } => write!(
+                f,
+                "{}:{line}: `{found}`: expected an entry of a journal; look what is to be restored, and remove the file",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+/// An open journal, which no other process has open.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// With the place of each in the file.
+    entries: Vec<(u64, Entry)>,
+    length: u64,
+}
+
+impl Journal {
+    /// Open a journal, undo what an earlier process left in it, and say what became of that.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is open elsewhere, or is no journal.
+    pub fn open(path: &Path) -> Result<(Journal, Vec<Undone>), JournalError> {
+        let failed = |error| JournalError::Io { file: path.to_owned(), error };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let mut file = options.open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        // SAFETY: the call takes nothing and cannot fail.
+        let user = unsafe { libc::geteuid() };
+        if metadata.uid() != user || metadata.mode() & 0o022 != 0 || !metadata.is_file() {
+            return Err(JournalError::Unsafe { file: path.to_owned() });
+        }
+        // SAFETY: the descriptor is open; the lock goes with it, also when the process is killed.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return Err(JournalError::Busy { file: path.to_owned() });
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        let entries =
+            parse(&text).map_err(|(line, found)| JournalError::Line { file: path.to_owned(), line, found })?;
+        let length = text.len() as u64;
+        let mut journal = Journal { path: path.to_owned(), file, entries, length };
+        let undone = journal.undo()?;
+        // The name must be there after a crash, too.
+        path.parent()
+            .and_then(|folder| File::open(folder).ok())
+            .map_or(Ok(()), |folder| folder.sync_all())
+            .map_err(failed)?;
+        Ok((journal, undone))
+    }
+
+    /// Write down what a setting is, before it changes. Returns the entry's number.
+    ///
+    /// # Errors
+    /// When that cannot be written; the setting must not be changed then.
+    pub fn add(&mut self, entry: Entry) -> Result<usize, JournalError> {
+        let mut line = String::new();
+        if self.length == 0 {
+            line.push_str(HEADING);
+        }
+        let at = self.length + line.len() as u64;
+        line.push_str(&entry.line());
+        let written = self.file.write_all_at(line.as_bytes(), self.length).and_then(|()| self.file.sync_data());
+        written.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
+        self.length += line.len() as u64;
+        self.entries.push((at, entry));
+        Ok(self.entries.len() - 1)
+    }
+
+    /// Write down the quota that a cgroup is about to be given, by the number of its entry.
+    ///
+    /// Not synced: it is for who comes after a `kill -9`. After a crash of the machine there are no cgroups to restore.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn note(&mut self, number: usize, quota_us: u64) -> Result<(), JournalError> {
+        let Some((at, entry)) = self.entries.get_mut(number) else { return Ok(()) };
+        let Entry::Quota { wrote_us, .. } = entry else { return Ok(()) };
+        *wrote_us = [wrote_us[1], quota_us];
+        // The last columns of the line, so that it keeps its length.
+        let columns = columns(*wrote_us);
+        let line = entry.line().len();
+        let place = *at + (line - 1 - columns.len()) as u64;
+        let written = self.file.write_all_at(columns.as_bytes(), place);
+        written.map_err(|error| JournalError::Io { file: self.path.clone(), error })
+    }
+
+    /// Return the quotas that a cgroup was given last, by the number of its entry.
+    pub fn noted(&self, number: usize) -> Option<[u64; 2]> {
+        match &self.entries.get(number)?.1 {
+            Entry::Quota { wrote_us, .. } => Some(*wrote_us),
+            _ => None,
+        }
+    }
+
+    /// Undo all entries, the last one first, and forget those that need nothing more.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn undo(&mut self) -> Result<Vec<Undone>, JournalError> {
+        let undone: Vec<Undone> = self.entries.iter().rev().map(|(_, entry)| entry.undo()).collect();
+        let done = self.file.set_len(0).and_then(|()| self.file.sync_data());
+        done.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
+        let kept: Vec<Entry> = self.entries.drain(..).rev().map(|(_, entry)| entry).collect();
+        self.length = 0;
+        for (entry, undone) in kept.into_iter().zip(&undone).rev() {
+            if matches!(undone.outcome, Outcome::Refused(_)) {
+                self.add(entry)?;
+            }
+        }
+        Ok(undone)
+    }
+}
+
+impl Entry {
+    /// Return what is read of it.
+    fn what(&self) -> String {
+        match self {
+            Entry::Quota { folder, was, .. } => format!("quota of {} ({was})", folder.display()),
+            Entry::Threaded { device, was } => format!("threaded NAPI of {device} ({})", u8::from(*was)),
+            Entry::Thread { pid, from, .. } => format!("kernel thread {pid} ({})", from.display()),
+        }
+    }
+
+    fn line(&self) -> String {
+        match self {
+            Entry::Quota { folder, inode, was, period_us, wrote_us } => {
+                let quota = was.quota_us.map_or_else(|| "max".to_owned(), |us| us.to_string());
+                let Bandwidth { period_us: was_us, burst_us, .. } = was;
+                let columns = columns(*wrote_us);
+                format!("quota\t{}\t{inode}\t{quota}\t{was_us}\t{burst_us}\t{period_us}\t{columns}\n", folder.display())
+            }
+            Entry::Threaded { device, was } => {
+                format!("threaded\t{}\t{}\t{}\n", device.name, device.namespace_column(), u8::from(*was))
+            }
+            Entry::Thread { pid, began, from, to } => {
+                format!("thread\t{pid}\t{began}\t{}\t{}\n", from.display(), to.display())
+            }
+        }
+    }
+
+    fn parse(line: &str) -> Option<Entry> {
+        let mut words = line.split('\t');
+        let kind = words.next()?;
+        let mut word = || words.next();
+        let entry = match kind {
+            "quota" => {
+                let (folder, inode) = (word()?.into(), word()?.parse().ok()?);
+                let quota = word()?;
+                let quota_us = if quota == "max" { None } else { Some(quota.parse().ok()?) };
+                let was = Bandwidth { quota_us, period_us: word()?.parse().ok()?, burst_us: word()?.parse().ok()? };
+                let period_us = word()?.parse().ok()?;
+                let wrote_us = [word()?.trim().parse().ok()?, word()?.trim().parse().ok()?];
+                Entry::Quota { folder, inode, was, period_us, wrote_us }
+            }
+            "threaded" => {
+                let device = threaded::Device::from_columns(word()?, word()?)?;
+                Entry::Threaded { device, was: word()? == "1" }
+            }
+            "thread" => {
+                let (pid, began) = (word()?.parse().ok()?, word()?.parse().ok()?);
+                Entry::Thread { pid, began, from: word()?.into(), to: word()?.into() }
+            }
+            _ => return None,
+        };
+        word().is_none().then_some(entry)
+    }
+
+    fn undo(&self) -> Undone {
+        let outcome = match self {
+            Entry::Quota { folder, inode, was, period_us, wrote_us } => {
+                restore_quota(folder, *inode, was, *period_us, *wrote_us)
+            }
+            Entry::Threaded { device, was } => device.restore(*was),
+            Entry::Thread { pid, began, from, to } => threaded::put_back(*pid, *began, from, to),
+        };
+        Undone { what: self.what(), outcome }
+    }
+}
+
+fn columns([before, now]: [u64; 2]) -> String {
+    format!("{before:WIDTH$}\t{now:WIDTH$}")
+}
+
+fn restore_quota(folder: &Path, inode: u64, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> Outcome {
+    if !fs::metadata(folder).is_ok_and(|metadata| metadata.ino() == inode) {
+        return Outcome::Gone;
+    }
+    let folder = Folder(folder);
+    let now = match folder.read() {
+        Ok(now) => now,
+        Err(error) if error.is_gone() => return Outcome::Gone,
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    if now == *was {
+        return Outcome::Restored;
+    }
+    if !is_ours(&now, was, period_us, wrote_us) {
+        return Outcome::ChangedByOthers(now.to_string());
+    }
+    match folder.write(was) {
+        Ok(()) => Outcome::Restored,
+        Err(error) if error.is_gone() => Outcome::Gone,
+        Err(error) => Outcome::Refused(error.to_string()),
+    }
+}
+
+/// Return whether a quota is one that was given here, or one of the values on the way to it, which takes several files.
+pub(crate) fn is_ours(now: &Bandwidth, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> bool {
+    let is_given = |us: u64| us == SHORTEST_US || wrote_us.contains(&us);
+    let is_quota = now.quota_us.is_some_and(is_given) || now.quota_us == was.quota_us;
+    is_quota && [period_us, was.period_us].contains(&now.period_us) && [0, was.burst_us].contains(&now.burst_us)
+}
+
+/// Return the entries of a journal with their places; where it is none, the number and text of the line. A last line without
+/// its end was being written: what it is about has not changed.
+fn parse(text: &str) -> Result<Vec<(u64, Entry)>, (usize, String)> {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if line.ends_with('\n') && (number > 0 || line != HEADING) {
+            let line = line.trim_end_matches('\n');
+            let entry = if number == 0 { None } else { Entry::parse(line) };
+            entries.push((at, entry.ok_or_else(|| (number + 1, line.to_owned()))?));
+        }
+        at += line.len() as u64;
+    }
+    Ok(entries)
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        _ = self.undo();
+    }
+}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

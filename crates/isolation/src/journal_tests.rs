@@ -1,0 +1,165 @@
+//! What is restored, and what is not, after an orderly end and after none.
+
+use super::*;
+
+const WAS: Bandwidth = Bandwidth { quota_us: Some(30_000), period_us: 100_000, burst_us: 0 };
+
+/// A folder with the files of a cgroup, and a journal beside it.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        fs::create_dir(place.cgroup()).unwrap();
+        fs::write(place.cgroup().join("cpu.max"), "30000 100000\n").unwrap();
+        place
+    }
+
+    fn cgroup(&self) -> PathBuf {
+        self.0.path().join("a")
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.path().join("run/journal")
+    }
+
+    fn entry(&self) -> Entry {
+        let (folder, inode) = (self.cgroup(), fs::metadata(self.cgroup()).unwrap().ino());
+        Entry::Quota { folder, inode, was: WAS, period_us: 1_000_000, wrote_us: [20_000; 2] }
+    }
+
+    fn set(&self, quota_us: u64) {
+        let to = Bandwidth { quota_us: Some(quota_us), period_us: 1_000_000, burst_us: 0 };
+        Folder(&self.cgroup()).write(&to).unwrap();
+    }
+
+    fn now(&self) -> Bandwidth {
+        Folder(&self.cgroup()).read().unwrap()
+    }
+
+    /// End as a killed process does: nothing is undone, and the lock goes.
+    fn kill(journal: Journal) {
+        // SAFETY: the descriptor is open, and nobody uses the journal any more.
+        assert_eq!(unsafe { libc::close(journal.file.as_raw_fd()) }, 0);
+        std::mem::forget(journal);
+    }
+}
+
+fn outcomes(undone: &[Undone]) -> Vec<Outcome> {
+    undone.iter().map(|undone| undone.outcome.clone()).collect()
+}
+
+#[test]
+fn an_orderly_end_restores() {
+    let place = Place::new();
+    let (mut journal, undone) = Journal::open(&place.journal()).unwrap();
+    assert!(undone.is_empty());
+    let number = journal.add(place.entry()).unwrap();
+    for quota in [20_000, 1_000, 45_678] {
+        journal.note(number, quota).unwrap();
+        place.set(quota);
+    }
+    assert_eq!(journal.noted(number), Some([1_000, 45_678]));
+    drop(journal);
+    assert_eq!((place.now(), fs::read(place.journal()).unwrap().len()), (WAS, 0));
+}
+
+#[test]
+fn the_next_start_restores_what_a_killed_one_left() {
+    let place = Place::new();
+    let (mut journal, _) = Journal::open(&place.journal()).unwrap();
+    journal.add(place.entry()).unwrap();
+    let number = journal.add(place.entry()).unwrap();
+    journal.note(number, 1_234).unwrap();
+    // Noted, and killed before it was written: the one before is there.
+    place.set(20_000);
+    Place::kill(journal);
+    let (journal, undone) = Journal::open(&place.journal()).unwrap();
+    assert_eq!(outcomes(&undone), [Outcome::Restored, Outcome::Restored]);
+    assert!(undone[0].to_string().ends_with("/a (30000 us in 100000 us): restored"), "{}", undone[0]);
+    assert_eq!(place.now(), WAS);
+    Place::kill(journal);
+    // Done is done.
+    assert!(Journal::open(&place.journal()).unwrap().1.is_empty());
+}
+
+#[test]
+fn what_others_changed_is_left_and_what_is_gone_is_skipped() {
+    let place = Place::new();
+    let (mut journal, _) = Journal::open(&place.journal()).unwrap();
+    journal.add(place.entry()).unwrap();
+    place.set(77_000);
+    let undone = journal.undo().unwrap();
+    let theirs = "77000 us in 1000000 us".to_owned();
+    assert_eq!(outcomes(&undone), [Outcome::ChangedByOthers(theirs)]);
+    assert!(undone[0].to_string().ends_with("left alone, somebody else changed it to 77000 us in 1000000 us"));
+    assert_eq!(place.now().quota_us, Some(77_000));
+    // Another of the same name is another.
+    let entry = place.entry();
+    fs::rename(place.cgroup(), place.0.path().join("b")).unwrap();
+    for _ in 0..2 {
+        journal.add(entry.clone()).unwrap();
+        assert_eq!(outcomes(&journal.undo().unwrap()), [Outcome::Gone]);
+        fs::create_dir(place.cgroup()).unwrap_or_default();
+        fs::write(place.cgroup().join("cpu.max"), "20000 1000000\n").unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_restored_stays_in_the_journal() {
+    let place = Place::new();
+    let (mut journal, _) = Journal::open(&place.journal()).unwrap();
+    let number = journal.add(place.entry()).unwrap();
+    fs::write(place.cgroup().join("cpu.max"), "nonsense\n").unwrap();
+    journal.note(number, 5_000).unwrap();
+    assert!(matches!(outcomes(&journal.undo().unwrap())[..], [Outcome::Refused(_)]));
+    Place::kill(journal);
+    fs::write(place.cgroup().join("cpu.max"), "5000 1000000\n").unwrap();
+    assert_eq!(outcomes(&Journal::open(&place.journal()).unwrap().1), [Outcome::Restored]);
+    assert_eq!(place.now(), WAS);
+}
+
+#[test]
+fn one_at_a_time() {
+    let place = Place::new();
+    let journal = Journal::open(&place.journal()).unwrap();
+    let error = Journal::open(&place.journal()).unwrap_err();
+    assert!(matches!(error, JournalError::Busy { .. }), "{error}");
+    drop(journal);
+    Journal::open(&place.journal()).unwrap();
+}
+
+#[test]
+fn every_entry_is_read_as_it_was_written_and_half_a_line_is_none() {
+    let place = Place::new();
+    let device = |namespace| threaded::Device { name: "eth0".to_owned(), namespace };
+    let without = Bandwidth { quota_us: None, ..WAS };
+    let entries = [
+        place.entry(),
+        Entry::Quota { folder: "/x y".into(), inode: 7, was: without, period_us: 1, wrote_us: [0, u64::MAX] },
+        Entry::Threaded { device: device(None), was: false },
+        Entry::Threaded { device: device(Some(("/run/netns/a:b".into(), 4026))), was: true },
+        Entry::Thread { pid: 9, began: 11, from: "/c/tasks".into(), to: "/c/a/tasks".into() },
+    ];
+    let lines: String = entries.iter().map(Entry::line).collect();
+    let text = format!("{HEADING}{lines}quota\t/half");
+    let read = parse(&text).unwrap();
+    assert_eq!(read.iter().map(|(_, entry)| entry.clone()).collect::<Vec<_>>(), entries);
+    assert!(read.iter().all(|(at, entry)| text[usize::try_from(*at).unwrap()..].starts_with(&entry.line())));
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    drop(Journal::open(&place.journal()).unwrap());
+    for text in ["root:x:0:0\n", &format!("{HEADING}quota\t/x\n"), &format!("{HEADING}{HEADING}")] {
+        fs::write(place.journal(), text).unwrap();
+        let error = Journal::open(&place.journal()).unwrap_err();
+        assert!(matches!(error, JournalError::Line { .. }), "{error}");
+        assert_eq!(fs::read_to_string(place.journal()).unwrap(), text);
+    }
+    fs::write(place.journal(), "").unwrap();
+    fs::set_permissions(place.journal(), fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(Journal::open(&place.journal()), Err(JournalError::Unsafe { .. })));
+}

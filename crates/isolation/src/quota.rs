@@ -1,0 +1,387 @@
+//! The CPU quota of a cgroup, as the kernel keeps it in files: `cpu.max` of cgroup v2, or `cpu.cfs_quota_us` of v1.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::cgroups::{mount, usage_v1, usage_v2};
+
+/// The shortest quota and period that the kernel takes, in us (`min_cfs_quota_period` in `kernel/sched/core.c`).
+pub const SHORTEST_US: u64 = 1_000;
+/// The longest period (`max_cfs_quota_period`), in us.
+pub const LONGEST_US: u64 = 1_000_000;
+
+/// How much CPU a cgroup may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bandwidth {
+    /// CPU time in each period, in us; `None`: as much as there is.
+    pub quota_us: Option<u64>,
+    /// The period, in us.
+    pub period_us: u64,
+    /// What may be saved up of earlier periods, in us; 0 also where the kernel has no such file.
+    pub burst_us: u64,
+}
+
+impl fmt::Display for Bandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.quota_us {
+            None => write!(f, "no quota")?,
+            Some(quota) => write!(f, "{quota} us in {} us", self.period_us)?,
+        }
+        if self.burst_us > 0 { write!(f, ", burst {} us", self.burst_us) } else { Ok(()) }
+    }
+}
+
+/// What is wrong with a cgroup or its quota.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum QuotaError {
+    /// Neither version of cgroups has the cpu controller.
+    NoController,
+    /// There is no cgroup of this name in this folder.
+    NoCgroup { name: String, folder: PathBuf },
+    /// A file cannot be read.
+    Unreadable { file: PathBuf, error: io::Error },
+    /// A file says what was not expected.
+    Unexpected { file: PathBuf, found: String, expected: &'static str },
+    /// The kernel does not take a value.
+    Refused { file: PathBuf, value: String, error: io::Error },
+}
+
+impl QuotaError {
+    /// Return whether the cgroup is gone.
+    pub fn is_gone(&self) -> bool {
+        let (QuotaError::Unreadable { error, .. } | QuotaError::Refused { error, .. }) = self else { return false };
+        // ENODEV: the file was opened, and then the cgroup removed.
+        error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ENODEV)
+    }
+}
+
+impl fmt::Display for QuotaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QuotaError::NoController => write!(
+                f,
+                "no cpu controller: expected a mount of cgroup v1 with `cpu`, or of cgroup2 with `cpu` in cgroup.controllers; \
+                 try `mount -t cgroup -o cpu none /sys/fs/cgroup/cpu`, or a kernel with CONFIG_CFS_BANDWIDTH"
+            ),
+            QuotaError::NoCgroup { name, folder } => write!(
+                f,
+                "{}: no such cgroup: expected the folder of `{name}`, and a quota in it; \
+                 `catena isolate status` lists names; with cgroup v1 the cgroup must be in both hierarchies, under one path",
+                folder.display()
+            ),
+            QuotaError::Unreadable { file, error } => write!(f, "{}: {error}", file.display()),
+            QuotaError::Unexpected { file, found, expected } => {
+                write!(f, "{}: found `{}`, expected {expected}", file.display(), found.trim())
+            }
+            QuotaError::Refused { file, value, error } => {
+                write!(f, "{}: the kernel does not take `{value}`: {error}", file.display())?;
+                match error.raw_os_error() {
+                    Some(libc::EINVAL) if file.ends_with("cpu.cfs_quota_us") || file.ends_with("cpu.cfs_period_us") => {
+                        write!(f, "; with cgroup v1 a cgroup may not have a larger part of a CPU than the one above it")
+                    }
+                    Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+                        write!(f, "; run as root, where the cgroup file system is writable")
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for QuotaError {}
+
+/// The file system of the cpu controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// A cgroup whose quota can be read and written.
+#[derive(Clone, Debug)]
+pub struct CpuCgroup {
+    name: String,
+    version: Version,
+    /// Its folder in the hierarchy of the cpu controller.
+    folder: PathBuf,
+    /// Its folder in cgroup2, by which packets are charged.
+    unified: PathBuf,
+    /// Its folder in the hierarchy of cpuacct, where that is mounted.
+    accounting: Option<PathBuf>,
+}
+
+/// The mounts of cgroups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchies {
+    cpu: PathBuf,
+    version: Version,
+    unified: PathBuf,
+    accounting: Option<PathBuf>,
+}
+
+impl Hierarchies {
+    /// Find the mounts.
+    ///
+    /// # Errors
+    /// When there is no cpu controller, or no cgroup2.
+    pub fn find() -> Result<Hierarchies, QuotaError> {
+        let file = PathBuf::from("/proc/self/mounts");
+        let mounts = fs::read_to_string(&file).map_err(|error| QuotaError::Unreadable { file: file.clone(), error })?;
+        let expected =
+            "a mount of cgroup2, by which packets are charged: `mount -t cgroup2 none /sys/fs/cgroup/unified`";
+        let unified = mount(&mounts, |kind, _| kind == "cgroup2").ok_or(QuotaError::Unexpected {
+            file,
+            found: "no cgroup2".to_owned(),
+            expected,
+        })?;
+        let with = |wanted: &'static str| {
+            mount(&mounts, |kind, options| kind == "cgroup" && options.split(',').any(|option| option == wanted))
+        };
+        let accounting = with("cpuacct");
+        if let Some(cpu) = with("cpu") {
+            return Ok(Hierarchies { cpu, version: Version::V1, unified, accounting });
+        }
+        let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap_or_default();
+        if !controllers.split_whitespace().any(|name| name == "cpu") {
+            return Err(QuotaError::NoController);
+        }
+        Ok(Hierarchies { cpu: unified.clone(), version: Version::V2, unified, accounting })
+    }
+
+    /// Return a cgroup by its path below the mount, such as `/system.slice`.
+    ///
+    /// # Errors
+    /// When it is not there, or has no quota, as the root has none.
+    pub fn cgroup(&self, name: &str) -> Result<CpuCgroup, QuotaError> {
+        let below = Path::new(name.trim_start_matches('/'));
+        let cgroup = CpuCgroup {
+            name: format!("/{}", below.display()).trim_end_matches('/').to_owned(),
+            version: self.version,
+            folder: self.cpu.join(below),
+            unified: self.unified.join(below),
+            accounting: self.accounting.as_ref().map(|mount| mount.join(below)),
+        };
+        // No way out of the mount, and nothing that a line of the journal cannot hold.
+        let is_inside = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let is_inside = is_inside && !name.contains(char::is_control);
+        for folder in [&cgroup.unified, &cgroup.folder] {
+            if !is_inside || !folder.is_dir() || !cgroup.quota_file().exists() {
+                return Err(QuotaError::NoCgroup { name: name.to_owned(), folder: folder.clone() });
+            }
+        }
+        Ok(cgroup)
+    }
+
+    /// Return all cgroups that have a quota.
+    pub fn with_quota(&self) -> Vec<CpuCgroup> {
+        let mut found = Vec::new();
+        self.walk(Path::new(""), &mut found);
+        found
+    }
+
+    fn walk(&self, below: &Path, found: &mut Vec<CpuCgroup>) {
+        if let Ok(cgroup) = self.cgroup(&format!("/{}", below.display()))
+            && cgroup.read().is_ok_and(|bandwidth| bandwidth.quota_us.is_some())
+        {
+            found.push(cgroup);
+        }
+        for folder in folders(&self.cpu.join(below)) {
+            self.walk(&below.join(folder.file_name().unwrap_or_default()), found);
+        }
+    }
+}
+
+impl CpuCgroup {
+    /// Return its path below the mount.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Return its folder in the hierarchy of the cpu controller.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Return its folder in cgroup2.
+    pub fn unified(&self) -> &Path {
+        &self.unified
+    }
+
+    /// Return the quota.
+    ///
+    /// # Errors
+    /// When the cgroup is gone, or its files say what they should not.
+    pub fn read(&self) -> Result<Bandwidth, QuotaError> {
+        Folder(&self.folder).read()
+    }
+
+    /// Change the quota.
+    ///
+    /// # Errors
+    /// When the cgroup is gone, or the kernel does not take the value.
+    pub fn write(&self, bandwidth: &Bandwidth) -> Result<(), QuotaError> {
+        Folder(&self.folder).write(bandwidth)
+    }
+
+    /// Return the files that its threads are in: of the hierarchy with the quota, and of cgroup2, by which CPU time is counted.
+    pub(crate) fn thread_files(&self) -> Vec<PathBuf> {
+        let unified = self.unified.join("cgroup.procs");
+        match self.version {
+            Version::V1 => vec![self.folder.join("tasks"), unified],
+            Version::V2 => vec![unified],
+        }
+    }
+
+    /// Return the file that a thread is in, of the hierarchy that `like` is in, by its `/proc/PID/cgroup`.
+    pub(crate) fn thread_file_of(&self, like: &Path, memberships: &str) -> Option<PathBuf> {
+        let is_unified = like.starts_with(&self.unified);
+        let path = memberships.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let is_it =
+                if is_unified { controllers.is_empty() } else { controllers.split(',').any(|name| name == "cpu") };
+            is_it.then_some(path)
+        })?;
+        let (folder, depth) =
+            (if is_unified { &self.unified } else { &self.folder }, Path::new(&self.name).components().count());
+        // The mount is as far above the cgroup as its path is long.
+        let mount = folder.ancestors().nth(depth - 1)?;
+        Some(mount.join(path.trim_start_matches('/')).join(like.file_name()?))
+    }
+
+    fn quota_file(&self) -> PathBuf {
+        self.folder.join(if self.version == Version::V1 { "cpu.cfs_quota_us" } else { "cpu.max" })
+    }
+
+    /// Return the CPU time that its processes and those below it took since ever, in ns.
+    ///
+    /// # Errors
+    /// When the cgroup is gone, or the kernel does not count.
+    pub fn usage_ns(&self) -> Result<u64, QuotaError> {
+        let usage = usage_v2(&self.unified).or_else(|| usage_v1(self.accounting.as_deref()?));
+        usage.ok_or_else(|| {
+            let file = self.unified.join("cpu.stat");
+            match fs::read_to_string(&file) {
+                Err(error) => QuotaError::Unreadable { file, error },
+                Ok(found) => QuotaError::Unexpected { file, found, expected: "usage_usec and a number" },
+            }
+        })
+    }
+
+    /// Return how long the quota has held it back since ever, in ns: the sum over its CPUs.
+    pub fn throttled_ns(&self) -> u64 {
+        let stat = fs::read_to_string(self.folder.join("cpu.stat")).unwrap_or_default();
+        let number = |key: &str| stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+        number("throttled_time ").or_else(|| number("throttled_usec ").map(|us| us * 1000)).unwrap_or(0)
+    }
+
+    /// Return the ids, in cgroup2, of the cgroup and of all below it: whose packets its quota pays for.
+    pub fn ids(&self) -> Vec<u64> {
+        let mut ids = Vec::new();
+        collect(&self.unified, &mut ids);
+        ids
+    }
+}
+
+fn collect(folder: &Path, ids: &mut Vec<u64>) {
+    if let Ok(metadata) = fs::metadata(folder) {
+        ids.push(metadata.ino());
+        folders(folder).iter().for_each(|below| collect(below, ids));
+    }
+}
+
+/// Return the folders in a folder; what goes while it is read is gone, no error.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+}
+
+/// A cgroup's folder in the hierarchy of the cpu controller, of either version.
+pub(crate) struct Folder<'a>(pub &'a Path);
+
+impl Folder<'_> {
+    pub(crate) fn read(&self) -> Result<Bandwidth, QuotaError> {
+        let max = self.0.join("cpu.max");
+        if max.exists() {
+            let found = text(&max)?;
+            let mut words = found.split_whitespace();
+            let (quota, period) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let (quota, period) = (if quota == "max" { Ok(None) } else { quota.parse().map(Some) }, period.parse());
+            let burst_us = optional(&self.0.join("cpu.max.burst"))?;
+            return match (quota, period) {
+                (Ok(quota_us), Ok(period_us)) => Ok(Bandwidth { quota_us, period_us, burst_us }),
+                _ => {
+                    Err(QuotaError::Unexpected { file: max, found, expected: "a quota or `max`, and a period, in us" })
+                }
+            };
+        }
+        Ok(Bandwidth {
+            quota_us: u64::try_from(number(&self.0.join("cpu.cfs_quota_us"))?).ok(),
+            period_us: number(&self.0.join("cpu.cfs_period_us"))?.unsigned_abs(),
+            burst_us: optional(&self.0.join("cpu.cfs_burst_us"))?,
+        })
+    }
+
+    pub(crate) fn write(&self, to: &Bandwidth) -> Result<(), QuotaError> {
+        let max = self.0.join("cpu.max");
+        let is_v2 = max.exists();
+        let now = self.read()?;
+        let burst = self.0.join(if is_v2 { "cpu.max.burst" } else { "cpu.cfs_burst_us" });
+        // The kernel takes no quota below the burst, and no burst above the quota.
+        if now.burst_us != to.burst_us && to.burst_us == 0 {
+            put(&burst, "0")?;
+        }
+        if is_v2 {
+            let quota = to.quota_us.map_or_else(|| "max".to_owned(), |us| us.to_string());
+            put(&max, &format!("{quota} {}", to.period_us))?;
+        } else {
+            let file = self.0.join("cpu.cfs_quota_us");
+            if now.period_us != to.period_us {
+                // Two files, one after the other; in between the quota must not be a larger part of a CPU than the cgroup above
+                // has.
+                if to.period_us < now.period_us && now.quota_us.is_some() {
+                    put(&file, &SHORTEST_US.to_string())?;
+                }
+                put(&self.0.join("cpu.cfs_period_us"), &to.period_us.to_string())?;
+            }
+            put(&file, &to.quota_us.map_or_else(|| "-1".to_owned(), |us| us.to_string()))?;
+        }
+        if now.burst_us != to.burst_us && to.burst_us != 0 {
+            put(&burst, &to.burst_us.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+fn text(file: &Path) -> Result<String, QuotaError> {
+    fs::read_to_string(file).map_err(|error| QuotaError::Unreadable { file: file.to_owned(), error })
+}
+
+fn number(file: &Path) -> Result<i64, QuotaError> {
+    let found = text(file)?;
+    found.trim().parse().map_err(|_| QuotaError::Unexpected {
+        file: file.to_owned(),
+        found,
+        expected: "a number of us",
+    })
+}
+
+/// Return the number in a file that older kernels do not have.
+fn optional(file: &Path) -> Result<u64, QuotaError> {
+    if file.exists() { Ok(number(file)?.unsigned_abs()) } else { Ok(0) }
+}
+
+fn put(file: &Path, value: &str) -> Result<(), QuotaError> {
+    // Cgroup files are there or not: nothing must be created in their place.
+    let written = fs::OpenOptions::new().write(true).truncate(true).open(file);
+    let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+    written.map_err(|error| QuotaError::Refused { file: file.to_owned(), value: value.to_owned(), error })
+}
+
+#[cfg(test)]
+#[path = "quota_tests.rs"]
+mod tests;

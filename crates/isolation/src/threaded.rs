@@ -1,0 +1,367 @@
+//! Threaded NAPI: a device whose packets a thread of the kernel receives, in the cgroup that they are for.
+//!
+//! The scheduler then charges the receiver for that work and holds it to the quota, and what comes meanwhile waits in the
+//! device's ring, or is dropped there at no cost, as in Iron's hardware drop (Khalid's dissertation, section 2.2.2).
+//! Where a quota does not hold threads of the kernel, a deadline does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crate::deadline;
+use crate::journal::{Entry, Journal, JournalError, Outcome};
+use crate::quota::CpuCgroup;
+
+/// Where devices of a network namespace are seen.
+const DEVICES: &str = "/sys/class/net";
+/// The most of a thread's name that kernels before 5.17 tell.
+const NAME: usize = 15;
+
+/// A network device, here or in another network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The namespace's file and its inode, by which another that takes its place is known.
+    pub namespace: Option<(PathBuf, u64)>,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            None => f.write_str(&self.name),
+            Some((path, _)) => write!(f, "{}@{}", self.name, path.display()),
+        }
+    }
+}
+
+/// What is wrong with a device.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum ThreadedError {
+    /// No such device or namespace; or its file cannot be used.
+    Device { device: String, error: io::Error },
+    /// The driver does not do it.
+    Unsupported { device: String },
+    /// No thread is found that receives.
+    NoThread { device: String },
+    /// A thread cannot be moved.
+    Unmoved { thread: u32, to: PathBuf, error: io::Error },
+    /// The journal cannot be written.
+    Journal(JournalError),
+}
+
+impl fmt::Display for ThreadedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThreadedError::Device { device, error } => write!(
+                f,
+                "--napi {device}: {error}; expected a network device, of this network namespace, or as DEV@NAMESPACE, the name \
+                 of a namespace or the number of a process in it (and Linux 5.12 or newer)"
+            ),
+            ThreadedError::Unsupported { device } => write!(
+                f,
+                "--napi {device}: the device does not receive by NAPI; for a veth turn that on with `ethtool -K DEV gro on`"
+            ),
+            ThreadedError::NoThread { device } => {
+                write!(
+                    f,
+                    "--napi {device}: no kernel thread `napi/{device}-*`: is the device up? try `ip link set DEV up`"
+                )
+            }
+            ThreadedError::Unmoved { thread, to, error } => {
+                write!(f, "kernel thread {thread} cannot be put into {}: {error}", to.display())?;
+                match error.raw_os_error() {
+                    Some(libc::EBUSY) => {
+                        write!(
+                            f,
+                            "; in cgroup2 one that gives controllers to those below takes no threads: name one below it"
+                        )
+                    }
+                    _ => Ok(()),
+                }
+            }
+            ThreadedError::Journal(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ThreadedError {}
+
+impl From<JournalError> for ThreadedError {
+    fn from(error: JournalError) -> Self {
+        ThreadedError::Journal(error)
+    }
+}
+
+impl Device {
+    /// Find a device by `DEV` or `DEV@NAMESPACE`.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn find(text: &str) -> Result<Device, ThreadedError> {
+        let failed = |error| ThreadedError::Device { device: text.to_owned(), error };
+        let (name, namespace) = text.split_once('@').map_or((text, None), |(name, namespace)| (name, Some(namespace)));
+        let is_name = !name.is_empty() && !name.contains(['/', '.']) && !text.contains(char::is_control);
+        if !is_name {
+            return Err(failed(io::Error::from(io::ErrorKind::InvalidInput)));
+        }
+        let namespace = namespace.map(|namespace| match namespace.parse::<u32>() {
+            Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
+            Err(_) => Path::new("/run/netns").join(namespace),
+        });
+        let namespace =
+            namespace.map(|path| Ok((path.clone(), fs::metadata(path)?.ino()))).transpose().map_err(failed)?;
+        let device = Device { name: name.to_owned(), namespace };
+        device.threaded().map_err(failed)?;
+        Ok(device)
+    }
+
+    pub(crate) fn namespace_column(&self) -> String {
+        self.namespace.as_ref().map_or_else(|| "-".to_owned(), |(path, inode)| format!("{inode}:{}", path.display()))
+    }
+
+    pub(crate) fn from_columns(name: &str, namespace: &str) -> Option<Device> {
+        let namespace = match namespace {
+            "-" => None,
+            other => {
+                let (inode, path) = other.split_once(':')?;
+                Some((path.into(), inode.parse().ok()?))
+            }
+        };
+        Some(Device { name: name.to_owned(), namespace })
+    }
+
+    /// Return whether threads receive.
+    fn threaded(&self) -> io::Result<bool> {
+        // Newer kernels have 2 besides, for threads that poll all the time.
+        self.with_file(|file: &Path| fs::read_to_string(file)).map(|text| text.trim() != "0")
+    }
+
+    fn set(&self, threaded: bool) -> io::Result<()> {
+        self.with_file(|file| fs::write(file, if threaded { "1" } else { "0" }))
+    }
+
+    /// Do something with the device's file, in its namespace.
+    fn with_file<R: Send>(&self, work: impl FnOnce(&Path) -> io::Result<R> + Send) -> io::Result<R> {
+        let file = Path::new(DEVICES).join(&self.name).join("threaded");
+        let Some((path, inode)) = &self.namespace else { return work(&file) };
+        let namespace = File::open(path)?;
+        if namespace.metadata()?.ino() != *inode {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // A thread that ends with what it has changed of itself.
+        thread::scope(|scope| {
+            let entered = scope.spawn(|| enter(&namespace).and_then(|()| work(&file)));
+            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Give back what there was before.
+    pub(crate) fn restore(&self, was: bool) -> Outcome {
+        match self.threaded() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
+            Err(error) => Outcome::Refused(error.to_string()),
+            Ok(now) if now == was => Outcome::Restored,
+            Ok(_) => self.set(was).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored),
+        }
+    }
+}
+
+/// Put this thread into a network namespace, and let it see that one's devices: which those are is fixed when sysfs is mounted.
+fn enter(namespace: &File) -> io::Result<()> {
+    let done = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let (none, nothing) = (std::ptr::null::<libc::c_char>(), std::ptr::null::<libc::c_void>());
+    // SAFETY: the descriptor is open; the call moves this thread alone.
+    done(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
+    // SAFETY: mounts and the working folder become this thread's own.
+    done(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    // SAFETY: the strings end with 0; the mounts of others stay as they are.
+    done(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, nothing) })?;
+    // SAFETY: as above.
+    done(unsafe { libc::mount(c"sysfs".as_ptr(), c"/sys".as_ptr(), c"sysfs".as_ptr(), 0, nothing) })
+}
+
+/// A thread of the kernel: its number, and when it began, in ticks.
+type Thread = (u32, u64);
+
+/// Return the threads that receive for devices of a name.
+fn receivers(device: &str) -> BTreeSet<Thread> {
+    let prefix = format!("napi/{device}-");
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let receiver = |pid: u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        let (parent, began) = stat(pid)?;
+        // A process may call itself so, too; the kernel's are children of kthreadd.
+        (is_receiver(name.trim_end_matches('\n'), &prefix) && parent == 2).then_some((pid, began))
+    };
+    numbers.filter_map(receiver).collect()
+}
+
+fn is_receiver(name: &str, prefix: &str) -> bool {
+    match name.strip_prefix(prefix) {
+        Some(id) => id.bytes().all(|byte| byte.is_ascii_digit()),
+        None => name.len() == NAME && prefix.starts_with(name),
+    }
+}
+
+/// Return a process's parent, and when it began, in ticks.
+fn stat(pid: u32) -> Option<(u32, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may have blanks and brackets.
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    let parent = words.nth(1)?.parse().ok()?;
+    Some((parent, words.nth(17)?.parse().ok()?))
+}
+
+/// Put a thread back into the cgroup that it was in.
+pub(crate) fn put_back(pid: u32, began: u64, from: &Path, to: &Path) -> Outcome {
+    if stat(pid).is_none_or(|(_, now)| now != began) {
+        return Outcome::Gone;
+    }
+    if let Err(error) = deadline::release(pid) {
+        return Outcome::Refused(error.to_string());
+    }
+    let number = pid.to_string();
+    if !fs::read_to_string(to).is_ok_and(|threads| threads.lines().any(|line| line == number)) {
+        return Outcome::ChangedByOthers("another cgroup".to_owned());
+    }
+    fs::write(from, number).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored)
+}
+
+/// A device whose receiving threads are kept in a cgroup.
+#[derive(Debug)]
+pub struct Polled {
+    device: Device,
+    cgroup: CpuCgroup,
+    /// Threads that are in the cgroup, and those of devices of the same name in other namespaces.
+    known: BTreeSet<Thread>,
+    /// Those that are in the cgroup, and how long each had run at the last step, in ns.
+    ours: BTreeMap<Thread, u64>,
+}
+
+impl Polled {
+    /// Let threads receive a device's packets, and put them into a cgroup.
+    ///
+    /// # Errors
+    /// When the device or the kernel cannot do that. What was changed is in the journal.
+    pub fn start(device: &str, cgroup: CpuCgroup, journal: &mut Journal) -> Result<Polled, ThreadedError> {
+        let found = Device::find(device)?;
+        let failed = |error| ThreadedError::Device { device: device.to_owned(), error };
+        let was = found.threaded().map_err(failed)?;
+        // Names are per namespace, and the threads' are the same everywhere: those that were there are another's.
+        let others = if was { BTreeSet::new() } else { receivers(&found.name) };
+        journal.add(Entry::Threaded { device: found.clone(), was })?;
+        if !was {
+            found.set(true).map_err(|error| match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP) => ThreadedError::Unsupported { device: device.to_owned() },
+                _ => failed(error),
+            })?;
+        }
+        let mut polled = Polled { device: found, cgroup, known: others, ours: BTreeMap::new() };
+        polled.follow(journal)?;
+        if polled.ours.is_empty() {
+            return Err(ThreadedError::NoThread { device: device.to_owned() });
+        }
+        Ok(polled)
+    }
+
+    /// Put threads into the cgroup that are new: a device that goes down and up again has others.
+    ///
+    /// # Errors
+    /// When one cannot be moved.
+    pub fn follow(&mut self, journal: &mut Journal) -> Result<(), ThreadedError> {
+        let now = receivers(&self.device.name);
+        self.known.retain(|thread| now.contains(thread));
+        self.ours.retain(|thread, _| now.contains(thread));
+        for thread in now {
+            if self.known.insert(thread) {
+                self.take(thread, journal)?;
+                self.ours.insert(thread, deadline::ran_ns(thread.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Return the path of the cgroup that the threads are in.
+    pub fn cgroup(&self) -> &str {
+        self.cgroup.name()
+    }
+
+    /// Return how long the threads ran since the last time, in ns.
+    pub fn took_ns(&mut self) -> u64 {
+        let took = |(&(pid, _), before): (&Thread, &mut u64)| {
+            let now = deadline::ran_ns(pid).max(*before);
+            now - std::mem::replace(before, now)
+        };
+        self.ours.iter_mut().map(took).sum()
+    }
+
+    /// Let the threads together run for so long in each period, in ns.
+    ///
+    /// # Errors
+    /// The kernel's, of the first one that it refuses.
+    pub fn hold(&self, runtime: u64, period: u64) -> io::Result<()> {
+        let each = runtime / (self.ours.len() as u64).max(1);
+        let hold = |(pid, _): &Thread| match deadline::hold(*pid, each, period) {
+            // It ended meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            done => done,
+        };
+        self.ours.keys().try_for_each(hold)
+    }
+
+    fn take(&self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
+        let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        for to in self.cgroup.thread_files() {
+            let Some(from) = self.cgroup.thread_file_of(&to, &memberships) else { continue };
+            journal.add(Entry::Thread { pid, began, from, to: to.clone() })?;
+            match fs::write(&to, pid.to_string()) {
+                // It ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                moved => moved.map_err(|error| ThreadedError::Unmoved { thread: pid, to, error })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_are_known_by_their_names() {
+        let is = |name| is_receiver(name, "napi/eth0-");
+        assert!(is("napi/eth0-258") && !is("napi/eth0-x") && !is("napi/eth1-258") && !is("napi/eth0"));
+        // Kernels before 5.17 cut names.
+        assert!(is_receiver("napi/a-long-nam", "napi/a-long-name-"));
+        assert!(!is_receiver("napi/a-long", "napi/a-long-name-"));
+    }
+
+    #[test]
+    fn a_process_is_told_from_its_successor() {
+        let (parent, began) = stat(std::process::id()).unwrap();
+        assert!(parent > 0 && began > 0);
+        assert_eq!(put_back(std::process::id(), began + 1, Path::new("/x"), Path::new("/y")), Outcome::Gone);
+        let elsewhere = put_back(std::process::id(), began, Path::new("/x"), Path::new("/no/file"));
+        assert_eq!(elsewhere, Outcome::ChangedByOthers("another cgroup".to_owned()));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_named() {
+        for name in ["no-such-dev", "eth0@no-such-namespace", "../x", ""] {
+            let said = Device::find(name).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("--napi {name}: ")) && said.contains("expected a network device"),
+                "{said}"
+            );
+        }
+    }
+}
