@@ -70,7 +70,7 @@ fn cells(step: &Step) -> [String; 4] {
         Step::Install { spi, chain } => ["install".into(), format!("path {spi}"), none(), chain.clone()],
         Step::Enter { paths, .. } => {
             let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
-            ["enter".into(), "by the new classes".into(), none(), format!("paths {}", paths.join(", "))]
+            ["enter".into(), "by the new entrances".into(), none(), format!("paths {}", paths.join(", "))]
         }
         Step::Remove { spi, chain } => ["remove".into(), format!("path {spi}"), none(), chain.clone()],
         Step::Stop { instance } => ["stop".into(), instance.clone(), none(), none()],

@@ -83,7 +83,7 @@ struct Flows {
     given: Vec<Step>,
     /// Those that go to another instance of their segment.
     moved: Vec<Move>,
-    /// Those whose functions run in another segment.
+    /// Those whose functions run in another segment, or on another device.
     regrouped: Vec<Move>,
 }
 
@@ -107,7 +107,7 @@ fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn
                 let way = ways.entry((from.name.as_str(), slots.to_string())).or_insert_with(|| {
                     let (from_name, to_name, gone) = (from.name.clone(), to.name.clone(), !there(&from.on));
                     let one = Move { functions: Vec::new(), slots, from: from_name, to: to_name, gone };
-                    (one, from.segment != to.segment)
+                    (one, (&from.segment, &from.on) != (&to.segment, &to.on))
                 });
                 way.0.functions.push(function.clone());
             }

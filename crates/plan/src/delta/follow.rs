@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Delta, Move, Step};
-use crate::deployment::Deployment;
 use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
+use crate::deployment::{Deployment, Instance};
 
 /// A step that cannot be done, or an end that is not the one that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +46,11 @@ impl Delta {
         }
         let mut now = State::of(old)?;
         now.to_come = new.paths.iter().map(|path| (path.spi, functions(path, new))).collect();
-        now.segments.extend(new.instances.iter().map(|instance| (instance.name.clone(), instance.segment.clone())));
+        now.places.extend(new.instances.iter().map(|instance| (instance.name.clone(), place(instance))));
         for (step, number) in self.steps.iter().zip(1..) {
+            if let Some(what) = started(step, new) {
+                return Err(Astray { step: number, what });
+            }
             now.take(step).map_err(|what| Astray { step: number, what })?;
         }
         let wanted = State::of(new)?;
@@ -74,6 +77,17 @@ impl Delta {
     }
 }
 
+/// What is wrong with what starts: it is not what was planned.
+fn started(step: &Step, new: &Deployment) -> Option<String> {
+    let Step::Start { instance, functions, on, core } = step else { return None };
+    let Some(planned) = new.instances.iter().find(|planned| planned.name == *instance) else {
+        return Some(format!("{instance} starts, and is not planned"));
+    };
+    let segment = new.segments.iter().find(|segment| segment.name == planned.segment);
+    let is = (&planned.on, planned.core) == (on, *core) && segment.is_some_and(|own| own.functions == *functions);
+    (!is).then(|| format!("{instance} starts with other functions or elsewhere than planned"))
+}
+
 /// Who runs, and who has which flows of which function; nobody has none.
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -82,24 +96,36 @@ struct State {
     /// All flows of these have an instance.
     served: BTreeSet<String>,
     /// Paths that are laid, with the functions where packets enter segments.
-    paths: BTreeMap<u32, Vec<(String, String)>>,
+    paths: BTreeMap<u32, Vec<(String, Place)>>,
     /// Those that packets enter.
     entered: BTreeSet<u32>,
-    /// The segment of each instance that runs or is to run.
-    segments: BTreeMap<String, String>,
+    /// The place of each instance that runs or is to run.
+    places: BTreeMap<String, Place>,
     /// Paths that a plan has, laid or not.
-    to_come: BTreeMap<u32, Vec<(String, String)>>,
+    to_come: BTreeMap<u32, Vec<(String, Place)>>,
 }
 
-/// The functions on a path, and the segment in which packets on it come to each.
-fn functions(path: &Path, deployment: &Deployment) -> Vec<(String, String)> {
+/// A segment, and the device that it runs on.
+type Place = (String, String);
+
+/// The functions on a path, and where packets on it come to each.
+fn functions(path: &Path, deployment: &Deployment) -> Vec<(String, Place)> {
     let mut names: BTreeSet<&String> = path.hops.iter().map(|hop| &hop.function).collect();
     names.extend(path.rules.iter().filter_map(|rule| match &rule.to {
         Next::Function(name) => Some(name),
         _ => None,
     }));
-    let segment = |name: &str| deployment.running(name).map_or_else(String::new, |segment| segment.name.clone());
-    names.into_iter().map(|name| (name.clone(), segment(name))).collect()
+    let place = |name: &str| {
+        let segment = deployment.running(name).map_or_else(String::new, |segment| segment.name.clone());
+        // Packets go where the hop into the segment says that it is.
+        let hop = path.hops.iter().find(|hop| hop.segment == segment);
+        (segment, hop.map_or_else(String::new, |hop| hop.on.clone()))
+    };
+    names.into_iter().map(|name| (name.clone(), place(name))).collect()
+}
+
+fn place(instance: &Instance) -> Place {
+    (instance.segment.clone(), instance.on.clone())
 }
 
 impl State {
@@ -108,7 +134,7 @@ impl State {
         for instance in &deployment.instances {
             let functions = deployment.segments.iter().find(|segment| segment.name == instance.segment);
             state.running.insert(instance.name.clone());
-            state.segments.insert(instance.name.clone(), instance.segment.clone());
+            state.places.insert(instance.name.clone(), place(instance));
             for function in functions.iter().flat_map(|segment| &segment.functions) {
                 state.has.insert((function.clone(), instance.name.clone()), instance.slots.clone());
                 state.served.insert(function.clone());
@@ -147,13 +173,16 @@ impl State {
             let Some(functions) = self.paths.get(spi) else {
                 return Some(format!("packets enter path {spi}, which is not there"));
             };
-            functions.iter().find_map(|(function, segment)| {
+            functions.iter().find_map(|(function, place)| {
                 if !self.served.contains(function) {
                     return Some(format!("packets on path {spi} come to {function}, which has no instance"));
                 }
                 let mut holders = self.holders(function).map(|(holder, _)| holder);
-                let other = holders.find(|holder| self.segments.get(*holder) != Some(segment))?;
-                Some(format!("packets on path {spi} come to {segment}, and {other} has flows of its {function}"))
+                let other = holders.find(|holder| self.places.get(*holder) != Some(place))?;
+                let (segment, on) = place;
+                Some(format!(
+                    "packets on path {spi} come to {segment} on {on}, and {other} has flows of its {function}"
+                ))
             })
         })
     }
@@ -161,8 +190,8 @@ impl State {
     fn take(&mut self, step: &Step) -> Result<(), String> {
         self.done(step)?;
         match step {
-            // Between instances of one segment flows move as its slots say; to another one, packets would not follow.
-            Step::Move(one) if self.segments.get(&one.from) == self.segments.get(&one.to) => Ok(()),
+            // Between instances of one segment on one device flows move as its slots say; elsewhere packets would not follow.
+            Step::Move(one) if self.places.get(&one.from) == self.places.get(&one.to) => Ok(()),
             Step::Enter { .. } | Step::Remove { .. } | Step::End { .. } | Step::Move(_) => {
                 self.lost().map_or(Ok(()), Err)
             }

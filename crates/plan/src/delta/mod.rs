@@ -71,8 +71,8 @@ pub enum Step {
         /// Whether packets of live flows may be of another chain then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         others: bool,
-        /// What goes over in the same moment: flows of functions that run in another segment then. Until that moment their packets
-        /// come to the old one, and from it on to the new one.
+        /// What goes over in the same moment: flows of functions that run in another segment or on another device then. Until that
+        /// moment their packets come to the old one, and from it on to the new one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         moves: Vec<Move>,
     },
@@ -168,7 +168,7 @@ impl fmt::Display for Step {
             Step::Install { spi, chain } => write!(f, "install path {spi} of {chain}"),
             Step::Enter { paths, moves, .. } => {
                 let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
-                write!(f, "let packets enter by the new classes: paths {}", paths.join(", "))?;
+                write!(f, "let packets enter by the new entrances: paths {}", paths.join(", "))?;
                 moves.iter().try_for_each(|one| write!(f, "; {one}"))
             }
             Step::Remove { spi, chain } => write!(f, "remove path {spi} of {chain}"),

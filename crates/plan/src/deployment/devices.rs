@@ -111,8 +111,14 @@ impl Path {
     }
 }
 
-/// Where a segment is: the link that packets come by, and the device's name.
-type Place = (String, String);
+/// Where a segment is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The device's name.
+    pub(super) on: String,
+    /// The link that packets come by; None on a switch, and where there is none.
+    pub(super) link: Option<String>,
+}
 
 impl Deployment {
     /// Add what devices have to hold.
@@ -149,21 +155,22 @@ impl Deployment {
         devices
     }
 
-    /// The link and the device of each segment that is not on the switch.
-    fn places(&self, plan: &Plan) -> BTreeMap<&str, Place> {
-        let servers = plan.servers.iter().flat_map(|server| {
-            let own = |group: &crate::plan::SubgroupPlan| {
-                (segment_name(&group.chain, &group.functions), (group.link.clone(), server.name.clone()))
+    /// Where each segment is.
+    pub(super) fn places(&self, plan: &Plan) -> BTreeMap<String, Place> {
+        let groups = plan.servers.iter().flat_map(|server| &server.subgroups);
+        let links: BTreeMap<String, &String> =
+            groups.map(|group| (segment_name(&group.chain, &group.functions), &group.link)).collect();
+        let is_joined = plan.problem.switch.is_some();
+        let place = |segment: &super::Segment| {
+            let on = self.of(&segment.name).next()?.on.clone();
+            let link = match segment.device {
+                Device::Server => links.get(&segment.name).map(|link| (*link).clone()),
+                Device::SmartNic => Some(on.clone()),
+                _ => None,
             };
-            server.subgroups.iter().map(own)
-        });
-        let mut by_name: BTreeMap<String, Place> = servers.collect();
-        let on_cards = self.segments.iter().filter(|segment| segment.device == Device::SmartNic);
-        for segment in on_cards {
-            let on = self.of(&segment.name).next().map(|instance| instance.on.clone());
-            by_name.extend(on.map(|on| (segment.name.clone(), (on.clone(), on))));
-        }
-        self.segments.iter().filter_map(|own| Some((own.name.as_str(), by_name.remove(&own.name)?))).collect()
+            Some((segment.name.clone(), Place { on, link: link.filter(|_| is_joined) }))
+        };
+        self.segments.iter().filter_map(place).collect()
     }
 
     fn joined(&self, plan: &Plan, old: Option<&Deployment>) -> Result<Vec<Tunnel>, String> {
@@ -174,8 +181,11 @@ impl Deployment {
             .iter()
             .flat_map(|segment| segment.functions.iter().map(|function| (function.as_str(), segment.name.as_str())))
             .collect();
-        let place = |function: &str| of.get(function).and_then(|segment| places.get(segment));
-        let mut found: BTreeMap<&Place, Vec<Says>> = BTreeMap::new();
+        let place = |function: &str| {
+            let Place { on, link } = places.get(*of.get(function)?)?;
+            Some((link.as_ref()?, on))
+        };
+        let mut found: BTreeMap<(&String, &String), Vec<Says>> = BTreeMap::new();
         for path in &self.paths {
             for rule in &path.rules {
                 let Some(si) = path.index(&rule.to) else { continue };
@@ -191,7 +201,7 @@ impl Deployment {
                 }
             }
         }
-        let tunnel = |((link, on), mut says): (&Place, Vec<Says>)| {
+        let tunnel = |((link, on), mut says): ((&String, &String), Vec<Says>)| {
             says.sort_by_key(|one| (!one.from_switch, one.spi, std::cmp::Reverse(one.si)));
             let ends = [&switch.name, link].map(|name| switch.addresses.get(name).copied());
             let addresses = if let [Some(own), Some(other)] = ends { Some([own, other]) } else { None };

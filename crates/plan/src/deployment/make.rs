@@ -42,7 +42,7 @@ impl Plan {
     pub fn deployed(mut self, before: Before<'_>, ways: Option<Ways<'_>>) -> Plan {
         let mut made = self.placement.as_ref().map(|_| deployment(&self, before));
         if let Some(deployment) = &mut made {
-            let connected = ways.map_or(Ok(()), |ways| deployment.connect(ways, before.runs()));
+            let connected = ways.map_or(Ok(()), |ways| deployment.connect(&self, ways, before.runs()));
             let switch = for_problem(&self.problem);
             if let Err(why) = connected.and_then(|()| deployment.equip(&self, &*switch, before.runs())) {
                 self.verdict = Verdict::Broken { proven: false, why, remedies: None };

@@ -17,6 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Deployment;
+use super::devices::Place;
+use crate::plan::Plan;
 
 /// The first index of a path (RFC 8300, §2.3: "the initial value SHOULD default to 255").
 pub const FIRST_INDEX: u8 = 255;
@@ -49,6 +51,11 @@ pub struct Hop {
     pub function: String,
     /// The segment that the function is in.
     pub segment: String,
+    /// The device that it runs on.
+    pub on: String,
+    /// The link by which packets come there; absent on a switch, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 /// Packets that leave a function.
@@ -126,7 +133,8 @@ impl Deployment {
     ///
     /// # Errors
     /// Why a chain has no path: for people.
-    pub(super) fn connect(&mut self, ways: Ways<'_>, old: Option<&Deployment>) -> Result<(), String> {
+    pub(super) fn connect(&mut self, plan: &Plan, ways: Ways<'_>, old: Option<&Deployment>) -> Result<(), String> {
+        let places = self.places(plan);
         self.spi = old.map_or(0, |old| old.spi);
         let mut numbers = BTreeMap::new();
         for (id, chain) in ways.policy.chains.iter().enumerate() {
@@ -134,7 +142,7 @@ impl Deployment {
                 if chain.edges_from(beginning(direction), direction).next().is_none() {
                     continue;
                 }
-                let mut path = self.path(chain, direction)?;
+                let mut path = self.path(chain, direction, &places)?;
                 let same = |old: &&Path| {
                     (&old.chain, old.direction) == (&path.chain, path.direction)
                         && (&old.hops, &old.rules) == (&path.hops, &path.rules)
@@ -160,7 +168,7 @@ impl Deployment {
     }
 
     /// A chain's path, not yet numbered.
-    fn path(&self, chain: &Chain, direction: Direction) -> Result<Path, String> {
+    fn path(&self, chain: &Chain, direction: Direction, places: &BTreeMap<String, Place>) -> Result<Path, String> {
         let name = |node: u32| format!("{}/{}", chain.name, chain.end_name(End::Node(node)));
         let segments: Vec<Option<&str>> =
             chain.nodes.iter().map(|node| self.running(&name(node.id)).map(|s| s.name.as_str())).collect();
@@ -179,7 +187,8 @@ impl Deployment {
             let si = usize::from(FIRST_INDEX).checked_sub(hops.len()).filter(|si| *si > 2);
             let Some(si) = si else { return Err(format!("chain {} has more than 253 hops", chain.name)) };
             let segment = segment(End::Node(node)).unwrap_or_default().to_owned();
-            hops.push(Hop { si: si as u8, function: name(node), segment });
+            let Place { on, link } = places.get(&segment).cloned().unwrap_or_default();
+            hops.push(Hop { si: si as u8, function: name(node), segment, on, link });
         }
         let next = |from: End, to: End| match to {
             End::In => Next::In,

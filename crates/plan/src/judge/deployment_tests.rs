@@ -35,7 +35,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 51] = [
+const LIES: [Lie; 53] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a table that holds less", |plan| a_table(plan).is_some_and(|at| shorten(plan, &format!("{at}/0/functions")))),
@@ -151,6 +151,8 @@ const LIES: [Lie; 51] = [
     ("a rule that leads elsewhere", |plan| put(plan, "/deployment/paths/0/rules/0/to", json!("drop"))),
     ("a rule to a hop that is none", |plan| put(plan, "/deployment/paths/0/rules/0/to", json!({ "hop": 3 }))),
     ("a hop of index 0", |plan| put(plan, "/deployment/paths/0/hops/0/si", json!(0))),
+    ("a hop on another device", |plan| put(plan, "/deployment/paths/0/hops/0/on", json!("other"))),
+    ("a hop by another link", |plan| put(plan, "/deployment/paths/0/hops/0/link", json!("other"))),
     ("a hop in another segment", |plan| put(plan, "/deployment/paths/0/hops/0/segment", json!("other"))),
     ("a class that enters nowhere", |plan| {
         let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);

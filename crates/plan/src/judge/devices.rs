@@ -142,7 +142,7 @@ impl Judge<'_> {
     }
 
     /// The link of each function that is not on the switch, and its device.
-    fn ends(&self) -> BTreeMap<String, (String, String)> {
+    pub(super) fn ends(&self) -> BTreeMap<String, (String, String)> {
         let mut links = BTreeMap::new();
         for chain in &self.plan.chains {
             for function in chain.functions.iter().filter(|function| !function.device.is_switch()) {

@@ -49,12 +49,19 @@ impl Judge<'_> {
         let own = |name: &str| name.strip_prefix(&format!("{}/", chain.name)).unwrap_or(name).to_owned();
         let segment = |function: &str| says.running(function).map(|segment| segment.name.clone());
         let mut hops = BTreeMap::new();
+        let ends = self.ends();
         let falls = path.hops.windows(2).all(|pair| pair[0].si > pair[1].si);
         if !falls || path.hops.iter().any(|hop| hop.si == 0) {
             self.wrong(at, "the indices of its hops do not fall, or end at 0");
         }
         for hop in &path.hops {
             self.same(format!("{at}: segment of hop {}", hop.si), &Some(hop.segment.clone()), &segment(&hop.function));
+            let end = ends.get(&hop.function);
+            let link = end.map(|(link, _)| link.clone()).filter(|_| self.problem.switch.is_some());
+            let on =
+                end.map_or_else(|| self.problem.switch.as_ref().map(|s| s.name.clone()), |(_, on)| Some(on.clone()));
+            let (says, is) = ((Some(hop.on.clone()), hop.link.clone()), (on, link));
+            self.same(format!("{at}: where hop {} is", hop.si), &says, &is);
             hops.insert(hop.si, hop.function.clone());
         }
         let arrow = if path.direction == Direction::Forward { "->" } else { "<-" };
