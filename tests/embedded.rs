@@ -222,6 +222,25 @@ fn the_library_runs_and_reports_what_the_command_does() {
     }
 }
 
+/// Where a part of what is promised is planned for, nobody is told that all is kept.
+#[test]
+fn what_is_shown_of_too_much_is_a_part() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("d.catena");
+    std::fs::write(&file, PROMISED.replace("1Mbps..1Gbps", "900Gbps..")).expect("it can be written");
+    let show = |more: &[&str]| {
+        let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = catena.args(["show", "--stage", "plan"]).arg(&file).args(more).output().expect("catena starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, text) = show(&[]);
+    assert!(code == Some(1) && text.starts_with("Not all that is promised is kept, but "), "{code:?} {text}");
+    let plan: Value = serde_json::from_str(&show(&["--format", "json"]).1).expect("JSON");
+    let part = plan["held"].as_f64().expect("a part");
+    let planned = plan["chains"][0]["t_min_bps"].as_f64().expect("a rate");
+    assert!(part < 1.0 && (planned - part * 900e9).abs() < 2.0, "{part} {planned}");
+}
+
 #[test]
 fn one_call_keeps_promises_and_another_has_the_plan() {
     let folder = tempfile::tempdir().expect("a folder");

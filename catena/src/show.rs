@@ -50,7 +50,8 @@ fn shown(plan: &Plan, format: Format) -> Result<ExitCode, Failure> {
         Format::Svg => print(draw(plan))?,
         Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),
     }
-    Ok(if plan.is_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_all_kept = plan.is_kept() && plan.held.is_none();
+    Ok(if is_all_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Let Graphviz draw.

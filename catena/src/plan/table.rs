@@ -132,8 +132,14 @@ fn verdict(plan: &Plan) -> String {
                     format!("; no chain less than {} for each unit of its weight", gbit(*marginal_bps))
                 }
             };
+            let kept = match plan.held {
+                Some(part) => {
+                    format!("Not all that is promised is kept, but {}% of each rate is,", short(100.0 * part))
+                }
+                None => "All promises are kept".to_owned(),
+            };
             format!(
-                "All promises are kept on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises{objective}.{proof}",
+                "{kept} on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises{objective}.{proof}",
                 plan.rack,
                 gbit(plan.rate_bps()),
                 gbit(beyond),

@@ -53,6 +53,10 @@ pub struct Plan {
     pub packet_bytes: f64,
     /// Whether the promises are kept, and how well that is known.
     pub verdict: Verdict,
+    /// The part of each promised rate that was planned for, where all of it is more than the rack can carry: above 0, below 1.
+    /// Absent: all. What is said of promises is said of this part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<f64>,
     /// The chains, in the order of the files.
     pub chains: Vec<ChainPlan>,
     /// The servers, in the order of the rack.

@@ -104,8 +104,8 @@ fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
         let case = quick(less.clone(), seed)?;
         let plan = case.decide(strategy)?.plan;
         if plan.servers.iter().any(|server| server.tasks.is_some()) {
-            let less = (halves > 0).then(|| Note::Less { workers, part: 1.0 / f64::from(1 << halves) });
-            return Ok((plan, less));
+            let held = (halves > 0).then(|| 1.0 / f64::from(1 << halves));
+            return Ok((Plan { held, ..plan }, held.map(|part| Note::Less { workers, part })));
         }
         match (plan.placement.is_some(), &plan.verdict) {
             // Whatever is promised, no tasks can be made.

@@ -74,6 +74,7 @@ impl Plan {
             borrowed: view.borrowed(),
             within: case.problem.within.clone(),
             policy: None,
+            held: None,
             made_of: None,
             deployment: None,
             delta: None,

@@ -122,6 +122,9 @@ impl Judge<'_> {
         self.same("objective", &plan.objective, &problem.objective);
         self.same("replication", &plan.replication, &problem.replication);
         self.same("within", &plan.within, &problem.within);
+        if plan.held.is_some_and(|part| !(part > 0.0 && part < 1.0)) {
+            self.wrong("held", "it is no part of what is promised");
+        }
         let Some(policy) = &plan.policy else { return self.packets() };
         let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
