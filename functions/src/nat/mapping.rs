@@ -217,28 +217,29 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         (self.inside.want_again(tx, inside, Intent::Create), self.external.want(tx, external, Intent::Create))
     }
 
-    /// Make the mapping whose places were asked for. Returns whether there was room; if not, the port is free again.
+    /// Make the mapping whose places were asked for, for a packet with these flags of TCP. `None` where there is no room: the port is
+    /// free again.
     pub fn add(
         &mut self,
         tx: &mut Tx,
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         to: (F::Address, u16),
-        birth: u8,
-    ) -> bool {
+        (birth, flags): (u8, u8),
+    ) -> Option<Mapping<F::Address>> {
         let now = tx.now;
         let inside = Inside::<E, F>::key(here);
         let (address, port, number) = F::parts(inside);
         let Change { address, port, address_sum, upper_sum } = Change::of::<F>((address, port), to, number);
-        let state = State::first(number);
+        let state = State::first(number).out(flags);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
         if self.inside.insert(tx, here, mapping, self.timeouts.end(state, now)).is_ok() {
             if self.external.insert(tx, there, inside, FOREVER).is_ok() {
-                return true;
+                return Some(mapping);
             }
             self.inside.remove(tx, here);
         }
         self.release(tx, to);
-        false
+        None
     }
 
     /// Give a port back.

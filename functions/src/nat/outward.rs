@@ -8,6 +8,7 @@ use super::family::Translate;
 use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Ident;
+use super::mapping::Mapping;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::sessions::{self, Contact, NewSession};
@@ -35,8 +36,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             self.mappings.remove(tx, ticket);
             return self.unmapped(tx, packet, plan, ticket);
         }
-        let layers = packet.layers();
-        let flags = tcp::flags(packet.data(), &layers);
+        let flags = tcp::flags(packet.data(), &packet.layers());
         if plan.kind != Kind::Error {
             mapping.last = mapping.last.max(now);
             mapping.state = mapping.state.out(flags);
@@ -44,10 +44,24 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         let mapping = taken(mapping);
         let end = self.mappings.timeouts.end(mapping.state, mapping.last);
         self.mappings.inside.sooner(tx, ticket, end);
+        self.used(tx, packet, plan, inside, &mapping)
+    }
+
+    /// From inside, with its mapping, which this packet has used.
+    fn used(
+        &mut self,
+        tx: &mut Tx,
+        packet: &mut Packet,
+        plan: &mut Plan<E, F>,
+        inside: F::Endpoint,
+        mapping: &Mapping<F::Address>,
+    ) -> Step {
         let (change, identity) = (mapping.change(), mapping.identity());
         if plan.kind == Kind::Error || !self.sessions.filter() {
             return self.mapped(tx, packet, plan, (inside, change));
         }
+        let layers = packet.layers();
+        let flags = tcp::flags(packet.data(), &layers);
         let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
         let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
         let key = self.sessions.key(inside, (dst, port));
@@ -232,10 +246,11 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
         (to, birth): (Source<F>, u8),
     ) -> Step {
-        if !self.mappings.add(tx, (here, there), to, birth) {
-            return drop(TOO_MANY);
+        let flags = tcp::flags(packet.data(), &packet.layers());
+        match self.mappings.add(tx, (here, there), to, (birth, flags)) {
+            Some(mapping) => self.used(tx, packet, plan, Inside::<E, F>::key(here), &mapping),
+            None => drop(TOO_MANY),
         }
-        self.out(tx, packet, plan, here)
     }
 
     /// From inside, with a port that was taken, or refused.
