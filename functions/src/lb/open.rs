@@ -129,7 +129,7 @@ impl<E: Engine, F: Balance> Side<E, F> {
         own.note(want.began(), tx.now, tuple.proto, class, &shared.timeouts);
         let mut there = self.entry(to, from, place, 0);
         there.note(want.began(), tx.now, tuple.proto, class.other_way(), &shared.timeouts);
-        let server = own.server;
+        let (server, rewrite) = (own.server, own.rewrite);
         let [out, ways_back] = &mut self.maps;
         let until = own.end(tuple.proto, class, &shared.timeouts);
         let is_written = out.insert(tx, &want.ticket, own, until).is_ok();
@@ -140,12 +140,11 @@ impl<E: Engine, F: Balance> Side<E, F> {
         }
         out.mark(tx, &want.ticket, true);
         shared.note(tx, Event::Opened);
-        let leaving = Leaving { from, to, server };
         if want.special & FIRST_FRAGMENT != 0 {
-            let datagram = Datagram { leaving, place, is_answered: false };
+            let datagram = Datagram { leaving: Leaving { from, to, server }, place, is_answered: false };
             return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::First);
         }
-        leaving.leave::<E, F>(shared, tx, packet)
+        Step::Done(shared.send::<F>(tx, packet, server, &rewrite))
     }
 
     /// Return where packets of a connection to the server at `place` go.
