@@ -305,3 +305,46 @@ fn what_nobody_measured_is_measured_once_and_kept() {
     assert!(said.is_empty() && papers.contains("* not measured on this machine"), "{said}{papers}");
     remove(&folder);
 }
+
+/// Their packets leave where they are told apart: they wait for nobody, and nobody for them.
+#[test]
+fn chains_without_functions_stand_beside_others() {
+    let web = "class web = \"tcp port 80\"\n";
+    let server = "[[server]]\nname = \"nf\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+    for (n, chains) in [
+        "chain lb for web { promise 1Gbps in -> Monitor() -> out }\nchain rest { in -> drop }\n",
+        "chain a for web { in -> Monitor() -> out }\nchain b { in -> out }\npriority b > a\n",
+        "chain a for web { in -> Monitor() -> out }\nchain b { promise 1Gbps.. in -> out }\npriority a > b\n",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for strategy in ["exact", "lemur", "greedy"] {
+            let more = ["--strategy", strategy];
+            let (text, plan) = planned(&format!("bare{n}{strategy}"), &format!("{web}{chains}"), server, &more);
+            assert!(plan.is_some_and(|plan| plan.is_kept()) && !text.contains("internal error"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_is_kept_is_not_lost_to_one_that_is_not() {
+    let folder = folder("lost");
+    let at = |file: &str| folder.join(file);
+    let server = "[[server]]\nname = \"nf\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+    fs::write(at("rack.toml"), server).expect("it can be written");
+    let plan = |promise: &str| {
+        fs::write(at("c.catena"), format!("chain c {{ promise {promise}.. in -> Monitor() -> out }}\n"))
+            .expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        command.args(["plan", "c.catena", "--rack", "rack.toml", "--profile", "none", "-o", "running.json"]);
+        let output = command.current_dir(&folder).output().expect("catena starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(plan("1Gbps").0, Some(0));
+    let running = fs::read_to_string(at("running.json")).expect("a plan");
+    let (code, told) = plan("60Gbps");
+    assert!(code == Some(1) && told.contains("running.json is left as it was"), "{told}");
+    assert_eq!(fs::read_to_string(at("running.json")).expect("a plan"), running);
+    remove(&folder);
+}

@@ -77,3 +77,14 @@ fn promises_that_nothing_holds_are_told() {
     );
     assert_eq!(report["output"]["packets"], 2_000);
 }
+
+/// Nobody counts the packets of a chain without functions: nothing is said of them.
+#[test]
+fn what_nobody_counts_is_not_called_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chains = "chain x for web { in -> Monitor() -> out }\nchain y for rest { promise 1Gbps.. in -> out }\n";
+    let (report, _) = run(folder.path(), chains, "gen:flows=10,proto=udp,rate=10Mbps,count=200,time=wall");
+    let y = &report["promised"][1];
+    let absent = ["kept", "came_bps", "carried_bps"].iter().all(|key| y.get(key).is_none());
+    assert!(y["chain"] == "y" && absent, "{y}");
+}

@@ -180,7 +180,10 @@ fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Fa
     if let Some(path) = &options.draw {
         file::write(path, draw(plan))?;
     }
-    if let Some(path) = &options.output {
+    // Who plans again may be without a plan that is kept, and must not lose the one that runs.
+    if let Some(path) = options.output.as_ref().filter(|path| !plan.is_kept() && path.is_file()) {
+        tell(format_args!("catena: {} is left as it was: this plan does not keep all promises\n", path.display()));
+    } else if let Some(path) = &options.output {
         file::write(path, serde_json::to_string_pretty(plan)? + "\n")?;
     }
     Ok(())

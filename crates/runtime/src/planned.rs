@@ -251,8 +251,11 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
     };
     let bps = promise.t_max_bps.map(|bps| bps as f64);
     let ns = promise.d_max_ns.map(|ns| ns as f64);
-    if planned.t_min_bps < promise.t_min_bps as f64 || !most(planned.t_max_bps, bps) || !most(planned.d_max_ns, ns) {
+    if planned.t_min_bps < promise.t_min_bps as f64 || !most(planned.d_max_ns, ns) {
         return Err(format!("the file promises more of chain {name} than the plan keeps: plan it again").into());
+    }
+    if !most(planned.t_max_bps, bps) {
+        return Err(format!("the file lets chain {name} have less than the plan does: plan it again").into());
     }
     Ok(())
 }

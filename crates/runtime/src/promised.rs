@@ -32,12 +32,14 @@ pub struct Outcome {
     /// Bits per second allowed; None: all that come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub t_max_bps: Option<u64>,
-    /// Bits per second that came for it.
-    pub came_bps: f64,
-    /// Bits per second that its functions took in.
-    pub carried_bps: f64,
-    /// Whether it carried what came, or what it was promised of that; absent where no rate is promised, or where the ports
-    /// lost packets before anyone saw whose they were.
+    /// Bits per second that came for it; absent where packets enter it by no function: nobody counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub came_bps: Option<f64>,
+    /// Bits per second that its functions took in; absent as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carried_bps: Option<f64>,
+    /// Whether it carried what came, or what it was promised of that; absent where no rate is promised, where nobody counts, or
+    /// where the ports lost packets before anyone saw whose they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<bool>,
 }
@@ -53,7 +55,9 @@ impl Promised {
             // Where classes have ways of their own each waits in a queue.
             let of_class = |class: &u32| bytes(&format!("queue {}", graph.classes[*class as usize].name));
             let of_classes: Vec<u64> = chain.classes.iter().filter_map(of_class).collect();
-            for name in first(chain) {
+            let by = first(chain);
+            let is_counted = !by.is_empty();
+            for name in by {
                 let name = if several { format!("{}/{name}", chain.name) } else { name.to_owned() };
                 let taken = bytes(&name).unwrap_or(0);
                 carried += taken;
@@ -69,11 +73,11 @@ impl Promised {
                 chain: chain.name.clone(),
                 t_min_bps: promise.t_min_bps,
                 t_max_bps: promise.t_max_bps,
-                came_bps,
-                carried_bps,
+                came_bps: is_counted.then_some(came_bps),
+                carried_bps: is_counted.then_some(carried_bps),
                 // Who carried all that is promised did, whatever was lost.
                 kept: match carried_bps >= promise.t_min_bps as f64 * (1.0 - ROUNDING) {
-                    _ if promise.t_min_bps == 0 => None,
+                    _ if promise.t_min_bps == 0 || !is_counted => None,
                     true => Some(true),
                     false => (lost == 0).then_some(carried_bps >= least),
                 },
@@ -120,7 +124,8 @@ impl fmt::Display for Promised {
                 None if row.t_min_bps > 0 => "not known",
                 None => "",
             };
-            table.row([row.chain.clone(), promised, rate(row.came_bps), rate(row.carried_bps), kept.to_owned()]);
+            let [came, carried] = [row.came_bps, row.carried_bps].map(|bps| bps.map_or_else(|| "-".to_owned(), rate));
+            table.row([row.chain.clone(), promised, came, carried, kept.to_owned()]);
         }
         write!(f, "\n{table}")?;
         if self.lost > 0 {

@@ -198,6 +198,9 @@ impl Judge<'_> {
         if before.is_empty() && self.problem.within.is_empty() && levels.len() > 1 {
             self.wrong(at, "nobody comes first by the file");
         }
+        // The packets of a chain without functions leave in the port's task: they wait for nobody, and nobody for them.
+        let waits = |chain: ChainId| !self.problem.chains[chain].nodes.is_empty();
+        before.retain(|(first, later, _)| waits(*first) && waits(*later));
         for (first, later, why) in before {
             if of[later].0 <= of[first].1 {
                 let [first, later] = [first, later].map(|chain| &self.problem.chains[chain].name);
