@@ -78,7 +78,7 @@ pub fn server(mut section: Section<'_>, servers: &mut Servers, findings: &mut Ve
         return;
     }
     for i in 1..=count.value {
-        let name = if count.value == 1 { name.value.clone() } else { format!("{}-{i}", name.value) };
+        let name = if count.span.is_none() { name.value.clone() } else { format!("{}-{i}", name.value) };
         if let Some((_, other)) = servers.names.iter().find(|(other, _)| *other == name) {
             let message = format!("two servers are called `{name}`");
             findings.push(Diagnostic::error(Code::DuplicateName, named, message).related(*other, "the other one"));
