@@ -8,8 +8,15 @@ use super::none;
 const LONGEST: usize = 500;
 /// Files that may sleep, all beside the way of packets: a worker without work, a writer without records, a run that has no reader
 /// yet.
-const MAY_SLEEP: [&str; 3] =
-    ["crates/dataplane/src/worker.rs", "functions/src/monitor/export.rs", "crates/runtime/src/outputs.rs"];
+const MAY_SLEEP: [&str; 6] = [
+    "crates/dataplane/src/worker.rs",
+    "functions/src/monitor/export.rs",
+    "crates/runtime/src/outputs.rs",
+    // Turns are of a length, and senders have a rate.
+    "crates/isolation/src/scene.rs",
+    "crates/isolation/src/scene/actor.rs",
+    "crates/isolation/src/scene/turn.rs",
+];
 /// Names that say nothing of what a thing is.
 const EMPTY_NAMES: [&str; 8] = ["manager", "helper", "helpers", "utils", "util", "utilities", "misc", "common"];
 

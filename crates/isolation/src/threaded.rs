@@ -174,7 +174,7 @@ impl Device {
 }
 
 /// Put this thread into a network namespace, and let it see that one's devices: which those are is fixed when sysfs is mounted.
-fn enter(namespace: &File) -> io::Result<()> {
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     let done = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let (none, nothing) = (std::ptr::null::<libc::c_char>(), std::ptr::null::<libc::c_void>());
     // SAFETY: the descriptor is open; the call moves this thread alone.
