@@ -48,8 +48,7 @@ fetch = $(if $(1),\
 	true)
 
 .PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-iron bench-lemur \
-	bench-planned \
-	bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
+	bench-planned bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
 	needs
 
 run: build

@@ -38,10 +38,11 @@ fn policy(pid: u32) -> Option<i32> {
 /// Let a thread run for so long in each period, in ns, and no longer. One that somebody has given another class is left alone.
 ///
 /// Where all deadlines together would be more than the kernel allows, as after a late step whose quotas are of several periods, a
-/// thread keeps the runtime that it has, or first gets what there is room for: both are less.
+/// thread keeps the runtime that it has, or first gets what there is room for: both are less. One that finds no room at all runs on as
+/// it is until the next step tries again; what it takes is in the books.
 ///
 /// # Errors
-/// The kernel's; EBUSY where there is no room at all.
+/// The kernel's.
 pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<()> {
     if !policy(pid).is_some_and(|policy| policy == libc::SCHED_OTHER || policy == libc::SCHED_DEADLINE) {
         return Ok(());
@@ -53,8 +54,12 @@ pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<()> {
     loop {
         let done = set(pid, &Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() });
         match done {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && is_held => return Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && runtime / 2 >= LEAST_NS => runtime /= 2,
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                if is_held || runtime / 2 < LEAST_NS {
+                    return Ok(());
+                }
+                runtime /= 2;
+            }
             done => return done,
         }
     }

@@ -147,7 +147,9 @@ impl Scene {
         if unsafe { libc::geteuid() } != 0 {
             return Err(SceneError::NotRoot);
         }
-        if thread::available_parallelism().map_or(1, std::num::NonZero::get) < 2 {
+        // Of the machine: this thread may be kept on one.
+        // SAFETY: the call takes a number and changes nothing.
+        if unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } < 2 {
             return Err(SceneError::OneCore);
         }
         assert!(!containers.is_empty() && containers.len() <= MOST, "{} containers", containers.len());
