@@ -47,8 +47,8 @@ fetch = $(if $(1),\
 		-o DPkg::Lock::Timeout=600 $(1) >/dev/null || fail "apt-get failed.",\
 	true)
 
-.PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-lemur bench-planned \
-	bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
+.PHONY: run build test lint analysis test-analysis bench bench-additivity bench-alpine bench-e2 bench-iron bench-lemur \
+	bench-planned bench-nfreducer bench-reduced bench-standby bench-statealyzr docs native fuzz fuzz-analysis sanitize deny clean \
 	needs
 
 run: build
@@ -225,6 +225,11 @@ bench-planned: build-bench
 bench-reduced: build-bench
 	$(TARGET)/release/bench-reduced
 	$(CATENA) bench report bench/results/reduced.jsonl --into docs/reduced-graphs.md >/dev/null
+
+# What a victim loses beside those who send and receive, without and with enforcement: Khalid's dissertation, §2.1.3 and §2.3.1.
+bench-iron: build-bench
+	$(TARGET)/release/bench-iron
+	$(CATENA) bench report bench/results/iron.jsonl --into docs/isolation.md >/dev/null
 
 # How long Alpine's partition takes, and what it holds on the dataplane: Lan's dissertation, §5.5.
 bench-alpine: build-bench

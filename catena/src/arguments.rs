@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use catena_planner::{Paper, Strategy};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use isolate::{EnforceOptions, IsolateCommand, StatusOptions};
+pub use isolate::{DemoOptions, EnforceOptions, IsolateCommand, StatusOptions};
 
 /// Runs network functions as chains.
 #[derive(Debug, Parser)]
@@ -43,7 +43,7 @@ pub enum Command {
     /// Remove from a network function in C what its configuration makes redundant: as a program, or for a chain
     #[command(disable_help_flag = true)]
     Reduce(Passed),
-    /// Show which cgroups the CPU time of network work belongs to
+    /// Show which cgroups the CPU time of network work belongs to, and hold them to quotas that include it
     #[command(subcommand)]
     Isolate(IsolateCommand),
     /// Draw tables and plots from benchmark results

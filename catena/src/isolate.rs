@@ -1,5 +1,7 @@
 //! `catena isolate`: whose work network CPU is, and quotas that include it.
 
+mod demo;
+
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -25,6 +27,11 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
     match command {
         IsolateCommand::Status(options) => status(options),
         IsolateCommand::Enforce(options) => enforce(options),
+        IsolateCommand::Demo(options) => demo::demo(options),
+        IsolateCommand::Act(options) => match catena_isolation::scene::actor::act(&options.words) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error) => Err(error.into()),
+        },
     }
 }
 

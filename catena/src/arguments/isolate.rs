@@ -20,6 +20,36 @@ pub enum IsolateCommand {
     /// Ctrl-C or SIGTERM, all quotas are restored; what a killed run left is restored from its journal at the next start.
     #[command(after_help = ENFORCE_EXAMPLES)]
     Enforce(EnforceOptions),
+    /// Show on this machine what a flooded container does to one beside it, without and with enforcement (needs root)
+    ///
+    /// Makes two containers of its own, which share CPU 1, and floods one of them from CPU 0, for some ten seconds. All is removed
+    /// at the end, by Ctrl-C or SIGTERM too; what a killed run left is removed by the next one.
+    Demo(DemoOptions),
+    /// What processes of `isolate demo` do
+    #[command(hide = true, disable_help_flag = true)]
+    Act(ActOptions),
+}
+
+/// Options of `isolate demo`.
+#[derive(Args, Debug)]
+pub struct DemoOptions {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// How long to measure each of three turns, from 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
+    pub interval: Duration,
+    /// Packets a second, of 1,400 bytes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1000..=10_000_000), default_value = "150000")]
+    pub rate: u32,
+}
+
+/// What a process of a scene does.
+#[derive(Args, Debug)]
+pub struct ActOptions {
+    /// As the demo says it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
 }
 
 /// How `isolate enforce` is used.

@@ -37,16 +37,32 @@ fn policy(pid: u32) -> Option<i32> {
 
 /// Let a thread run for so long in each period, in ns, and no longer. One that somebody has given another class is left alone.
 ///
+/// Where all deadlines together would be more than the kernel allows, as after a late step whose quotas are of several periods, a
+/// thread keeps the runtime that it has, or first gets what there is room for: both are less. One that finds no room at all runs on as
+/// it is until the next step tries again; what it takes is in the books.
+///
 /// # Errors
-/// The kernel's; EBUSY where all deadlines together would be more than it allows.
+/// The kernel's.
 pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<()> {
     if !policy(pid).is_some_and(|policy| policy == libc::SCHED_OTHER || policy == libc::SCHED_DEADLINE) {
         return Ok(());
     }
-    let runtime = runtime.clamp(LEAST_NS.min(period), period);
+    let mut runtime = runtime.clamp(LEAST_NS.min(period), period);
     let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
+    let is_held = policy(pid) == Some(libc::SCHED_DEADLINE);
     let policy = libc::SCHED_DEADLINE.unsigned_abs();
-    set(pid, &Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() })
+    loop {
+        let done = set(pid, &Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() });
+        match done {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                if is_held || runtime / 2 < LEAST_NS {
+                    return Ok(());
+                }
+                runtime /= 2;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Let a thread run as before; nothing is done about one that was not held.
@@ -71,8 +87,43 @@ pub fn ran_ns(pid: u32) -> u64 {
 mod tests {
     use super::*;
 
+    /// All threads share the room for deadlines.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    #[test]
+    fn threads_that_there_is_no_room_for_get_less() {
+        let _alone = ALONE.lock().unwrap();
+        let threads = std::thread::available_parallelism().unwrap().get() + 1;
+        let (tell, told) = std::sync::mpsc::channel();
+        let held: Vec<_> = (0..threads)
+            .map(|_| {
+                let (tell, (end, wait)) = (tell.clone(), std::sync::mpsc::channel::<()>());
+                let thread = std::thread::spawn(move || {
+                    // SAFETY: the call takes nothing.
+                    let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
+                    // The second is more than there is room for, and keeps the first.
+                    tell.send(hold(me, 10_000_000, 20_000_000).and_then(|()| hold(me, 20_000_000, 20_000_000)))
+                        .unwrap();
+                    _ = wait.recv();
+                    release(me).unwrap();
+                });
+                (end, thread)
+            })
+            .collect();
+        let done: Vec<_> = (0..threads).map(|_| told.recv().unwrap()).collect();
+        for (end, thread) in held {
+            drop(end);
+            thread.join().unwrap();
+        }
+        if done.iter().any(|done| done.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))) {
+            return catena_testing::skip_kernel("no deadlines, which root may set");
+        }
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+    }
+
     #[test]
     fn a_held_thread_runs_for_its_part_and_then_as_before() {
+        let _alone = ALONE.lock().unwrap();
         // SAFETY: the call takes nothing.
         let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
         if let Err(error) = hold(me, 2_000_000, 20_000_000) {

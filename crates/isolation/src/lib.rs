@@ -16,6 +16,7 @@ mod meter;
 mod missing;
 mod quota;
 pub mod refill;
+pub mod scene;
 mod threaded;
 mod tracer;
 

@@ -177,6 +177,13 @@ impl Hierarchies {
         Ok(cgroup)
     }
 
+    /// Return the folders that a cgroup of this name has, the one in cgroup2 first.
+    pub(crate) fn folders(&self, name: &str) -> Vec<PathBuf> {
+        let mut folders = vec![self.unified.join(name)];
+        folders.extend((self.cpu != self.unified).then(|| self.cpu.join(name)));
+        folders
+    }
+
     /// Return all cgroups that have a quota.
     pub fn with_quota(&self) -> Vec<CpuCgroup> {
         let mut found = Vec::new();

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::deadline;
 use crate::journal::{Entry, Journal, JournalError, Outcome};
@@ -174,7 +175,7 @@ impl Device {
 }
 
 /// Put this thread into a network namespace, and let it see that one's devices: which those are is fixed when sysfs is mounted.
-fn enter(namespace: &File) -> io::Result<()> {
+pub(crate) fn enter(namespace: &File) -> io::Result<()> {
     let done = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     let (none, nothing) = (std::ptr::null::<libc::c_char>(), std::ptr::null::<libc::c_void>());
     // SAFETY: the descriptor is open; the call moves this thread alone.
@@ -233,6 +234,22 @@ pub(crate) fn put_back(pid: u32, began: u64, from: &Path, to: &Path) -> Outcome 
         return Outcome::ChangedByOthers("another cgroup".to_owned());
     }
     fs::write(from, number).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored)
+}
+
+/// Longest wait for a new thread to run for the first time.
+const FIRST_RUN: Duration = Duration::from_secs(1);
+
+/// Move a thread. The kernel refuses one that has not yet run (`no_cgroup_migration`), which a busy machine can delay.
+fn moved(to: &Path, pid: u32) -> io::Result<()> {
+    let end = Instant::now() + FIRST_RUN;
+    loop {
+        match fs::write(to, pid.to_string()) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// A device whose receiving threads are kept in a cgroup.
@@ -322,7 +339,7 @@ impl Polled {
         for to in self.cgroup.thread_files() {
             let Some(from) = self.cgroup.thread_file_of(&to, &memberships) else { continue };
             journal.add(Entry::Thread { pid, began, from, to: to.clone() })?;
-            match fs::write(&to, pid.to_string()) {
+            match moved(&to, pid) {
                 // It ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 moved => moved.map_err(|error| ThreadedError::Unmoved { thread: pid, to, error })?,

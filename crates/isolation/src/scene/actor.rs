@@ -1,0 +1,315 @@
+//! What a process of a scene does: computes, receives or sends, in a cgroup, a network namespace and on a core.
+//!
+//! It is this program once more, so that its sockets are of the cgroup from the start. It ends with the process that started it,
+//! however that ends: its standard input is closed then.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Container, NAMESPACES, Scene, SceneError};
+
+/// Where receivers listen.
+pub const PORT: u16 = 9000;
+/// Bytes of a datagram, as in Khalid's dissertation, section 2.1.3.
+const DATAGRAM: usize = 1400;
+/// How often a sender at a rate sends.
+const TICK: Duration = Duration::from_millis(2);
+/// Steps of arithmetic in a piece of work: some 20 us.
+const PIECE: u32 = 20_000;
+
+/// By what packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Datagrams.
+    Udp,
+    /// Connections.
+    Tcp,
+}
+
+/// What a process does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Compute, and count pieces of work.
+    Compute,
+    /// Compute when nobody else wants the core.
+    Fill,
+    /// Receive all that comes.
+    Receive(Protocol),
+    /// Send to these addresses in turn: so many datagrams a second, 0 as fast as it goes; so many connections to each.
+    Send(Protocol, u32, Vec<SocketAddr>),
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |protocol: &Protocol| if *protocol == Protocol::Udp { "udp" } else { "tcp" };
+        match self {
+            Role::Compute => f.write_str("compute"),
+            Role::Fill => f.write_str("fill"),
+            Role::Receive(protocol) => write!(f, "receive {}", word(protocol)),
+            Role::Send(protocol, rate, to) => {
+                write!(f, "send {} {rate}", word(protocol))?;
+                to.iter().try_for_each(|address| write!(f, " {address}"))
+            }
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Role, String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let protocol = || match words.get(1) {
+            Some(&"udp") => Ok(Protocol::Udp),
+            Some(&"tcp") => Ok(Protocol::Tcp),
+            _ => Err(format!("`{text}`: expected udp or tcp")),
+        };
+        match words[0] {
+            "compute" => Ok(Role::Compute),
+            "fill" => Ok(Role::Fill),
+            "receive" => Ok(Role::Receive(protocol()?)),
+            "send" => {
+                let rate = words.get(2).and_then(|rate| rate.parse().ok()).ok_or("expected a rate")?;
+                let to: Result<Vec<SocketAddr>, _> = words[3..].iter().map(|address| address.parse()).collect();
+                let to = to.ok().filter(|to| !to.is_empty()).ok_or("expected addresses")?;
+                Ok(Role::Send(protocol()?, rate, to))
+            }
+            _ => Err(format!("`{text}`: expected compute, fill, receive or send")),
+        }
+    }
+}
+
+/// A process of a scene, ended when this is dropped.
+#[derive(Debug)]
+pub struct Actor {
+    child: Child,
+    work: File,
+}
+
+impl Actor {
+    /// Start a process in a container, or outside of all, on a core; wait until it does what it is for.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    pub fn start(scene: &Scene, container: Option<&Container>, core: usize, role: &Role) -> Result<Actor, SceneError> {
+        let failed = |said: &str| SceneError::Actor { role: role.to_string(), said: said.to_owned() };
+        let file = |error: io::Error| failed(&error.to_string());
+        let work = memory().map_err(file)?;
+        let mut command = Command::new(std::env::current_exe().map_err(file)?);
+        let namespace = container.map_or_else(|| scene.outside(), |container| container.namespace.clone());
+        let counter = format!("/proc/{}/fd/{}", std::process::id(), work.as_raw_fd());
+        command.args(&scene.act).args([namespace, core.to_string(), counter, role.to_string()]);
+        command.args(container.iter().flat_map(|container| &container.folders));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(file)?;
+        let mut actor = Actor { child, work };
+        let mut line = String::new();
+        let output = actor.child.stdout.take().ok_or_else(|| failed("no output"))?;
+        BufReader::new(output).read_line(&mut line).map_err(file)?;
+        if line.trim() != "ready" {
+            let mut said = String::new();
+            actor.child.stderr.take().map(|mut errors| errors.read_to_string(&mut said));
+            return Err(failed(said.trim()));
+        }
+        Ok(actor)
+    }
+
+    /// Return how many pieces of work it has done.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn work(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.work.read_exact_at(&mut bytes, 0)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Make a file in memory that holds a number, 0.
+fn memory() -> io::Result<File> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the name ends with 0.
+    let descriptor = unsafe { libc::memfd_create(c"work".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all_at(&[0; 8], 0)?;
+    Ok(file)
+}
+
+/// Do a part of a scene, as [`Actor::start`] gave the words; returns only when something is wrong.
+///
+/// # Errors
+/// What is wrong.
+pub fn act(words: &[String]) -> Result<(), String> {
+    let [namespace, core, counter, role, folders @ ..] = words else {
+        return Err("expected what `isolate demo` starts processes with".to_owned());
+    };
+    let failed = |what: &str, error: io::Error| format!("{what}: {error}");
+    for folder in folders {
+        // Sockets belong to the cgroup of the process that opens them.
+        fs::write(format!("{folder}/cgroup.procs"), "0").map_err(|error| failed(folder, error))?;
+    }
+    let path = Path::new(NAMESPACES).join(namespace);
+    let namespace = File::open(&path).map_err(|error| failed(namespace, error))?;
+    // SAFETY: the descriptor is open; this is the only thread.
+    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+        return Err(failed("setns", io::Error::last_os_error()));
+    }
+    pin(core.parse().map_err(|_| format!("core `{core}`"))?).map_err(|error| failed("core", error))?;
+    let counter = OpenOptions::new().write(true).open(counter).map_err(|error| failed(counter, error))?;
+    let role: Role = role.parse()?;
+    thread::spawn(|| {
+        _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(0);
+    });
+    let done = match role {
+        Role::Compute => ready().and_then(|()| compute(&counter)),
+        Role::Fill => yield_to_all().and_then(|()| ready()).and_then(|()| compute(&counter)),
+        Role::Receive(Protocol::Udp) => receive_datagrams(),
+        Role::Receive(Protocol::Tcp) => receive_connections(),
+        Role::Send(Protocol::Udp, rate, to) => send_datagrams(rate, &to),
+        Role::Send(Protocol::Tcp, connections, to) => send_connections(connections, &to),
+    };
+    done.map_err(|error| error.to_string())
+}
+
+/// Keep this thread, and those that it starts, on a core.
+///
+/// # Errors
+/// The system's, such as of a core that is not there.
+pub fn pin(core: usize) -> io::Result<()> {
+    // SAFETY: the set is plain data, of the size that is said.
+    let pinned = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    if pinned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Let this thread, and those that it starts, have the core only when nobody else wants it.
+fn yield_to_all() -> io::Result<()> {
+    // SAFETY: the parameter is plain data that the call only reads.
+    let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &libc::sched_param { sched_priority: 0 }) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tell who started this that it does what it is for.
+fn ready() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "ready").and_then(|()| output.flush())
+}
+
+fn compute(counter: &File) -> io::Result<()> {
+    let mut number = 1_u64;
+    for pieces in 1_u64.. {
+        for _ in 0..PIECE {
+            number ^= number << 13;
+            number ^= number >> 7;
+            number ^= number << 17;
+        }
+        std::hint::black_box(number);
+        counter.write_all_at(&pieces.to_ne_bytes(), 0)?;
+    }
+    Ok(())
+}
+
+fn receive_datagrams() -> io::Result<()> {
+    let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
+    ready()?;
+    let mut packet = [0; 2048];
+    loop {
+        socket.recv(&mut packet)?;
+    }
+}
+
+fn receive_connections() -> io::Result<()> {
+    let listener = TcpListener::bind(("0.0.0.0", PORT))?;
+    ready()?;
+    for stream in listener.incoming() {
+        let mut stream = stream?;
+        thread::spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            while stream.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        });
+    }
+    Ok(())
+}
+
+fn send_datagrams(rate: u32, to: &[SocketAddr]) -> io::Result<()> {
+    let socket = |address: &SocketAddr| {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        socket.connect(address)?;
+        Ok(socket)
+    };
+    let sockets: Vec<UdpSocket> = to.iter().map(socket).collect::<io::Result<_>>()?;
+    ready()?;
+    let each_tick = rate as usize * TICK.as_millis() as usize / 1000;
+    let mut next = Instant::now();
+    for turn in 0.. {
+        for number in 0..each_tick.max(1) {
+            // Where nobody listens yet, an error of an earlier packet comes back; a full queue drops.
+            _ = sockets[(turn + number) % sockets.len()].send(&[7; DATAGRAM]);
+        }
+        if rate > 0 {
+            next = (next + TICK).max(Instant::now() - 10 * TICK);
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+    }
+    Ok(())
+}
+
+fn send_connections(connections: u32, to: &[SocketAddr]) -> io::Result<()> {
+    let mut streams = Vec::new();
+    for address in to {
+        for _ in 0..connections.max(1) {
+            streams.push(TcpStream::connect(address)?);
+        }
+    }
+    ready()?;
+    let send = |mut stream: TcpStream| {
+        thread::spawn(move || {
+            let bytes = vec![7; 1 << 16];
+            while stream.write_all(&bytes).is_ok() {}
+        })
+    };
+    let threads: Vec<_> = streams.into_iter().map(send).collect();
+    threads.into_iter().for_each(|thread| _ = thread.join());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_come_back_from_their_words() {
+        let to = vec!["10.78.1.2:9000".parse().unwrap(), "10.78.2.2:9000".parse().unwrap()];
+        let roles = [Role::Compute, Role::Fill, Role::Receive(Protocol::Tcp), Role::Send(Protocol::Udp, 1000, to)];
+        for role in roles {
+            assert_eq!(role.to_string().parse(), Ok(role));
+        }
+        for text in ["", "dance", "receive", "send udp", "send tcp 3", "send tcp 3 x"] {
+            assert!(text.parse::<Role>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A turn of a scene: what its victim gets done while the others compute, or have traffic, without or with enforcement.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::actor::{Actor, PORT, Protocol, Role};
+use super::{INSIDE, OUTSIDE, Scene, SceneError, about};
+use crate::{Enforced, Enforcer, Meter, Row, Status, Wanted};
+
+/// How often quotas are rewritten, and how often a turn looks whether it is to end.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// What the containers beside the victim do with the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// By which protocol.
+    pub protocol: Protocol,
+    /// Whether containers send; else they receive.
+    pub sends: bool,
+    /// Datagrams a second to all receivers, or from each sender; 0 is as fast as it goes. For TCP: connections of each container.
+    pub rate: u32,
+    /// How many of the containers beside the victim have it, the first ones; the others compute.
+    pub count: usize,
+}
+
+/// How a turn goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// All compute: what the victim can get.
+    Calm,
+    /// There is traffic, and quotas are the kernel's.
+    Without,
+    /// There is traffic, and network work is part of quotas.
+    Accounts,
+    /// The same, and threads in the receivers' cgroups receive.
+    Threads,
+}
+
+/// How long a turn is.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Before it is measured. What enforcement finds taken too much is paid by then.
+    pub before: Duration,
+    /// Measured.
+    pub measured: Duration,
+}
+
+/// What was seen in a turn.
+#[derive(Clone, Debug, Serialize)]
+pub struct Seen {
+    /// How it went.
+    pub turn: Turn,
+    /// The victim's pieces of work per second.
+    pub work: f64,
+    /// The accounts.
+    pub status: Status,
+    /// Of the cgroups held to quotas, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforced: Option<Vec<Enforced>>,
+}
+
+impl Seen {
+    /// Return what a cgroup really cost, in percent of one CPU: its own time, without what ran in it for others, with what ran
+    /// elsewhere for it.
+    pub fn cost(&self, cgroup: &str) -> f64 {
+        let row = self.status.cgroups.iter().find(|row| row.name == cgroup);
+        row.map_or(0.0, |row| {
+            let [own, network, hosted] = [row.cpu_ns.unwrap_or(0), row.softirq_ns, row.hosted_ns].map(|ns| ns as f64);
+            (own + network - hosted) * 100.0 / self.status.interval_ns.max(1) as f64
+        })
+    }
+}
+
+/// A journal that goes with the turn.
+struct Kept(PathBuf);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Scene {
+    /// Play a turn. It ends early when `is_over` says so.
+    ///
+    /// # Errors
+    /// What is missing or went wrong, or [`SceneError::Interrupted`].
+    pub fn turn(
+        &self,
+        traffic: Traffic,
+        turn: Turn,
+        times: Times,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Seen, SceneError> {
+        for container in &self.containers {
+            self.steer(container, turn == Turn::Threads && !traffic.sends)?;
+        }
+        let mut meter = Meter::start()?;
+        let journal = Kept(std::env::temp_dir().join(format!("{}journal", self.prefix)));
+        let (victim, _others) = self.cast(traffic, turn)?;
+        let mut enforcer = match turn {
+            Turn::Calm | Turn::Without => None,
+            Turn::Accounts | Turn::Threads => Some(self.enforce(traffic, turn, &journal)?),
+        };
+        let mut spend = |time: Duration, enforcer: &mut Option<Enforcer>| {
+            let end = Instant::now() + time;
+            while Instant::now() < end {
+                if is_over() {
+                    return Err(SceneError::Interrupted);
+                }
+                thread::sleep(PERIOD.min(end.saturating_duration_since(Instant::now())));
+                if let Some(enforcer) = enforcer {
+                    enforcer.step()?;
+                    if let [news, ..] = &enforcer.news()[..] {
+                        let error = std::io::Error::other(news.clone());
+                        return Err(SceneError::File { what: "enforcement".to_owned(), error });
+                    }
+                }
+            }
+            Ok(match enforcer {
+                Some(enforcer) => enforcer.report().map(|(status, enforced)| (status, Some(enforced)))?,
+                None => (meter.read()?, None),
+            })
+        };
+        let work = || about("the victim's work", victim.work());
+        spend(times.before, &mut enforcer)?;
+        let (began, at) = (work()?, Instant::now());
+        let (mut status, enforced) = spend(times.measured, &mut enforcer)?;
+        let work = (work()? - began) as f64 / at.elapsed().as_secs_f64();
+        if let Some(enforcer) = enforcer {
+            enforcer.end()?;
+        }
+        for container in &self.containers {
+            self.complete(&mut status, &meter, container.cgroup());
+        }
+        Ok(Seen { turn, work, status, enforced })
+    }
+
+    /// Start all who take part: the victim, and the others.
+    fn cast(&self, traffic: Traffic, turn: Turn) -> Result<(Actor, Vec<Actor>), SceneError> {
+        let inside = |number: usize, role: &Role| Actor::start(self, Some(&self.containers[number]), INSIDE, role);
+        let victim = inside(0, &Role::Compute)?;
+        let Traffic { protocol, sends, rate, count } = traffic;
+        // CPUs that share a core slow each other down: outside it is as busy in turns without traffic.
+        let mut others = vec![Actor::start(self, None, OUTSIDE, &Role::Fill)?];
+        let count = if turn == Turn::Calm { 0 } else { count.min(self.containers.len() - 1) };
+        let port = |address| SocketAddr::from((address, PORT));
+        if sends && count > 0 {
+            others.push(Actor::start(self, None, OUTSIDE, &Role::Receive(protocol))?);
+        }
+        for (number, container) in self.containers.iter().enumerate().skip(1) {
+            let role = match sends {
+                _ if number > count => Role::Compute,
+                true => Role::Send(protocol, rate, vec![port(container.outside())]),
+                false => Role::Receive(protocol),
+            };
+            others.push(inside(number, &role)?);
+        }
+        if !sends && count > 0 {
+            let to = self.containers[1..=count].iter().map(|container| port(container.address())).collect();
+            others.push(Actor::start(self, None, OUTSIDE, &Role::Send(protocol, rate, to))?);
+        }
+        Ok((victim, others))
+    }
+
+    fn enforce(&self, traffic: Traffic, turn: Turn, journal: &Kept) -> Result<Enforcer, SceneError> {
+        let wanted = |cgroup: &str| Wanted { cgroup: cgroup.to_owned(), quota: None };
+        let wanted: Vec<Wanted> = self.containers.iter().map(|container| wanted(container.cgroup())).collect();
+        let flooded = self.containers.iter().skip(1).take(if turn == Turn::Threads { traffic.count } else { 0 });
+        let devices: Vec<(String, String)> = flooded
+            .map(|container| (format!("{}@{}", container.device, container.namespace), container.cgroup.clone()))
+            .collect();
+        Ok(Enforcer::start(&wanted, &devices, PERIOD, &journal.0)?)
+    }
+
+    /// Add a row for a cgroup without network work.
+    fn complete(&self, status: &mut Status, meter: &Meter, cgroup: &str) {
+        if status.cgroups.iter().any(|row| row.name == cgroup) {
+            return;
+        }
+        let folder = self.containers.iter().find(|container| container.cgroup == cgroup).map(|c| &c.folders[0]);
+        let id = folder.and_then(|folder| fs::metadata(folder).ok()).map(|of| std::os::unix::fs::MetadataExt::ino(&of));
+        if let Some(id) = id {
+            status.cgroups.push(Row::without_network(cgroup, id, meter.own_cpu(id)));
+        }
+    }
+}
