@@ -3,19 +3,14 @@
 //! # What the kernel does when a quota is written
 //!
 //! `tg_set_cfs_bandwidth` (`kernel/sched/core.c`) refills the pool at once to the new quota, takes from all cores what they had
-//! left or
-//! had overdrawn, and lets throttled ones run. It does not touch the timer, which refills once more at the end of the kernel's
-//! own
-//! period. Two timers of equal period would so hand out up to twice the quota, or, where they meet, once what was meant to be
-//! two halves.
+//! left or had overdrawn, and lets throttled ones run. It does not touch the timer, which refills once more at the end of the
+//! kernel's own period. Two timers of equal period would so hand out up to twice the quota, or, where they meet, once what was
+//! meant to be two halves.
 //!
 //! So there is one timer here: the kernel's period is set to the longest that it takes, 1 s, and the quota to what may be run
-//! until
-//! the next step, each step anew. To write a quota *is* Figure 2.7's refill then. What was left or overdrawn is not lost,
-//! though the
-//! kernel forgets it: the [`Ledger`] starts from the CPU time that the cgroup really took. So the kernel's own refill once a
-//! second, an
-//! overdraft, or a step that comes late are in the books one step later, and no error adds up.
+//! until the next step, each step anew. To write a quota *is* Figure 2.7's refill then. What was left or overdrawn is not lost,
+//! though the kernel forgets it: the [`Ledger`] starts from the CPU time that the cgroup really took. So the kernel's own
+//! refill once a second, an overdraft, or a step that comes late are in the books one step later, and no error adds up.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -152,9 +147,8 @@ pub struct Enforcer {
 impl Enforcer {
     /// Begin to enforce: first what an earlier process left changed is restored, then each cgroup gets its first quota.
     ///
-    /// No cgroup wanted means each that has a quota. `devices` are names of devices, as [`crate::threaded::Device::find`] takes
-    /// them,
-    /// with the path of the cgroup that their packets are for.
+    /// No cgroup wanted means each that has a quota. `devices` are names of devices, as [`crate::threaded::Device::find`]
+    /// takes them, with the path of the cgroup that their packets are for.
     ///
     /// # Errors
     /// What is missing, or cannot be changed; what was changed by then is restored.
@@ -228,10 +222,8 @@ impl Enforcer {
 
     /// Take in what came since the last step, and write each cgroup's next quota.
     ///
-    /// # Errors
-    /// When the accounts cannot be read or the journal cannot be written. What goes wrong with one cgroup ends its enforcement,
-    /// and is
-    /// news.
+    /// # Errors When the accounts cannot be read or the journal cannot be written. What goes wrong with one cgroup ends its
+    /// enforcement, and is news.
     pub fn step(&mut self) -> Result<(), EnforceError> {
         let accounts = self.meter.tracer().accounts()?;
         let now = Instant::now();

@@ -51,9 +51,8 @@ impl Ledger {
 
     /// Take in what came, and return the quota until the next step: at most `most`, at least [`LEAST`], in whole microseconds.
     ///
-    /// The grant is by the time that passed. A step that comes late so takes nothing from the cgroup, and one that comes early
-    /// gives
-    /// it nothing.
+    /// The grant is by the time that passed. A step that comes late so takes nothing from the cgroup, and one that comes
+    /// early gives it nothing.
     pub fn step(&mut self, came: &Came, most: u64) -> u64 {
         let handed_out = self.core.remain;
         self.core.remain -= signed(came.own);
