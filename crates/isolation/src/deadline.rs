@@ -87,12 +87,22 @@ pub fn ran_ns(pid: u32) -> u64 {
 mod tests {
     use super::*;
 
+    /// Return how long a thread may run in each period, in ns; 0: it is held to nothing.
+    fn runtime(pid: u32) -> u64 {
+        let size = u32::try_from(size_of::<Attributes>()).unwrap();
+        let mut has = Attributes::default();
+        // SAFETY: the call writes no more than the size that it is told.
+        let done = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut has, size, 0) };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        if has.policy == libc::SCHED_DEADLINE.unsigned_abs() { has.runtime } else { 0 }
+    }
+
     /// All threads share the room for deadlines.
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     #[test]
     fn threads_that_there_is_no_room_for_get_less() {
-        let _alone = ALONE.lock().unwrap();
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let threads = std::thread::available_parallelism().unwrap().get() + 1;
         let (tell, told) = std::sync::mpsc::channel();
         let held: Vec<_> = (0..threads)
@@ -123,21 +133,27 @@ mod tests {
 
     #[test]
     fn a_held_thread_runs_for_its_part_and_then_as_before() {
-        let _alone = ALONE.lock().unwrap();
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // SAFETY: the call takes nothing.
         let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
         if let Err(error) = hold(me, 2_000_000, 20_000_000) {
             return catena_testing::skip_kernel(&format!("no deadlines, which root may set: {error}"));
         }
+        let granted = runtime(me);
         let (began, ran) = (std::time::Instant::now(), ran_ns(me));
         while began.elapsed().as_millis() < 400 {
             std::hint::spin_loop();
         }
         let part = (ran_ns(me) - ran) as f64 / began.elapsed().as_nanos() as f64;
         release(me).unwrap();
-        assert_eq!(policy(me), Some(libc::SCHED_OTHER));
-        // A tenth.
-        assert!((0.05..0.2).contains(&part), "{part}");
+        assert_eq!((policy(me), runtime(me)), (Some(libc::SCHED_OTHER), 0));
+        // The kernel gives room that ended threads had back late, and on some kernels not at all.
+        if granted == 0 {
+            return catena_testing::skip_kernel("no room for deadlines is left");
+        }
+        // A tenth, where there was room for it.
+        let is = granted as f64 / 20_000_000.0;
+        assert!(is <= 0.1 && (is * 0.5..is * 2.0).contains(&part), "{part} of {is}");
         release(me).unwrap();
     }
 }

