@@ -23,9 +23,7 @@ fn planned(name: &str, chains: &str, rack: &str, more: &[&str]) -> (String, Opti
     command.arg("plan").arg(at("chains.catena")).arg("--rack").arg(at("rack.toml"));
     // By papers' figures, which are the same on every machine.
     command.args(["--profile", "none"]);
-    if !more.contains(&"e2") {
-        command.arg("--output").arg(at("plan.json"));
-    }
+    command.arg("--output").arg(at("plan.json"));
     let output = command.args(more).output().expect("catena starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let plan = fs::read_to_string(at("plan.json")).ok().map(|json| Plan::from_json(&json).expect("it is a plan"));

@@ -1,8 +1,8 @@
 //! The policy graphs that are placed.
 
 use catena_plan::catalogue::{Affinity, Fields};
+use catena_plan::e2::graph::{PEdge, PEnd, PGraph, PNode, Side};
 use catena_plan::e2::keys::Splitting;
-use catena_plan::e2::merge::{PEdge, PEnd, PGraph, PNode, Side};
 use catena_plan::random::Random;
 use catena_policy::Direction;
 
@@ -20,7 +20,7 @@ pub struct Graph {
 
 impl Graph {
     fn new(nodes: usize, core_bps: f64, random: &mut Random) -> Graph {
-        let node = |n: usize| PNode { name: n.to_string(), function: "Any".into(), args: vec![], members: vec![] };
+        let node = |n: usize| PNode { name: n.to_string() };
         Graph {
             policy: PGraph { nodes: (0..nodes).map(node).collect(), edges: vec![] },
             splitting: vec![Splitting { affinity: FLOW, rewrites: Fields::default() }; nodes],
@@ -29,9 +29,9 @@ impl Graph {
         }
     }
 
-    fn join(&mut self, chain: usize, from: PEnd, to: PEnd, bps: f64) {
-        let (chain, direction) = (chain as u32, Direction::Forward);
-        self.policy.edges.push(PEdge { from, to, direction, chain, order: 0, when: vec![], bps });
+    fn join(&mut self, from: PEnd, to: PEnd, bps: f64) {
+        let direction = Direction::Forward;
+        self.policy.edges.push(PEdge { from, to, direction, bps });
     }
 
     /// Let `share` of the functions ask for the same source at one instance: what a split by flows does not
@@ -63,7 +63,7 @@ pub fn line(nodes: usize, core_bps: f64, random: &mut Random) -> Graph {
     let mut graph = Graph::new(nodes, core_bps, random);
     let mut from = PEnd::Port(Side::In);
     for to in (0..nodes).map(PEnd::Node).chain([PEnd::Port(Side::Out)]) {
-        graph.join(0, from, to, 1e9);
+        graph.join(from, to, 1e9);
         from = to;
     }
     graph
@@ -82,18 +82,18 @@ pub fn random_graph(nodes: usize, successors: f64, core_bps: f64, random: &mut R
     let mut here = vec![0.0; nodes];
     for &node in &first {
         here[node] = 1e9;
-        graph.join(0, PEnd::Port(Side::In), PEnd::Node(node), 1e9);
+        graph.join(PEnd::Port(Side::In), PEnd::Node(node), 1e9);
     }
     for (node, next) in next.iter().enumerate() {
         if next.is_empty() {
-            graph.join(0, PEnd::Node(node), PEnd::Port(Side::Out), here[node]);
+            graph.join(PEnd::Node(node), PEnd::Port(Side::Out), here[node]);
         }
         let weights: Vec<f64> = next.iter().map(|_| 0.1 + random.unit()).collect();
         let sum: f64 = weights.iter().sum();
         for (&to, weight) in next.iter().zip(weights) {
             let bps = here[node] * weight / sum;
             here[to] += bps;
-            graph.join(0, PEnd::Node(node), PEnd::Node(to), bps);
+            graph.join(PEnd::Node(node), PEnd::Node(to), bps);
         }
     }
     graph
@@ -103,7 +103,7 @@ pub fn random_graph(nodes: usize, successors: f64, core_bps: f64, random: &mut R
 /// function, as merging makes them).
 pub fn shared_chains(chains: usize, functions: usize, core_bps: f64, random: &mut Random) -> Graph {
     let mut graph = Graph::new(functions, core_bps, random).regroup(0.2, random);
-    for chain in 0..chains {
+    for _ in 0..chains {
         let length = 3 + random.below(5);
         let mut nodes: Vec<usize> = (0..length).map(|_| random.below(functions)).collect();
         nodes.sort_unstable();
@@ -111,7 +111,7 @@ pub fn shared_chains(chains: usize, functions: usize, core_bps: f64, random: &mu
         let bps = 1e8 * (0.2 + random.unit());
         let mut from = PEnd::Port(Side::In);
         for to in nodes.into_iter().map(PEnd::Node).chain([PEnd::Port(Side::Out)]) {
-            graph.join(chain, from, to, bps);
+            graph.join(from, to, bps);
             from = to;
         }
     }

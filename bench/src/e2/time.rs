@@ -1,6 +1,6 @@
-//! How long placing takes, from the instance graph to the server of each instance; how long splits take; and
-//! how both grow with the rack. What is timed is what `catena plan --strategy e2` calls: `balance::place`, and around it
-//! `deploy::instances`, which also sizes functions, and sizes them in slices where a server's link is overbooked otherwise.
+//! How long placing takes, from the instance graph to the server of each instance; how long splits take; and how both grow with
+//! the rack. What is timed is what `catena plan --strategy e2` calls: `balance::place`, here for instances of a core each, and
+//! around it `deploy::instances`, which also sizes functions, and sizes them in slices where a server's link is overbooked otherwise.
 
 use std::time::Instant;
 

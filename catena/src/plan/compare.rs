@@ -1,7 +1,6 @@
 //! Strategies side by side.
 
 use std::fmt;
-use std::time::Instant;
 
 use catena_plan::plan::{Device, Plan, Verdict, short};
 use catena_plan::problem::Objective;
@@ -9,13 +8,12 @@ use catena_plan::relation::by_level;
 use catena_planner::{Case, Strategy};
 use serde::Serialize;
 
-use super::e2::{self, Worth};
 use super::table::{count, gbit, percent};
 use crate::Failure;
 use crate::table::Table;
 
 /// What each strategy is that makes plans, for somebody who never met it.
-const STRATEGIES: [(Strategy, &str); 8] = [
+const STRATEGIES: [(Strategy, &str); 9] = [
     (Strategy::Exact, "the best plan there is, proven if there is time"),
     (Strategy::Lemur, "Lemur's heuristic: few bounces, spare cores where they carry most"),
     (Strategy::Hw, "as much as possible on the switch"),
@@ -24,31 +22,11 @@ const STRATEGIES: [(Strategy, &str); 8] = [
     (Strategy::Greedy, "as much as possible on the switch; spare cores to the first chain first"),
     (Strategy::NoProfiling, "Lemur's heuristic, not knowing what functions cost"),
     (Strategy::NoCores, "Lemur's heuristic, one core for each group of functions"),
+    (Strategy::E2, "the least traffic between servers, then to the switch what stands next to a port"),
 ];
-
-/// What E2 is.
-const E2: &str = "an instance a core, the least traffic between servers (by its own reckoning)";
 
 /// How much better the best may be, relative, for a plan to count as the best.
 const EQUAL: f64 = 1e-6;
-
-/// What E2 makes of it.
-#[derive(Serialize)]
-pub struct E2Row {
-    strategy: Strategy,
-    milliseconds: f64,
-    /// Whether what it says was held against the problem: never.
-    checked: bool,
-    /// What that is worth.
-    pub worth: Worth,
-}
-
-/// Let E2 decide.
-pub fn e2_row(case: &Case) -> E2Row {
-    let started = Instant::now();
-    let worth = e2::worth(case);
-    E2Row { strategy: Strategy::E2, milliseconds: started.elapsed().as_secs_f64() * 1e3, checked: false, worth }
-}
 
 /// A strategy's plan.
 #[derive(Serialize)]
@@ -123,8 +101,6 @@ pub struct Comparison<'a> {
     pub case: &'a Case,
     /// By whom.
     pub rows: &'a [Row],
-    /// And what E2 makes of it.
-    pub e2: &'a E2Row,
 }
 
 fn time(ms: f64) -> String {
@@ -151,47 +127,13 @@ impl Comparison<'_> {
         }
     }
 
-    /// E2's row.
-    fn e2(&self) -> [String; 9] {
-        let (name, took, idea) = (Strategy::E2.title().to_owned(), time(self.e2.milliseconds), E2.to_owned());
-        match &self.e2.worth {
-            Worth::NotApplicable { .. } => {
-                [name, "does not apply".to_owned(), dash(), dash(), dash(), dash(), dash(), took, idea]
-            }
-            Worth::Placed { rate_bps, marginal_bps, cores, on_switch, .. } => {
-                // Sums of rates may lie below a promise by their rounding alone.
-                let kept = *marginal_bps >= -1.0;
-                let beyond = kept && self.case.problem.objective == Objective::Marginal;
-                [
-                    name,
-                    // No check reads its plans, so that nothing is called kept.
-                    if kept { "unchecked" } else { "broken" }.to_owned(),
-                    gbit(*rate_bps),
-                    if beyond { gbit(marginal_bps.max(0.0)) } else { dash() },
-                    cores.to_string(),
-                    dash(),
-                    on_switch.to_string(),
-                    took,
-                    idea,
-                ]
-            }
-        }
-    }
-
-    /// Why strategies break promises, or do not apply.
+    /// Why strategies break promises.
     fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<String> = Vec::new();
         for row in self.rows {
             if let Verdict::Broken { why, .. } = &row.plan.verdict {
                 reasons.push(format!("{}: {why}", row.strategy.title()));
             }
-        }
-        match &self.e2.worth {
-            Worth::NotApplicable { why } => reasons.push(format!("e2 does not apply: {why}")),
-            Worth::Placed { marginal_bps, full, .. } if *marginal_bps < -1.0 => {
-                reasons.push(format!("e2: a {full} would be full before the promised rates are reached"));
-            }
-            Worth::Placed { .. } => {}
         }
         reasons
     }
@@ -254,7 +196,6 @@ impl fmt::Display for Comparison<'_> {
                 }
             }
         }
-        table.row(self.e2());
         write!(f, "{table}")?;
         let reasons = self.reasons();
         if !reasons.is_empty() {
@@ -287,13 +228,6 @@ impl fmt::Display for Comparison<'_> {
         let stages = self.rows.iter().find_map(|row| row.plan.switch.as_ref()?.stages.map(|(_, all)| all));
         let stages =
             stages.map_or(String::new(), |stages| format!("; stages: of {stages} stages or tables of the switch"));
-        if matches!(&self.e2.worth, Worth::Placed { marginal_bps, .. } if *marginal_bps >= -1.0) {
-            writeln!(
-                f,
-                "unchecked: e2 reckons that the rates are reached; no check reads its plans, and delays, relations and moving \
-                 packets in and out do not count in them."
-            )?;
-        }
         writeln!(f, "cores: of {all} that servers have for functions{stages}; on switch: so many functions.")?;
         match best(self.rows) {
             Some(plan) => {

@@ -2,7 +2,6 @@
 
 mod changes;
 mod compare;
-mod e2;
 mod table;
 
 pub use table::Text;
@@ -35,11 +34,6 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let strategy = options.strategy();
-    if strategy == Strategy::E2 && !files.is_empty() {
-        return Err(
-            "--strategy e2 prints plans of its own kind: --draw and --output are for the other strategies".into()
-        );
-    }
     if strategy == Strategy::Keep && options.from.is_none() {
         return Err("--strategy keep is for a plan that runs: --from OLD.json names it".into());
     }
@@ -57,24 +51,11 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
                 tell(format_args!("catena: {} is not written: no plan keeps the promises\n", path.display()));
             }),
         }
-        let e2 = compare::e2_row(&case);
         match options.json {
-            true => {
-                let mut all = rows.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-                all.push(serde_json::to_value(&e2)?);
-                print(serde_json::to_string_pretty(&all)? + "\n")?;
-            }
-            false => print(compare::Comparison { case: &case, rows: &rows, e2: &e2 })?,
+            true => print(serde_json::to_string_pretty(&rows)? + "\n")?,
+            false => print(compare::Comparison { case: &case, rows: &rows })?,
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-    }
-    if strategy == Strategy::E2 {
-        let decided = e2::decide(&case)?;
-        match options.json {
-            true => print(decided.json()? + "\n")?,
-            false => print(&decided)?,
-        }
-        return Ok(ExitCode::SUCCESS);
     }
     let plan = case.explained(strategy)?;
     let changed = case.changed(&plan);

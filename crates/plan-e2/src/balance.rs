@@ -22,18 +22,29 @@ const EXCHANGES: usize = 16;
 /// # Errors
 /// When there are fewer cores than instances.
 pub fn place(graph: &IGraph, cores: &[u32], link_bps: &[f64]) -> Result<Places, NoRoom> {
-    let traffic = Traffic::of(graph);
-    let least = swap::place(&traffic, cores)?;
+    place_sized(graph, &Traffic::of(graph), cores, link_bps)
+}
+
+/// The same where the instances take as many cores as their `traffic` says.
+///
+/// # Errors
+/// When they do not fit.
+pub fn place_sized(graph: &IGraph, traffic: &Traffic, cores: &[u32], link_bps: &[f64]) -> Result<Places, NoRoom> {
+    let least = swap::place(traffic, cores)?;
     let fullness = |places: &Places| Links::new(graph, places, link_bps).fullest().0;
     let mut best = (fullness(&least), least.clone());
     if best.0 <= 1.0 {
         return Ok(least);
     }
-    let paper = swap::paper(&traffic, cores)?;
-    let ranges = pack::by_range(graph, cores)?;
-    let mut swapped = ranges.clone();
-    swap::improve(&traffic, &mut swapped, true);
-    let mut beginnings = [paper, least, swapped, ranges].map(|places| (fullness(&places), places));
+    let mut beginnings = vec![swap::paper(traffic, cores)?, least];
+    // Slices of the hashes are for instances of which each has a core.
+    if (0..traffic.len()).all(|id| traffic.cores(id) == 1) {
+        let ranges = pack::by_range(graph, cores)?;
+        let mut swapped = ranges.clone();
+        swap::improve(traffic, &mut swapped, true);
+        beginnings.extend([swapped, ranges]);
+    }
+    let mut beginnings: Vec<_> = beginnings.into_iter().map(|places| (fullness(&places), places)).collect();
     beginnings.sort_by(|a, b| a.0.total_cmp(&b.0));
     for (before, mut places) in beginnings {
         if before < best.0 {
@@ -42,7 +53,7 @@ pub fn place(graph: &IGraph, cores: &[u32], link_bps: &[f64]) -> Result<Places, 
         if best.0 <= 1.0 {
             break;
         }
-        let after = relieve(graph, &traffic, &mut places, link_bps);
+        let after = relieve(graph, traffic, &mut places, link_bps);
         if after < best.0 {
             best = (after, places);
         }
@@ -64,7 +75,7 @@ pub fn relieve(graph: &IGraph, traffic: &Traffic, places: &mut Places, link_bps:
         // When the fullest cannot be relieved, others may make room for it.
         let step = fullest.into_iter().take(OTHERS).find_map(|server| links.best(graph, traffic, places, server));
         let Some(step) = step else { break };
-        links.take(places, step);
+        links.take(traffic, places, step);
         let now = links.fullest().0;
         if now < best.0 {
             best = (now, places.clone());
@@ -159,11 +170,15 @@ impl<'a> Links<'a> {
                 let nobody = (places.free[from] > 0).then(|| (None, (Both::default(), Both::default())));
                 each.chain(nobody)
             };
+            let cores = |id: Option<InstanceId>| id.map_or(0, |id| traffic.cores(id));
+            let fits = |goes: Option<InstanceId>, comes: Option<InstanceId>| {
+                cores(comes) <= places.free[server] + cores(goes) && cores(goes) <= places.free[other] + cores(comes)
+            };
             let coming: Vec<_> = moves(other, server).collect();
             let now = self.strain(server, self.loads[server]) + self.strain(other, self.loads[other]);
             for (goes, (left, arrived)) in moves(server, other) {
                 let (here, there) = (self.loads[server].plus(left), self.loads[other].plus(arrived));
-                for &(comes, (gone, taken)) in &coming {
+                for &(comes, (gone, taken)) in coming.iter().filter(|(comes, _)| fits(goes, *comes)) {
                     let (mut here, mut there) = (here.plus(taken), there.plus(gone));
                     let least = best.map_or(now * 1e-9, |b| b.eased);
                     if now - self.strain(server, here) - self.strain(other, there) <= least {
@@ -198,18 +213,16 @@ impl<'a> Links<'a> {
         others
     }
 
-    fn take(&mut self, places: &mut Places, step: Step) {
+    fn take(&mut self, traffic: &Traffic, places: &mut Places, step: Step) {
         let server = step.server;
         for (id, from, to) in [(step.goes, server, step.other), (step.comes, step.other, server)] {
             let Some(id) = id else { continue };
             places.server[id] = to;
             self.members[from].retain(|&m| m != id);
             self.members[to].push(id);
-        }
-        if step.goes.is_none() || step.comes.is_none() {
-            let (from, to) = if step.goes.is_some() { (server, step.other) } else { (step.other, server) };
-            places.free[from] += 1;
-            places.free[to] -= 1;
+            // One of two that change places may be larger than what is free before the other has left.
+            places.free[from] = places.free[from].wrapping_add(traffic.cores(id));
+            places.free[to] = places.free[to].wrapping_sub(traffic.cores(id));
         }
         self.loads[server] = step.here;
         self.loads[step.other] = step.there;

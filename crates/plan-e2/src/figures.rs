@@ -1,8 +1,8 @@
 //! Golden tests: the transformations of Lan's dissertation, Figure 3.3 (a) to (d).
 
+use super::graph::{PGraph, Side};
 use super::instances::{IEnd, IGraph};
 use super::keys::Splitting;
-use super::merge::{PGraph, Side};
 use super::sample;
 use catena_plan_model::catalogue::{Affinity, Fields};
 

@@ -51,7 +51,8 @@ impl Growing {
         while self.open.last().is_some_and(|&s| self.places.free[s] == 0) {
             self.open.pop();
         }
-        let full = NoRoom { instances: self.places.server.len() + 1, cores: self.places.server.len() as u64 };
+        let placed = self.places.server.len() as u64;
+        let full = NoRoom { needed: placed + 1, largest: 1, cores: placed };
         let server = best.or(self.open.last().copied()).ok_or(full)?;
         self.places.free[server] -= 1;
         self.places.server.push(server);
@@ -83,7 +84,7 @@ mod tests {
         // Most is exchanged with a full server; then 1 and 2 together outweigh nothing else.
         assert_eq!(growing.add([(0, 100), (1, 5), (2, 6)]), Ok(2));
         assert_eq!(growing.add([(0, 100)]), Ok(1));
-        assert_eq!(growing.add([]), Err(NoRoom { instances: 6, cores: 5 }));
+        assert_eq!(growing.add([]), Err(NoRoom { needed: 6, largest: 1, cores: 5 }));
         assert_eq!(growing.places().server, [0, 1, 2, 2, 1]);
     }
 }

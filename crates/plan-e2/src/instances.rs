@@ -6,10 +6,8 @@
 //! these are the direct connections of Figure 3.3(d). Otherwise every instance is joined to every other, as in
 //! Figure 3.3(c), and the hashes count as independent.
 
-use serde::{Deserialize, Serialize};
-
+use super::graph::{PEdge, PEnd, PGraph, PNodeId, Side};
 use super::keys::{self, Keys, Splitting};
-use super::merge::{PEdge, PEnd, PGraph, PNodeId, Side};
 use catena_plan_model::catalogue::Fields;
 
 /// Index of an instance in [`IGraph::instances`].
@@ -21,7 +19,7 @@ pub const HASHES: u64 = 1 << 32;
 pub const MAX_EDGES: usize = 1 << 23;
 
 /// Hashes from `from` (included) to `to` (not).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first.
     pub from: u64,
@@ -68,7 +66,7 @@ impl Range {
 }
 
 /// An instance of a function, on a core of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instance {
     /// The node of the policy graph.
     pub node: PNodeId,
@@ -77,8 +75,7 @@ pub struct Instance {
 }
 
 /// Where an edge begins or ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IEnd {
     /// A switch port to the outside.
     Port(Side),
@@ -89,7 +86,7 @@ pub enum IEnd {
 }
 
 /// Traffic from one instance to another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IEdge {
     /// Where from.
     pub from: IEnd,
@@ -105,7 +102,7 @@ pub struct IEdge {
 }
 
 /// The instance graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IGraph {
     /// The instances.
     pub instances: Vec<Instance>,

@@ -7,7 +7,7 @@
 
 use catena_policy::Direction;
 
-use super::merge::{PEdge, PEnd, PGraph};
+use super::graph::{PEdge, PEnd, PGraph};
 use catena_plan_model::catalogue::{Affinity, Fields};
 
 /// What a node allows.

@@ -7,18 +7,13 @@
 //! Beyond the paper's words it goes only if server links then carry no more than before: a function in the
 //! midst of others that has one edge to a port would make all else bounce.
 
-use serde::{Deserialize, Serialize};
-
-use super::describe::Description;
+use super::graph::{PEnd, PGraph, PNodeId};
 use super::instances::{IEnd, IGraph, InstanceId};
-use super::merge::{PEnd, PGraph, PNodeId};
 use super::traffic::Places;
-use catena_plan_model::catalogue::Platform;
 use catena_plan_model::problem::ServerId;
 
 /// Where an instance is in the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Site {
     /// On the switch.
     Switch,
@@ -27,7 +22,7 @@ pub enum Site {
 }
 
 /// What goes to the switch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offload {
     /// The functions, in the order in which they went.
     pub nodes: Vec<PNodeId>,
@@ -48,48 +43,16 @@ impl Offload {
     }
 }
 
-/// A switch's room: whether it holds all of `nodes` together.
-pub trait Room {
-    /// Whether it does.
-    fn holds(&mut self, nodes: &[PNodeId]) -> bool;
-}
-
-/// A switch with so many flow entries, where node n takes `uses[n]` of them (None: the switch lacks an action
-/// that the node needs).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowEntries {
-    /// Entries that are free.
-    pub free: u64,
-    /// Entries that each node takes.
-    pub uses: Vec<Option<u64>>,
-}
-
-impl Room for FlowEntries {
-    fn holds(&mut self, nodes: &[PNodeId]) -> bool {
-        let mut uses = nodes.iter().map(|&n| self.uses.get(n).copied().flatten());
-        uses.try_fold(0_u64, |sum, entries| sum.checked_add(entries?)).is_some_and(|sum| sum <= self.free)
-    }
-}
-
-/// Any rule, such as a stage packer's.
-impl<F: FnMut(&[PNodeId]) -> bool> Room for F {
-    fn holds(&mut self, nodes: &[PNodeId]) -> bool {
-        self(nodes)
-    }
-}
-
-/// Offload functions of `policy` that can run on `platform`, as long as `room` holds them. Those that save
+/// Offload functions of `policy` that are `able` to run on the switch, as long as `room` holds them. Those that save
 /// most go first.
 pub fn offload(
     policy: &PGraph,
     graph: &IGraph,
     places: &Places,
-    descriptions: &[Description],
-    platform: Platform,
-    room: &mut impl Room,
+    able: &dyn Fn(PNodeId) -> bool,
+    room: &mut dyn FnMut(&[PNodeId]) -> bool,
 ) -> Offload {
-    let able = |n: &PNodeId| descriptions.get(*n).is_some_and(|d| d.platforms.contains(&platform));
-    let mut left: Vec<PNodeId> = (0..policy.nodes.len()).filter(able).collect();
+    let mut left: Vec<PNodeId> = (0..policy.nodes.len()).filter(|node| able(*node)).collect();
     let mut done = Offload::default();
     loop {
         let adjacent = |n: PNodeId| {
@@ -108,7 +71,7 @@ pub fn offload(
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let fitting = candidates.into_iter().find(|&(_, n)| {
             done.nodes.push(n);
-            let holds = room.holds(&done.nodes);
+            let holds = room(&done.nodes);
             done.nodes.pop();
             holds
         });
@@ -161,11 +124,6 @@ mod tests {
     use super::*;
     use catena_plan_model::catalogue::{Affinity, Fields};
 
-    fn describe(platforms: &[Platform]) -> Description {
-        let affinity = Affinity::Any;
-        Description { affinity, rewrites: Fields(0), cycles: 1.0, attributes: vec![], platforms: platforms.to_vec() }
-    }
-
     fn graph(policy: &PGraph, counts: &[u32]) -> IGraph {
         let splitting = vec![Splitting { affinity: Affinity::Any, rewrites: Fields(0) }; policy.nodes.len()];
         IGraph::build(policy, &splitting, counts).unwrap()
@@ -176,31 +134,26 @@ mod tests {
         let policy = sample::line(4, 8.0);
         let graph = graph(&policy, &[2, 1, 1, 1]);
         let places = Places { server: vec![0; 5], free: vec![0] };
-        let both = [Platform::Server, Platform::OpenFlow];
-        let able = [describe(&both), describe(&both), describe(&[Platform::Server]), describe(&both)];
-        let mut entries = FlowEntries { free: 100, uses: vec![Some(10), Some(60), Some(1), Some(30)] };
-        let done = offload(&policy, &graph, &places, &able, Platform::OpenFlow, &mut entries);
+        let able = |node: PNodeId| node != 2;
+        let uses = [10, 60, 1, 30];
+        let room = |free: u64| move |nodes: &[PNodeId]| nodes.iter().map(|&node| uses[node]).sum::<u64>() <= free;
+        let done = offload(&policy, &graph, &places, &able, &mut room(100));
         assert_eq!((&done.nodes[..], done.freed, done.saved_bps), (&[0, 1, 3][..], 4, 0.0));
-        entries.free = 60;
-        let done = offload(&policy, &graph, &places, &able, Platform::OpenFlow, &mut entries);
+        let done = offload(&policy, &graph, &places, &able, &mut room(60));
         assert_eq!(done.nodes, [0, 3]);
         assert_eq!(done.sites(&graph, &places)[1..3], [Site::Switch, Site::Server(0)]);
-        entries.uses[0] = None;
-        assert_eq!(offload(&policy, &graph, &places, &able, Platform::OpenFlow, &mut entries).nodes, [3]);
-        let none = &mut |_: &[PNodeId]| false;
-        assert!(offload(&policy, &graph, &places, &able, Platform::OpenFlow, none).nodes.is_empty());
+        assert_eq!(offload(&policy, &graph, &places, &|node| node == 3, &mut room(60)).nodes, [3]);
+        assert!(offload(&policy, &graph, &places, &able, &mut room(0)).nodes.is_empty());
     }
 
     #[test]
     fn a_function_in_the_midst_of_others_stays() {
         // A sends a little to a port and much through B and C, which are on its server.
         let mut policy = sample::line(3, 8.0);
-        policy.edges.push(sample::edge(PEnd::Node(1), PEnd::Port(super::super::merge::Side::Out), 1.0));
+        policy.edges.push(sample::edge(PEnd::Node(1), PEnd::Port(super::super::graph::Side::Out), 1.0));
         let graph = graph(&policy, &[1, 1, 1]);
         let places = Places { server: vec![0; 3], free: vec![0] };
-        let mut able = vec![describe(&[]); 3];
-        able[1] = describe(&[Platform::Pisa]);
-        let done = offload(&policy, &graph, &places, &able, Platform::Pisa, &mut |_: &[PNodeId]| true);
+        let done = offload(&policy, &graph, &places, &|node| node == 1, &mut |_: &[PNodeId]| true);
         assert!(done.nodes.is_empty());
     }
 }

@@ -14,8 +14,8 @@ use catena_plan_model::problem::ServerId;
 /// # Errors
 /// When there are fewer cores than instances.
 pub fn depth_first(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
-    NoRoom::check(traffic.len(), cores)?;
-    let mut filling = Filling::new(traffic.len(), cores);
+    NoRoom::check(traffic, cores)?;
+    let mut filling = Filling::new(traffic, cores);
     let mut seen = vec![false; traffic.len()];
     let mut stack = Vec::new();
     for root in 0..traffic.len() {
@@ -24,7 +24,7 @@ pub fn depth_first(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
             if std::mem::replace(&mut seen[id], true) {
                 continue;
             }
-            filling.put(id);
+            filling.put(id)?;
             let above = stack.len();
             stack.extend(traffic.of_instance(id).map(|e| e.0).filter(|&n| !seen[n]));
             stack[above..].reverse();
@@ -39,8 +39,8 @@ pub fn depth_first(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
 /// # Errors
 /// When there are fewer cores than instances.
 pub fn grow(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
-    NoRoom::check(traffic.len(), cores)?;
-    let mut filling = Filling::new(traffic.len(), cores);
+    NoRoom::check(traffic, cores)?;
+    let mut filling = Filling::new(traffic, cores);
     let mut placed = vec![false; traffic.len()];
     let mut pull = vec![0_i64; traffic.len()];
     let mut pulled: Vec<usize> = Vec::new();
@@ -58,7 +58,10 @@ pub fn grow(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
             None => next,
         };
         placed[id] = true;
-        filling.put(id);
+        if filling.put(id)? != server {
+            // It was too large for what is left here.
+            continue;
+        }
         if filling.now() != server {
             heap.clear();
             pulled.drain(..).for_each(|n| pull[n] = 0);
@@ -81,7 +84,7 @@ pub fn grow(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
 /// When there are fewer cores than instances.
 pub fn by_range(graph: &IGraph, cores: &[u32]) -> Result<Places, NoRoom> {
     let instances = graph.instances.len();
-    NoRoom::check(instances, cores)?;
+    NoRoom::check(&Traffic::between(instances, &[]), cores)?;
     let mut order: Vec<usize> = (0..instances).collect();
     order.sort_by_key(|&id| (graph.instances[id].range.from + graph.instances[id].range.to, id));
     let all: u64 = cores.iter().map(|&c| u64::from(c)).sum();
@@ -101,17 +104,20 @@ pub fn by_range(graph: &IGraph, cores: &[u32]) -> Result<Places, NoRoom> {
 }
 
 /// Servers that are filled one after the other.
-struct Filling {
+struct Filling<'a> {
+    traffic: &'a Traffic,
+    no_room: NoRoom,
     places: Places,
     now: ServerId,
 }
 
-impl Filling {
-    fn new(instances: usize, cores: &[u32]) -> Filling {
-        Filling { places: Places { server: vec![0; instances], free: cores.to_vec() }, now: 0 }
+impl Filling<'_> {
+    fn new<'a>(traffic: &'a Traffic, cores: &[u32]) -> Filling<'a> {
+        let places = Places { server: vec![0; traffic.len()], free: cores.to_vec() };
+        Filling { traffic, no_room: NoRoom::of(traffic, cores), places, now: 0 }
     }
 
-    /// The server that gets the next instance.
+    /// The server that gets the next instance of one core.
     fn now(&mut self) -> ServerId {
         while self.places.free.get(self.now) == Some(&0) {
             self.now += 1;
@@ -119,12 +125,16 @@ impl Filling {
         self.now
     }
 
-    fn put(&mut self, id: usize) {
-        let now = self.now();
-        self.places.server[id] = now;
-        if let Some(free) = self.places.free.get_mut(now) {
-            *free -= 1;
-        }
+    /// Put an instance on the first server that has room for it, and say which.
+    fn put(&mut self, id: usize) -> Result<ServerId, NoRoom> {
+        let (now, size) = (self.now(), self.traffic.cores(id));
+        let free = self.places.free.iter_mut().enumerate().skip(now).find(|(_, free)| **free >= size);
+        let Some((server, free)) = free else {
+            return Err(NoRoom { largest: size, ..self.no_room });
+        };
+        *free -= size;
+        self.places.server[id] = server;
+        Ok(server)
     }
 }
 

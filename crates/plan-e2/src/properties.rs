@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 
+use super::graph::{PEdge, PEnd, PGraph, Side};
 use super::incremental::Growing;
 use super::instances::{HASHES, IEnd, IGraph, Range};
 use super::keys::{self, Splitting};
-use super::merge::{PEdge, PEnd, PGraph, Side};
 use super::traffic::{Places, Traffic};
 use super::{balance, pack, random, sample, split, swap, throughput};
 use catena_plan_model::catalogue::{Affinity, Fields};
@@ -190,6 +190,37 @@ proptest! {
         prop_assert!(traffic.cross(&ours.server) <= cross(&edges, &plain));
         prop_assert_eq!(traffic.cross(&ours.server), cross(&edges, &ours.server));
         within(&pack::grow(&traffic, &cores).expect("what the test made is well formed"), &cores);
+    }
+
+    #[test]
+    fn what_takes_several_cores_stays_whole_and_fits(
+        (policy, splitting, _) in policy(), sizes in prop::collection::vec(1_u32..5, 7),
+        cores in prop::collection::vec(0_u32..9, 1..5), link in 1e3..3e6
+    ) {
+        let counts = vec![1; policy.nodes.len()];
+        let graph = IGraph::build(&policy, &splitting, &counts).expect("what the test made is well formed");
+        let traffic = Traffic::of(&graph).sized(&sizes);
+        let links = vec![link; cores.len()];
+        let fits = |places: &Places| {
+            cores.iter().enumerate().all(|(server, &cores)| {
+                let on = (0..traffic.len()).filter(|&id| places.server[id] == server).map(|id| traffic.cores(id));
+                on.sum::<u32>() + places.free[server] == cores
+            })
+        };
+        let packed = pack::depth_first(&traffic, &cores);
+        let placed = balance::place_sized(&graph, &traffic, &cores, &links);
+        match (&packed, &placed) {
+            (Ok(packed), Ok(placed)) => {
+                prop_assert!(fits(packed) && fits(placed));
+                let mut swapped = packed.clone();
+                let improved = swap::improve(&traffic, &mut swapped, true);
+                prop_assert!(fits(&swapped) && improved.saved_bps >= 0);
+                prop_assert_eq!(improved.saved_bps, traffic.cross(&packed.server) - traffic.cross(&swapped.server));
+            }
+            // Where one way of packing finds no room, another one may.
+            (_, Err(no_room)) => prop_assert!(no_room.needed > no_room.cores || no_room.largest > 1, "{no_room}"),
+            (Err(_), Ok(placed)) => prop_assert!(fits(placed)),
+        }
     }
 
     #[test]

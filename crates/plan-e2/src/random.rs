@@ -2,14 +2,14 @@
 
 use catena_plan_model::random::Random;
 
-use super::traffic::{NoRoom, Places};
+use super::traffic::{NoRoom, Places, Traffic};
 
 /// Give each of `instances` a core chosen evenly among all that are left.
 ///
 /// # Errors
 /// When there are fewer cores than instances.
 pub fn place(instances: usize, cores: &[u32], random: &mut Random) -> Result<Places, NoRoom> {
-    NoRoom::check(instances, cores)?;
+    NoRoom::check(&Traffic::between(instances, &[]), cores)?;
     let mut slots: Vec<usize> =
         cores.iter().enumerate().flat_map(|(server, &n)| std::iter::repeat_n(server, n as usize)).collect();
     let mut places = Places { server: Vec::with_capacity(instances), free: cores.to_vec() };

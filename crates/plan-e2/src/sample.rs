@@ -2,16 +2,16 @@
 
 use catena_policy::Direction;
 
-use super::merge::{PEdge, PEnd, PGraph, PNode, Side};
+use super::graph::{PEdge, PEnd, PGraph, PNode, Side};
 
 /// A function called `name`.
 pub fn node(name: &str) -> PNode {
-    PNode { name: name.into(), function: name.into(), args: vec![], members: vec![(0, 0)] }
+    PNode { name: name.into() }
 }
 
 /// A forward edge without filters.
 pub fn edge(from: PEnd, to: PEnd, bps: f64) -> PEdge {
-    PEdge { from, to, direction: Direction::Forward, chain: 0, order: 0, when: vec![], bps }
+    PEdge { from, to, direction: Direction::Forward, bps }
 }
 
 /// in -> A -> B -> ... -> out, with `bps` on every edge.

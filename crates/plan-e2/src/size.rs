@@ -2,14 +2,11 @@
 //! incoming traffic streams), and its per-core capacity" (Lan's dissertation, §3.4.1). An instance runs on a
 //! core of its own.
 
-use serde::{Deserialize, Serialize};
-
-use super::describe::Description;
-use super::merge::{PEnd, PGraph};
+use super::graph::{PEnd, PGraph};
 use catena_plan_model::catalogue::Affinity;
 
 /// How many instances a node gets, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Bits per second that reach it, both ways.
     pub load_bps: f64,
@@ -66,12 +63,6 @@ pub fn in_slices(sizes: &[Size], affinities: &[Affinity], slices: u32) -> Vec<u3
     sizes.iter().enumerate().map(count).collect()
 }
 
-/// What each node carries on a core of `clock_hz`, bits per second, with packets of `packet_bytes`.
-#[must_use]
-pub fn capacities(descriptions: &[Description], clock_hz: f64, packet_bytes: f64) -> Vec<f64> {
-    descriptions.iter().map(|d| d.capacity_bps(clock_hz, packet_bytes)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample;
@@ -88,17 +79,5 @@ mod tests {
         assert_eq!(in_slices(&sizes, &affinities, 3), [6, 1]);
         assert_eq!(super::sizes(&graph, &[5e9, 11e9], &[])[0].instances, 2);
         assert_eq!(super::sizes(&graph, &[0.0, f64::NAN], &[]).iter().map(|s| s.instances).max(), Some(MAX_INSTANCES));
-    }
-
-    #[test]
-    fn capacity_is_clock_over_cycles_times_packet() {
-        let description = Description {
-            affinity: Affinity::Any,
-            rewrites: Fields::default(),
-            cycles: 1000.0,
-            attributes: vec![],
-            platforms: vec![],
-        };
-        assert_eq!(capacities(&[description], 2e9, 125.0), [2e9]);
     }
 }

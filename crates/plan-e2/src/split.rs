@@ -2,15 +2,12 @@
 //! (one of which is the previous instance)" (Lan's dissertation, §3.4.3). Its range of hashes is divided, its
 //! edges go to the new instances in proportion, and those are placed without moving any.
 
-use serde::{Deserialize, Serialize};
-
 use super::incremental::Growing;
 use super::instances::{IEnd, IGraph, Instance, InstanceId, Range};
 use super::traffic::NoRoom;
 
 /// Why an instance cannot be split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There is no such instance.
     Unknown,
@@ -50,8 +47,8 @@ pub fn halve(graph: &mut IGraph, places: &mut Growing, instance: InstanceId) -> 
         return Err(Refused::TooNarrow);
     }
     if places.places().free.iter().all(|&free| free == 0) {
-        let placed = places.places().server.len();
-        return Err(Refused::NoRoom(NoRoom { instances: placed + 1, cores: placed as u64 }));
+        let placed = places.places().server.len() as u64;
+        return Err(Refused::NoRoom(NoRoom { needed: placed + 1, largest: 1, cores: placed }));
     }
     let new = divide(graph, instance, kept, given);
     places.add_last(graph).map_err(Refused::NoRoom)?;
@@ -77,9 +74,9 @@ pub fn divide_evenly(
         return Err(Refused::TooNarrow);
     }
     let free: u64 = places.places().free.iter().map(|&c| u64::from(c)).sum();
-    let (placed, more) = (places.places().server.len(), parts.saturating_sub(1));
+    let (placed, more) = (places.places().server.len() as u64, parts.saturating_sub(1));
     if free < u64::from(more) {
-        return Err(Refused::NoRoom(NoRoom { instances: placed + more as usize, cores: placed as u64 + free }));
+        return Err(Refused::NoRoom(NoRoom { needed: placed + u64::from(more), largest: 1, cores: placed + free }));
     }
     let mut new = Vec::new();
     // From the top: what is left of the first always is one range.
@@ -136,7 +133,7 @@ fn other_end(from: IEnd, to: IEnd, own: InstanceId) -> Option<InstanceId> {
 mod tests {
     use super::super::keys::Splitting;
     use super::super::traffic::Places;
-    use super::super::{merge::PGraph, sample};
+    use super::super::{graph::PGraph, sample};
     use super::*;
     use catena_plan_model::catalogue::{Affinity, Fields};
 
@@ -156,7 +153,7 @@ mod tests {
         assert_eq!(graph.loads(), [4.0, 4.0, 4.0, 2.0, 2.0]);
         assert_eq!(graph.instances[4].range, Range::FULL.part(3, 4));
         let more = divide_evenly(&mut graph, &mut growing, 0, 3).unwrap_err();
-        assert_eq!(more, Refused::NoRoom(NoRoom { instances: 7, cores: 6 }));
+        assert_eq!(more, Refused::NoRoom(NoRoom { needed: 7, largest: 1, cores: 6 }));
         assert_eq!(divide_evenly(&mut graph, &mut growing, 0, 2).unwrap(), [5]);
         assert_eq!(graph.loads(), [2.0, 4.0, 4.0, 2.0, 2.0, 2.0]);
     }

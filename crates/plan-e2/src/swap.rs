@@ -16,14 +16,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use serde::{Deserialize, Serialize};
-
 use super::pack;
 use super::traffic::{NoRoom, Places, Traffic};
 use catena_plan_model::problem::ServerId;
 
 /// What improving did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Improved {
     /// Pairs swapped.
     pub swaps: u64,
@@ -41,7 +39,8 @@ pub fn place(traffic: &Traffic, cores: &[u32]) -> Result<Places, NoRoom> {
     let mut paper = pack::depth_first(traffic, cores)?;
     improve(traffic, &mut paper, false);
     improve(traffic, &mut paper, true);
-    let mut grown = pack::grow(traffic, cores)?;
+    // What takes several cores may find no room in this order, and be placed all the same.
+    let Ok(mut grown) = pack::grow(traffic, cores) else { return Ok(paper) };
     improve(traffic, &mut grown, true);
     Ok(if traffic.cross(&grown.server) < traffic.cross(&paper.server) { grown } else { paper })
 }
@@ -129,10 +128,9 @@ impl<'a> Search<'a> {
             self.places.server[id] = to;
             self.members[from].retain(|&m| m != id);
             self.members[to].push(id);
-            if step.b.0 == NOBODY {
-                self.places.free[from] += 1;
-                self.places.free[to] -= 1;
-            }
+            // One of two that change places may be larger than what is free before the other has left.
+            self.places.free[from] = self.places.free[from].wrapping_add(self.traffic.cores(id));
+            self.places.free[to] = self.places.free[to].wrapping_sub(self.traffic.cores(id));
         }
         self.changes[p] += 1;
         self.changes[q] += 1;
@@ -180,6 +178,10 @@ impl<'a> Search<'a> {
         // A free core is an instance that nobody talks to.
         let room = |server: ServerId| (self.moves && self.places.free[server] > 0).then_some((0, NOBODY));
         let (room_p, room_q) = (room(p), room(q));
+        let cores = |id: usize| if id == NOBODY { 0 } else { self.traffic.cores(id) };
+        let (free_p, free_q) = (self.places.free[p], self.places.free[q]);
+        // Who has as many cores as the other fits in its place.
+        let fits = |a: usize, b: usize| cores(b) <= free_p + cores(a) && cores(a) <= free_q + cores(b);
         let mut best: Option<(i64, Reverse<usize>, Reverse<usize>)> = None;
         let top = self.right.first().copied().into_iter().chain(room_q).map(|e| e.0).max()?;
         for &(gain_a, a) in self.left.iter().chain(&room_p) {
@@ -193,6 +195,9 @@ impl<'a> Search<'a> {
                     if b == NOBODY || room_q.is_none() {
                         break;
                     }
+                    continue;
+                }
+                if !fits(a, b) {
                     continue;
                 }
                 let alone = a == NOBODY || b == NOBODY;

@@ -2,11 +2,9 @@
 //! any component – cores, server links, or switch capacity – of the system is saturated" (Lan's dissertation,
 //! §3.6.2, Figure 3.8).
 
-use serde::{Deserialize, Serialize};
-
+use super::graph::{PEnd, PGraph};
 use super::instances::{IEnd, IGraph, TooLarge};
 use super::keys::Splitting;
-use super::merge::{PEnd, PGraph};
 use super::size::{self, Size};
 use super::traffic::{NoRoom, Places};
 use catena_plan_model::catalogue::Affinity;
@@ -15,7 +13,7 @@ use catena_plan_model::catalogue::Affinity;
 const BISECTIONS: u32 = 50;
 
 /// A rack of equal servers around one switch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cluster {
     /// Servers.
     pub servers: usize,
@@ -38,8 +36,7 @@ impl Cluster {
 }
 
 /// What saturates first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// A core: an instance cannot carry more.
     Core,
@@ -52,7 +49,7 @@ pub enum Component {
 }
 
 /// Bits per second through the rack's parts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Into each server.
     pub into: Vec<f64>,
@@ -114,7 +111,7 @@ pub fn headroom(graph: &IGraph, places: &Places, capacities_bps: &[f64], cluster
 }
 
 /// What was found.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sustained {
     /// Bits per second that enter the rack.
     pub bps: f64,

@@ -1,14 +1,14 @@
 //! The graph that placement looks at: who exchanges how much with whom, in whole bits per second, so that sums
 //! and comparisons are exact. And where the instances are.
 
-use serde::{Deserialize, Serialize};
-
 use super::instances::{IEdge, IEnd, IGraph, InstanceId};
 use catena_plan_model::problem::ServerId;
 
 /// Bits per second between instances, both ways together; neighbours of an instance lie side by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
+    /// Cores that each takes.
+    sizes: Vec<u32>,
     start: Vec<u32>,
     to: Vec<u32>,
     bps: Vec<i64>,
@@ -26,8 +26,8 @@ impl Traffic {
         Traffic::between(graph.instances.len(), &edges)
     }
 
-    /// That of `instances` instances between which `edges` carry so many bits per second. Edges of an instance
-    /// to itself, or to none that is, do not count.
+    /// That of `instances` instances, each on a core, between which `edges` carry so many bits per second. Edges of an
+    /// instance to itself, or to none that is, do not count.
     #[must_use]
     pub fn between(instances: usize, edges: &[(InstanceId, InstanceId, i64)]) -> Traffic {
         let real = || edges.iter().filter(|&&(a, b, _)| a != b && a.max(b) < instances);
@@ -47,7 +47,7 @@ impl Traffic {
                 next[a] += 1;
             }
         }
-        let mut traffic = Traffic { start: vec![0], to: Vec::new(), bps: Vec::new() };
+        let mut traffic = Traffic { sizes: vec![1; instances], start: vec![0], to: Vec::new(), bps: Vec::new() };
         for i in 0..instances {
             let own = &mut ends[start[i] as usize..start[i + 1] as usize];
             own.sort_unstable_by_key(|e| e.0);
@@ -65,6 +65,20 @@ impl Traffic {
             traffic.start.push(traffic.to.len() as u32);
         }
         traffic
+    }
+
+    /// The same between those that take so many cores each, and stay on one server with all of them. Any unit will do that
+    /// servers' cores are counted in, too.
+    #[must_use]
+    pub fn sized(mut self, sizes: &[u32]) -> Traffic {
+        self.sizes.iter_mut().zip(sizes).for_each(|(own, size)| *own = (*size).max(1));
+        self
+    }
+
+    /// Cores that an instance takes.
+    #[must_use]
+    pub fn cores(&self, id: InstanceId) -> u32 {
+        self.sizes.get(id).copied().unwrap_or(1)
     }
 
     /// Number of instances.
@@ -110,7 +124,7 @@ pub(super) fn whole(bps: f64) -> i64 {
 }
 
 /// Where instances are, and what room is left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The server of each instance.
     pub server: Vec<ServerId>,
@@ -118,26 +132,39 @@ pub struct Places {
     pub free: Vec<u32>,
 }
 
-/// More instances than cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// More is needed than servers have cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
-    /// Instances.
-    pub instances: usize,
+    /// Cores that all take.
+    pub needed: u64,
+    /// Of these, what one of them takes that no server has left.
+    pub largest: u32,
     /// Cores.
     pub cores: u64,
 }
 
 impl NoRoom {
-    /// Say so, if `instances` do not fit on servers with so many `cores`.
-    pub(super) fn check(instances: usize, cores: &[u32]) -> Result<(), NoRoom> {
-        let cores = cores.iter().map(|&c| u64::from(c)).sum();
-        if instances as u64 > cores { Err(NoRoom { instances, cores }) } else { Ok(()) }
+    /// Say so, if `traffic`'s instances do not fit on servers with so many `cores`, however they are packed.
+    pub(super) fn check(traffic: &Traffic, cores: &[u32]) -> Result<(), NoRoom> {
+        let no_room = NoRoom::of(traffic, cores);
+        if no_room.needed > no_room.cores { Err(no_room) } else { Ok(()) }
+    }
+
+    /// What `traffic` needs, and what servers have.
+    pub(super) fn of(traffic: &Traffic, cores: &[u32]) -> NoRoom {
+        let sum = |each: &[u32]| each.iter().map(|&c| u64::from(c)).sum();
+        let largest = traffic.sizes.iter().copied().max().unwrap_or(0);
+        NoRoom { needed: sum(&traffic.sizes), largest, cores: sum(cores) }
     }
 }
 
 impl std::fmt::Display for NoRoom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} instances need a core each, and there are {}", self.instances, self.cores)
+        let NoRoom { needed, largest, cores } = self;
+        match largest {
+            0 | 1 => write!(f, "{needed} instances need a core each, and there are {cores}"),
+            _ => write!(f, "functions need {needed} cores, one of them {largest} of one server, and there are {cores}"),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::cores::{Allocation, Policy};
 use super::evaluator::Evaluator;
 use super::exact::rates::objective_bps;
 use super::heuristic;
-use super::pattern::{Class, Pattern, preferring, switch_runs};
+use super::pattern::{Class, Pattern, preferring};
 use super::servers::spread;
 use super::why;
 use catena_plan_model::placement::{Outcome, Placement, Site};
@@ -50,7 +50,7 @@ pub fn minimum_bounce(problem: &Problem, switch: &dyn Feasible) -> Outcome {
     let patterns = [true, false].into_iter().filter_map(|most| {
         let off = preferring(problem, &[Class::Server, Class::SmartNic, Class::Switch])?;
         let chains = problem.chains.iter().zip(off).map(|(chain, off)| {
-            let side = |(node, off): (&catena_plan_model::problem::Node, &Site)| match (switch_runs(problem, node), off)
+            let side = |(node, off): (&catena_plan_model::problem::Node, &Site)| match (problem.switch_runs(node), off)
             {
                 (true, Site::Switch) => Side::Switch,
                 (true, _) => Side::Either,
@@ -105,6 +105,14 @@ pub fn without_profiling(problem: &Problem, switch: &dyn Feasible) -> Outcome {
 #[must_use]
 pub fn judge(problem: &Problem, switch: &dyn Feasible, placement: &Placement) -> Allocation {
     Evaluator::new(problem, switch, Policy::Best).judge(placement)
+}
+
+/// Sites that somebody else chose, with the cores that carry most there (§3.2, step 3).
+#[must_use]
+pub fn given(problem: &Problem, switch: &dyn Feasible, sites: Pattern) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
+    let found = evaluator.fits(&sites).then(|| (evaluator.allocate(&sites), sites));
+    outcome(&mut evaluator, found.map(|(allocation, sites)| (sites, allocation)))
 }
 
 /// The best of given patterns, each on the servers in each way. A pattern that the switch does not hold is none.

@@ -3,25 +3,14 @@
 
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{Chain, Node, Problem};
-use catena_plan_model::rack::SwitchKind;
 
 /// A site for every node, by chain and node.
 pub type Pattern = Vec<Vec<Site>>;
 
-/// Whether the problem's switch can run `node`, as far as its kind goes.
-#[must_use]
-pub fn switch_runs(problem: &Problem, node: &Node) -> bool {
-    match problem.switch.as_ref().map(|s| &s.kind) {
-        Some(SwitchKind::Pisa(_)) => node.pisa.is_some(),
-        Some(SwitchKind::OpenFlow { .. }) => node.openflow.is_some(),
-        Some(SwitchKind::Plain { .. }) | None => false,
-    }
-}
-
 /// All sites that `node` can run on: the switch, SmartNICs, servers.
 #[must_use]
 pub fn sites(problem: &Problem, node: &Node) -> Vec<Site> {
-    let switch = switch_runs(problem, node).then_some(Site::Switch);
+    let switch = problem.switch_runs(node).then_some(Site::Switch);
     let smart_nics = 0..if node.smart_nic.is_some() { problem.smart_nics.len() } else { 0 };
     let servers = 0..if node.server.is_some() { problem.servers.len() } else { 0 };
     switch.into_iter().chain(smart_nics.map(Site::SmartNic)).chain(servers.map(Site::Server)).collect()
@@ -43,7 +32,7 @@ pub enum Class {
 pub fn preferring(problem: &Problem, preferred: &[Class]) -> Option<Pattern> {
     let site = |node: &Node| {
         preferred.iter().find_map(|class| match class {
-            Class::Switch => switch_runs(problem, node).then_some(Site::Switch),
+            Class::Switch => problem.switch_runs(node).then_some(Site::Switch),
             Class::SmartNic => {
                 (node.smart_nic.is_some() && !problem.smart_nics.is_empty()).then_some(Site::SmartNic(0))
             }

@@ -2,7 +2,7 @@
 //! fits.
 
 use super::evaluator::Evaluator;
-use super::pattern::{Class, Pattern, preferring, switch_runs};
+use super::pattern::{Class, Pattern, preferring};
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{ChainId, NodeId, Problem};
 
@@ -34,7 +34,7 @@ pub fn baseline(evaluator: &mut Evaluator<'_>, smart: bool) -> Option<Pattern> {
         for (node, site) in sites.iter().enumerate().filter(|(_, site)| **site == Site::Switch) {
             let n = &problem.chains[chain].nodes[node];
             let cycles = n.share * n.server.or(n.smart_nic).unwrap_or(f64::INFINITY);
-            debug_assert!(*site == Site::Switch && switch_runs(problem, n));
+            debug_assert!(*site == Site::Switch && problem.switch_runs(n));
             if let Some(other) = away(problem, chain, node, smart) {
                 movable.push((cycles, chain, node, other));
             }

@@ -133,6 +133,16 @@ pub struct Chain {
 }
 
 impl Problem {
+    /// Whether the switch can run `node`, as far as its kind goes.
+    #[must_use]
+    pub fn switch_runs(&self, node: &Node) -> bool {
+        match self.switch.as_ref().map(|switch| &switch.kind) {
+            Some(SwitchKind::Pisa(_)) => node.pisa.is_some(),
+            Some(SwitchKind::OpenFlow { .. }) => node.openflow.is_some(),
+            Some(SwitchKind::Plain { .. }) | None => false,
+        }
+    }
+
     /// The same problem with headroom: every cycle counts `factor` times, the framework's as the functions'.
     #[must_use]
     pub fn with_margin(&self, factor: f64) -> Problem {

@@ -8,6 +8,7 @@ use catena_plan::alpine;
 use catena_plan::delta::Delta;
 use catena_plan::demand::{self, Options};
 use catena_plan::deployment::{Before, Deployment, Ways};
+use catena_plan::e2;
 use catena_plan::explain;
 use catena_plan::lemur::{self, brute, exact};
 use catena_plan::placement::Outcome;
@@ -229,11 +230,6 @@ impl Case {
         Ok(plan)
     }
 
-    /// Whether the switch holds the nodes for which `set[chain][node]` is true.
-    pub fn holds(&self, set: &[Vec<bool>]) -> bool {
-        self.switch.verdict(&self.problem, set).fits()
-    }
-
     /// Whether a new instance takes flows of the overloaded one, where there is one.
     fn is_relieved(&self, delta: &Delta) -> Result<(), Failure> {
         let Runs::Plan(_, Some(name)) = &self.runs else { return Ok(()) };
@@ -272,8 +268,10 @@ impl Case {
                 let started = Instant::now();
                 brute::plan(&self.problem, &*self.switch, &mut |_| started.elapsed() < self.how.time).0
             }
-            // Its plans are of another kind: `e2` makes and prints them.
-            Strategy::E2 => Outcome::Infeasible { proven: false, why: "E2 keeps no promises".to_owned() },
+            Strategy::E2 => match e2::sites::sites(&self.problem, &*self.switch) {
+                Ok(sites) => lemur::baselines::given(&self.problem, &*self.switch, sites),
+                Err(failed) => Outcome::Infeasible { proven: false, why: failed.to_string() },
+            },
             Strategy::Keep => match self.same() {
                 Some(outcome) => outcome,
                 None => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),

@@ -23,7 +23,7 @@ pub enum Strategy {
     NoCores,
     /// Every placement tried
     Brute,
-    /// E2's steps: instances, each on a core of its own, with the least traffic between servers
+    /// E2's steps: the least traffic between servers, then to the switch what stands next to a port
     E2,
     /// What runs stays where it is, as far as promises allow; others go around it (with --from, where it is the default)
     Keep,
