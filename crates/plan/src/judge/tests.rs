@@ -6,7 +6,7 @@ use crate::deployment::Before;
 use crate::explain::Case;
 use crate::plan::Plan;
 use catena_plan_lemur::exact::{self, Settings};
-use catena_plan_lemur::{Strategy, experiment, place};
+use catena_plan_lemur::{Strategy, baselines, experiment, place};
 use catena_plan_model::catalogue::{Match, Table};
 use catena_plan_model::demand::relations::usable_bps;
 use catena_plan_model::paper;
@@ -207,7 +207,7 @@ fn seeds() -> std::ops::Range<u64> {
 
 #[test]
 fn what_planners_emit_is_so_and_survives_a_file() {
-    let (mut kept, mut related, mut all) = (0, 0, 0);
+    let (mut kept, mut related, mut by_e2, mut all) = (0, 0, 0, 0);
     for seed in seeds() {
         let (problem, rack) = drawn(seed);
         let switch = for_problem(&problem);
@@ -216,6 +216,10 @@ fn what_planners_emit_is_so_and_survives_a_file() {
         let mut outcomes: Vec<Outcome> = lemur.iter().map(|s| place(&problem, *s, &*switch)).collect();
         let settings = Settings { time: std::time::Duration::from_secs(2), ..Settings::default() };
         outcomes.push(exact::plan(&problem, &*switch, outcomes[0].placement(), &settings).outcome);
+        if let Ok(sites) = catena_plan_e2::sites::sites(&problem, &*switch) {
+            outcomes.push(baselines::given(&problem, &*switch, sites));
+            by_e2 += usize::from(outcomes.last().is_some_and(|outcome| outcome.placement().is_some()));
+        }
         for (n, outcome) in outcomes.iter().enumerate() {
             let plan = explained(&problem, &rack, outcome);
             plan.judge(&*switch).unwrap_or_else(|faults| panic!("seed {seed}, planner {n}: {faults:#?}"));
@@ -229,5 +233,7 @@ fn what_planners_emit_is_so_and_survives_a_file() {
             all += 1;
         }
     }
-    assert!(kept * 3 > all && related > 0, "{kept} of {all} plans keep the promises, {related} of them with relations");
+    let found =
+        format!("{kept} of {all} plans keep the promises, {related} of them with relations, {by_e2} of them E2's");
+    assert!(kept * 3 > all && related > 0 && by_e2 > 0, "{found}");
 }
