@@ -5,9 +5,12 @@
 //! As Khalid's dissertation, sections 2.1.3 and 2.3.1, Figures 2.1 to 2.5 and 2.9 to 2.12: the penalty factor is the time that
 //! the victim's work takes, relative to its time when all the others compute. Each round has three turns: all compute, traffic,
 //! traffic with enforcement. A factor is the median over rounds, each relative to its own round. The row without traffic is
-//! the noise of the machine. Needs root, and two CPUs.
+//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), and how near containers come to their limits
+//! ([`limits`], Figure 2.14). Needs root, and two CPUs.
 
 mod cases;
+mod costs;
+mod limits;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -83,6 +86,11 @@ fn run() -> Result<(), String> {
             Err(Skipped::Shaping(why)) => eprintln!("  not measured: no token bucket: {why}"),
             Err(Skipped::Failed(why)) => return Err(why),
         }
+    }
+    for rows in [costs::rows, limits::rows] {
+        let rows = rows(&options).map_err(|error| error.to_string())?;
+        record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
+        records.extend(rows);
     }
     print!("{}", report::table(&records));
     Ok(())

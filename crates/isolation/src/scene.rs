@@ -30,8 +30,10 @@ pub const OUTSIDE: usize = 0;
 pub const INSIDE: usize = 1;
 /// Period of quotas as they are given first, in us.
 const PERIOD_US: u64 = 100_000;
-/// Most containers: each has a network of its own, 10.78.N.0.
+/// Most containers: each has a network of its own, 10.78.N.0, and in its tunnel 10.79.N.0.
 const MOST: usize = 200;
+const DEVICES: u8 = 78;
+const TUNNELS: u8 = 79;
 
 /// Why there is no scene.
 #[derive(Debug)]
@@ -89,6 +91,8 @@ pub struct Container {
     namespace: String,
     device: String,
     number: usize,
+    /// Whether it is reached through a tunnel.
+    tunnelled: bool,
 }
 
 impl Container {
@@ -107,14 +111,18 @@ impl Container {
         &self.device
     }
 
-    /// Return its address.
+    /// Return its address, in the tunnel where there is one.
     pub fn address(&self) -> Ipv4Addr {
-        network(self.number, 2)
+        self.host(2)
     }
 
-    /// Return the address at the other end of its device.
+    /// Return the address at the other end of its device, or tunnel.
     pub fn outside(&self) -> Ipv4Addr {
-        network(self.number, 1)
+        self.host(1)
+    }
+
+    fn host(&self, host: u8) -> Ipv4Addr {
+        network(if self.tunnelled { TUNNELS } else { DEVICES }, self.number, host)
     }
 
     fn peer(&self) -> String {
@@ -122,8 +130,8 @@ impl Container {
     }
 }
 
-fn network(number: usize, host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 78, u8::try_from(number).unwrap_or(u8::MAX), host)
+fn network(kind: u8, number: usize, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, kind, u8::try_from(number).unwrap_or(u8::MAX), host)
 }
 
 /// Containers on one core, removed at the end.
@@ -185,7 +193,14 @@ impl Scene {
         let (process, scene) = (std::process::id(), self.prefix.split('-').nth(3).unwrap_or_default());
         let namespace = cgroup.clone();
         let device = format!("s{process:x}x{scene}x{number}");
-        self.containers.push(Container { cgroup: format!("/{cgroup}"), folders, namespace, device, number });
+        self.containers.push(Container {
+            cgroup: format!("/{cgroup}"),
+            folders,
+            namespace,
+            device,
+            number,
+            tunnelled: false,
+        });
         let container = &self.containers[number];
         for folder in &container.folders {
             about(format_args!("cgroup {}", folder.display()), fs::create_dir(folder))?;
@@ -206,6 +221,36 @@ impl Scene {
         ip(&["-n", &outside], &(lines.join("\n") + "\n"))?;
         let inside = format!("addr add {}/24 dev {device}\nlink set {device} up\n", container.address());
         ip(&["-n", namespace], &inside)
+    }
+
+    /// Reach all containers through tunnels by VXLAN: their packets pass the stack twice.
+    ///
+    /// # Errors
+    /// What `ip` says, such as of a kernel without VXLAN.
+    pub fn tunnel(&mut self) -> Result<(), SceneError> {
+        let outside = self.outside();
+        for container in &mut self.containers {
+            let (inner, outer) = (container.address(), container.outside());
+            let (peer, device) = (container.peer(), container.device.clone());
+            container.tunnelled = true;
+            let ends = [
+                (&outside, peer, outer, inner, container.outside()),
+                (&container.namespace, device, inner, outer, container.address()),
+            ];
+            for (namespace, device, local, remote, address) in ends {
+                let (number, port) = (container.number, 4789);
+                let tunnel = format!("tunnel{number}");
+                let lines = [
+                    format!(
+                        "link add {tunnel} type vxlan id {number} local {local} remote {remote} dev {device} dstport {port}"
+                    ),
+                    format!("addr add {address}/24 dev {tunnel}"),
+                    format!("link set {tunnel} up"),
+                ];
+                ip(&["-n", namespace], &(lines.join("\n") + "\n"))?;
+            }
+        }
+        Ok(())
     }
 
     /// Let a container's packets be received by NAPI, which threads can do, or on the containers' core as a card's interrupts

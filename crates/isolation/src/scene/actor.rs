@@ -23,6 +23,8 @@ pub const PORT: u16 = 9000;
 const DATAGRAM: usize = 1400;
 /// How often a sender at a rate sends.
 const TICK: Duration = Duration::from_millis(2);
+/// A receiver tells its count after so many datagrams.
+const TOLD: u64 = 32;
 /// Steps of arithmetic in a piece of work: some 20 us.
 const PIECE: u32 = 20_000;
 
@@ -93,6 +95,7 @@ impl FromStr for Role {
 pub struct Actor {
     child: Child,
     work: File,
+    receives: bool,
 }
 
 impl Actor {
@@ -111,7 +114,7 @@ impl Actor {
         command.args(container.iter().flat_map(|container| &container.folders));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(file)?;
-        let mut actor = Actor { child, work };
+        let mut actor = Actor { child, work, receives: matches!(role, Role::Receive(_)) };
         let mut line = String::new();
         let output = actor.child.stdout.take().ok_or_else(|| failed("no output"))?;
         BufReader::new(output).read_line(&mut line).map_err(file)?;
@@ -123,7 +126,12 @@ impl Actor {
         Ok(actor)
     }
 
-    /// Return how many pieces of work it has done.
+    /// Return whether what it does is to receive.
+    pub fn receives(&self) -> bool {
+        self.receives
+    }
+
+    /// Return how many pieces of work it has done, or datagrams received.
     ///
     /// # Errors
     /// The system's.
@@ -184,7 +192,7 @@ pub fn act(words: &[String]) -> Result<(), String> {
     let done = match role {
         Role::Compute => ready().and_then(|()| compute(&counter)),
         Role::Fill => yield_to_all().and_then(|()| ready()).and_then(|()| compute(&counter)),
-        Role::Receive(Protocol::Udp) => receive_datagrams(),
+        Role::Receive(Protocol::Udp) => receive_datagrams(&counter),
         Role::Receive(Protocol::Tcp) => receive_connections(),
         Role::Send(Protocol::Udp, rate, to) => send_datagrams(rate, &to),
         Role::Send(Protocol::Tcp, connections, to) => send_connections(connections, &to),
@@ -233,13 +241,17 @@ fn compute(counter: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn receive_datagrams() -> io::Result<()> {
+fn receive_datagrams(counter: &File) -> io::Result<()> {
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
     ready()?;
     let mut packet = [0; 2048];
-    loop {
+    for received in 1_u64.. {
         socket.recv(&mut packet)?;
+        if received.is_multiple_of(TOLD) {
+            counter.write_all_at(&received.to_ne_bytes(), 0)?;
+        }
     }
+    Ok(())
 }
 
 fn receive_connections() -> io::Result<()> {

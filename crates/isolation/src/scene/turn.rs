@@ -58,6 +58,10 @@ pub struct Seen {
     pub turn: Turn,
     /// The victim's pieces of work per second.
     pub work: f64,
+    /// Datagrams that receivers took from their sockets, per second.
+    pub received: f64,
+    /// What was left of the containers' CPU, in percent.
+    pub idle: f64,
     /// The accounts.
     pub status: Status,
     /// Of the cgroups held to quotas, where they are.
@@ -86,6 +90,17 @@ impl Drop for Kept {
     }
 }
 
+/// How long the containers' CPU has been idle, in ns.
+fn idle_ns() -> Result<u64, SceneError> {
+    const STAT: &str = "/proc/stat";
+    let text = about(STAT, fs::read_to_string(STAT))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("cpu{INSIDE} ")));
+    // User, nice, system, idle, and waiting for input and output, in hundredths of a second.
+    let ticks = |line: &str| line.split(' ').skip(3).take(2).map(|word| word.parse::<u64>().ok()).sum::<Option<u64>>();
+    let ticks = line.and_then(ticks).ok_or_else(|| std::io::Error::other("no line of the containers' CPU"));
+    Ok(about(STAT, ticks)? * 10_000_000)
+}
+
 impl Scene {
     /// Play a turn. It ends early when `is_over` says so.
     ///
@@ -103,7 +118,7 @@ impl Scene {
         }
         let mut meter = Meter::start()?;
         let journal = Kept(std::env::temp_dir().join(format!("{}journal", self.prefix)));
-        let (victim, _others) = self.cast(traffic, turn)?;
+        let (victim, others) = self.cast(traffic, turn)?;
         let mut enforcer = match turn {
             Turn::Calm | Turn::Without => None,
             Turn::Accounts | Turn::Threads => Some(self.enforce(traffic, turn, &journal)?),
@@ -128,18 +143,22 @@ impl Scene {
                 None => (meter.read()?, None),
             })
         };
-        let work = || about("the victim's work", victim.work());
+        let work = || {
+            let received = others.iter().filter(|other| other.receives()).map(Actor::work).sum();
+            Ok::<_, SceneError>([about("the victim's work", victim.work())?, about("what came", received)?, idle_ns()?])
+        };
         spend(times.before, &mut enforcer)?;
         let (began, at) = (work()?, Instant::now());
         let (mut status, enforced) = spend(times.measured, &mut enforcer)?;
-        let work = (work()? - began) as f64 / at.elapsed().as_secs_f64();
+        let (ended, took) = (work()?, at.elapsed().as_secs_f64());
+        let [work, received, idle] = [0, 1, 2].map(|n| ended[n].saturating_sub(began[n]) as f64 / took);
         if let Some(enforcer) = enforcer {
             enforcer.end()?;
         }
         for container in &self.containers {
             self.complete(&mut status, &meter, container.cgroup());
         }
-        Ok(Seen { turn, work, status, enforced })
+        Ok(Seen { turn, work, received, idle: idle / 1e7, status, enforced })
     }
 
     /// Start all who take part: the victim, and the others.

@@ -1,0 +1,103 @@
+//! How near containers come to their limits under enforcement, and what a limit costs who does not need more: Khalid's
+//! dissertation, section 2.3.2, Figure 2.14 and the receiver below it.
+
+use std::time::Duration;
+
+use catena_bench::record::{Record, median};
+use catena_isolation::scene::actor::Protocol;
+use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn};
+use catena_isolation::scene::{Scene, SceneError};
+
+use super::{ACT, Options};
+
+/// Of the figure: three containers, in percent of the core.
+const QUOTA: f64 = 30.0;
+/// What senders and receivers may be off by, in percent of the core.
+const OFF: f64 = 0.5;
+/// Datagrams a second to the receiver of the figure: more than its quota pays for.
+const FLOOD: u32 = 150_000;
+/// And to the one that can take all of them, which may lose so much of its rate.
+const RATE: u32 = 40_000;
+const KEEPS: f64 = 98.0;
+/// How much longer than a penalty these are measured: idle time is known to a hundredth of a second.
+const LONGER: u32 = 4;
+
+/// Measure all of them.
+///
+/// # Errors
+/// When there is no scene.
+pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
+    type Measure = fn(&Options) -> Result<Record, SceneError>;
+    let all: [(&str, Measure); 3] = [
+        ("2 UDP senders, 30% each", senders),
+        ("1 UDP receiver, 30%", receiver),
+        ("a limit of what it takes", limited),
+    ];
+    let chosen = all.into_iter().filter(|(name, _)| name.contains(&options.only));
+    chosen
+        .map(|(name, measure)| {
+            eprintln!("{name}");
+            let row = measure(options)?;
+            Ok(Record { bench: "iron-limits".to_owned(), case: format!("{name}: {}", row.case), ..row })
+        })
+        .collect()
+}
+
+fn times(options: &Options) -> Times {
+    Times { before: Duration::from_secs(2), measured: options.measured * LONGER }
+}
+
+/// Play rounds in containers with these quotas, and take a number of each.
+fn rounds(
+    options: &Options,
+    quotas: &[f64],
+    traffic: Traffic,
+    turn: Turn,
+    number: impl Fn(&Scene, &Seen) -> f64,
+) -> Result<(f64, f64), SceneError> {
+    let containers: Vec<(String, f64)> = (0..).map(|n| format!("c{n}")).zip(quotas.iter().copied()).collect();
+    let scene = Scene::new(&containers, &[ACT])?;
+    let mut samples = Vec::new();
+    for _ in 0..options.rounds {
+        samples.push(number(&scene, &scene.turn(traffic, turn, times(options), || false)?));
+    }
+    Ok(median(&mut samples))
+}
+
+/// Figure 2.14a: three containers together.
+fn senders(options: &Options) -> Result<Record, SceneError> {
+    let traffic = Traffic { protocol: Protocol::Udp, sends: true, rate: 0, count: 2 };
+    let all = |scene: &Scene, seen: &Seen| scene.containers().iter().map(|one| seen.cost(one.cgroup())).sum();
+    let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Accounts, all)?;
+    let (case, unit) = ("CPU of all three".to_owned(), "% of a CPU".to_owned());
+    Ok(Record { case, unit, value, spread, bar: Some(3.0 * QUOTA + OFF), paper: Some(90.02), ..Record::default() })
+}
+
+/// Figure 2.14b: what a receiver beside two that compute leaves.
+fn receiver(options: &Options) -> Result<Record, SceneError> {
+    let traffic = Traffic { protocol: Protocol::Udp, sends: false, rate: FLOOD, count: 1 };
+    let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Threads, |_, seen| seen.idle)?;
+    let (case, unit) = ("idle".to_owned(), "% of a CPU".to_owned());
+    let floor = Some(100.0 - 3.0 * QUOTA - OFF);
+    Ok(Record { case, unit, value, spread, floor, paper: Some(10.07), ..Record::default() })
+}
+
+/// A receiver with all that it takes, and then held to just that.
+fn limited(options: &Options) -> Result<Record, SceneError> {
+    let traffic = Traffic { protocol: Protocol::Udp, sends: false, rate: RATE, count: 1 };
+    let play =
+        |quota: f64, number: fn(&Scene, &Seen) -> f64| rounds(options, &[5.0, quota], traffic, Turn::Threads, number);
+    let (takes, _) = play(90.0, |scene, seen| seen.cost(scene.containers()[1].cgroup()))?;
+    let (free, _) = play(90.0, |_, seen| seen.received)?;
+    let (held, spread) = play(takes, |_, seen| seen.received)?;
+    Ok(Record {
+        case: "what it receives then".to_owned(),
+        unit: "% of what it received".to_owned(),
+        value: held / free.max(1.0) * 100.0,
+        spread: spread / free.max(1.0) * 100.0,
+        floor: Some(KEEPS),
+        paper: Some(98.4),
+        peer: vec![("it takes, % of a CPU".to_owned(), takes), ("datagrams a second".to_owned(), free)],
+        ..Record::default()
+    })
+}
