@@ -218,7 +218,9 @@ fn what_planners_emit_is_so_and_survives_a_file() {
         outcomes.push(exact::plan(&problem, &*switch, outcomes[0].placement(), &settings).outcome);
         if let Ok(sites) = catena_plan_e2::sites::sites(&problem, &*switch) {
             outcomes.push(baselines::given(&problem, &*switch, sites));
-            by_e2 += usize::from(outcomes.last().is_some_and(|outcome| outcome.placement().is_some()));
+            if outcomes.last().is_some_and(|outcome| outcome.placement().is_some()) {
+                by_e2 += 1;
+            }
         }
         for (n, outcome) in outcomes.iter().enumerate() {
             let plan = explained(&problem, &rack, outcome);
