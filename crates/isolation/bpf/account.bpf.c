@@ -5,8 +5,8 @@
  * Khalid's dissertation, section 2.2.1, on a stock kernel: tracepoints divide a softirq into segments, and each segment is
  * charged. Work on a packet is charged to the cgroup of its socket; what no packet can be named for is fixed cost, which is
  * shared at the end of the softirq by the number of packets. Every nanosecond is in exactly one segment, so charges add up to
- * the softirq's time, which `totals` has from the first and the last reading of the clock alone. `charge.rs` has the
- * arithmetic of `settle` with its proofs.
+ * the softirq's time, which `totals` has from the first and the last reading of the clock alone. A hard interrupt that raises a
+ * network softirq is fixed cost of the next one on its CPU. `charge.rs` has the arithmetic of `settle` with its proofs.
  *
  * Kernel structures are declared with the fields that are read; the loader moves the offsets to the running kernel's (CO-RE).
  */
@@ -60,6 +60,8 @@ enum { SLOTS = 16, FIXED = 254, PENDING = 255 };
 
 /* Time that hosts have lost and their accounts do not say yet, in ns a CPU. */
 enum { HOSTED_MOST = 100000 };
+/* Who sends so many ns after transmit softirqs that sent nothing is whom they were for. */
+enum { OWED_FOR = 10000000 };
 
 /* What a softirq has done so far for one account. */
 struct slot {
@@ -85,6 +87,12 @@ struct softirq {
 	u32 used;
 	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
 	u64 hosted;
+	u64 interrupt;  /* begin of the hard interrupt under way; 0: none */
+	u64 raised;     /* whether it raised a network softirq */
+	u64 interrupts; /* time of such ones since the last softirq */
+	u64 interrupted; /* and before the one under way */
+	u64 owed;       /* time of transmit softirqs that sent nothing, in the account of those, and when it was last */
+	u64 owed_at;
 	struct slot slots[SLOTS];
 };
 
@@ -101,6 +109,7 @@ struct totals {
 	u64 receive_ns;
 	u64 transmit_ns;
 	u64 softirqs;
+	u64 interrupt_ns;
 };
 
 #define FIELD(name, value) int(*name)[value]
@@ -181,6 +190,20 @@ static __attribute__((noinline)) int settle(void)
 	/* Where every packet found its owner they came as a list, and what they had in common is shared. */
 	if (!s->unclaimed)
 		fixed += s->pending;
+	if (s->vector == NET_TX_SOFTIRQ) {
+		if (s->mark - s->owed_at > OWED_FOR)
+			s->owed = 0;
+		if (weight) {
+			/* A queue that lets a packet go only now looked for it before. */
+			if (s->owed)
+				charge(NOBODY | NO_PACKET, -s->owed, 0, 0);
+			fixed += s->owed;
+			s->owed = 0;
+		} else {
+			s->owed += fixed;
+			s->owed_at = s->mark;
+		}
+	}
 	for (u32 i = 0; i < SLOTS && i < s->used; i++) {
 		struct slot *slot = &s->slots[i];
 		u64 own = slot->packets + slot->sent, part = own == weight ? (own ? fixed : 0) : fixed * own / weight;
@@ -273,9 +296,12 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
 	if (!s)
 		return 0;
 	s->used = s->unclaimed = 0;
-	s->fixed = s->pending = s->probed = 0;
+	s->pending = s->probed = 0;
 	s->owner = FIXED;
-	s->vector = vector;
+	/* From here on an interrupt on this CPU is part of what it interrupts. */
+	*(volatile u32 *)&s->vector = vector;
+	s->fixed = s->interrupted = s->interrupts;
+	s->interrupts = 0;
 	s->start = s->mark = clock();
 	return 0;
 }
@@ -309,15 +335,85 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 	end_segment(s, FIXED);
 	u64 ns = s->mark - s->start;
 	settle();
-	s->vector = 0;
 	struct totals *sum = lookup(&totals, &zero);
 	if (sum) {
 		*(vector == NET_RX_SOFTIRQ ? &sum->receive_ns : &sum->transmit_ns) += ns;
 		sum->softirqs++;
+		sum->interrupt_ns += s->interrupted;
 	}
 	/* Where nobody ran, nobody lost time. */
 	if (current_task())
 		take_from(s, current_cgroup(), ns);
+	*(volatile u32 *)&s->vector = 0;
+	return 0;
+}
+
+INLINE int begin_interrupt(void)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (s && !s->vector) {
+		s->raised = 0;
+		s->interrupt = clock();
+	}
+	return 0;
+}
+
+INLINE int end_interrupt(void)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (!s || !s->interrupt)
+		return 0;
+	u64 ns = clock() - s->interrupt;
+	s->interrupt = 0;
+	if (!s->raised || s->vector)
+		return 0;
+	s->interrupts += ns;
+	if (current_task())
+		take_from(s, current_cgroup(), ns);
+	return 0;
+}
+
+/* Interrupts of devices; of timers, for which queues with a rate wait; and of other CPUs, which hand packets on. */
+SEC("tp_btf/irq_handler_entry") int device_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/irq_handler_exit") int device_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/local_timer_entry") int timer_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/local_timer_exit") int timer_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/call_function_single_entry") int call_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/call_function_single_exit") int call_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/softirq_raise") int raise(u64 *arguments)
+{
+	u32 zero = 0, vector = arguments[0];
+	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
+		return 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (s && s->interrupt)
+		s->raised = 1;
 	return 0;
 }
 

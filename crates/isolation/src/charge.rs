@@ -116,7 +116,7 @@ impl Charge {
     }
 }
 
-/// Time of network softirqs, measured from the entry of each to its exit.
+/// Time of network softirqs, measured from the entry of each to its exit, and of hard interrupts that raised them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -126,6 +126,8 @@ pub struct Totals {
     pub transmit_ns: u64,
     /// How many there were.
     pub softirqs: u64,
+    /// Of hard interrupts in front of them, in ns.
+    pub interrupt_ns: u64,
 }
 
 /// All accounts at one time, summed over the CPUs.
@@ -149,6 +151,7 @@ impl Accounts {
         self.totals.receive_ns += totals.receive_ns;
         self.totals.transmit_ns += totals.transmit_ns;
         self.totals.softirqs += totals.softirqs;
+        self.totals.interrupt_ns += totals.interrupt_ns;
     }
 
     /// Return what came since `before`.
@@ -161,13 +164,14 @@ impl Accounts {
             receive_ns: self.totals.receive_ns.saturating_sub(before.totals.receive_ns),
             transmit_ns: self.totals.transmit_ns.saturating_sub(before.totals.transmit_ns),
             softirqs: self.totals.softirqs.saturating_sub(before.totals.softirqs),
+            interrupt_ns: self.totals.interrupt_ns.saturating_sub(before.totals.interrupt_ns),
         };
         Accounts { totals, charges: charges.collect() }
     }
 
-    /// Return the measured time of softirqs, in ns.
+    /// Return the measured time of softirqs and the interrupts that raised them, in ns.
     pub fn measured(&self) -> u64 {
-        self.totals.receive_ns + self.totals.transmit_ns
+        self.totals.receive_ns + self.totals.transmit_ns + self.totals.interrupt_ns
     }
 
     /// Return the sum of all charges, to cgroups and to nobody, in ns.
@@ -207,8 +211,10 @@ pub struct Slot {
 pub struct Softirq {
     /// What was done for whom.
     pub slots: Vec<Slot>,
-    /// Time that no packet can be named for, in ns.
+    /// Time that no packet can be named for, also of the hard interrupts in front of it, in ns.
     pub fixed: u64,
+    /// What softirqs before it were charged, which sent nothing, to no packet, in ns: of a transmit softirq.
+    pub owed: u64,
     /// Time of packets whose owner was not known when the next one came, in ns.
     pub pending: u64,
     /// Packets that nobody claimed.
@@ -223,11 +229,16 @@ impl Softirq {
 
     /// Return what each account is charged, with its part of the fixed costs, by packets: "evenly split amongst packets
     /// processed in a given do_softirq iteration" (Khalid's dissertation, section 2.2.1). `settle` of `account.bpf.c` does
-    /// the same.
+    /// the same. What was owed is taken back from no packet where there are packets now: that charge is below zero, as the
+    /// kernel's numbers have it.
     pub fn settle(&self) -> BTreeMap<Account, u64> {
         let mut weight = self.unclaimed + self.slots.iter().map(|slot| slot.packets).sum::<u64>();
         let mut fixed = if self.unclaimed == 0 { self.fixed + self.pending } else { self.fixed };
         let mut charges = BTreeMap::new();
+        if self.owed > 0 && weight > 0 {
+            charges.insert(Account::NoPacket, 0_u64.wrapping_sub(self.owed));
+            fixed += self.owed;
+        }
         for slot in &self.slots {
             let part = (fixed * slot.packets).checked_div(weight).unwrap_or(0);
             fixed -= part;

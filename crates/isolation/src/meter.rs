@@ -26,12 +26,14 @@ pub struct Status {
     pub cgroups: Vec<Row>,
     /// What is nobody's, by kind.
     pub unattributed: Vec<Row>,
-    /// Time of network softirqs, measured from entry to exit, in ns.
+    /// Time of network softirqs, measured from entry to exit, and of the hard interrupts that raised them, in ns.
     pub softirq_ns: u64,
     /// The part of receive softirqs, in ns.
     pub receive_ns: u64,
     /// The part of transmit softirqs, in ns.
     pub transmit_ns: u64,
+    /// The part of hard interrupts, in ns.
+    pub interrupt_ns: u64,
     /// How many softirqs there were.
     pub softirqs: u64,
     /// The sum of all charges, in ns.
@@ -107,6 +109,7 @@ impl Meter {
             softirq_ns: came.measured(),
             receive_ns: came.totals.receive_ns,
             transmit_ns: came.totals.transmit_ns,
+            interrupt_ns: came.totals.interrupt_ns,
             softirqs: came.totals.softirqs,
             charged_ns: came.charged(),
             gap: came.gap(),

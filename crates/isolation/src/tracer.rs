@@ -15,7 +15,7 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ac
 const PROBLEM: &str = env!("ACCOUNT_PROBLEM");
 
 /// In the order of attaching: until the first one is there nothing is counted.
-static TRACEPOINTS: [Tracepoint; 9] = [
+static TRACEPOINTS: [Tracepoint; 16] = [
     Tracepoint { name: "softirq_exit", programs: &["softirq_exit"], since: "2.6.31", without: None },
     Tracepoint {
         name: "kfree_skb",
@@ -59,8 +59,28 @@ static TRACEPOINTS: [Tracepoint; 9] = [
         since: "2.6.37",
         without: Some("packets are not counted, and fixed costs not shared"),
     },
+    // What is raised is known before an interrupt ends, and an end before a begin.
+    Tracepoint { name: "softirq_raise", programs: &["raise"], since: "2.6.37", without: INTERRUPTS },
+    Tracepoint { name: "irq_handler_exit", programs: &["device_exit"], since: "2.6.31", without: INTERRUPTS },
+    Tracepoint { name: "irq_handler_entry", programs: &["device_entry"], since: "2.6.31", without: INTERRUPTS },
+    Tracepoint { name: "local_timer_exit", programs: &["timer_exit"], since: "3.12 on x86", without: INTERRUPTS },
+    Tracepoint { name: "local_timer_entry", programs: &["timer_entry"], since: "3.12 on x86", without: INTERRUPTS },
+    Tracepoint {
+        name: "call_function_single_exit",
+        programs: &["call_exit"],
+        since: "3.12 on x86",
+        without: INTERRUPTS,
+    },
+    Tracepoint {
+        name: "call_function_single_entry",
+        programs: &["call_entry"],
+        since: "3.12 on x86",
+        without: INTERRUPTS,
+    },
     Tracepoint { name: "softirq_entry", programs: &["softirq_entry"], since: "2.6.31", without: None },
 ];
+
+const INTERRUPTS: Option<&str> = Some("hard interrupts are part of what they interrupt");
 
 // SAFETY: plain numbers without padding, in C's layout.
 unsafe impl Pod for Charge {}
