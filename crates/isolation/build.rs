@@ -9,7 +9,8 @@ const COMPILERS: [&str; 7] = ["clang", "clang-20", "clang-19", "clang-18", "clan
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={SOURCE}");
+    // With what it includes.
+    println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rerun-if-env-changed=PATH");
     let folder = std::env::var_os("OUT_DIR").unwrap_or_default();

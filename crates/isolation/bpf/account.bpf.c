@@ -11,45 +11,7 @@
  * Kernel structures are declared with the fields that are read; the loader moves the offsets to the running kernel's (CO-RE).
  */
 
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
-
-enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
-enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
-enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
-enum { NO_EXIST = 1 };
-
-static void *(*const lookup)(void *map, const void *key) = (void *)1;
-static long (*const update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static long (*const erase)(void *map, const void *key) = (void *)3;
-static u64 (*const clock)(void) = (void *)5;
-static u64 (*const current_task)(void) = (void *)14;
-static u64 (*const current_cgroup)(void) = (void *)80;
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct kernfs_node {
-	u64 id;
-};
-struct cgroup {
-	struct kernfs_node *kn;
-};
-struct sock_cgroup_data {
-	struct cgroup *cgroup;
-};
-struct sock {
-	struct {
-		volatile unsigned char skc_state;
-	} __sk_common;
-	struct sock_cgroup_data sk_cgrp_data;
-};
-struct sk_buff {
-	struct sock *sk;
-};
-#pragma clang attribute pop
+#include "kernel.h"
 
 /* Accounts of no cgroup; `charge.rs` has the same numbers. */
 #define NOBODY (1ull << 63)
@@ -348,74 +310,7 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 	return 0;
 }
 
-INLINE int begin_interrupt(void)
-{
-	u32 zero = 0;
-	struct softirq *s = lookup(&softirqs, &zero);
-	if (s && !s->vector) {
-		s->raised = 0;
-		s->interrupt = clock();
-	}
-	return 0;
-}
-
-INLINE int end_interrupt(void)
-{
-	u32 zero = 0;
-	struct softirq *s = lookup(&softirqs, &zero);
-	if (!s || !s->interrupt)
-		return 0;
-	u64 ns = clock() - s->interrupt;
-	s->interrupt = 0;
-	if (!s->raised || s->vector)
-		return 0;
-	s->interrupts += ns;
-	if (current_task())
-		take_from(s, current_cgroup(), ns);
-	return 0;
-}
-
-/* Interrupts of devices; of timers, for which queues with a rate wait; and of other CPUs, which hand packets on. */
-SEC("tp_btf/irq_handler_entry") int device_entry(u64 *arguments)
-{
-	return begin_interrupt();
-}
-
-SEC("tp_btf/irq_handler_exit") int device_exit(u64 *arguments)
-{
-	return end_interrupt();
-}
-
-SEC("tp_btf/local_timer_entry") int timer_entry(u64 *arguments)
-{
-	return begin_interrupt();
-}
-
-SEC("tp_btf/local_timer_exit") int timer_exit(u64 *arguments)
-{
-	return end_interrupt();
-}
-
-SEC("tp_btf/call_function_single_entry") int call_entry(u64 *arguments)
-{
-	return begin_interrupt();
-}
-
-SEC("tp_btf/call_function_single_exit") int call_exit(u64 *arguments)
-{
-	return end_interrupt();
-}
-
-SEC("tp_btf/softirq_raise") int raise(u64 *arguments)
-{
-	u32 zero = 0, vector = arguments[0];
-	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
-		return 0;
-	struct softirq *s = lookup(&softirqs, &zero);
-	if (s && s->interrupt)
-		s->raised = 1;
-	return 0;
-}
+#include "interrupts.h"
 
 /* A packet, or what GRO made of several, begins its way through the stack. */
 SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)

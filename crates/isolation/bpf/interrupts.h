@@ -1,0 +1,73 @@
+/* Hard interrupts that raise a network softirq: fixed cost of the next one on their CPU. A part of account.bpf.c.
+ *
+ * SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ */
+
+INLINE int begin_interrupt(void)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (s && !s->vector) {
+		s->raised = 0;
+		s->interrupt = clock();
+	}
+	return 0;
+}
+
+INLINE int end_interrupt(void)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (!s || !s->interrupt)
+		return 0;
+	u64 ns = clock() - s->interrupt;
+	s->interrupt = 0;
+	if (!s->raised || s->vector)
+		return 0;
+	s->interrupts += ns;
+	if (current_task())
+		take_from(s, current_cgroup(), ns);
+	return 0;
+}
+
+/* Interrupts of devices; of timers, for which queues with a rate wait; and of other CPUs, which hand packets on. */
+SEC("tp_btf/irq_handler_entry") int device_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/irq_handler_exit") int device_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/local_timer_entry") int timer_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/local_timer_exit") int timer_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/call_function_single_entry") int call_entry(u64 *arguments)
+{
+	return begin_interrupt();
+}
+
+SEC("tp_btf/call_function_single_exit") int call_exit(u64 *arguments)
+{
+	return end_interrupt();
+}
+
+SEC("tp_btf/softirq_raise") int raise(u64 *arguments)
+{
+	u32 zero = 0, vector = arguments[0];
+	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
+		return 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (s && s->interrupt)
+		s->raised = 1;
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* What a BPF program has of the kernel: types, helpers, and the fields of its structures that are read.
+ *
+ * SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ */
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
+enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
+enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
+enum { NO_EXIST = 1 };
+
+static void *(*const lookup)(void *map, const void *key) = (void *)1;
+static long (*const update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const erase)(void *map, const void *key) = (void *)3;
+static u64 (*const clock)(void) = (void *)5;
+static u64 (*const current_task)(void) = (void *)14;
+static u64 (*const current_cgroup)(void) = (void *)80;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+struct sock {
+	struct {
+		volatile unsigned char skc_state;
+	} __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+struct sk_buff {
+	struct sock *sk;
+};
+#pragma clang attribute pop
