@@ -62,7 +62,8 @@ pub struct PEdge {
 }
 
 impl PGraph {
-    /// The chains of a problem, of each of which what it was promised comes in. Nodes are in the order of chains and their nodes.
+    /// The chains of a problem, of each of which what it was promised comes in. Nodes are in the order of chains and their nodes;
+    /// those that run on no server are on the switch, where its ports are, and have no edges.
     #[must_use]
     pub fn of(problem: &Problem) -> PGraph {
         let mut graph = PGraph::default();
@@ -74,22 +75,27 @@ impl PGraph {
 
     fn add(&mut self, chain: &Chain) {
         let first = self.nodes.len();
+        let end = |id: usize, side| match chain.nodes.get(id) {
+            Some(node) if node.server.is_some() => PEnd::Node(first + id),
+            _ => PEnd::Port(side),
+        };
         let bps = chain.t_min_bps.max(LEAST_BPS.min(chain.limit_bps()));
         let mut join = |from, to, share: f64| {
             // What is left of a share after its parts may differ from nothing by rounding.
-            if share > 1e-9 {
+            let is_inside = matches!(from, PEnd::Node(_)) || matches!(to, PEnd::Node(_));
+            if share > 1e-9 && is_inside {
                 self.edges.push(PEdge { from, to, direction: Direction::Forward, bps: bps * share });
             }
         };
         for edge in &chain.edges {
-            join(PEnd::Node(first + edge.from), PEnd::Node(first + edge.to), edge.share);
+            join(end(edge.from, Side::In), end(edge.to, Side::Out), edge.share);
         }
         for (id, node) in chain.nodes.iter().enumerate() {
-            join(PEnd::Port(Side::In), PEnd::Node(first + id), node.entry);
+            join(PEnd::Port(Side::In), end(id, Side::Out), node.entry);
             // What a function drops it does not send out. How much that is nobody says; all that goes to no other function is
             // taken to leave.
             let on: f64 = chain.edges.iter().filter(|edge| edge.from == id).map(|edge| edge.share).sum();
-            join(PEnd::Node(first + id), PEnd::Port(Side::Out), node.share - on);
+            join(end(id, Side::In), PEnd::Port(Side::Out), node.share - on);
         }
         self.nodes.extend(chain.nodes.iter().map(|node| PNode { name: format!("{}/{}", chain.name, node.name) }));
     }

@@ -24,7 +24,7 @@ const PARTS: u32 = 1000;
 /// Why E2 has no sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// A function that runs on no server, and how many more there are.
+    /// A function that runs neither on a server nor on the switch, and how many more there are.
     Homeless(String, usize),
     /// More edges between functions than are handled.
     TooLarge(TooLarge),
@@ -36,10 +36,10 @@ impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failed::Homeless(node, 0) => {
-                write!(f, "E2 sizes every function for cores of servers, and {node} cannot run there")
+                write!(f, "E2 has servers and a switch, and {node} cannot run there")
             }
             Failed::Homeless(node, more) => {
-                write!(f, "E2 sizes every function for cores of servers, and {node} and {more} more cannot run there")
+                write!(f, "E2 has servers and a switch, and {node} and {more} more cannot run there")
             }
             Failed::TooLarge(too_large) => too_large.fmt(f),
             Failed::NoRoom(no_room) => no_room.fmt(f),
@@ -52,14 +52,16 @@ impl std::error::Error for Failed {}
 /// Sites for the nodes of `problem`, by chain and node; `switch` says what the switch holds.
 ///
 /// # Errors
-/// When a function runs on no server, or all of them are too many for the rack.
+/// When a function runs neither on a server nor on the switch, or all of them are too many for the rack.
 pub fn sites(problem: &Problem, switch: &dyn Feasible) -> Result<Vec<Vec<Site>>, Failed> {
     let all = || problem.chains.iter().flat_map(|chain| chain.nodes.iter().map(move |node| (chain, node)));
-    let mut homeless = all().filter(|(_, node)| node.server.is_none());
+    let mut homeless = all().filter(|(_, node)| node.server.is_none() && !problem.switch_runs(node));
     if let Some((chain, node)) = homeless.next() {
         let name = format!("{}.{} ({})", chain.name, node.name, node.function);
         return Err(Failed::Homeless(name, homeless.count()));
     }
+    // What runs on the switch alone is there from the start.
+    let is_fixed: Vec<bool> = all().map(|(_, node)| node.server.is_none()).collect();
     let policy = PGraph::of(problem);
     // A function may come to any server: it is sized for the slowest.
     let clock_hz = problem.servers.iter().map(|server| server.clock_hz).fold(f64::INFINITY, f64::min);
@@ -70,14 +72,15 @@ pub fn sites(problem: &Problem, switch: &dyn Feasible) -> Result<Vec<Vec<Site>>,
     let splitting: Vec<Splitting> =
         affinities.iter().map(|affinity| Splitting { affinity: *affinity, rewrites: Fields(0) }).collect();
     let graph = IGraph::build(&policy, &splitting, &vec![1; policy.nodes.len()]).map_err(Failed::TooLarge)?;
-    let (mut places, needs) = place(problem, &graph, &sizes).map_err(Failed::NoRoom)?;
-    let offload = to_the_switch(problem, switch, &policy, &graph, &places);
+    let (mut places, needs) = place(problem, &graph, &sizes, &is_fixed).map_err(Failed::NoRoom)?;
+    let offload = to_the_switch(problem, switch, &policy, &graph, &places, &is_fixed);
     for &node in &offload.nodes {
         places.free[places.server[node]] += needs[node];
     }
-    let mut sites = offload.sites(&graph, &places).into_iter().map(|site| match site {
-        offload::Site::Switch => Site::Switch,
-        offload::Site::Server(server) => Site::Server(server),
+    let sites = offload.sites(&graph, &places).into_iter().zip(&is_fixed);
+    let mut sites = sites.map(|(site, is_fixed)| match site {
+        offload::Site::Server(server) if !is_fixed => Site::Server(server),
+        _ => Site::Switch,
     });
     let of = problem.chains.iter().map(|chain| sites.by_ref().take(chain.nodes.len()).collect()).collect();
     let mut needs = needs.into_iter();
@@ -93,18 +96,26 @@ fn affinity(node: &Node) -> Affinity {
 
 /// A server for each function: with cores of its own for each, as E2 has it, and where these are too few with its part of a core;
 /// and what each takes of its server, in cores or such parts.
-fn place(problem: &Problem, graph: &IGraph, sizes: &[size::Size]) -> Result<(Places, Vec<u32>), NoRoom> {
+fn place(
+    problem: &Problem,
+    graph: &IGraph,
+    sizes: &[size::Size],
+    is_fixed: &[bool],
+) -> Result<(Places, Vec<u32>), NoRoom> {
     let traffic = Traffic::of(graph);
     let links: Vec<f64> = (0..problem.servers.len()).map(|server| link_bps(problem, server)).collect();
     let place = |needs: &[u32], per_core: u32| {
         let cores: Vec<u32> = problem.servers.iter().map(|server| server.cores.saturating_mul(per_core)).collect();
         balance::place_sized(graph, &traffic.clone().sized(needs), &cores, &links)
     };
-    let whole: Vec<u32> = sizes.iter().map(|size| size.instances).collect();
+    let of = |need: &dyn Fn(&size::Size) -> u32| -> Vec<u32> {
+        sizes.iter().zip(is_fixed).map(|(size, is_fixed)| if *is_fixed { 0 } else { need(size) }).collect()
+    };
+    let whole = of(&|size| size.instances);
     match place(&whole, 1) {
         Ok(places) => Ok((places, whole)),
         Err(no_room) => {
-            let parts: Vec<u32> = sizes.iter().map(parts).collect();
+            let parts = of(&parts);
             place(&parts, PARTS).map(|places| (places, parts)).map_err(|_| no_room)
         }
     }
@@ -129,12 +140,13 @@ fn to_the_switch(
     policy: &PGraph,
     graph: &IGraph,
     places: &Places,
+    is_fixed: &[bool],
 ) -> Offload {
     let chains = || problem.chains.iter().map(|chain| chain.nodes.len());
     let nodes: Vec<&Node> = problem.chains.iter().flat_map(|chain| &chain.nodes).collect();
-    let able = |id: PNodeId| nodes.get(id).is_some_and(|node| problem.switch_runs(node));
+    let able = |id: PNodeId| !is_fixed[id] && nodes.get(id).is_some_and(|node| problem.switch_runs(node));
     let mut room = |on: &[PNodeId]| {
-        let mut all = (0..nodes.len()).map(|id| on.contains(&id));
+        let mut all = (0..nodes.len()).map(|id| is_fixed[id] || on.contains(&id));
         let set: Vec<Vec<bool>> = chains().map(|nodes| all.by_ref().take(nodes).collect()).collect();
         switch.verdict(problem, &set).fits()
     };

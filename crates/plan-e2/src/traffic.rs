@@ -67,11 +67,11 @@ impl Traffic {
         traffic
     }
 
-    /// The same between those that take so many cores each, and stay on one server with all of them. Any unit will do that
-    /// servers' cores are counted in, too.
+    /// The same between those that take so many cores each, or none, and stay on one server with all of them. Any unit will do
+    /// that servers' cores are counted in, too.
     #[must_use]
     pub fn sized(mut self, sizes: &[u32]) -> Traffic {
-        self.sizes.iter_mut().zip(sizes).for_each(|(own, size)| *own = (*size).max(1));
+        self.sizes.iter_mut().zip(sizes).for_each(|(own, size)| *own = *size);
         self
     }
 

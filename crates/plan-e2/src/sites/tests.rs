@@ -129,9 +129,21 @@ fn what_is_next_to_a_port_goes_to_the_switch() {
 }
 
 #[test]
-fn what_runs_on_no_server_is_said() {
+fn what_runs_nowhere_is_said() {
     let mut nodes = vec![node("a", 100.0, None), node("b", 100.0, None)];
     nodes[1].server = None;
     let said = sites(&rack(vec![line("x", 1e9, nodes)], 1, 4), &Plain).unwrap_err().to_string();
-    assert_eq!(said, "E2 sizes every function for cores of servers, and x.b (b) cannot run there");
+    assert_eq!(said, "E2 has servers and a switch, and x.b (b) cannot run there");
+}
+
+#[test]
+fn what_runs_on_the_switch_alone_is_there_and_its_neighbours_may_follow() {
+    let mut nodes = vec![node("a", 100.0, None), node("b", 100.0, Some(10)), node("c", 100.0, Some(10))];
+    nodes[1].server = None;
+    let mut problem = rack(vec![line("x", 1e9, nodes)], 1, 1);
+    let table = |name: &str| FlowTable { name: name.into(), functions: vec![name.into()], entries: 10 };
+    let kind = SwitchKind::OpenFlow { tables: ["b", "c"].map(table).to_vec() };
+    problem.switch = Some(Switch::new("tor", kind, 480e9));
+    let holds = for_problem(&problem);
+    assert_eq!(sites(&problem, &*holds).unwrap(), [[Site::Server(0), Site::Switch, Site::Switch]]);
 }
