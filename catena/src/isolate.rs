@@ -36,15 +36,15 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
 }
 
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
-    if options.interval < SHORTEST {
+    if options.tables.interval < SHORTEST {
         return Err("--interval: too short; at least 10ms".into());
     }
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
     let mut printed = 0;
-    while options.count.is_none_or(|count| printed < count) {
-        thread::sleep(options.interval);
+    while options.tables.count.is_none_or(|count| printed < count) {
+        thread::sleep(options.tables.interval);
         let status = meter.read()?;
-        if options.json {
+        if options.tables.json {
             print(serde_json::to_string(&status)? + "\n")?;
         } else {
             if printed == 0 {
@@ -70,7 +70,7 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     if options.period < SHORTEST_PERIOD || options.period > LONGEST_PERIOD {
         return Err("--period: from 10ms to 500ms".into());
     }
-    if options.interval < options.period {
+    if options.tables.interval < options.period {
         return Err("--interval: shorter than the period".into());
     }
     // Before anything is changed, so that all is restored.
@@ -93,8 +93,8 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
 fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn() -> bool) -> Result<(), Failure> {
     let mut printed = 0;
     let mut next = Instant::now();
-    let mut report = next + options.interval;
-    while !is_over() && options.count.is_none_or(|count| printed < count) {
+    let mut report = next + options.tables.interval;
+    while !is_over() && options.tables.count.is_none_or(|count| printed < count) {
         next += options.period;
         // A step that was late is made up for by its own books, not by more steps.
         next = next.max(Instant::now());
@@ -107,9 +107,9 @@ fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn()
         if Instant::now() < report {
             continue;
         }
-        report += options.interval;
+        report += options.tables.interval;
         let (status, enforced) = enforcer.report()?;
-        if options.json {
+        if options.tables.json {
             print(serde_json::to_string(&Line { status: &status, enforced: &enforced })? + "\n")?;
         } else {
             if printed == 0 {

@@ -77,20 +77,22 @@ pub struct EnforceOptions {
     /// Journal of what quotas were, to restore them; one run at a time has it open
     #[arg(long, value_name = "FILE", default_value = "/run/catena/isolate.journal")]
     pub journal: PathBuf,
-    /// Print a line of JSON an interval
-    #[arg(long)]
-    pub json: bool,
-    /// How long to measure before each table
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub interval: Duration,
-    /// Stop after so many tables (default: go on until interrupted)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
+    /// What it prints
+    #[command(flatten)]
+    pub tables: TableOptions,
 }
 
 /// Options of `isolate status`.
 #[derive(Args, Debug)]
 pub struct StatusOptions {
+    /// What it prints
+    #[command(flatten)]
+    pub tables: TableOptions,
+}
+
+/// What is printed of intervals: as what, how often, and how many times.
+#[derive(Args, Debug)]
+pub struct TableOptions {
     /// Print a line of JSON an interval
     #[arg(long)]
     pub json: bool,
