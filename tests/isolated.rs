@@ -71,6 +71,74 @@ fn a_table_names_its_columns_and_says_what_was_measured() {
     assert!(printed.lines().last().unwrap().starts_with("network softirqs "), "{printed}");
 }
 
+/// Parse Prometheus' text format as its documentation has it: families in one piece behind their help and type, names and labels of the
+/// characters that they may have, no sample twice, counters that end in `_total` and are not negative. Returns the samples.
+fn samples(text: &str) -> std::collections::BTreeMap<String, f64> {
+    let is_name = |name: &str| {
+        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let (mut samples, mut families) = (std::collections::BTreeMap::new(), Vec::<(&str, &str)>::new());
+    let mut lines = text.lines().peekable();
+    assert!(text.ends_with('\n'), "the last line has no end");
+    while let Some(line) = lines.next() {
+        let (name, help) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')).expect(line);
+        assert!(is_name(name) && !help.is_empty() && families.iter().all(|family| family.0 != name), "{line}");
+        let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE ")?.strip_prefix(name)).expect(line).trim();
+        assert!(
+            ["counter", "gauge"].contains(&kind) && (kind == "counter") == name.ends_with("_total"),
+            "{line}: {kind}"
+        );
+        families.push((name, kind));
+        let mut count = 0;
+        while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
+            let (series, value) = sample.rsplit_once(' ').expect(sample);
+            let labels = series.strip_prefix(name).expect(sample);
+            if let Some(labels) = labels.strip_prefix('{') {
+                let (label, value) = labels.strip_suffix("\"}").and_then(|l| l.split_once("=\"")).expect(sample);
+                let rest = value.replace("\\\\", "").replace("\\\"", "").replace("\\n", "");
+                assert!(is_name(label) && !rest.contains(['\\', '"']), "{sample}");
+            } else {
+                assert_eq!(labels, "", "{sample}");
+            }
+            let value: f64 = value.parse().expect(sample);
+            assert!(
+                value.is_finite() && value >= 0.0 && samples.insert(series.to_owned(), value).is_none(),
+                "{sample}"
+            );
+            count += 1;
+        }
+        assert!(count > 0, "{name} has no sample");
+    }
+    samples
+}
+
+#[test]
+fn metrics_are_in_prometheus_format_and_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("isolate.prom");
+    let path = file.display().to_string();
+    let Some(output) = status(&["--prometheus", &path, "--interval", "100ms", "--count", "3"]) else { return };
+    assert_eq!(text(&output.stdout), "");
+    let samples = samples(&std::fs::read_to_string(&file).unwrap());
+    let sum = |metric: &str| -> f64 {
+        let name = format!("catena_isolate_{metric}");
+        samples.iter().filter(|(series, _)| series.split('{').next() == Some(&name)).map(|(_, value)| value).sum()
+    };
+    // Of all three intervals.
+    assert!((0.3..3.0).contains(&sum("measured_seconds_total")), "{samples:?}");
+    let (measured, of_cgroups) = (sum("softirq_seconds_total"), sum("network_cpu_seconds_total"));
+    let charged = of_cgroups + sum("unattributed_cpu_seconds_total");
+    assert!(of_cgroups > 0.0 && (charged - measured).abs() * 50.0 <= measured, "{samples:?}");
+    assert!(sum("packets_total") > 150.0 && sum("cpu_seconds_total") > 0.0, "{samples:?}");
+    for metric in ["credited_cpu_seconds_total", "sent_packets_total", "dropped_packets_total"] {
+        assert!(
+            samples.keys().any(|series| series.starts_with(&format!("catena_isolate_{metric}{{cgroup="))),
+            "{metric}"
+        );
+    }
+}
+
 #[test]
 fn what_is_missing_is_said_by_name() {
     // SAFETY: the call takes nothing and cannot fail.

@@ -1,6 +1,7 @@
 //! `catena isolate`: whose work network CPU is, and quotas that include it.
 
 mod demo;
+mod prometheus;
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -8,11 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
+use catena_runtime::replace;
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
 
+use prometheus::Metrics;
+
 use crate::Failure;
-use crate::arguments::{EnforceOptions, IsolateCommand, StatusOptions};
+use crate::arguments::{EnforceOptions, IsolateCommand, StatusOptions, TableOptions};
 use crate::run::signals;
 use crate::streams::{print, tell};
 
@@ -40,22 +44,59 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
         return Err("--interval: too short; at least 10ms".into());
     }
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
-    let mut printed = 0;
-    while options.tables.count.is_none_or(|count| printed < count) {
+    let mut printer = Printer::new(&options.tables);
+    while !printer.is_done() {
         thread::sleep(options.tables.interval);
         let status = meter.read()?;
-        if options.tables.json {
-            print(serde_json::to_string(&status)? + "\n")?;
-        } else {
-            if printed == 0 {
-                status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
-            }
-            let between = if printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(&status, None)))?;
-        }
-        printed += 1;
+        printer.print(&status, None, |id| meter.own_cpu(id))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints intervals as it is asked to.
+struct Printer<'a> {
+    options: &'a TableOptions,
+    metrics: Metrics,
+    printed: u32,
+}
+
+impl Printer<'_> {
+    fn new(options: &TableOptions) -> Printer<'_> {
+        Printer { options, metrics: Metrics::new(), printed: 0 }
+    }
+
+    /// Return whether there are as many tables as were asked for.
+    fn is_done(&self) -> bool {
+        self.options.count.is_some_and(|count| self.printed >= count)
+    }
+
+    /// Print an interval; `own_cpu` tells what a cgroup's processes took in it.
+    fn print(
+        &mut self,
+        status: &Status,
+        enforced: Option<&[Enforced]>,
+        own_cpu: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), Failure> {
+        if self.printed == 0 && !self.options.json {
+            status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
+        }
+        if let Some(file) = &self.options.prometheus {
+            self.metrics.add(status, enforced.unwrap_or_default(), own_cpu);
+            let text = self.metrics.text();
+            if file.as_os_str() == "-" { print(text)? } else { replace::write(file, text.as_bytes())? }
+        } else if self.options.json {
+            let line = match enforced {
+                Some(enforced) => serde_json::to_string(&Line { status, enforced })?,
+                None => serde_json::to_string(status)?,
+            };
+            print(line + "\n")?;
+        } else {
+            let between = if self.printed > 0 { "\n" } else { "" };
+            print(format_args!("{between}{}", table(status, enforced)))?;
+        }
+        self.printed += 1;
+        Ok(())
+    }
 }
 
 /// A line of JSON of `enforce`.
@@ -91,10 +132,10 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
 
 /// Enforce until it is over.
 fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn() -> bool) -> Result<(), Failure> {
-    let mut printed = 0;
+    let mut printer = Printer::new(&options.tables);
     let mut next = Instant::now();
     let mut report = next + options.tables.interval;
-    while !is_over() && options.tables.count.is_none_or(|count| printed < count) {
+    while !is_over() && !printer.is_done() {
         next += options.period;
         // A step that was late is made up for by its own books, not by more steps.
         next = next.max(Instant::now());
@@ -109,16 +150,7 @@ fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn()
         }
         report += options.tables.interval;
         let (status, enforced) = enforcer.report()?;
-        if options.tables.json {
-            print(serde_json::to_string(&Line { status: &status, enforced: &enforced })? + "\n")?;
-        } else {
-            if printed == 0 {
-                status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
-            }
-            let between = if printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(&status, Some(&enforced))))?;
-        }
-        printed += 1;
+        printer.print(&status, Some(&enforced), |id| enforcer.own_cpu(id))?;
     }
     Ok(())
 }

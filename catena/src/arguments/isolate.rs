@@ -96,6 +96,10 @@ pub struct TableOptions {
     /// Print a line of JSON an interval
     #[arg(long)]
     pub json: bool,
+    /// Instead of tables, write metrics for Prometheus to a file that is replaced each interval, as node_exporter's textfile collector
+    /// reads them; `-` prints them
+    #[arg(long, value_name = "FILE.prom", conflicts_with = "json")]
+    pub prometheus: Option<PathBuf>,
     /// How long to measure before each table
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,
