@@ -1,7 +1,8 @@
 //! `catena isolate` as its user meets it, on real packets.
 
 use std::net::UdpSocket;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -185,7 +186,7 @@ fn scene(process: u32) -> Vec<String> {
 fn demo(words: &[&str]) -> std::process::Child {
     let mut command = Command::new(CATENA);
     command.args(["isolate", "demo", "--interval", "500ms"]).args(words);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
@@ -244,4 +245,99 @@ fn an_interrupted_demo_and_the_one_after_a_killed_one_leave_nothing() {
     }
     // The second one has removed what the first left.
     assert_eq!(scene(killed), [""; 0]);
+}
+
+/// A cgroup of the test with a quota of 30% of a CPU, removed at its end.
+struct Group {
+    name: String,
+    /// In cgroup2, and where the quota is if that is elsewhere.
+    folders: Vec<PathBuf>,
+}
+
+impl Group {
+    /// Make one; `None`, with a message, where that is not possible.
+    fn new() -> Option<Group> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = |kind: &str, option: &str| {
+            let mut words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            words.find(|w| w[2] == kind && w[3].split(',').any(|o| o == option)).map(|w| PathBuf::from(w[1]))
+        };
+        let name = format!("catena-t-guard-{}", std::process::id());
+        let mounts = [mount("cgroup2", "rw"), mount("cgroup", "cpu")];
+        let group = Group {
+            folders: mounts.into_iter().flatten().map(|mount| mount.join(&name)).collect(),
+            name: format!("/{name}"),
+        };
+        let made = group.folders.iter().try_for_each(std::fs::create_dir);
+        let last = group.folders.last().cloned().unwrap_or_default();
+        let quota = if group.folders.len() > 1 { ("cpu.cfs_quota_us", "30000") } else { ("cpu.max", "30000 100000") };
+        if let Err(error) = made.and_then(|()| std::fs::write(last.join(quota.0), quota.1)) {
+            skip_kernel(&format!("no cgroup with a quota can be made: {error}"));
+            return None;
+        }
+        Some(group)
+    }
+
+    /// Return the files that say its quota, one after the other.
+    fn quota(&self) -> String {
+        let files = ["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"];
+        let files = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
+        files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.folders.iter().for_each(|folder| _ = std::fs::remove_dir(folder));
+    }
+}
+
+/// Wait until something is so, at most five seconds; returns whether it is.
+fn becomes(is_so: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(5);
+    while !is_so() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    is_so()
+}
+
+/// Return the processes that have this among their arguments.
+fn with_argument(argument: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |process: &u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+    };
+    processes.filter(has).collect()
+}
+
+#[test]
+fn quotas_are_restored_at_once_when_enforcement_is_killed() {
+    let Some(group) = Group::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal").display().to_string();
+    let quota = group.quota();
+    for signal in [libc::SIGKILL, libc::SIGTERM] {
+        let mut command = Command::new(CATENA);
+        command.args(["isolate", "enforce", &group.name, "--journal", &journal, "--interval", "200ms"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        if !becomes(|| group.quota() != quota) {
+            _ = child.kill();
+            let said = text(&child.wait_with_output().unwrap().stderr);
+            assert!(said.starts_with("catena: isolate enforce: "), "{said}");
+            return skip_kernel(&format!("nothing is enforced: {}", said.trim()));
+        }
+        // It and its guard.
+        assert_eq!(with_argument(&journal).len(), 2);
+        // SAFETY: the process is this test's, and not yet waited for.
+        unsafe { libc::kill(libc::pid_t::try_from(child.id()).unwrap(), signal) };
+        child.wait().unwrap();
+        assert!(becomes(|| group.quota() == quota), "{} instead of {quota}", group.quota());
+        assert!(becomes(|| with_argument(&journal).is_empty()), "{:?}", with_argument(&journal));
+        // Only who is killed has left something to the guard.
+        let said = text(&child.wait_with_output().unwrap().stderr);
+        assert_eq!(said.contains("left by a run that was killed: quota of "), signal == libc::SIGKILL, "{said}");
+        assert_eq!(std::fs::read_to_string(&journal).unwrap(), "");
+    }
 }

@@ -3,11 +3,12 @@
 mod demo;
 mod prometheus;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use catena_isolation::guard::{self, Guard};
 use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
 use catena_runtime::replace;
 use catena_runtime::table::{Table, thousands};
@@ -16,10 +17,12 @@ use serde::Serialize;
 use prometheus::Metrics;
 
 use crate::Failure;
-use crate::arguments::{EnforceOptions, IsolateCommand, StatusOptions, TableOptions};
+use crate::arguments::{EnforceOptions, GuardOptions, IsolateCommand, StatusOptions, TableOptions};
 use crate::run::signals;
 use crate::streams::{print, tell};
 
+/// How this program guards an enforcing one.
+const GUARD: [&str; 2] = ["isolate", "guard"];
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -31,6 +34,7 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
     match command {
         IsolateCommand::Status(options) => status(options),
         IsolateCommand::Enforce(options) => enforce(options),
+        IsolateCommand::Guard(options) => guard(options),
         IsolateCommand::Demo(options) => demo::demo(options),
         IsolateCommand::Act(options) => match catena_isolation::scene::actor::act(&options.words) {
             Ok(()) => Ok(ExitCode::SUCCESS),
@@ -116,6 +120,10 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     }
     // Before anything is changed, so that all is restored.
     let signalled = signals::listen()?;
+    // The file that runs, wherever it is by now.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(GUARD).arg(&options.journal);
+    let guard = Guard::start(command).map_err(|error| format!("isolate enforce: no guard can be started: {error}"))?;
     let enforcer = Enforcer::start(&options.cgroups, &options.napi, options.period, &options.journal);
     let mut enforcer = enforcer.map_err(|error| format!("isolate enforce: {error}"))?;
     let done = control(&mut enforcer, options, || signalled.load(Ordering::Relaxed));
@@ -126,8 +134,17 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
             tell(format_args!("catena: {undone}\n"));
         }
     }
+    drop(guard);
     done?;
     Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Wait for the end of who enforces, and restore what it left.
+fn guard(options: &GuardOptions) -> Result<ExitCode, Failure> {
+    for undone in guard::watch(&options.journal).map_err(|error| format!("isolate enforce: its guard: {error}"))? {
+        tell(format_args!("catena: left by a run that was killed: {undone}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Enforce until it is over.

@@ -17,7 +17,8 @@ pub enum IsolateCommand {
     ///
     /// Each period the quota of each cgroup is rewritten: what network softirqs did for its packets in others' time is taken
     /// off, what ran in its time for others is added. What a period cannot pay is owed, and shown as debt. At the end, by
-    /// Ctrl-C or SIGTERM, all quotas are restored; what a killed run left is restored from its journal at the next start.
+    /// Ctrl-C or SIGTERM, all quotas are restored. If it is killed, a guard restores them from its journal, a child that waits for its
+    /// end; if both are, the next start does.
     #[command(after_help = ENFORCE_EXAMPLES)]
     Enforce(EnforceOptions),
     /// Show on this machine what a flooded container does to one beside it, without and with enforcement (needs root)
@@ -25,6 +26,9 @@ pub enum IsolateCommand {
     /// Makes two containers of its own, which share CPU 1, and floods one of them from CPU 0, for some ten seconds. All is removed
     /// at the end, by Ctrl-C or SIGTERM too; what a killed run left is removed by the next one.
     Demo(DemoOptions),
+    /// What the guard of `isolate enforce` does
+    #[command(hide = true, disable_help_flag = true)]
+    Guard(GuardOptions),
     /// What processes of `isolate demo` do
     #[command(hide = true, disable_help_flag = true)]
     Act(ActOptions),
@@ -50,6 +54,13 @@ pub struct ActOptions {
     /// As the demo says it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
+}
+
+/// Whose end a guard waits for.
+#[derive(Args, Debug)]
+pub struct GuardOptions {
+    /// The journal of who started it
+    pub journal: PathBuf,
 }
 
 /// How `isolate enforce` is used.
