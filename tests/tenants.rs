@@ -69,7 +69,8 @@ fn a_tenant_with_dear_packets_takes_nothing_from_one_beside_it() {
         // Its packets are many times as dear: it carries a small part of what it did, and costs as much.
         let is_dear = dear[1].rate < after[1].rate / 5.0;
         let is_held = (0.46..0.54).contains(&dear[1].cost) && (0.46..0.54).contains(&dear[0].cost);
-        let is_left = (dear[0].rate / beside_cheap - 1.0).abs() < 0.05;
+        // Seen, on a core that builds shared: 0.80 to 1.15 times as much in seven turns, 1.03 in the middle.
+        let is_left = dear[0].rate > 0.95 * beside_cheap;
         let all = format!("{before:?}\n{dear:?}\n{after:?}");
         if is_dear && is_held && is_left { Ok(()) } else { Err(all) }
     });

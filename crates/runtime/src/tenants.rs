@@ -105,3 +105,49 @@ impl fmt::Display for Tenants {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Chain;
+
+    fn shares_of(chains: &str) -> Vec<Vec<(String, f64)>> {
+        shares(&Chain::parse("file", chains).expect("a chain file").graph)
+    }
+
+    #[test]
+    fn tenants_are_the_chains_of_cpu_relations() {
+        let file = "class web = \"tcp port 80\"\nclass mail = \"tcp port 25\"\nclass calls = \"udp\"\n\
+                    chain x for web, mail { in -> out }\nchain y for calls { in -> out }\nchain z { in -> out }\n";
+        let named = |list: &[(&str, f64)]| list.iter().map(|(name, weight)| ((*name).to_owned(), *weight)).collect();
+        let expected: Vec<Vec<_>> = vec![named(&[("x", 2.0), ("z", 1.0)])];
+        assert_eq!(shares_of(&format!("{file}cpu x : z = 2 : 1\n")), expected);
+        // All that `y` is for.
+        let expected: Vec<Vec<_>> = vec![named(&[("z", 1.0), ("y", 3.0)])];
+        assert_eq!(shares_of(&format!("{file}cpu z : calls = 1 : 3\n")), expected);
+        // A part of what `x` is for, and no CPU.
+        assert_eq!(shares_of(&format!("{file}cpu web : y = 1 : 1\n")), Vec::<Vec<_>>::new());
+        assert_eq!(shares_of(&format!("{file}throughput x : y = 1 : 1\n")), Vec::<Vec<_>>::new());
+    }
+
+    #[test]
+    fn the_table_is_in_parts_of_all_cycles() {
+        let row = Row {
+            given_cycles: 5e6,
+            own_cycles: 4e6,
+            receive_cycles: 1e6,
+            queue_cycles: 5e5,
+            dropped: 1_234.0,
+            balance_cycles: -5e5,
+            ..Row::new("x", 0.5)
+        };
+        let told = Tenants { accounts: vec![row], cycles: 1e7, others_cycles: 4.5e6 }.to_string();
+        let lines: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            lines[3],
+            ["x", "50.0%", "50.0%", "55.0%", "40.0%", "10.0%", "5.0%", "1,234", "0.0%", "5.0%"],
+            "{told}"
+        );
+        assert!(told.ends_with("in parts of all 10 million cycles, of which 45.0% are no tenant's\n"), "{told}");
+    }
+}
