@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ fn run(folder: &Path, [x, y]: [usize; 2], [of_x, of_y]: [u32; 2]) -> [Account; 2
         chain(y)
     );
     std::fs::write(folder.join("two.catena"), chains).expect("a chain file");
-    let traffic = format!("gen:flows=2000,size=256,proto=tcp:{of_x}+udp:{of_y},rate=60Gbps,duration=1500ms,time=wall");
+    let traffic = format!("gen:flows=64,size=256,proto=tcp:{of_x}+udp:{of_y},rate=60Gbps,duration=1200ms,time=wall");
     let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
     let output = catena.args(["run", "two.catena", "--in", &traffic, "--json"]).current_dir(folder).output();
     let output = output.expect("catena");
@@ -51,42 +52,57 @@ fn run(folder: &Path, [x, y]: [usize; 2], [of_x, of_y]: [u32; 2]) -> [Account; 2
     accounts
 }
 
-/// Other tests share the core, and what packets cost with it: it must be seen once in six times.
-fn seen(mut shows: impl FnMut() -> Result<(), String>) {
-    let mut hidden = Vec::new();
-    while let Err(why) = shows() {
-        hidden.push(why);
-        assert!(hidden.len() < 6, "{hidden:#?}");
-    }
+/// Wait until no other test of this file runs.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing half done behind.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn median(turns: &[[Account; 2]], of: impl Fn(&[Account; 2]) -> f64) -> f64 {
+    let mut values: Vec<f64> = turns.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 #[test]
 fn a_tenant_with_dear_packets_takes_nothing_from_one_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    seen(|| {
-        let [before, dear, after] = [1, DEAR, 1].map(|monitors| run(folder.path(), [1, monitors], [1, 1]));
-        let beside_cheap = (before[0].rate + after[0].rate) / 2.0;
+    let _alone = alone();
+    let (mut cheap, mut dear) = (Vec::new(), Vec::new());
+    // Others share the core, and the caches are on no account: medians of turns that alternate, of three to nine of each.
+    for turn in 1..=9 {
+        cheap.push(run(folder.path(), [1, 1], [1, 1]));
+        dear.push(run(folder.path(), [1, DEAR], [1, 1]));
+        let [beside_cheap, beside_dear] = [&cheap, &dear].map(|turns| median(turns, |[x, _]| x.rate));
         // Its packets are many times as dear: it carries a small part of what it did, and costs as much.
-        let is_dear = dear[1].rate < after[1].rate / 5.0;
-        let is_held = (0.46..0.54).contains(&dear[1].cost) && (0.46..0.54).contains(&dear[0].cost);
-        // Seen, on a core that builds shared: 0.80 to 1.15 times as much in seven turns, 1.03 in the middle.
-        let is_left = dear[0].rate > 0.95 * beside_cheap;
-        let all = format!("{before:?}\n{dear:?}\n{after:?}");
-        if is_dear && is_held && is_left { Ok(()) } else { Err(all) }
-    });
+        assert!(median(&dear, |[_, y]| y.rate) < median(&cheap, |[_, y]| y.rate) / 5.0, "{cheap:?}\n{dear:?}");
+        let costs = [median(&dear, |[x, _]| x.cost), median(&dear, |[_, y]| y.cost)];
+        let is_held = costs.iter().all(|cost| (0.46..0.54).contains(cost));
+        // Seen in nine turns, on a machine with three times as much to do as it has cores: 0.99.
+        if turn >= 3 && is_held && beside_dear > 0.95 * beside_cheap {
+            return;
+        }
+    }
+    panic!("{cheap:#?}\n{dear:#?}");
 }
 
 #[test]
 fn who_has_most_packets_pays_for_receiving_them() {
     let folder = tempfile::tempdir().expect("a folder");
-    seen(|| {
-        let [x, y] = run(folder.path(), [DEAR, 1], [1, 4]);
+    let _alone = alone();
+    let mut turns = Vec::new();
+    for _ in 0..6 {
+        turns.push(run(folder.path(), [DEAR, 1], [1, 4]));
+        let [x, y] = [0, 1].map(|tenant| median(&turns, |turn| turn[tenant].cost));
+        let [of_x, of_y] = [0, 1].map(|tenant| median(&turns, |turn| turn[tenant].charged));
         // By own cycles alone each would have as much of what the port leaves, and y what the port does for it besides: seen without
-        // accounts, 0.39 to 0.46, and the rest.
-        let is_charged = y.charged > 3.0 * x.charged;
-        let is_held = (0.46..0.54).contains(&x.cost) && (0.46..0.54).contains(&y.cost);
-        if is_charged && is_held { Ok(()) } else { Err(format!("{x:?}\n{y:?}")) }
-    });
+        // charges, 0.39 to 0.46 and the rest.
+        if turns.len() >= 2 && of_y > 3.0 * of_x && [x, y].iter().all(|cost| (0.46..0.54).contains(cost)) {
+            return;
+        }
+    }
+    panic!("{turns:#?}");
 }
 
 #[test]
