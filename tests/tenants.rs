@@ -76,11 +76,11 @@ fn a_tenant_with_dear_packets_takes_nothing_from_one_beside_it() {
         dear.push(run(folder.path(), [1, DEAR], [1, 1]));
         let [beside_cheap, beside_dear] = [&cheap, &dear].map(|turns| median(turns, |[x, _]| x.rate));
         // Its packets are many times as dear: it carries a small part of what it did, and costs as much.
-        assert!(median(&dear, |[_, y]| y.rate) < median(&cheap, |[_, y]| y.rate) / 5.0, "{cheap:?}\n{dear:?}");
+        let is_dear = median(&dear, |[_, y]| y.rate) < median(&cheap, |[_, y]| y.rate) / 5.0;
         let costs = [median(&dear, |[x, _]| x.cost), median(&dear, |[_, y]| y.cost)];
         let is_held = costs.iter().all(|cost| (0.44..0.56).contains(cost));
         // Seen in nine turns, at a load of five on two cores: 0.99. At seven, 0.95 was not always reached.
-        if turn >= 3 && is_held && beside_dear > 0.9 * beside_cheap {
+        if turn >= 3 && is_dear && is_held && beside_dear > 0.9 * beside_cheap {
             return;
         }
     }
