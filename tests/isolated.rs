@@ -1,7 +1,8 @@
 //! `catena isolate` as its user meets it, on real packets.
 
 use std::net::UdpSocket;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -71,6 +72,74 @@ fn a_table_names_its_columns_and_says_what_was_measured() {
     assert!(printed.lines().last().unwrap().starts_with("network softirqs "), "{printed}");
 }
 
+/// Parse Prometheus' text format as its documentation has it: families in one piece behind their help and type, names and labels of the
+/// characters that they may have, no sample twice, counters that end in `_total` and are not negative. Returns the samples.
+fn samples(text: &str) -> std::collections::BTreeMap<String, f64> {
+    let is_name = |name: &str| {
+        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let (mut samples, mut families) = (std::collections::BTreeMap::new(), Vec::<(&str, &str)>::new());
+    let mut lines = text.lines().peekable();
+    assert!(text.ends_with('\n'), "the last line has no end");
+    while let Some(line) = lines.next() {
+        let (name, help) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')).expect(line);
+        assert!(is_name(name) && !help.is_empty() && families.iter().all(|family| family.0 != name), "{line}");
+        let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE ")?.strip_prefix(name)).expect(line).trim();
+        assert!(
+            ["counter", "gauge"].contains(&kind) && (kind == "counter") == name.ends_with("_total"),
+            "{line}: {kind}"
+        );
+        families.push((name, kind));
+        let mut count = 0;
+        while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
+            let (series, value) = sample.rsplit_once(' ').expect(sample);
+            let labels = series.strip_prefix(name).expect(sample);
+            if let Some(labels) = labels.strip_prefix('{') {
+                let (label, value) = labels.strip_suffix("\"}").and_then(|l| l.split_once("=\"")).expect(sample);
+                let rest = value.replace("\\\\", "").replace("\\\"", "").replace("\\n", "");
+                assert!(is_name(label) && !rest.contains(['\\', '"']), "{sample}");
+            } else {
+                assert_eq!(labels, "", "{sample}");
+            }
+            let value: f64 = value.parse().expect(sample);
+            assert!(
+                value.is_finite() && value >= 0.0 && samples.insert(series.to_owned(), value).is_none(),
+                "{sample}"
+            );
+            count += 1;
+        }
+        assert!(count > 0, "{name} has no sample");
+    }
+    samples
+}
+
+#[test]
+fn metrics_are_in_prometheus_format_and_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("isolate.prom");
+    let path = file.display().to_string();
+    let Some(output) = status(&["--prometheus", &path, "--interval", "100ms", "--count", "3"]) else { return };
+    assert_eq!(text(&output.stdout), "");
+    let samples = samples(&std::fs::read_to_string(&file).unwrap());
+    let sum = |metric: &str| -> f64 {
+        let name = format!("catena_isolate_{metric}");
+        samples.iter().filter(|(series, _)| series.split('{').next() == Some(&name)).map(|(_, value)| value).sum()
+    };
+    // Of all three intervals.
+    assert!((0.3..3.0).contains(&sum("measured_seconds_total")), "{samples:?}");
+    let (measured, of_cgroups) = (sum("softirq_seconds_total"), sum("network_cpu_seconds_total"));
+    let charged = of_cgroups + sum("unattributed_cpu_seconds_total");
+    assert!(of_cgroups > 0.0 && (charged - measured).abs() * 50.0 <= measured, "{samples:?}");
+    assert!(sum("packets_total") > 150.0 && sum("cpu_seconds_total") > 0.0, "{samples:?}");
+    for metric in ["credited_cpu_seconds_total", "sent_packets_total", "dropped_packets_total"] {
+        assert!(
+            samples.keys().any(|series| series.starts_with(&format!("catena_isolate_{metric}{{cgroup="))),
+            "{metric}"
+        );
+    }
+}
+
 #[test]
 fn what_is_missing_is_said_by_name() {
     // SAFETY: the call takes nothing and cannot fail.
@@ -117,7 +186,7 @@ fn scene(process: u32) -> Vec<String> {
 fn demo(words: &[&str]) -> std::process::Child {
     let mut command = Command::new(CATENA);
     command.args(["isolate", "demo", "--interval", "500ms"]).args(words);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]
@@ -176,4 +245,99 @@ fn an_interrupted_demo_and_the_one_after_a_killed_one_leave_nothing() {
     }
     // The second one has removed what the first left.
     assert_eq!(scene(killed), [""; 0]);
+}
+
+/// A cgroup of the test with a quota of 30% of a CPU, removed at its end.
+struct Group {
+    name: String,
+    /// In cgroup2, and where the quota is if that is elsewhere.
+    folders: Vec<PathBuf>,
+}
+
+impl Group {
+    /// Make one; `None`, with a message, where that is not possible.
+    fn new() -> Option<Group> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = |kind: &str, option: &str| {
+            let mut words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+            words.find(|w| w[2] == kind && w[3].split(',').any(|o| o == option)).map(|w| PathBuf::from(w[1]))
+        };
+        let name = format!("catena-t-guard-{}", std::process::id());
+        let mounts = [mount("cgroup2", "rw"), mount("cgroup", "cpu")];
+        let group = Group {
+            folders: mounts.into_iter().flatten().map(|mount| mount.join(&name)).collect(),
+            name: format!("/{name}"),
+        };
+        let made = group.folders.iter().try_for_each(std::fs::create_dir);
+        let last = group.folders.last().cloned().unwrap_or_default();
+        let quota = if group.folders.len() > 1 { ("cpu.cfs_quota_us", "30000") } else { ("cpu.max", "30000 100000") };
+        if let Err(error) = made.and_then(|()| std::fs::write(last.join(quota.0), quota.1)) {
+            skip_kernel(&format!("no cgroup with a quota can be made: {error}"));
+            return None;
+        }
+        Some(group)
+    }
+
+    /// Return the files that say its quota, one after the other.
+    fn quota(&self) -> String {
+        let files = ["cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"];
+        let files = self.folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
+        files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.folders.iter().for_each(|folder| _ = std::fs::remove_dir(folder));
+    }
+}
+
+/// Wait until something is so, at most five seconds; returns whether it is.
+fn becomes(is_so: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(5);
+    while !is_so() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    is_so()
+}
+
+/// Return the processes that have this among their arguments.
+fn with_argument(argument: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |process: &u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+    };
+    processes.filter(has).collect()
+}
+
+#[test]
+fn quotas_are_restored_at_once_when_enforcement_is_killed() {
+    let Some(group) = Group::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal").display().to_string();
+    let quota = group.quota();
+    for signal in [libc::SIGKILL, libc::SIGTERM] {
+        let mut command = Command::new(CATENA);
+        command.args(["isolate", "enforce", &group.name, "--journal", &journal, "--interval", "200ms"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        if !becomes(|| group.quota() != quota) {
+            _ = child.kill();
+            let said = text(&child.wait_with_output().unwrap().stderr);
+            assert!(said.starts_with("catena: isolate enforce: "), "{said}");
+            return skip_kernel(&format!("nothing is enforced: {}", said.trim()));
+        }
+        // It and its guard.
+        assert_eq!(with_argument(&journal).len(), 2);
+        // SAFETY: the process is this test's, and not yet waited for.
+        unsafe { libc::kill(libc::pid_t::try_from(child.id()).unwrap(), signal) };
+        child.wait().unwrap();
+        assert!(becomes(|| group.quota() == quota), "{} instead of {quota}", group.quota());
+        assert!(becomes(|| with_argument(&journal).is_empty()), "{:?}", with_argument(&journal));
+        // Only who is killed has left something to the guard.
+        let said = text(&child.wait_with_output().unwrap().stderr);
+        assert_eq!(said.contains("left by a run that was killed: quota of "), signal == libc::SIGKILL, "{said}");
+        assert_eq!(std::fs::read_to_string(&journal).unwrap(), "");
+    }
 }

@@ -31,5 +31,6 @@ mod rewritten;
 mod seeds;
 mod starter;
 mod streams;
+mod tenants;
 mod tutorial;
 mod workers;

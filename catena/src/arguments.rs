@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use catena_planner::{Paper, Strategy};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use isolate::{DemoOptions, EnforceOptions, IsolateCommand, StatusOptions};
+pub use isolate::{DemoOptions, EnforceOptions, GuardOptions, IsolateCommand, StatusOptions, TableOptions};
 
 /// Runs network functions as chains.
 #[derive(Debug, Parser)]

@@ -1,21 +1,28 @@
 //! `catena isolate`: whose work network CPU is, and quotas that include it.
 
 mod demo;
+mod prometheus;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use catena_isolation::guard::{self, Guard};
 use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
+use catena_runtime::replace;
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
 
+use prometheus::Metrics;
+
 use crate::Failure;
-use crate::arguments::{EnforceOptions, IsolateCommand, StatusOptions};
+use crate::arguments::{EnforceOptions, GuardOptions, IsolateCommand, StatusOptions, TableOptions};
 use crate::run::signals;
 use crate::streams::{print, tell};
 
+/// How this program guards an enforcing one.
+const GUARD: [&str; 2] = ["isolate", "guard"];
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -27,6 +34,7 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
     match command {
         IsolateCommand::Status(options) => status(options),
         IsolateCommand::Enforce(options) => enforce(options),
+        IsolateCommand::Guard(options) => guard(options),
         IsolateCommand::Demo(options) => demo::demo(options),
         IsolateCommand::Act(options) => match catena_isolation::scene::actor::act(&options.words) {
             Ok(()) => Ok(ExitCode::SUCCESS),
@@ -36,26 +44,63 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
 }
 
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
-    if options.interval < SHORTEST {
+    if options.tables.interval < SHORTEST {
         return Err("--interval: too short; at least 10ms".into());
     }
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
-    let mut printed = 0;
-    while options.count.is_none_or(|count| printed < count) {
-        thread::sleep(options.interval);
+    let mut printer = Printer::new(&options.tables);
+    while !printer.is_done() {
+        thread::sleep(options.tables.interval);
         let status = meter.read()?;
-        if options.json {
-            print(serde_json::to_string(&status)? + "\n")?;
-        } else {
-            if printed == 0 {
-                status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
-            }
-            let between = if printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(&status, None)))?;
-        }
-        printed += 1;
+        printer.print(&status, None, |id| meter.own_cpu(id))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints intervals as it is asked to.
+struct Printer<'a> {
+    options: &'a TableOptions,
+    metrics: Metrics,
+    printed: u32,
+}
+
+impl Printer<'_> {
+    fn new(options: &TableOptions) -> Printer<'_> {
+        Printer { options, metrics: Metrics::new(), printed: 0 }
+    }
+
+    /// Return whether there are as many tables as were asked for.
+    fn is_done(&self) -> bool {
+        self.options.count.is_some_and(|count| self.printed >= count)
+    }
+
+    /// Print an interval; `own_cpu` tells what a cgroup's processes took in it.
+    fn print(
+        &mut self,
+        status: &Status,
+        enforced: Option<&[Enforced]>,
+        own_cpu: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), Failure> {
+        if self.printed == 0 && !self.options.json {
+            status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
+        }
+        if let Some(file) = &self.options.prometheus {
+            self.metrics.add(status, enforced.unwrap_or_default(), own_cpu);
+            let text = self.metrics.text();
+            if file.as_os_str() == "-" { print(text)? } else { replace::write(file, text.as_bytes())? }
+        } else if self.options.json {
+            let line = match enforced {
+                Some(enforced) => serde_json::to_string(&Line { status, enforced })?,
+                None => serde_json::to_string(status)?,
+            };
+            print(line + "\n")?;
+        } else {
+            let between = if self.printed > 0 { "\n" } else { "" };
+            print(format_args!("{between}{}", table(status, enforced)))?;
+        }
+        self.printed += 1;
+        Ok(())
+    }
 }
 
 /// A line of JSON of `enforce`.
@@ -70,11 +115,15 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     if options.period < SHORTEST_PERIOD || options.period > LONGEST_PERIOD {
         return Err("--period: from 10ms to 500ms".into());
     }
-    if options.interval < options.period {
+    if options.tables.interval < options.period {
         return Err("--interval: shorter than the period".into());
     }
     // Before anything is changed, so that all is restored.
     let signalled = signals::listen()?;
+    // The file that runs, wherever it is by now.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(GUARD).arg(&options.journal);
+    let guard = Guard::start(command).map_err(|error| format!("isolate enforce: no guard can be started: {error}"))?;
     let enforcer = Enforcer::start(&options.cgroups, &options.napi, options.period, &options.journal);
     let mut enforcer = enforcer.map_err(|error| format!("isolate enforce: {error}"))?;
     let done = control(&mut enforcer, options, || signalled.load(Ordering::Relaxed));
@@ -85,16 +134,25 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
             tell(format_args!("catena: {undone}\n"));
         }
     }
+    drop(guard);
     done?;
     Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Wait for the end of who enforces, and restore what it left.
+fn guard(options: &GuardOptions) -> Result<ExitCode, Failure> {
+    for undone in guard::watch(&options.journal).map_err(|error| format!("isolate enforce: its guard: {error}"))? {
+        tell(format_args!("catena: left by a run that was killed: {undone}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Enforce until it is over.
 fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn() -> bool) -> Result<(), Failure> {
-    let mut printed = 0;
+    let mut printer = Printer::new(&options.tables);
     let mut next = Instant::now();
-    let mut report = next + options.interval;
-    while !is_over() && options.count.is_none_or(|count| printed < count) {
+    let mut report = next + options.tables.interval;
+    while !is_over() && !printer.is_done() {
         next += options.period;
         // A step that was late is made up for by its own books, not by more steps.
         next = next.max(Instant::now());
@@ -107,18 +165,9 @@ fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn()
         if Instant::now() < report {
             continue;
         }
-        report += options.interval;
+        report += options.tables.interval;
         let (status, enforced) = enforcer.report()?;
-        if options.json {
-            print(serde_json::to_string(&Line { status: &status, enforced: &enforced })? + "\n")?;
-        } else {
-            if printed == 0 {
-                status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
-            }
-            let between = if printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(&status, Some(&enforced))))?;
-        }
-        printed += 1;
+        printer.print(&status, Some(&enforced), |id| enforcer.own_cpu(id))?;
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ pub enum IsolateCommand {
     ///
     /// Each period the quota of each cgroup is rewritten: what network softirqs did for its packets in others' time is taken
     /// off, what ran in its time for others is added. What a period cannot pay is owed, and shown as debt. At the end, by
-    /// Ctrl-C or SIGTERM, all quotas are restored; what a killed run left is restored from its journal at the next start.
+    /// Ctrl-C or SIGTERM, all quotas are restored. If it is killed, a guard restores them from its journal, a child that waits for its
+    /// end; if both are, the next start does.
     #[command(after_help = ENFORCE_EXAMPLES)]
     Enforce(EnforceOptions),
     /// Show on this machine what a flooded container does to one beside it, without and with enforcement (needs root)
@@ -25,6 +26,9 @@ pub enum IsolateCommand {
     /// Makes two containers of its own, which share CPU 1, and floods one of them from CPU 0, for some ten seconds. All is removed
     /// at the end, by Ctrl-C or SIGTERM too; what a killed run left is removed by the next one.
     Demo(DemoOptions),
+    /// What the guard of `isolate enforce` does
+    #[command(hide = true, disable_help_flag = true)]
+    Guard(GuardOptions),
     /// What processes of `isolate demo` do
     #[command(hide = true, disable_help_flag = true)]
     Act(ActOptions),
@@ -52,6 +56,13 @@ pub struct ActOptions {
     pub words: Vec<String>,
 }
 
+/// Whose end a guard waits for.
+#[derive(Args, Debug)]
+pub struct GuardOptions {
+    /// The journal of who started it
+    pub journal: PathBuf,
+}
+
 /// How `isolate enforce` is used.
 const ENFORCE_EXAMPLES: &str = "\
 Examples:
@@ -77,23 +88,29 @@ pub struct EnforceOptions {
     /// Journal of what quotas were, to restore them; one run at a time has it open
     #[arg(long, value_name = "FILE", default_value = "/run/catena/isolate.journal")]
     pub journal: PathBuf,
-    /// Print a line of JSON an interval
-    #[arg(long)]
-    pub json: bool,
-    /// How long to measure before each table
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub interval: Duration,
-    /// Stop after so many tables (default: go on until interrupted)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub count: Option<u32>,
+    /// What it prints
+    #[command(flatten)]
+    pub tables: TableOptions,
 }
 
 /// Options of `isolate status`.
 #[derive(Args, Debug)]
 pub struct StatusOptions {
+    /// What it prints
+    #[command(flatten)]
+    pub tables: TableOptions,
+}
+
+/// What is printed of intervals: as what, how often, and how many times.
+#[derive(Args, Debug)]
+pub struct TableOptions {
     /// Print a line of JSON an interval
     #[arg(long)]
     pub json: bool,
+    /// Instead of tables, write metrics for Prometheus to a file that is replaced each interval, as node_exporter's textfile collector
+    /// reads them; `-` prints them
+    #[arg(long, value_name = "FILE.prom", conflicts_with = "json")]
+    pub prometheus: Option<PathBuf>,
     /// How long to measure before each table
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub interval: Duration,

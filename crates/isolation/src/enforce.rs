@@ -295,6 +295,11 @@ impl Enforcer {
         Ok((status, enforced))
     }
 
+    /// Return the CPU that a cgroup's own processes took in the interval that was reported last, in ns.
+    pub fn own_cpu(&self, id: u64) -> Option<u64> {
+        self.meter.own_cpu(id)
+    }
+
     /// Return what is to be told since the last time.
     pub fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)

@@ -10,6 +10,7 @@ mod cgroups;
 pub mod charge;
 mod deadline;
 mod enforce;
+pub mod guard;
 mod journal;
 pub mod ledger;
 mod meter;

@@ -32,6 +32,7 @@ mod run;
 mod running;
 pub mod stdout;
 pub mod table;
+pub mod tenants;
 pub mod trial;
 mod unplanned;
 mod weights;

@@ -21,6 +21,7 @@ use crate::Failure;
 use crate::notes::Note;
 use crate::planned::Comparison;
 use crate::promised::Promised;
+use crate::tenants::Tenants;
 use crate::workers::{SIDES, modules};
 
 /// What happened in a run.
@@ -52,6 +53,9 @@ pub struct Report {
     /// What chains were promised, and what they got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promised: Option<Promised>,
+    /// What the packets of chains cost that a `cpu` relation names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<Tenants>,
     /// The digest of the deployment that ran: who had which flows, by which paths. What holds rates is not in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<String>,
@@ -206,6 +210,7 @@ impl Report {
             ports: Vec::new(),
             rebalanced: None,
             promised: None,
+            tenants: None,
             deployment: None,
             planned: None,
             notes: Vec::new(),

@@ -12,7 +12,9 @@ use crate::names::Names;
 use crate::notes::{Listener, Note};
 use crate::planned::Planned;
 use crate::running::Running;
+use crate::tenants;
 use crate::trial::{self, Files};
+use crate::weights::Weighed;
 use crate::workers::{self, Layout};
 use crate::{Chain, Failure, Planner, Port, Ports, Unplanned, cores, files, moving};
 
@@ -334,9 +336,13 @@ impl<'a, P: Planner> Run<'a, P> {
             moving::check(&host, &ports, layout.count, &names)?;
         }
         let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
-        let division = division.map(|division| (division, chain.graph.chains.len() > 1));
+        let weighed = division.map(|division| Weighed {
+            division,
+            several: chain.graph.chains.len() > 1,
+            shares: tenants::shares(&chain.graph),
+        });
         let listener = Listener { tell: &|note| self.note(note), over: &*self.over };
-        let workers = workers::start(&host, &layout, division, &mut ports, seed, uses, listener)?;
+        let workers = workers::start(&host, &layout, weighed, &mut ports, seed, uses, listener)?;
         for name in ports.down() {
             self.note(&Note::Down(name.to_owned()));
         }

@@ -68,10 +68,12 @@ impl Running {
         let (shared, inputs, started) = (Arc::<Shared>::default(), workers.inputs().to_vec(), Instant::now());
         let ends = Ends(Arc::clone(&shared));
         let thread = Builder::new().name("run".to_owned()).spawn(move || {
-            let (workers, elapsed) = attend(workers, &ends.0.stop, started);
+            let (mut workers, elapsed) = attend(workers, &ends.0.stop, started);
             let (rebalanced, weighed) = (workers.rebalanced(), workers.weighed());
+            let tenants = workers.tenants();
             let mut report = Report::new(&host, &workers.join()?, elapsed);
             report.moved(rebalanced);
+            report.tenants = tenants;
             report.notes = notes;
             report.deployment = planned.as_ref().and_then(Planned::deployment);
             if is_live && planned.as_ref().is_some_and(|planned| planned.tasks().is_some()) {

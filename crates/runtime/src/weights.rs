@@ -3,6 +3,10 @@
 //! A plan's weights are as right as its profile. While tasks have more to do than they can, their counters say what everything
 //! costs where it stands and how much of whom comes, and from that the weights are set anew, on all workers alike. Where workers
 //! are idle and nothing is dropped at the tasks' queues everybody has all that comes, and weights change nothing.
+//!
+//! Weights of chains that a `cpu` relation names follow besides what is spent on their packets before those wait in a queue ([`tenants`]).
+
+mod tenants;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +22,9 @@ use catena_dataplane::{Pipeline, clock};
 use catena_plan::alpine::SchedulerTree;
 use catena_plan::alpine::measured::Measured;
 use catena_plan::tasks::{Division, Start};
+
+use crate::tenants::Tenants as Told;
+use tenants::Tenants;
 
 /// When weights are set for the first time, and how often then.
 const FIRST: Duration = Duration::from_millis(50);
@@ -115,8 +122,21 @@ struct Counts {
     entrances: Vec<Work>,
     /// By task.
     tasks: Vec<Work>,
-    /// Packets that found a queue full.
-    dropped: u64,
+    /// By module of the division: packets that found the queue in front of it full.
+    dropped: Vec<u64>,
+    /// Packets that the ports' task read, and the runs of each worker's first one.
+    read: f64,
+    runs: f64,
+}
+
+/// What is weighed again in a run.
+pub struct Weighed {
+    /// The plan's tasks.
+    pub division: Division,
+    /// Whether there are several chains.
+    pub several: bool,
+    /// The chains of each `cpu` relation, with their weights.
+    pub shares: Vec<Vec<(String, f64)>>,
 }
 
 /// The weights of a run.
@@ -131,6 +151,9 @@ pub struct Weights {
     costs: Measured,
     samples: [Vec<Samples>; 3],
     set: SchedulerTree,
+    tenants: Option<Tenants>,
+    /// With what is left to tenants.
+    given: SchedulerTree,
     before: Counts,
     looked: Instant,
     next: Instant,
@@ -141,7 +164,8 @@ pub struct Weights {
 
 impl Weights {
     /// Begin with the weights that were planned.
-    pub fn new(division: Division, workers: Vec<Watched>, several: bool) -> Weights {
+    pub fn new(weighed: Weighed, workers: Vec<Watched>) -> Weights {
+        let Weighed { division, several, shares } = weighed;
         let here = |name: &String| match name.split_once('/') {
             Some((_, function)) if !several => function.to_owned(),
             _ => name.clone(),
@@ -159,6 +183,7 @@ impl Weights {
         let set = division.figures().tree;
         let none = |costs: &Vec<f64>| vec![Samples::default(); costs.len()];
         let samples = [&costs.modules, &costs.entrances, &costs.sources].map(none);
+        let tenants = Tenants::of(&division, &shares);
         let mut weights = Weights {
             samples,
             division,
@@ -166,6 +191,8 @@ impl Weights {
             names,
             queues,
             costs,
+            tenants,
+            given: set.clone(),
             set,
             before: Counts::default(),
             looked: Instant::now(),
@@ -193,7 +220,10 @@ impl Weights {
         let spent: f64 = now.tasks.iter().zip(&self.before.tasks).map(|(now, b)| now.since(*b).cycles).sum();
         let there = self.looked.elapsed().as_secs_f64() * clock::hertz() as f64 * self.workers.len() as f64;
         self.looked = Instant::now();
-        let busy = now.dropped > self.before.dropped || spent > BUSY * there;
+        let busy = now.dropped.iter().sum::<u64>() > self.before.dropped.iter().sum() || spent > BUSY * there;
+        if let Some(tenants) = &mut self.tenants {
+            tenants.account(&now, &self.before);
+        }
         self.learn(&now);
         let came: Vec<f64> =
             now.entrances.iter().zip(&self.before.entrances).map(|(now, b)| now.since(*b).packets).collect();
@@ -203,13 +233,28 @@ impl Weights {
             return;
         }
         let costs = self.with_strangers(read, came.iter().sum());
-        let Some(tree) = self.division.weighed(&costs, &came).filter(|tree| !is_same(tree, &self.set)) else { return };
+        if let Some(tree) = self.division.weighed(&costs, &came).filter(|tree| !is_same(tree, &self.set)) {
+            self.set = tree;
+            self.times += 1;
+        }
+        let tree = self.tenants.as_ref().map_or_else(|| self.set.clone(), |tenants| tenants.divide(&self.set));
+        if is_same(&tree, &self.given) {
+            return;
+        }
         for (worker, handle) in self.workers.iter().zip(handles) {
             let tree = worker.tree(&tree);
             self.posted.push(handle.post(move |pipeline, _| pipeline.tree = Some(tree)));
         }
-        self.set = tree;
-        self.times += 1;
+        self.given = tree;
+    }
+
+    /// Return what tenants' packets cost until now; None where there are no tenants.
+    pub fn tenants(&mut self) -> Option<Told> {
+        let now = self.counts();
+        let tenants = self.tenants.as_mut()?;
+        tenants.account(&now, &self.before);
+        self.before = now;
+        Some(tenants.told())
     }
 
     /// The costs where some of what is read is of no chain: who is for somebody pays for reading it, too.
@@ -228,8 +273,13 @@ impl Weights {
             modules: vec![Work::default(); self.names.len()],
             entrances: vec![Work::default(); self.names.len()],
             tasks: vec![Work::default(); self.division.tasks().count()],
-            dropped: 0,
+            dropped: vec![0; self.names.len()],
+            read: 0.0,
+            runs: 0.0,
         };
+        if let Some(task) = self.workers.first().and_then(|worker| worker.tasks.first()) {
+            counts.read = task.input.packets.get() as f64;
+        }
         for worker in &self.workers {
             let sum = |into: &mut Work, name: &str| {
                 for node in worker.modules.get(name).into_iter().flatten() {
@@ -242,9 +292,10 @@ impl Weights {
                 let Some(queue) = &self.queues[module] else { continue };
                 sum(&mut counts.entrances[module], queue);
                 for node in worker.modules.get(queue).into_iter().flatten() {
-                    counts.dropped += node.drops.total();
+                    counts.dropped[module] += node.drops.total();
                 }
             }
+            counts.runs += worker.tasks.first().map_or(0.0, |task| task.runs.get() as f64);
             for (into, task) in counts.tasks.iter_mut().zip(&worker.tasks) {
                 into.packets += task.input.packets.get() as f64;
                 into.cycles += task.cycles.get() as f64;

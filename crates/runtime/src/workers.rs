@@ -29,14 +29,14 @@ use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_plan::alpine::SchedulerTree;
-use catena_plan::tasks::Division;
 use catena_state::{Share, Team};
 
 use crate::inode::Uses;
 use crate::notes::{Listener, Note};
 use crate::outputs::{Locks, Readers};
 use crate::ports::{self, Ports};
-use crate::weights::{Watched, Weights};
+use crate::tenants::Tenants;
+use crate::weights::{Watched, Weighed, Weights};
 use crate::{Failure, files};
 
 /// Packets that a queue between workers holds. Who fills it rests once it is half full: the rest is for packets that wait in
@@ -88,15 +88,15 @@ pub struct Layout<'a> {
 }
 
 /// Start the workers. All that is read is opened first, then all that is written, and then packets flow; `uses` are the
-/// files of the run, but for those of its functions; with a `division` its tasks are weighed again by what they cost, and it is
-/// said whether there are several chains. Until it has begun, the listener says whether it shall end.
+/// files of the run, but for those of its functions; what is `weighed` is weighed again by what
+/// it costs. Until it has begun, the listener says whether it shall end.
 ///
 /// # Errors
 /// When a port cannot be opened, a module cannot be made, two outputs are one file, or one has no reader.
 pub fn start(
     host: &Host,
     layout: &Layout<'_>,
-    division: Option<(Division, bool)>,
+    weighed: Option<Weighed>,
     ports: &mut Ports,
     seed: u64,
     uses: Uses,
@@ -129,7 +129,7 @@ pub fn start(
     // All pipelines are built: from now on a table lives as long as one of them has it.
     host.tables.clear();
     let (workers, locks) = open_and_start(workers, uses, listener)?;
-    let weights = division.map(|(division, several)| Weights::new(division, watched, several));
+    let weights = weighed.map(|weighed| Weights::new(weighed, watched));
     Ok(Workers { workers, inputs, order, rebalance, weights, _locks: locks })
 }
 
@@ -417,6 +417,11 @@ impl Workers {
     /// Return how often that changed the weights.
     pub fn weighed(&self) -> u32 {
         self.weights.as_ref().map_or(0, Weights::times)
+    }
+
+    /// Return what tenants' packets cost until now; None where there are no tenants.
+    pub fn tenants(&mut self) -> Option<Tenants> {
+        self.weights.as_mut()?.tenants()
     }
 
     /// Return what came of that so far; nothing where slots stay where they are.

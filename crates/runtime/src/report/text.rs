@@ -73,6 +73,9 @@ impl fmt::Display for Report {
         if let Some(promised) = &self.promised {
             promised.fmt(f)?;
         }
+        if let Some(tenants) = &self.tenants {
+            tenants.fmt(f)?;
+        }
         match &self.planned {
             Some(planned) => planned.fmt(f),
             None => Ok(()),
