@@ -31,7 +31,8 @@ fn run(folder: &Path, [x, y]: [usize; 2], [of_x, of_y]: [u32; 2]) -> [Account; 2
     std::fs::write(folder.join("two.catena"), chains).expect("a chain file");
     let traffic = format!("gen:flows=64,size=256,proto=tcp:{of_x}+udp:{of_y},rate=60Gbps,duration=1200ms,time=wall");
     let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
-    let output = catena.args(["run", "two.catena", "--in", &traffic, "--json"]).current_dir(folder).output();
+    let args = ["run", "two.catena", "--in", &traffic, "--tenants", "--json"];
+    let output = catena.args(args).current_dir(folder).output();
     let output = output.expect("catena");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -106,14 +107,23 @@ fn who_has_most_packets_pays_for_receiving_them() {
 }
 
 #[test]
-fn a_file_without_parts_of_cpu_has_no_tenants() {
+fn who_asks_for_tenants_relates_chains_by_cpu() {
     let folder = tempfile::tempdir().expect("a folder");
-    let chains = "class web = \"tcp\"\nclass rest = \"udp\"\nchain x for web { in -> Monitor() -> out }\n\
-                  chain y for rest { in -> Monitor() -> out }\nthroughput x : y = 1 : 1\n";
-    std::fs::write(folder.path().join("two.catena"), chains).expect("a chain file");
-    let traffic = "gen:flows=20,proto=tcp:1+udp:1,count=2k,rate=20kpps,time=wall";
-    let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
-    let output = catena.args(["run", "two.catena", "--in", traffic, "--json"]).current_dir(folder.path()).output();
-    let report: Value = serde_json::from_slice(&output.expect("catena").stdout).expect("JSON");
+    let run = |relation: &str, more: &[&str]| {
+        let chains = format!(
+            "class web = \"tcp\"\nclass rest = \"udp\"\nchain x for web {{ in -> Monitor() -> out }}\n\
+             chain y for rest {{ in -> Monitor() -> out }}\n{relation} x : y = 1 : 1\n"
+        );
+        std::fs::write(folder.path().join("two.catena"), chains).expect("a chain file");
+        let traffic = "gen:flows=20,proto=tcp:1+udp:1,count=2k,rate=20kpps,time=wall";
+        let mut catena = Command::new(env!("CARGO_BIN_EXE_catena"));
+        catena.args(["run", "two.catena", "--in", traffic, "--json"]).args(more).current_dir(folder.path());
+        catena.output().expect("catena")
+    };
+    // Parts of cycles are of functions' own, unless it is said that they are tenants'.
+    let report: Value = serde_json::from_slice(&run("cpu", &[]).stdout).expect("JSON");
     assert!(report.get("tenants").is_none() && report["output"]["packets"] == 2_000, "{report}");
+    let refused = run("throughput", &["--tenants"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("--tenants: no `cpu` relation"), "{said}");
 }

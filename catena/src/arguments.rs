@@ -122,6 +122,9 @@ pub struct RunOptions {
     /// Let slots of flows go from busy workers to idle ones while packets flow
     #[arg(long)]
     pub rebalance: bool,
+    /// Let chains that a `cpu` relation names pay out of their parts for receiving and dropping their packets, too
+    #[arg(long)]
+    pub tenants: bool,
     /// Run the chains as a plan divides them: its workers, tasks and scheduler tree (`catena plan … -o FILE`)
     #[arg(long, value_name = "FILE", conflicts_with = "workers")]
     pub plan: Option<PathBuf>,

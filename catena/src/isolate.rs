@@ -203,10 +203,11 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
         table.row(cells(&Row { name: format!("({})", row.name), ..row.clone() }));
     }
     format!(
-        "{table}network softirqs {} (receive {}, transmit {}) in {}; charged {}, gap {:.2}%\n",
+        "{table}network softirqs {} (receive {}, transmit {}, interrupts {}) in {}; charged {}, gap {:.2}%\n",
         percent(status.softirq_ns),
         percent(status.receive_ns),
         percent(status.transmit_ns),
+        percent(status.interrupt_ns),
         thousands(status.softirqs),
         percent(status.charged_ns),
         status.gap * 100.0,

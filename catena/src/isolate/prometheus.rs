@@ -14,6 +14,7 @@ pub struct Metrics {
     unattributed: BTreeMap<String, Account>,
     receive_ns: u64,
     transmit_ns: u64,
+    interrupt_ns: u64,
     softirqs: u64,
     intervals_ns: u64,
     hierarchies: Option<Hierarchies>,
@@ -70,6 +71,7 @@ impl Metrics {
             unattributed: BTreeMap::new(),
             receive_ns: 0,
             transmit_ns: 0,
+            interrupt_ns: 0,
             softirqs: 0,
             intervals_ns: 0,
             hierarchies: Hierarchies::find().ok(),
@@ -97,6 +99,7 @@ impl Metrics {
         }
         self.receive_ns += status.receive_ns;
         self.transmit_ns += status.transmit_ns;
+        self.interrupt_ns += status.interrupt_ns;
         self.softirqs += status.softirqs;
         self.intervals_ns += status.interval_ns;
         self.enforced = enforced.to_vec();
@@ -122,6 +125,8 @@ impl Metrics {
         let times = directions.iter().zip([self.receive_ns, self.transmit_ns].map(|ns| Some(seconds(ns))));
         let help = "CPU time of network softirqs, from the entry of each to its exit.";
         text.family("softirq_seconds_total", "counter", help, times, "direction");
+        let help = "CPU time of hard interrupts that raised network softirqs.";
+        text.single("interrupt_seconds_total", help, seconds(self.interrupt_ns));
         text.single("softirqs_total", "Network softirqs.", self.softirqs as f64);
         text.single("measured_seconds_total", "How long has been measured.", seconds(self.intervals_ns));
         let held = |value: fn(&Enforced) -> u64| self.enforced.iter().map(move |e| (&e.name, Some(seconds(value(e)))));
@@ -205,6 +210,7 @@ mod tests {
             softirq_ns: 2 * ns,
             receive_ns: 2 * ns,
             transmit_ns: 0,
+            interrupt_ns: 0,
             softirqs: 3,
             charged_ns: 2 * ns,
             gap: 0.0,

@@ -15,6 +15,7 @@ pub const NAMES: Names = Names {
     workers: "--workers",
     core: "--core",
     rebalance: "--rebalance",
+    tenants: "--tenants",
 };
 
 /// Read the names of ports.
@@ -47,6 +48,7 @@ pub fn run<'a>(options: &RunOptions, chain: &'a Chain) -> Run<'a> {
         .named(NAMES)
         .workers(options.workers)
         .rebalance(options.rebalance)
+        .tenants(options.tenants)
         .first_core(options.core)
         .seed(options.seed)
         .reduce((!options.no_reduce).then_some(counts))

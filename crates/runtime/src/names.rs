@@ -13,6 +13,8 @@ pub struct Names {
     pub core: &'static str,
     /// Whether slots move between workers.
     pub rebalance: &'static str,
+    /// Whether chains that share a core pay for all that their packets cost.
+    pub tenants: &'static str,
 }
 
 impl Default for Names {
@@ -23,6 +25,7 @@ impl Default for Names {
             workers: "workers",
             core: "first_core",
             rebalance: "rebalance",
+            tenants: "tenants",
         }
     }
 }

@@ -40,6 +40,7 @@ pub struct Run<'a, P> {
     /// Whether a plan was asked for, whatever came of it.
     is_planned: bool,
     rebalances: bool,
+    has_tenants: bool,
     waits: bool,
     reads: Vec<(String, PathBuf)>,
     uses: Option<Uses>,
@@ -69,6 +70,7 @@ impl<'a, P: Planner> Run<'a, P> {
             planned: None,
             is_planned: false,
             rebalances: false,
+            has_tenants: false,
             waits: false,
             reads: Vec::new(),
             uses: None,
@@ -193,6 +195,14 @@ impl<'a, P: Planner> Run<'a, P> {
     #[must_use]
     pub fn rebalance(mut self, rebalances: bool) -> Self {
         self.rebalances = rebalances;
+        self
+    }
+
+    /// Let chains that a `cpu` relation names pay out of their parts for what is done on their packets before their functions: for
+    /// receiving them, finding their chain and dropping them.
+    #[must_use]
+    pub fn tenants(mut self, has_tenants: bool) -> Self {
+        self.has_tenants = has_tenants;
         self
     }
 
@@ -335,12 +345,15 @@ impl<'a, P: Planner> Run<'a, P> {
         if layout.rebalances {
             moving::check(&host, &ports, layout.count, &names)?;
         }
+        let shares = if self.has_tenants { tenants::shares(&chain.graph) } else { Vec::new() };
+        if self.has_tenants && shares.is_empty() {
+            let name = names.tenants;
+            return Err(
+                format!("{name}: no `cpu` relation names tenants: write `cpu a : b = 1 : 1` of two chains").into()
+            );
+        }
         let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
-        let weighed = division.map(|division| Weighed {
-            division,
-            several: chain.graph.chains.len() > 1,
-            shares: tenants::shares(&chain.graph),
-        });
+        let weighed = division.map(|division| Weighed { division, several: chain.graph.chains.len() > 1, shares });
         let listener = Listener { tell: &|note| self.note(note), over: &*self.over };
         let workers = workers::start(&host, &layout, weighed, &mut ports, seed, uses, listener)?;
         for name in ports.down() {
