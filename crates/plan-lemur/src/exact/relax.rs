@@ -11,6 +11,7 @@ use super::options::Options;
 use super::patterns::sites;
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::{End, Search, Settings};
+use catena_plan_model::estimate::all_links;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem, ServerId};
 use catena_plan_model::rack::SwitchKind;
@@ -169,10 +170,14 @@ impl Asker<'_> {
         let mut wide = problem.clone();
         wide.servers.iter_mut().flat_map(|s| &mut s.nics_bps).for_each(|bps| *bps *= MANY_TIMES);
         wide.smart_nics.iter_mut().for_each(|nic| nic.bps *= MANY_TIMES);
-        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_)))?;
+        let missing = self
+            .shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_) | Resource::Cards))?;
+        let first = all_links(problem).first().map(|(server, link, _)| (*server, *link));
         let links = missing.into_iter().filter_map(|(resource, amount)| match resource {
             Resource::Nic(server, nic) => Some((server, Link::Nic(nic), amount * UNIT)),
             Resource::SmartLink(nic) => Some((problem.smart_nics[nic].server, Link::SmartNic(nic), amount * UNIT)),
+            // Any of them would do.
+            Resource::Cards => first.map(|(server, link)| (server, link, amount * UNIT)),
             _ => None,
         });
         Some(links.collect())

@@ -61,6 +61,11 @@ pub(super) fn bounds(
         let subject = chains.iter().flat_map(|c| classes(*c)).collect();
         bounds.push(Bound { subject, least: 0.0, most: Some(bps / bits / workers), full: false });
     }
+    if let Some(chain) = problem.chains.iter().find(|chain| chain.nodes.is_empty()) {
+        let subject = (0..problem.chains.len()).flat_map(&classes).collect();
+        let all: f64 = about.nics_bps.iter().sum();
+        bounds.push(Bound { subject, least: 0.0, most: Some(all / chain.packet_bits() / workers), full: false });
+    }
     bounds.retain(|bound| !bound.subject.is_empty());
     bounds
 }
