@@ -53,3 +53,38 @@ fn a_chain_without_functions_loads_the_card_of_a_machine_without_a_switch() {
     let text = out(&catena(folder.path(), "plan bare.catena --rack rack.toml --profile none"));
     assert!(text.contains("The chains carry 200.00 Gbit/s"), "{text}");
 }
+
+#[test]
+fn where_nothing_is_promised_no_rate_is_shown() {
+    let folder = folder(&[("free.catena", "chain c { in -> Monitor(max_flows = 1000) -> out }\n")]);
+    let output = catena(folder.path(), "show free.catena --stage plan");
+    let text = out(&output);
+    assert!(output.status.success(), "{text}{}", err(&output));
+    assert!(text.starts_with("The file promises nothing."), "{text}");
+    assert!(!text.contains("0.00"), "{text}");
+    let row: Vec<&str> = text.lines().find(|line| line.starts_with("c ")).expect("a row").split_whitespace().collect();
+    assert_eq!(row[..4], ["c", "-", "-", "-"], "{text}");
+}
+
+#[test]
+fn a_share_of_nothing_is_told() {
+    let chain = |name: &str, class: &str, promise: &str| {
+        format!("chain {name} for {class} {{ {promise} in -> Monitor(max_flows = 1000) -> out }}\n")
+    };
+    let classes = "class w = \"udp port 80\"\nclass v = \"udp port 81\"\nclass u = \"udp port 82\"\n";
+    let file = |relations: &str| {
+        let chains = chain("a", "w", "") + &chain("b", "v", "") + &chain("c", "u", "promise 19Gbps..");
+        classes.to_owned() + &chains + relations
+    };
+    let folder =
+        folder(&[("share.catena", &file("share a : b = 70 : 30\npriority c > a\n")), ("machine.toml", MACHINE)]);
+    let plan = || out(&catena(folder.path(), "plan share.catena --rack machine.toml --profile none"));
+    let told = "`share a : b = 70 : 30` has nothing to divide: its chains carry nothing beyond what they are promised.";
+    assert!(plan().contains(told), "{}", plan());
+    std::fs::write(
+        folder.path().join("share.catena"),
+        file("share a : b = 70 : 30\n").replace("19Gbps..", "19Gbps..20Gbps"),
+    )
+    .expect("a file");
+    assert!(!plan().contains("nothing to divide"), "{}", plan());
+}

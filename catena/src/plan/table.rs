@@ -88,6 +88,10 @@ impl fmt::Display for Text<'_> {
 /// One sentence: whether the promises are kept, how good the plan is.
 fn verdict(plan: &Plan) -> String {
     match &plan.verdict {
+        Verdict::Kept { .. } if plan.has_no_rates() => format!(
+            "The file promises nothing. On the rack `{}` every worker runs all chains, which carry what comes: no rates are planned.",
+            plan.rack
+        ),
         // The remedies tell the rest.
         Verdict::Broken { proven: true, remedies: Some(_), .. } => {
             format!("No plan keeps all promises on the rack `{}`: that is proven.", plan.rack)
@@ -177,7 +181,21 @@ fn related(plan: &Plan) -> String {
             }
         }
     }
+    for relation in plan.problem.relations.iter().filter(|relation| divides_nothing(relation, plan)) {
+        text += &format!(
+            "`{}` has nothing to divide: its chains carry nothing beyond what they are promised.\n",
+            relation.text()
+        );
+    }
     if text.is_empty() { text } else { text + "\n" }
+}
+
+/// Whether a `share` is kept only because there is nothing that it could divide.
+fn divides_nothing(relation: &Relation, plan: &Plan) -> bool {
+    let Relation::Ratio { text, members } = relation else { return false };
+    // Less than a bit a second is what solvers leave.
+    let none = |chain: usize, from: f64| plan.chains.get(chain).is_some_and(|chain| chain.rate_bps - from < 1.0);
+    text.starts_with("share ") && plan.is_kept() && members.iter().all(|member| none(member.chain, member.from_bps))
 }
 
 /// What promises of delay assume, and what packets take otherwise; empty: none is promised.
@@ -288,16 +306,18 @@ fn chains(plan: &Plan) -> Table {
         &["chain", "promised", "planned", "beyond", "delay us", "at most", "what keeps it from carrying more"],
         &[false, true, true, true, true, true, false],
     );
+    let rate = |bps: f64| if plan.has_no_rates() { "-".to_owned() } else { gbit(bps) };
+    let unnamed = if plan.has_no_rates() { "what comes, and the workers' cores" } else { "what other chains take" };
     for chain in &plan.chains {
         let mut bounds = chain.bounds.iter().map(ToString::to_string);
         table.row([
             chain.name.clone(),
             chain.promised().unwrap_or_else(|| "-".to_owned()),
-            gbit(chain.rate_bps),
-            gbit(chain.slack_bps),
+            rate(chain.rate_bps),
+            rate(chain.slack_bps),
             format!("{:.1}", chain.latency_ns / 1e3),
             chain.d_max_ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3)),
-            bounds.next().unwrap_or_else(|| "what other chains take".to_owned()),
+            bounds.next().unwrap_or_else(|| unnamed.to_owned()),
         ]);
         for more in bounds {
             let blank = String::new;
@@ -362,7 +382,8 @@ fn rack(plan: &Plan) -> Table {
         row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");
     }
     for server in plan.servers.iter().filter(|server| server.cores_used > 0.0) {
-        row(&server.name, short(server.cores_used), server.cores.to_string(), "cores for functions");
+        let used = if plan.has_no_rates() { "-".to_owned() } else { short(server.cores_used) };
+        row(&server.name, used, server.cores.to_string(), "cores for functions");
     }
     let idle = plan.servers.iter().filter(|server| server.cores_used == 0.0).count();
     match idle {

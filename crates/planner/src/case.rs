@@ -196,7 +196,7 @@ impl Case {
     /// When the independent check refuses it.
     pub fn unpromised(&self) -> Result<Plan, Failure> {
         let outcome = schedule::unpromised(&self.problem);
-        let plan = self.explain("whole chains", &outcome).for_policy(&self.inputs.graph);
+        let plan = self.explain("", &outcome).without_rates().for_policy(&self.inputs.graph);
         let plan = plan.deployed(self.runs.before(), Some(self.ways()));
         self.judge("a run", &plan)?;
         Ok(plan)
