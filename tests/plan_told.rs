@@ -88,3 +88,98 @@ fn a_share_of_nothing_is_told() {
     .expect("a file");
     assert!(!plan().contains("nothing to divide"), "{}", plan());
 }
+
+const ONE: &str = "chain c { in -> Monitor(max_flows = 1000) -> out }\n";
+const TWO: &str = "chain d { in -> Limiter(rate = 64kbps) -> out }\n";
+const SWITCH: &str = "[switch]\nkind = \"plain\"\nports = 4\nport = \"100Gbps\"\n";
+
+#[test]
+fn what_this_machine_cannot_run_is_told_when_it_is_written() {
+    let folder = folder(&[("one.catena", ONE), ("two.catena", TWO), ("machine.toml", MACHINE)]);
+    let at = folder.path();
+    let written = |line: &str| {
+        let output = catena(at, &format!("plan {line} --profile none --output plan.json"));
+        assert!(output.status.success(), "{}", err(&output));
+        err(&output)
+    };
+    assert_eq!(written("one.catena --rack machine.toml"), "");
+    let told = "catena: plan.json is not for `catena run --plan` here: ";
+    std::fs::write(at.join("switch.toml"), MACHINE.to_owned() + SWITCH).expect("a file");
+    let text = written("one.catena --rack switch.toml");
+    assert!(text.contains(told) && text.contains("the rack has a switch; plan with a rack such as"), "{text}");
+    std::fs::write(at.join("large.toml"), MACHINE.replace("cores = 2", "cores = 1024")).expect("a file");
+    assert!(written("one.catena --rack large.toml").contains("it has 1024 workers"), "{told}");
+    let text = written("one.catena two.catena --rack machine.toml");
+    assert!(text.contains("a run takes one; put the chains into one file"), "{text}");
+    // And what run says of it.
+    let text = err(&catena(at, "run one.catena --in gen:count=1 --plan plan.json"));
+    assert!(text.contains("for c, d, and the file has c; run the file that was planned, or plan this one"), "{text}");
+}
+
+#[test]
+fn a_saved_plan_is_shown_as_it_was_printed() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
+    let printed = out(&catena(folder.path(), "plan one.catena --rack machine.toml --profile none -o plan.json"));
+    let shown = catena(folder.path(), "show plan.json --stage plan");
+    assert_eq!((out(&shown), err(&shown)), (printed, String::new()));
+    let without = err(&catena(folder.path(), "show plan.json"));
+    assert!(without.contains("a plan is shown by --stage plan"), "{without}");
+}
+
+#[test]
+fn the_name_of_standard_output_is_standard_output() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
+    for name in ["-", "/dev/stdout"] {
+        let output = catena(folder.path(), &format!("plan one.catena --rack machine.toml --profile none -o {name}"));
+        catena_plan::plan::Plan::from_json(&out(&output)).expect("a plan and nothing else");
+        assert!(err(&output).contains("All promises are kept"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told_before_functions_are_measured() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
+    let text = err(&catena(folder.path(), "plan one.catena --rack machine.toml -o none/plan.json"));
+    assert!(text.contains("there is no folder none"), "{text}");
+    assert!(!text.contains("measuring"), "{text}");
+}
+
+#[test]
+fn a_chain_file_given_twice_is_told_with_its_places() {
+    let folder = folder(&[("one.catena", ONE), ("two.catena", TWO), ("machine.toml", MACHINE)]);
+    let line = "plan one.catena two.catena ./one.catena --rack machine.toml --profile none";
+    let text = err(&catena(folder.path(), line));
+    assert_eq!(text, "catena: ./one.catena: chain file 3 is chain file 1 again (one.catena); give it once\n");
+}
+
+#[test]
+fn racks_and_files_of_papers_are_checked() {
+    let lemur = "chain c { in -> Encrypt() -> out }\n";
+    let folder = folder(&[("lemur.catena", lemur), ("machine.toml", MACHINE), ("bad.toml", "name = rack\n")]);
+    let check = |line: &str| {
+        let output = catena(folder.path(), &format!("check {line}"));
+        (output.status.code(), out(&output) + &err(&output))
+    };
+    assert_eq!(check("machine.toml"), (Some(0), "machine.toml: a rack of 1 server: good\n".to_owned()));
+    assert_eq!(check("--as lemur lemur.catena").1, "lemur.catena: 1 chain, 1 function: good\n");
+    assert_eq!(check("lemur.catena").0, Some(1));
+    let (code, text) = check("bad.toml");
+    assert!(code == Some(1) && text.contains("bad.toml:1:8") && text.contains("a text without quotes"), "{text}");
+}
+
+#[test]
+fn what_is_no_rack_and_what_is_no_plan_is_told_in_plain_words() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE), ("empty.json", "{}")]);
+    let at = folder.path();
+    catena(at, "plan one.catena --rack machine.toml --profile none -o plan.json");
+    let text = err(&catena(at, "plan one.catena --rack plan.json --profile none"));
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(text.contains("this is not a rack, which is TOML"), "{text}");
+    let from =
+        |name: &str| err(&catena(at, &format!("plan one.catena --rack machine.toml --profile none --from {name}")));
+    let hint = "; `catena plan … --output FILE` writes plans\n";
+    assert_eq!(from("machine.toml"), format!("catena: machine.toml: line 1: this is not JSON{hint}"));
+    assert_eq!(from("empty.json"), format!("catena: empty.json: line 1: `version` is missing{hint}"));
+    let run = err(&catena(at, "run one.catena --in gen:count=1 --plan machine.toml"));
+    assert_eq!(run, format!("catena: machine.toml: line 1: this is not JSON{hint}"));
+}

@@ -151,9 +151,12 @@ pub struct RunOptions {
 /// Options of `check`.
 #[derive(Args, Debug)]
 pub struct CheckOptions {
-    /// The chain files
+    /// The chain files; racks too, whose names end in `.toml`
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// The chain files have a paper's functions, as `catena plan --as` takes them: nothing here builds those
+    #[arg(long = "as", value_enum, value_name = "PAPER")]
+    pub paper: Option<Paper>,
 }
 
 /// Options of `fmt`.
@@ -196,7 +199,7 @@ pub enum Format {
 /// Options of `show`.
 #[derive(Args, Debug)]
 pub struct ShowOptions {
-    /// The chain file
+    /// The chain file; with the stage `plan` also a plan that `catena plan --output` wrote
     pub file: PathBuf,
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]

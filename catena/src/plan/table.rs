@@ -193,8 +193,9 @@ fn related(plan: &Plan) -> String {
 /// Whether a `share` is kept only because there is nothing that it could divide.
 fn divides_nothing(relation: &Relation, plan: &Plan) -> bool {
     let Relation::Ratio { text, members } = relation else { return false };
-    // Less than a bit a second is what solvers leave.
-    let none = |chain: usize, from: f64| plan.chains.get(chain).is_some_and(|chain| chain.rate_bps - from < 1.0);
+    // Solvers leave that much of what other chains have.
+    let least = 1e-6 * plan.rate_bps();
+    let none = |chain: usize, from: f64| plan.chains.get(chain).is_some_and(|chain| chain.rate_bps - from <= least);
     text.starts_with("share ") && plan.is_kept() && members.iter().all(|member| none(member.chain, member.from_bps))
 }
 

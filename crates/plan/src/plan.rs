@@ -15,6 +15,7 @@ use crate::policy::{Policy, fnv};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
+use catena_plan_model::plain;
 use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
 use catena_plan_model::rack::Rack;
@@ -102,11 +103,17 @@ impl Plan {
         struct Versioned {
             version: u32,
         }
-        let version = serde_json::from_str::<Versioned>(text).map_err(|error| error.to_string())?.version;
+        let broken = |error: serde_json::Error| {
+            let what = plain::json(&error);
+            format!("line {}: {what}; `catena plan … --output FILE` writes plans", error.line().max(1))
+        };
+        let version = serde_json::from_str::<Versioned>(text).map_err(broken)?.version;
         if version != VERSION {
-            return Err(format!("this is a plan of version {version}; version {VERSION} is expected"));
+            return Err(format!(
+                "this is a plan of version {version}; version {VERSION} is expected: `catena plan … --output FILE` plans anew"
+            ));
         }
-        let plan: Plan = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let plan: Plan = serde_json::from_str(text).map_err(broken)?;
         plan.judge(&*for_problem(&plan.problem)).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
             format!("the plan says what is not so:{}", lines.concat())
