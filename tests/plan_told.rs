@@ -183,3 +183,26 @@ fn what_is_no_rack_and_what_is_no_plan_is_told_in_plain_words() {
     let run = err(&catena(at, "run one.catena --in gen:count=1 --plan machine.toml"));
     assert_eq!(run, format!("catena: machine.toml: line 1: this is not JSON{hint}"));
 }
+
+#[test]
+fn the_search_for_what_would_help_is_within_the_time_limit() {
+    let functions = ["Encrypt", "ACL", "NAT", "Monitor", "Limiter", "Dedup", "UrlFilter", "LB", "BPF", "Tunnel"];
+    let mut chains = String::new();
+    for id in 0..400 {
+        let (first, second) = (functions[id % 10], functions[(id / 10 + id + 1) % 10]);
+        let promise = 20 + id * 37 % 180;
+        chains += &format!(
+            "class k{id} = \"udp port {}\"\nchain c{id} for k{id} {{ promise {promise}Mbps.. in -> {first}() -> {second}() -> out }}\n",
+            1000 + id
+        );
+    }
+    let rack = include_str!("../examples/racks/lemur.toml");
+    let folder = folder(&[("many.catena", &chains), ("rack.toml", rack)]);
+    let began = std::time::Instant::now();
+    let output = catena(folder.path(), "plan many.catena --rack rack.toml --as lemur --profile none --time-limit 4s");
+    // Four searches of this time each took twice as long.
+    assert!(began.elapsed().as_secs_f64() < 6.0, "{:?}", began.elapsed());
+    let text = out(&output);
+    assert!(text.contains("No plan keeps all promises"), "{text}");
+    assert!(text.contains("Not every question was answered: more time (--time-limit) may find more."), "{text}");
+}

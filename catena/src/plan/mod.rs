@@ -77,7 +77,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = case.explained(strategy)?;
+    let plan = case.explained(strategy, &remark)?;
     let changed = case.changed(&plan);
     let text = Text { plan: &plan, edits: &options.what_if, changed: &changed };
     write(options, &plan)?;
@@ -101,15 +101,6 @@ fn inputs(options: &PlanOptions) -> Result<Inputs, Failure> {
         paper: options.paper,
         edits: &options.what_if,
         papers_replication: options.paper_replication,
-    };
-    // Steps of a quick profile are a line over the one before, where somebody sees it.
-    let lines = std::io::stderr().is_terminal();
-    let remark = |remark: &Remark<'_>| match remark {
-        Remark::Findings { diagnostics, name, source } => chain::print(diagnostics, name, source),
-        Remark::Step(step) if lines => profile::tell(step, lines),
-        Remark::Measured if lines => tell("\r\x1b[K"),
-        Remark::Step(_) | Remark::Measured => {}
-        _ => tell(format_args!("catena: {remark}\n")),
     };
     Ok(Inputs::read(&asked, &remark)?)
 }
@@ -213,4 +204,17 @@ fn unrunnable(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Option<S
     let several = (options.files.len() > 1)
         .then(|| "it is of several chain files, and a run takes one; put the chains into one file".to_owned());
     not_here(plan).or(several)
+}
+
+/// Tell what planning has to say before there is a plan. What is done is a line over the one before, where somebody sees it.
+fn remark(remark: &Remark<'_>) {
+    let lines = std::io::stderr().is_terminal();
+    match remark {
+        Remark::Findings { diagnostics, name, source } => chain::print(diagnostics, name, source),
+        Remark::Step(step) if lines => profile::tell(step, lines),
+        Remark::Seeking(_) if lines => tell(format_args!("\r\x1b[K{remark} ...")),
+        Remark::Measured | Remark::Sought if lines => tell("\r\x1b[K"),
+        Remark::Step(_) | Remark::Measured | Remark::Seeking(_) | Remark::Sought => {}
+        _ => tell(format_args!("catena: {remark}\n")),
+    }
 }

@@ -12,6 +12,9 @@ use catena_plan::tasks::TaskPlan;
 use super::changes::Changes;
 use crate::table::Table;
 
+/// Of more chains than these, of which it is not known whether they are in the way, some are named.
+const MOST_NAMED: usize = 8;
+
 /// A plan as text.
 pub struct Text<'a> {
     /// The plan.
@@ -251,7 +254,12 @@ fn helped(remedies: &Remedies) -> String {
             "These promises conflict: {}. Without any one of them the others of these can be kept.",
             several.join(", ")
         )),
-        several => line(format!("In the way, as far as is known: the promises of {}.", several.join(", "))),
+        several => {
+            let more = several.len().saturating_sub(MOST_NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} others") };
+            let named = several.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            line(format!("In the way, as far as is known: the promises of {named}{more}."));
+        }
     }
     if !remedies.relations.is_empty() {
         let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();

@@ -1,5 +1,6 @@
 //! Runs planners on a case, and has their decisions explained.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use catena_plan::switch::{Feasible, for_problem};
 use catena_runtime::{Failure, file};
 
 use crate::inputs::Inputs;
+use crate::remarks::Remark;
 use crate::strategy::Strategy;
 
 /// What has to be decided, ready for any planner.
@@ -31,6 +33,8 @@ pub struct Case {
     switch: Box<dyn Feasible>,
     how: How,
     runs: Runs,
+    /// When the time that was asked for is over, once it has begun.
+    until: Cell<Option<Instant>>,
 }
 
 /// How to decide.
@@ -157,7 +161,9 @@ impl Case {
     /// # Errors
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
-        Case::made(inputs, self.how, self.runs.clone())
+        let case = Case::made(inputs, self.how, self.runs.clone())?;
+        case.until.set(self.until.get());
+        Ok(case)
     }
 
     fn made(inputs: Inputs, how: How, runs: Runs) -> Result<Case, Failure> {
@@ -168,7 +174,7 @@ impl Case {
             Failure::new(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let switch = for_problem(&problem);
-        Ok(Case { inputs, problem, switch, how, runs })
+        Ok(Case { inputs, problem, switch, how, runs, until: Cell::new(None) })
     }
 
     /// Let a planner decide.
@@ -202,11 +208,21 @@ impl Case {
         Ok(plan)
     }
 
-    /// Let a planner decide; if it keeps not all promises, say what would help.
+    /// Let a planner decide; if it keeps not all promises, say what would help. All of that together has the time that was asked
+    /// for; `tell` hears what is done.
     ///
     /// # Errors
     /// When the independent check refuses what it decided.
-    pub fn explained(&self, strategy: Strategy) -> Result<Plan, Failure> {
+    pub fn explained(&self, strategy: Strategy, tell: &dyn Fn(&Remark<'_>)) -> Result<Plan, Failure> {
+        self.until.set(Some(Instant::now() + self.how.time));
+        tell(&Remark::Seeking("a plan"));
+        let plan = self.and_remedies(strategy, tell);
+        tell(&Remark::Sought);
+        self.until.set(None);
+        plan
+    }
+
+    fn and_remedies(&self, strategy: Strategy, tell: &dyn Fn(&Remark<'_>)) -> Result<Plan, Failure> {
         let mut plan = self.decide(strategy)?.plan;
         let placed = plan.placement.is_some();
         let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return Ok(plan) };
@@ -223,8 +239,12 @@ impl Case {
                 Verdict::Broken { proven: sure, .. } => *proven |= sure,
             }
         }
-        let mut obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
-        self.keep_what_helps(&mut obstacles);
+        tell(&Remark::Seeking("what is in the way of the promises"));
+        // Half of the time that is left is for trying what is found on the rack itself.
+        let settings = self.settings();
+        let settings = exact::Settings { time: settings.time / 2, ..settings };
+        let mut obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &settings);
+        self.keep_what_helps(&mut obstacles, tell);
         *remedies = Some(Box::new(explain::remedies(&self.problem, &obstacles)));
         Ok(plan)
     }
@@ -254,8 +274,14 @@ impl Case {
         Some(Outcome::Placed { placement, marginal_bps, bound_bps: None })
     }
 
+    /// The time that is left of what was asked for.
+    pub(crate) fn left(&self) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        self.until.get().map_or(self.how.time, left)
+    }
+
     fn settings(&self) -> exact::Settings {
-        exact::Settings { time: self.how.time, ..exact::Settings::default() }
+        exact::Settings { time: self.left(), ..exact::Settings::default() }
     }
 
     fn outcome(&self, strategy: Strategy) -> Result<Outcome, Failure> {

@@ -121,7 +121,14 @@ impl Asker<'_> {
         let mut chains: Vec<ChainId> = (0..search.problem.chains.len()).collect();
         let mut master = Master::new(search.problem, search.resources, &search.options);
         let mut next = 0;
+        // The other half of the time is for what would help.
+        let now = Instant::now();
+        let until = now + self.deadline.saturating_duration_since(now) / 2;
         while next < chains.len() {
+            if Instant::now() >= until {
+                self.cut.set(true);
+                break;
+            }
             let mut rest = chains.clone();
             rest.remove(next);
             master.only(&rest);

@@ -48,6 +48,19 @@ impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 6] =
         [Kind::Cores, Kind::Links, Kind::SmartNics, Kind::Forwarding, Kind::Stages, Kind::Relations];
+
+    /// What it is, in words.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::Cores => "more cores that do",
+            Kind::Links => "faster links that do",
+            Kind::SmartNics => "faster SmartNICs that do",
+            Kind::Forwarding => "a faster switch that does",
+            Kind::Stages => "more stages that do",
+            Kind::Relations => "relations that are in the way",
+        }
+    }
 }
 
 impl Obstacles {
@@ -127,7 +140,10 @@ impl Obstacles {
         // Of a single one the search has shown that it cannot be kept alone, unless time was over.
         self.minimal = match self.conflict.len() {
             1 => settled,
-            _ => self.conflict.iter().all(|&chain| keeps(&rest(chain), switch, settings, deadline)),
+            _ => self
+                .conflict
+                .iter()
+                .all(|&chain| Instant::now() < deadline && keeps(&rest(chain), switch, settings, deadline)),
         };
     }
 }
