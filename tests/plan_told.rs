@@ -206,3 +206,23 @@ fn the_search_for_what_would_help_is_within_the_time_limit() {
     assert!(text.contains("No plan keeps all promises"), "{text}");
     assert!(text.contains("Not every question was answered: more time (--time-limit) may find more."), "{text}");
 }
+
+#[test]
+fn flow_tables_that_are_too_small_are_what_has_to_grow() {
+    let rack = include_str!("../examples/racks/lemur-openflow.toml");
+    let chain = "chain c { promise 1Gbps.. in -> IPv4Fwd() -> out }\n";
+    let folder = folder(&[("c.catena", chain), ("rack.toml", rack)]);
+    let plan = |more: &str| {
+        let output = catena(folder.path(), &format!("plan c.catena --rack rack.toml --as lemur --profile none {more}"));
+        (output.status.code(), out(&output))
+    };
+    let (code, text) = plan("--what-if entries=10");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("find no place on this rack, whatever is promised"), "{text}");
+    assert!(!text.contains("t_min"), "{text}");
+    let entries = text.split("(--what-if entries=").nth(1).and_then(|rest| rest.split(')').next()).expect("a remedy");
+    let needed: u32 = entries.parse().expect("a number");
+    // What is said does, and less does not.
+    assert_eq!(plan(&format!("--what-if entries={needed}")).0, Some(0), "{text}");
+    assert_eq!(plan(&format!("--what-if entries={}", needed - 1)).0, Some(1), "{text}");
+}

@@ -247,6 +247,9 @@ fn helped(remedies: &Remedies) -> String {
     }
     match &remedies.conflict[..] {
         [] => {}
+        [one] if remedies.minimal && remedies.unheld => {
+            line(format!("The functions of {one} find no place on this rack, whatever is promised."));
+        }
         [one] if remedies.minimal => {
             line(format!("The promise of {one} cannot be kept even if there were no other chain."));
         }
@@ -274,6 +277,9 @@ fn helped(remedies: &Remedies) -> String {
     if let Some(stages) = remedies.stages {
         ways.push(more(stages, "stage") + " in the switch");
     }
+    if let Some(entries) = remedies.entries {
+        ways.push(format!("{entries} entries in every flow table of the switch (--what-if entries={entries})"));
+    }
     if !remedies.links.is_empty() {
         let parts: Vec<String> =
             remedies.links.iter().map(|(l, bps)| format!("{} Gbit/s more on {l}", gbit(*bps))).collect();
@@ -291,6 +297,12 @@ fn helped(remedies: &Remedies) -> String {
         [] if !remedies.complete => line("Nothing was found that does alone.".to_owned()),
         [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
             line("More cores, faster links or more stages, each alone, would not help.".to_owned());
+            if remedies.unheld {
+                line(
+                    "Less of the promises would not help either: the functions find no place on this rack.".to_owned(),
+                );
+                return text;
+            }
             line(
                 "Functions that must stay on one core carry no more than it: try --what-if CHAIN.t_min=… with less."
                     .to_owned(),

@@ -4,6 +4,7 @@
 
 mod bound;
 mod device;
+mod remedies;
 mod why;
 
 use schemars::JsonSchema;
@@ -23,6 +24,7 @@ use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
 pub use device::Device;
+pub use remedies::Remedies;
 pub use why::Why;
 
 /// The JSON schema of plans.
@@ -227,37 +229,6 @@ impl Verdict {
             _ => None,
         }
     }
-}
-
-/// What would help: each remedy does alone, which was tried.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Remedies {
-    /// Chains whose promises cannot all be kept.
-    pub conflict: Vec<String>,
-    /// Whether the promises of all of these but any one were kept in a plan.
-    #[serde(default)]
-    pub minimal: bool,
-    /// Relations between chains, as the file has them, without which all promises could be kept.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub relations: Vec<String>,
-    /// Cores more, by server.
-    pub cores: Vec<(String, u32)>,
-    /// Bits per second more, by link.
-    pub links: Vec<(String, f64)>,
-    /// Cycles per second more, by SmartNIC.
-    pub smart_nics: Vec<(String, f64)>,
-    /// Bits per second more that the switch would have to forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forwarding: Option<f64>,
-    /// Stages more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stages: Option<u32>,
-    /// Chains that no placement makes quick enough, with the least nanoseconds that a packet takes.
-    pub late: Vec<(String, f64)>,
-    /// Chains that are promised more than can enter them, with the bits per second that can.
-    pub choked: Vec<(String, f64)>,
-    /// Whether all questions could be answered in the time allowed.
-    pub complete: bool,
 }
 
 /// A chain.

@@ -32,6 +32,7 @@ impl Case {
                 Kind::SmartNics => found.smart_nics = None,
                 Kind::Forwarding => found.forwarding = None,
                 Kind::Stages => found.stages = None,
+                Kind::Entries => found.entries = None,
                 Kind::Relations => found.relations.clear(),
             }
         }
@@ -64,6 +65,12 @@ impl Case {
             Kind::Forwarding => rack.switch.as_mut()?.capacity_bps += found.forwarding?,
             Kind::Stages => match rack.switch.as_mut().map(|switch| &mut switch.kind) {
                 Some(SwitchKind::Pisa(stages)) => stages.stages += found.stages?,
+                _ => return None,
+            },
+            Kind::Entries => match (found.entries?, rack.switch.as_mut().map(|switch| &mut switch.kind)) {
+                (entries, Some(SwitchKind::OpenFlow { tables })) => {
+                    tables.iter_mut().for_each(|table| table.entries = entries);
+                }
                 _ => return None,
             },
             Kind::Relations if found.relations.is_empty() => return None,
