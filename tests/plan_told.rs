@@ -226,3 +226,19 @@ fn flow_tables_that_are_too_small_are_what_has_to_grow() {
     assert_eq!(plan(&format!("--what-if entries={needed}")).0, Some(0), "{text}");
     assert_eq!(plan(&format!("--what-if entries={}", needed - 1)).0, Some(1), "{text}");
 }
+
+#[test]
+fn what_is_promised_is_what_its_tasks_get() {
+    let chains = "class k0 = \"udp port 1000\"\nclass k1 = \"udp port 1001\"\n\
+        chain c0 for k0 { in -> ACL(rules = [\"permit any\"]) -> Monitor(max_flows = 1000) -> out }\n\
+        chain c1 for k1 { promise 2Gbps..10Gbps in -> Monitor(max_flows = 1000) -> ACL(rules = [\"permit any\"]) -> out }\n\
+        priority c0 > c1\n";
+    let rack = include_str!("../examples/racks/this-machine.toml");
+    let folder = folder(&[("c.catena", chains), ("rack.toml", rack)]);
+    let output = catena(folder.path(), "plan c.catena --rack rack.toml --profile none --json");
+    let plan = catena_plan::plan::Plan::from_json(&out(&output)).expect("a plan");
+    let tasks = plan.servers[0].tasks.as_ref().expect("tasks");
+    let packets: f64 = tasks.classes.iter().filter(|class| class.name == "c1").map(|class| class.packets).sum();
+    let gets = packets * plan.packet_bytes * 8.0;
+    assert!(gets > 2e9 * 0.9998, "{gets}");
+}

@@ -4,6 +4,7 @@
 
 mod bound;
 mod device;
+mod digests;
 mod remedies;
 mod why;
 
@@ -24,6 +25,7 @@ use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
 pub use device::Device;
+pub use digests::Digests;
 pub use remedies::Remedies;
 pub use why::Why;
 
@@ -82,6 +84,9 @@ pub struct Plan {
     /// Digests of what it was made of; absent where that is known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
+    /// Digests of what else nobody could see to have been changed; absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<Digests>,
     /// What runs of it; absent if nothing is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
