@@ -124,7 +124,7 @@ fn draw_chain(svg: &mut Svg, (chain, told): (&ChainPlan, &str), colour: &str, x:
     let left = x + 34.0 + text_width(&chain.name, 15.0);
     svg.text(left, y + 11.0, 12.0, INK, "400", told);
     if let Some(bound) = chain.bounds.first() {
-        let room = (x + width - left - text_width(&told, 12.0) - 20.0).max(120.0);
+        let room = (x + width - left - text_width(told, 12.0) - 20.0).max(120.0);
         svg.right(x + width, y + 11.0, 12.0, FAINT, "400", &fitted(&format!("bound by {bound}"), 12.0, room));
     }
     let grid = Grid::of(chain);
