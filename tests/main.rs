@@ -20,6 +20,7 @@ mod outputs;
 mod plan;
 mod plan_from;
 mod plan_schema;
+mod plan_told;
 mod plan_verdicts;
 mod plan_views;
 mod planned;

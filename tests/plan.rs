@@ -299,7 +299,7 @@ fn e2_plans_as_the_others_do() {
     let args = ["examples/lemur/chain3.catena", "--rack", rack, "--profile", &profile, "--strategy", "e2", "-o", &json];
     let output = plan(&args);
     assert!(output.status.success(), "{}", both(&output));
-    expect("e2", &both(&output));
+    expect("e2", &out(&output));
     // It is written, judged when it is read, and says what runs.
     let plan = Plan::from_json(&std::fs::read_to_string(&json).expect("it is there")).expect("a plan");
     let deployment = plan.deployment.as_ref().expect("something runs");
@@ -381,7 +381,7 @@ fn what_is_no_input_is_said_with_what_was_expected() {
         (&[&empty, "--rack", LEMUR], "there is no chain to plan"),
         (&[chain, "--rack", "none.toml"], "none.toml: there is no such file; expected a rack"),
         (&[chain, "--rack", &binary], "binary: this is no text: byte 0 is not UTF-8; expected a rack"),
-        (&[chain, "--rack", LEMUR, "--profile", &empty], "empty:1: EOF while parsing a value; `catena profile` writes"),
+        (&[chain, "--rack", LEMUR, "--profile", &empty], "empty:1: the file is empty; `catena profile` writes"),
         (&[chain, "--rack", LEMUR, "--profile", &old], "profile.json:2: version 99"),
         (&[&native, "--rack", LEMUR], "write that into a profile"),
         (&["examples/lemur/chain1.catena", "--rack", "examples/racks/central-office.toml"], "`catena profile IPv4Fwd`"),

@@ -79,7 +79,7 @@ fn what_is_no_profile_is_said_and_not_written_over() {
     for (content, said) in [
         ("{\n  \"version\": 99\n}\n", "profile.json:2: version 99 of the format, expected 1"),
         ("{\n  \"version\": 1,\n  oops\n}\n", "profile.json:3: "),
-        ("{\"version\": 1}\n", "missing field `machine`"),
+        ("{\"version\": 1}\n", "`machine` is missing"),
     ] {
         std::fs::write(&file, content).expect("a file");
         let output = catena(&["profile", "ACL", "--quick", "--output", &file_name]);

@@ -133,15 +133,15 @@ fn what_is_no_file_is_written_directly() {
     let place = Place::new();
     let plain = place.shell("", "plan c.catena --rack rack.toml --seed 1 -o plan.json");
     let (plan, table) = (place.read("plan.json"), String::from_utf8_lossy(&plain.stdout).into_owned());
-    let output = place.shell("", "plan c.catena --rack rack.toml --seed 1 -o /dev/stdout");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{plan}{table}"), "{}", err(&output));
-    // By its short name it is the plan's alone.
-    let output = place.shell("", "plan c.catena --rack rack.toml --seed 1 -o -");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), plan, "{}", err(&output));
-    assert_eq!((err(&output), place.at("-").exists()), (table.clone(), false));
-    // The same where standard output is a file: one after the other, not one over the other.
-    let output = place.shell("exec > both", "plan c.catena --rack rack.toml --seed 1 -o /dev/stdout");
-    assert_eq!(place.read("both"), format!("{plan}{table}"), "{}", err(&output));
+    // By any of its names standard output is the plan's alone, be it a pipe or a file.
+    for name in ["/dev/stdout", "-"] {
+        let line = format!("plan c.catena --rack rack.toml --seed 1 -o {name}");
+        let output = place.shell("", &line);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), plan, "{}", err(&output));
+        assert_eq!((err(&output), place.at("-").exists()), (table.clone(), false));
+        let output = place.shell("exec > both", &line);
+        assert_eq!((place.read("both"), err(&output)), (plan.clone(), table.clone()), "{name}");
+    }
     let fifo = "mkfifo pipe; cat pipe > through &";
     assert!(place.shell(fifo, "plan c.catena --rack rack.toml -o pipe").status.success());
     let output = place.shell("", "plan c.catena --rack rack.toml -o /dev/full");

@@ -154,9 +154,12 @@ pub struct RunOptions {
 /// Options of `check`.
 #[derive(Args, Debug)]
 pub struct CheckOptions {
-    /// The chain files
+    /// The chain files; racks too, whose names end in `.toml`
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// The chain files have a paper's functions, as `catena plan --as` takes them: nothing here builds those
+    #[arg(long = "as", value_enum, value_name = "PAPER")]
+    pub paper: Option<Paper>,
 }
 
 /// Options of `fmt`.
@@ -199,7 +202,7 @@ pub enum Format {
 /// Options of `show`.
 #[derive(Args, Debug)]
 pub struct ShowOptions {
-    /// The chain file
+    /// The chain file; with the stage `plan` also a plan that `catena plan --output` wrote
     pub file: PathBuf,
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]
@@ -312,7 +315,8 @@ pub struct PlanOptions {
     /// Plan as if: cores=8, stages=20, nic=100Gbps, servers=2, chain3.t_min=5Gbps, … (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     pub what_if: Vec<String>,
-    /// How long the exact planner may look for proof
+    /// How long planning may take: the exact planner's search for proof, and the search for what would help where promises cannot
+    /// be kept
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     pub time_limit: std::time::Duration,
     /// Draw the rack with the chains on it; with --compare the best plan's

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use catena::{Chain, LoadError};
-use catena_planner::findings;
+use catena_planner::{Paper, Remark, check_paper, check_rack, findings};
 use catena_policy::{Diagnostic, PolicyGraph};
 use catena_runtime::{files, trial};
 
@@ -17,7 +17,19 @@ use crate::{Failure, file, streams};
 /// # Errors
 /// When it cannot be read or run.
 pub fn load(path: &Path) -> Result<Chain, Failure> {
-    match Chain::load(path) {
+    taken(Chain::load(path))
+}
+
+/// The same of a file that was read already.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn parsed(path: &Path, source: String) -> Result<Chain, Failure> {
+    taken(Chain::read(path, source))
+}
+
+fn taken(chain: Result<Chain, LoadError>) -> Result<Chain, Failure> {
+    match chain {
         Ok(chain) => {
             print(&chain.warnings, &chain.name, &chain.source);
             Ok(chain)
@@ -37,6 +49,17 @@ pub fn load(path: &Path) -> Result<Chain, Failure> {
 pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     for path in &options.files {
+        let is_rack = path.extension().is_some_and(|end| end == "toml");
+        if is_rack || options.paper.is_some() {
+            let checked = planned(path, options.paper.filter(|_| !is_rack));
+            let (name, is_good) = (path.display(), checked.is_ok());
+            match checked {
+                Ok(size) => streams::print(format_args!("{name}: {size}: good\n"))?,
+                Err(message) => streams::print(format_args!("{message}\n"))?,
+            }
+            code = if is_good { code } else { ExitCode::FAILURE };
+            continue;
+        }
         let chain = match Chain::load(path) {
             Ok(chain) => chain,
             Err(LoadError::Unreadable(failure)) => return Err(failure.into()),
@@ -60,6 +83,21 @@ pub fn check(options: &CheckOptions) -> Result<ExitCode, Failure> {
         }
     }
     Ok(code)
+}
+
+/// Check what only plans are made of: a chain file of a paper's functions, or a rack; how much there is in it.
+fn planned(path: &Path, paper: Option<Paper>) -> Result<String, catena_runtime::Failure> {
+    let tell = |remark: &Remark<'_>| {
+        if let Remark::Findings { diagnostics, name, source } = remark {
+            print(diagnostics, name, source);
+        }
+    };
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    match paper {
+        Some(paper) => check_paper(path, paper, &tell)
+            .map(|(chains, functions)| format!("{}, {}", count(chains, "chain"), count(functions, "function"))),
+        None => check_rack(path, &tell).map(|servers| format!("a rack of {}", count(servers, "server"))),
+    }
 }
 
 /// Format chain files.

@@ -5,7 +5,7 @@ use std::path::Path;
 pub use catena_runtime::file::read;
 use catena_runtime::replace;
 
-use crate::inode::Identity;
+use crate::inode::{Identity, is_stdout};
 use crate::{Failure, streams};
 
 /// Write a file in one step, as [`replace::write`] does. `-` is standard output.
@@ -14,7 +14,7 @@ use crate::{Failure, streams};
 /// When that cannot be done.
 pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let text = text.as_ref();
-    if path == Path::new("-") {
+    if is_stdout(path) {
         return streams::print_bytes(text);
     }
     let there = Identity::of(path);
@@ -30,7 +30,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
 /// # Errors
 /// When it cannot.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    match path == Path::new("-") {
+    match is_stdout(path) {
         true => Ok(streams::check_open()?),
         false => Ok(replace::check(path)?),
     }

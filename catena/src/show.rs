@@ -11,14 +11,19 @@ use crate::arguments::{Format, ShowOptions, Stage};
 use crate::plan::Text;
 use crate::streams::{print, print_bytes};
 use crate::trial::counts;
-use crate::{chain, run, trial};
+use crate::{chain, file, run, trial};
 
 /// Show a stage.
 ///
 /// # Errors
 /// When the file is wrong, or a picture cannot be drawn.
 pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
-    let loaded = chain::load(&options.file)?;
+    // Read once: it may be a pipe.
+    let source = file::read(&options.file, "a chain file")?;
+    if source.trim_start().starts_with('{') {
+        return saved(&source, options);
+    }
+    let loaded = chain::parsed(&options.file, source)?;
     let (text, dot, json) = match options.stage {
         Stage::Plan => return shown(&run::planned(&loaded, options)?, options.format),
         Stage::Policy => (loaded.graph.to_string(), loaded.graph.to_dot(), serde_json::to_value(&loaded.graph)?),
@@ -40,6 +45,16 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
         Format::Svg => print_bytes(&svg(&dot)?)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Show a plan that was written: as `catena plan` printed it.
+fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
+    let name = options.file.display();
+    if options.stage != Stage::Plan {
+        return Err(format!("{name}: this is no chain file; a plan is shown by --stage plan").into());
+    }
+    let plan = Plan::from_json(source).map_err(|error| format!("{name}: {error}"))?;
+    shown(&plan, options.format)
 }
 
 /// Show a plan.

@@ -17,9 +17,10 @@ use catena_plan::problem::{Objective, Replication};
 use catena_planner::{Asked, Case, Costs, How, Inputs, Remark, Runs, Strategy};
 use catena_policy::{PolicyGraph, Value};
 use catena_runtime::fresh_seed;
+use catena_runtime::planned::not_here;
 
 use crate::arguments::{ObjectiveName, PlanOptions, TasksName};
-use crate::inode::Uses;
+use crate::inode::{Identity, Uses, is_stdout};
 use crate::streams::{print, tell};
 use crate::{Failure, chain, file, profile};
 
@@ -38,10 +39,10 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Err("--strategy keep is for a plan that runs: --from OLD.json names it".into());
     }
     check_files(options, None)?;
+    // Before the time that measuring and planning may take.
+    files.iter().try_for_each(|path| file::check_writable(path))?;
     let inputs = inputs(options)?;
     check_files(options, Some(&inputs.graph))?;
-    // Before the time that planning may take.
-    files.iter().try_for_each(|path| file::check_writable(path))?;
     let case = Case::new(inputs, how(options), runs(options)?)?;
     if options.compare {
         let rows = compare::rows(&case)?;
@@ -57,14 +58,14 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         }
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    let plan = case.explained(strategy)?;
+    let plan = case.explained(strategy, &remark)?;
     let changed = case.changed(&plan);
     let text = Text { plan: &plan, edits: &options.what_if, changed: &changed };
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,
         // Whoever reads the plan on standard output reads nothing else there.
-        false if files.iter().any(|path| path.as_os_str() == "-") => {
+        false if files.iter().any(|path| is_stdout(path)) => {
             tell(&text);
         }
         false => print(&text)?,
@@ -81,15 +82,6 @@ fn inputs(options: &PlanOptions) -> Result<Inputs, Failure> {
         paper: options.paper,
         edits: &options.what_if,
         papers_replication: options.paper_replication,
-    };
-    // Steps of a quick profile are a line over the one before, where somebody sees it.
-    let lines = std::io::stderr().is_terminal();
-    let remark = |remark: &Remark<'_>| match remark {
-        Remark::Findings { diagnostics, name, source } => chain::print(diagnostics, name, source),
-        Remark::Step(step) if lines => profile::tell(step, lines),
-        Remark::Measured if lines => tell("\r\x1b[K"),
-        Remark::Step(_) | Remark::Measured => {}
-        _ => tell(format_args!("catena: {remark}\n")),
     };
     Ok(Inputs::read(&asked, &remark)?)
 }
@@ -130,6 +122,18 @@ fn runs(options: &PlanOptions) -> Result<Runs, Failure> {
 /// Refuse to write over what the plan is made of, or one file over the other: of `graph`, over what its functions name.
 fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(), catena_runtime::Failure> {
     let mut uses = Uses::default();
+    let places: Vec<Option<Identity>> = options.files.iter().map(|path| Identity::of(path)).collect();
+    for (id, place) in places.iter().enumerate() {
+        if let Some(first) = places[..id].iter().position(|other| place.is_some() && other == place) {
+            let (path, number) = (options.files[id].display(), id + 1);
+            let also = options.files[first].display();
+            return Err(format!(
+                "{path}: chain file {number} is chain file {} again ({also}); give it once",
+                first + 1
+            )
+            .into());
+        }
+    }
     options.files.iter().try_for_each(|path| uses.reads("the chain file", path))?;
     for node in graph.iter().flat_map(|graph| &graph.chains).flat_map(|chain| &chain.nodes) {
         for (name, value) in &node.args {
@@ -166,6 +170,32 @@ fn write(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Result<(), Fa
         tell(format_args!("catena: {} is left as it was: this plan does not keep all promises\n", path.display()));
     } else if let Some(path) = &options.output {
         file::write(path, serde_json::to_string_pretty(plan)? + "\n")?;
+        if let Some(why) = unrunnable(options, plan) {
+            tell(format_args!("catena: {} is not for `catena run --plan` here: {why}\n", path.display()));
+        }
     }
     Ok(())
+}
+
+/// Why this machine's run would not take a plan that is kept; None: it would.
+fn unrunnable(options: &PlanOptions, plan: &catena_plan::plan::Plan) -> Option<String> {
+    if !plan.is_kept() {
+        return None;
+    }
+    let several = (options.files.len() > 1)
+        .then(|| "it is of several chain files, and a run takes one; put the chains into one file".to_owned());
+    not_here(plan).or(several)
+}
+
+/// Tell what planning has to say before there is a plan. What is done is a line over the one before, where somebody sees it.
+fn remark(remark: &Remark<'_>) {
+    let lines = std::io::stderr().is_terminal();
+    match remark {
+        Remark::Findings { diagnostics, name, source } => chain::print(diagnostics, name, source),
+        Remark::Step(step) if lines => profile::tell(step, lines),
+        Remark::Seeking(_) if lines => tell(format_args!("\r\x1b[K{remark} ...")),
+        Remark::Measured | Remark::Sought if lines => tell("\r\x1b[K"),
+        Remark::Step(_) | Remark::Measured | Remark::Seeking(_) | Remark::Sought => {}
+        _ => tell(format_args!("catena: {remark}\n")),
+    }
 }

@@ -12,6 +12,9 @@ use catena_plan::tasks::TaskPlan;
 use super::changes::Changes;
 use crate::table::Table;
 
+/// Of more chains than these, of which it is not known whether they are in the way, some are named.
+const MOST_NAMED: usize = 8;
+
 /// A plan as text.
 pub struct Text<'a> {
     /// The plan.
@@ -88,6 +91,10 @@ impl fmt::Display for Text<'_> {
 /// One sentence: whether the promises are kept, how good the plan is.
 fn verdict(plan: &Plan) -> String {
     match &plan.verdict {
+        Verdict::Kept { .. } if plan.has_no_rates() => format!(
+            "The file promises nothing. On the rack `{}` every worker runs all chains, which carry what comes: no rates are planned.",
+            plan.rack
+        ),
         // The remedies tell the rest.
         Verdict::Broken { proven: true, remedies: Some(_), .. } => {
             format!("No plan keeps all promises on the rack `{}`: that is proven.", plan.rack)
@@ -177,7 +184,22 @@ fn related(plan: &Plan) -> String {
             }
         }
     }
+    for relation in plan.problem.relations.iter().filter(|relation| divides_nothing(relation, plan)) {
+        text += &format!(
+            "`{}` has nothing to divide: its chains carry nothing beyond what they are promised.\n",
+            relation.text()
+        );
+    }
     if text.is_empty() { text } else { text + "\n" }
+}
+
+/// Whether a `share` is kept only because there is nothing that it could divide.
+fn divides_nothing(relation: &Relation, plan: &Plan) -> bool {
+    let Relation::Ratio { text, members } = relation else { return false };
+    // Solvers leave that much of what other chains have.
+    let least = 1e-6 * plan.rate_bps();
+    let none = |chain: usize, from: f64| plan.chains.get(chain).is_some_and(|chain| chain.rate_bps - from <= least);
+    text.starts_with("share ") && plan.is_kept() && members.iter().all(|member| none(member.chain, member.from_bps))
 }
 
 /// What promises of delay assume, and what packets take otherwise; empty: none is promised.
@@ -225,6 +247,9 @@ fn helped(remedies: &Remedies) -> String {
     }
     match &remedies.conflict[..] {
         [] => {}
+        [one] if remedies.minimal && remedies.unheld => {
+            line(format!("The functions of {one} find no place on this rack, whatever is promised."));
+        }
         [one] if remedies.minimal => {
             line(format!("The promise of {one} cannot be kept even if there were no other chain."));
         }
@@ -232,7 +257,12 @@ fn helped(remedies: &Remedies) -> String {
             "These promises conflict: {}. Without any one of them the others of these can be kept.",
             several.join(", ")
         )),
-        several => line(format!("In the way, as far as is known: the promises of {}.", several.join(", "))),
+        several => {
+            let more = several.len().saturating_sub(MOST_NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} others") };
+            let named = several.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            line(format!("In the way, as far as is known: the promises of {named}{more}."));
+        }
     }
     if !remedies.relations.is_empty() {
         let told: Vec<String> = remedies.relations.iter().map(|text| format!("`{text}`")).collect();
@@ -246,6 +276,9 @@ fn helped(remedies: &Remedies) -> String {
     }
     if let Some(stages) = remedies.stages {
         ways.push(more(stages, "stage") + " in the switch");
+    }
+    if let Some(entries) = remedies.entries {
+        ways.push(format!("{entries} entries in every flow table of the switch (--what-if entries={entries})"));
     }
     if !remedies.links.is_empty() {
         let parts: Vec<String> =
@@ -264,6 +297,12 @@ fn helped(remedies: &Remedies) -> String {
         [] if !remedies.complete => line("Nothing was found that does alone.".to_owned()),
         [] if remedies.late.is_empty() && remedies.choked.is_empty() => {
             line("More cores, faster links or more stages, each alone, would not help.".to_owned());
+            if remedies.unheld {
+                line(
+                    "Less of the promises would not help either: the functions find no place on this rack.".to_owned(),
+                );
+                return text;
+            }
             line(
                 "Functions that must stay on one core carry no more than it: try --what-if CHAIN.t_min=… with less."
                     .to_owned(),
@@ -288,16 +327,18 @@ fn chains(plan: &Plan) -> Table {
         &["chain", "promised", "planned", "beyond", "delay us", "at most", "what keeps it from carrying more"],
         &[false, true, true, true, true, true, false],
     );
+    let rate = |bps: f64| if plan.has_no_rates() { "-".to_owned() } else { gbit(bps) };
+    let unnamed = if plan.has_no_rates() { "what comes, and the workers' cores" } else { "what other chains take" };
     for chain in &plan.chains {
         let mut bounds = chain.bounds.iter().map(ToString::to_string);
         table.row([
             chain.name.clone(),
             chain.promised().unwrap_or_else(|| "-".to_owned()),
-            gbit(chain.rate_bps),
-            gbit(chain.slack_bps),
+            rate(chain.rate_bps),
+            rate(chain.slack_bps),
             format!("{:.1}", chain.latency_ns / 1e3),
             chain.d_max_ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3)),
-            bounds.next().unwrap_or_else(|| "what other chains take".to_owned()),
+            bounds.next().unwrap_or_else(|| unnamed.to_owned()),
         ]);
         for more in bounds {
             let blank = String::new;
@@ -362,7 +403,8 @@ fn rack(plan: &Plan) -> Table {
         row(&link.name, gbit(link.used_bps), gbit(link.bps), "Gbit/s each way");
     }
     for server in plan.servers.iter().filter(|server| server.cores_used > 0.0) {
-        row(&server.name, short(server.cores_used), server.cores.to_string(), "cores for functions");
+        let used = if plan.has_no_rates() { "-".to_owned() } else { short(server.cores_used) };
+        row(&server.name, used, server.cores.to_string(), "cores for functions");
     }
     let idle = plan.servers.iter().filter(|server| server.cores_used == 0.0).count();
     match idle {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::rates::Row;
-use catena_plan_model::estimate::{Group, Layout};
+use catena_plan_model::estimate::{Group, Layout, all_links};
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Problem, ServerId};
 
@@ -90,6 +90,12 @@ pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<
                 load(stay.server, Link::SmartNic(nic), chain, stay.visits);
             }
         }
+    }
+    if layouts.iter().any(|layout| layout.direct > 0.0) {
+        // What no node sees goes by any card: all of them carry all.
+        let stays = |layout: &Layout| layout.stays.iter().map(|stay| stay.visits).sum::<f64>();
+        let all = layouts.iter().map(|layout| layout.direct + stays(layout));
+        rows.push(Row::of(all, all_links(problem).iter().map(|(_, _, bps)| bps).sum()));
     }
     for (id, nic) in problem.smart_nics.iter().enumerate() {
         let cycles = |layout: &&Layout| layout.smart_nic_cycles.iter().find(|(n, _)| *n == id).map_or(0.0, |c| c.1);

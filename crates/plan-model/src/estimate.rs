@@ -4,6 +4,9 @@
 use crate::placement::{Link, Site};
 use crate::problem::{Chain, NodeId, Problem, Replication, ServerId};
 
+/// A smaller part of a chain's packets is none.
+const PART: f64 = 1e-9;
+
 /// A subgroup before it has cores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -58,6 +61,8 @@ pub struct Layout {
     pub latency_ns: f64,
     /// How often the switch forwards a packet of the chain; 0 without a switch.
     pub passes: f64,
+    /// The part of the chain's packets that no node sees, and that cards carry all the same; 0 with a switch.
+    pub direct: f64,
     /// Whether packets can go from each site to the next: without a switch, whether all are in one server.
     pub joined: bool,
 }
@@ -92,7 +97,8 @@ impl Layout {
         let latency_ns = latency(problem, chain, sites, &stays);
         let passes = problem.switch.as_ref().map_or(0.0, |_| 1.0 + stays.iter().map(|stay| stay.visits).sum::<f64>());
         let joined = problem.switch.is_some() || stays.iter().all(|stay| stay.server == stays[0].server);
-        Layout { groups, stays, smart_nic_cycles, latency_ns, passes, joined }
+        let direct = direct(problem, chain);
+        Layout { groups, stays, smart_nic_cycles, latency_ns, passes, direct, joined }
     }
 }
 
@@ -245,4 +251,24 @@ pub fn topological(chain: &Chain) -> Vec<NodeId> {
 #[must_use]
 pub fn link(group: &Group, nic: usize) -> Link {
     group.smart_nic.map_or(Link::Nic(nic), Link::SmartNic)
+}
+
+/// All links of the rack, with what they carry each way: by server, ordinary cards before SmartNICs.
+#[must_use]
+pub fn all_links(problem: &Problem) -> Vec<(ServerId, Link, f64)> {
+    let mut links = Vec::new();
+    for (id, server) in problem.servers.iter().enumerate() {
+        links.extend(server.nics_bps.iter().enumerate().map(|(nic, bps)| (id, Link::Nic(nic), *bps)));
+        let smart = problem.smart_nics.iter().enumerate().filter(|(_, nic)| nic.server == id);
+        links.extend(smart.map(|(nic, about)| (id, Link::SmartNic(nic), about.bps)));
+    }
+    links
+}
+
+/// The part of a chain's packets that no node sees, and that cards carry all the same; 0 with a switch.
+#[must_use]
+pub fn direct(problem: &Problem, chain: &Chain) -> f64 {
+    let entering: f64 = chain.nodes.iter().map(|node| node.entry).sum();
+    // Parts of a whole add up to it but for rounding.
+    Some(1.0 - entering).filter(|rest| problem.switch.is_none() && *rest > PART).unwrap_or(0.0)
 }

@@ -7,6 +7,7 @@ pub mod demand;
 pub mod estimate;
 pub mod paper;
 pub mod placement;
+pub mod plain;
 pub mod problem;
 pub mod profile;
 pub mod rack;

@@ -27,6 +27,9 @@
 //! - The switch joins the servers: a packet passes it once, and once more for every stay. It forwards, in all, `rate ×
 //!   (1 + visits of the chain's stays)` of each chain, and at most its capacity. Without a switch nothing joins
 //!   servers: all nodes of a chain are on one server and its SmartNICs.
+//! - What passes a chain without a node is its *direct* part: all packets less those that enter at nodes. A switch forwards it, and
+//!   no card carries it. Without a switch it comes in and goes out by whichever cards have room for it: `rate × direct` of all
+//!   chains is at most what stays leave of all links together. Where one is told of a link, links fill up in their order.
 //! - The switch holds all nodes placed on it: [`crate::switch`] says whether.
 //! - A chain's rate lies in `t_min_bps ..= t_max_bps` and is at most `ingress_bps`. *Marginal* throughput
 //!   is rate minus `t_min_bps`; the objective sums it over the chains. [`crate::relation`] says how chains stand to each

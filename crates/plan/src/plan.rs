@@ -4,6 +4,8 @@
 
 mod bound;
 mod device;
+mod digests;
+mod remedies;
 mod why;
 
 use schemars::JsonSchema;
@@ -15,6 +17,7 @@ use crate::policy::{Policy, fnv};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
+use catena_plan_model::plain;
 use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
 use catena_plan_model::rack::Rack;
@@ -22,6 +25,8 @@ use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
 pub use device::Device;
+pub use digests::Digests;
+pub use remedies::Remedies;
 pub use why::Why;
 
 /// The JSON schema of plans.
@@ -79,6 +84,9 @@ pub struct Plan {
     /// Digests of what it was made of; absent where that is known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
+    /// Digests of what else nobody could see to have been changed; absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<Digests>,
     /// What runs of it; absent if nothing is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
@@ -102,11 +110,17 @@ impl Plan {
         struct Versioned {
             version: u32,
         }
-        let version = serde_json::from_str::<Versioned>(text).map_err(|error| error.to_string())?.version;
+        let broken = |error: serde_json::Error| {
+            let what = plain::json(&error);
+            format!("line {}: {what}; `catena plan … --output FILE` writes plans", error.line().max(1))
+        };
+        let version = serde_json::from_str::<Versioned>(text).map_err(broken)?.version;
         if version != VERSION {
-            return Err(format!("this is a plan of version {version}; version {VERSION} is expected"));
+            return Err(format!(
+                "this is a plan of version {version}; version {VERSION} is expected: `catena plan … --output FILE` plans anew"
+            ));
         }
-        let plan: Plan = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let plan: Plan = serde_json::from_str(text).map_err(broken)?;
         plan.judge(&*for_problem(&plan.problem)).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
             format!("the plan says what is not so:{}", lines.concat())
@@ -220,37 +234,6 @@ impl Verdict {
             _ => None,
         }
     }
-}
-
-/// What would help: each remedy does alone, which was tried.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Remedies {
-    /// Chains whose promises cannot all be kept.
-    pub conflict: Vec<String>,
-    /// Whether the promises of all of these but any one were kept in a plan.
-    #[serde(default)]
-    pub minimal: bool,
-    /// Relations between chains, as the file has them, without which all promises could be kept.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub relations: Vec<String>,
-    /// Cores more, by server.
-    pub cores: Vec<(String, u32)>,
-    /// Bits per second more, by link.
-    pub links: Vec<(String, f64)>,
-    /// Cycles per second more, by SmartNIC.
-    pub smart_nics: Vec<(String, f64)>,
-    /// Bits per second more that the switch would have to forward.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forwarding: Option<f64>,
-    /// Stages more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stages: Option<u32>,
-    /// Chains that no placement makes quick enough, with the least nanoseconds that a packet takes.
-    pub late: Vec<(String, f64)>,
-    /// Chains that are promised more than can enter them, with the bits per second that can.
-    pub choked: Vec<(String, f64)>,
-    /// Whether all questions could be answered in the time allowed.
-    pub complete: bool,
 }
 
 /// A chain.

@@ -13,6 +13,9 @@ use crate::tasks::{self, Division};
 /// The part of a core that a chain has of which no rate is planned.
 const NEXT_TO_NOTHING: f64 = 1e-9;
 
+/// The strategy of a plan that promises nothing: it has no rates, for its chains carry what comes.
+const UNPROMISED: &str = "whole chains";
+
 /// Why `placement` is not run by workers that each run all chains for their part of the flows; None: it is.
 ///
 /// `replicable` says of a subgroup, by its index, whether it may have several cores.
@@ -57,6 +60,18 @@ pub fn unpromised(problem: &Problem) -> Outcome {
 }
 
 impl Plan {
+    /// The plan, which is of [`unpromised`].
+    #[must_use]
+    pub fn without_rates(self) -> Plan {
+        Plan { strategy: UNPROMISED.to_owned(), ..self }
+    }
+
+    /// Whether no rates are planned, as nothing is promised: every worker runs all chains, and they carry what comes.
+    #[must_use]
+    pub fn has_no_rates(&self) -> bool {
+        self.strategy == UNPROMISED && self.rate_bps() == 0.0
+    }
+
     /// The plan, which is for `policy`.
     #[must_use]
     pub fn for_policy(mut self, policy: &PolicyGraph) -> Plan {

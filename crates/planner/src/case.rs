@@ -1,5 +1,6 @@
 //! Runs planners on a case, and has their decisions explained.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use catena_plan::switch::{Feasible, for_problem};
 use catena_runtime::{Failure, file};
 
 use crate::inputs::Inputs;
+use crate::remarks::Remark;
 use crate::strategy::Strategy;
 
 /// What has to be decided, ready for any planner.
@@ -32,6 +34,8 @@ pub struct Case {
     switch: Box<dyn Feasible>,
     how: How,
     runs: Runs,
+    /// When the time that was asked for is over, once it has begun.
+    until: Cell<Option<Instant>>,
 }
 
 /// How to decide.
@@ -158,7 +162,9 @@ impl Case {
     /// # Errors
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
-        Case::made(inputs, self.how, self.runs.clone())
+        let case = Case::made(inputs, self.how, self.runs.clone())?;
+        case.until.set(self.until.get());
+        Ok(case)
     }
 
     fn made(inputs: Inputs, how: How, runs: Runs) -> Result<Case, Failure> {
@@ -169,7 +175,7 @@ impl Case {
             Failure::new(format!("these functions cannot be planned:\n  {}", lines.join("\n  ")))
         })?;
         let switch = for_problem(&problem);
-        Ok(Case { inputs, problem, switch, how, runs })
+        Ok(Case { inputs, problem, switch, how, runs, until: Cell::new(None) })
     }
 
     /// Let a planner decide.
@@ -197,17 +203,27 @@ impl Case {
     /// When the independent check refuses it.
     pub fn unpromised(&self) -> Result<Plan, Failure> {
         let outcome = schedule::unpromised(&self.problem);
-        let plan = self.explain("whole chains", &outcome).for_policy(&self.inputs.graph);
+        let plan = self.explain("", &outcome).without_rates().for_policy(&self.inputs.graph);
         let plan = plan.deployed(self.runs.before(), Some(self.ways()));
         self.judge("a run", &plan)?;
         Ok(plan)
     }
 
-    /// Let a planner decide; if it keeps not all promises, say what would help.
+    /// Let a planner decide; if it keeps not all promises, say what would help. All of that together has the time that was asked
+    /// for; `tell` hears what is done.
     ///
     /// # Errors
     /// When the independent check refuses what it decided.
-    pub fn explained(&self, strategy: Strategy) -> Result<Plan, Failure> {
+    pub fn explained(&self, strategy: Strategy, tell: &dyn Fn(&Remark<'_>)) -> Result<Plan, Failure> {
+        self.until.set(Some(Instant::now() + self.how.time));
+        tell(&Remark::Seeking("a plan"));
+        let plan = self.and_remedies(strategy, tell);
+        tell(&Remark::Sought);
+        self.until.set(None);
+        plan
+    }
+
+    fn and_remedies(&self, strategy: Strategy, tell: &dyn Fn(&Remark<'_>)) -> Result<Plan, Failure> {
         let mut plan = self.decide(strategy)?.plan;
         let placed = plan.placement.is_some();
         let Verdict::Broken { proven, why, remedies } = &mut plan.verdict else { return Ok(plan) };
@@ -224,8 +240,12 @@ impl Case {
                 Verdict::Broken { proven: sure, .. } => *proven |= sure,
             }
         }
-        let mut obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &self.settings());
-        self.keep_what_helps(&mut obstacles);
+        tell(&Remark::Seeking("what is in the way of the promises"));
+        // Half of the time that is left is for trying what is found on the rack itself.
+        let settings = self.settings();
+        let settings = exact::Settings { time: settings.time / 2, ..settings };
+        let mut obstacles = exact::relax::obstacles(&self.problem, &*self.switch, &settings);
+        self.keep_what_helps(&mut obstacles, tell);
         *remedies = Some(Box::new(explain::remedies(&self.problem, &obstacles)));
         Ok(plan)
     }
@@ -250,8 +270,14 @@ impl Case {
         Some(Outcome::Placed { placement, marginal_bps, bound_bps: None })
     }
 
+    /// The time that is left of what was asked for.
+    pub(crate) fn left(&self) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        self.until.get().map_or(self.how.time, left)
+    }
+
     fn settings(&self) -> exact::Settings {
-        exact::Settings { time: self.how.time, ..exact::Settings::default() }
+        exact::Settings { time: self.left(), ..exact::Settings::default() }
     }
 
     fn outcome(&self, strategy: Strategy) -> Result<Outcome, Failure> {

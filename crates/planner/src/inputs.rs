@@ -155,6 +155,26 @@ fn papers_policy(path: &Path, catalogue: &Catalogue, tell: &dyn Fn(&Remark<'_>))
     }
 }
 
+/// Check a chain file of a paper's functions, as far as planning needs it; how many chains and functions it has.
+///
+/// # Errors
+/// When it cannot be read or planned; `tell` hears what is wrong.
+pub fn check_paper(path: &Path, paper: Paper, tell: &dyn Fn(&Remark<'_>)) -> Result<(usize, usize), Failure> {
+    let Paper::Lemur = paper;
+    let graph = papers_policy(path, &known::known(None).catalogue, tell)?;
+    Ok((graph.chains.len(), graph.chains.iter().map(|chain| chain.nodes.len()).sum()))
+}
+
+/// Check a rack's file, whose tables may have the library's functions and a paper's; how many servers it has.
+///
+/// # Errors
+/// When it cannot be read or used; `tell` hears what is wrong.
+pub fn check_rack(path: &Path, tell: &dyn Fn(&Remark<'_>)) -> Result<usize, Failure> {
+    let (mut all, papers) = (known::own(None).catalogue, known::known(None).catalogue);
+    all.functions.extend(papers.functions);
+    Ok(rack(path, &all, tell)?.servers.len())
+}
+
 /// How many errors and warnings there are, in words.
 pub fn findings(diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|finding| finding.severity == Severity::Error).count();

@@ -24,6 +24,10 @@ pub enum Remark<'a> {
     Step(&'a Step),
     /// Measuring has ended.
     Measured,
+    /// This is looked for now, which may take a while.
+    Seeking(&'a str),
+    /// The search has ended.
+    Sought,
     /// Nothing can be measured here: why.
     NotMeasured(&'a str),
     /// What was measured cannot be kept for the next plan: why.
@@ -44,6 +48,8 @@ impl fmt::Display for Remark<'_> {
             ),
             Remark::Step(step) => write!(f, "step {} of {}", step.number, step.of),
             Remark::Measured => f.write_str("measured"),
+            Remark::Seeking(what) => write!(f, "looking for {what}"),
+            Remark::Sought => f.write_str("searched"),
             Remark::NotMeasured(why) => write!(f, "cannot measure here: {why}; costs are those of papers"),
             Remark::NotKept(why) => write!(f, "what was measured is not kept: {why}"),
         }

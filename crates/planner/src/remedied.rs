@@ -9,18 +9,20 @@ use catena_policy::Relation;
 
 use crate::case::Case;
 use crate::inputs::Inputs;
+use crate::remarks::Remark;
 use crate::strategy::Strategy;
 
 impl Case {
     /// Keep the remedies that do. Cores are added to all sockets of a server alike.
-    pub(crate) fn keep_what_helps(&self, found: &mut Obstacles) {
+    pub(crate) fn keep_what_helps(&self, found: &mut Obstacles, tell: &dyn Fn(&Remark<'_>)) {
         for (server, cores) in found.cores.iter_mut().flatten() {
             let sockets = self.inputs.rack.servers.get(*server).map_or(1, |server| server.sockets.max(1));
             *cores = cores.next_multiple_of(sockets);
         }
         for kind in Kind::ALL {
             let Some(inputs) = self.with(found, kind) else { continue };
-            if self.keeps(inputs) {
+            tell(&Remark::Seeking(kind.title()));
+            if !self.left().is_zero() && self.keeps(inputs) {
                 continue;
             }
             found.complete = false;
@@ -30,6 +32,7 @@ impl Case {
                 Kind::SmartNics => found.smart_nics = None,
                 Kind::Forwarding => found.forwarding = None,
                 Kind::Stages => found.stages = None,
+                Kind::Entries => found.entries = None,
                 Kind::Relations => found.relations.clear(),
             }
         }
@@ -62,6 +65,12 @@ impl Case {
             Kind::Forwarding => rack.switch.as_mut()?.capacity_bps += found.forwarding?,
             Kind::Stages => match rack.switch.as_mut().map(|switch| &mut switch.kind) {
                 Some(SwitchKind::Pisa(stages)) => stages.stages += found.stages?,
+                _ => return None,
+            },
+            Kind::Entries => match (found.entries?, rack.switch.as_mut().map(|switch| &mut switch.kind)) {
+                (entries, Some(SwitchKind::OpenFlow { tables })) => {
+                    tables.iter_mut().for_each(|table| table.entries = entries);
+                }
                 _ => return None,
             },
             Kind::Relations if found.relations.is_empty() => return None,

@@ -30,7 +30,14 @@ impl Chain {
     /// That it cannot be read, or all that is wrong with it.
     pub fn load(path: impl AsRef<Path>) -> Result<Chain, LoadError> {
         let path = path.as_ref();
-        let source = file::read(path, "a chain file").map_err(LoadError::Unreadable)?;
+        Chain::read(path, file::read(path, "a chain file").map_err(LoadError::Unreadable)?)
+    }
+
+    /// Take a file's text that was read already.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read(path: &Path, source: String) -> Result<Chain, LoadError> {
         let chain = Chain::parse(&path.display().to_string(), source)?;
         Ok(Chain { file: Some(path.to_owned()), ..chain })
     }

@@ -20,7 +20,7 @@ use crate::promised::first;
 use crate::report::Report;
 use crate::table::Table;
 use crate::workers::MOST;
-use crate::{Failure, file};
+use crate::{Failure, cores, file};
 
 /// A plan for a server that runs whole chains.
 #[derive(Clone, Debug)]
@@ -52,11 +52,7 @@ impl Planned {
             format!("the plan says what is not so:{}", lines.concat())
         })?;
         if let Some(why) = not_for_a_run(&plan) {
-            return Err(format!(
-                "this plan is not for workers that each run all chains, which a run has: {why}; plan with a rack such as \
-                 examples/racks/this-machine.toml"
-            )
-            .into());
+            return Err(format!("this plan is not for workers that each run all chains, which a run has: {why}").into());
         }
         let planned = Planned { plan, server: 0, own: false };
         planned.tasks().map_or(Ok(()), check)?;
@@ -70,8 +66,7 @@ impl Planned {
     pub fn read(path: &Path) -> Result<Planned, Failure> {
         let name = path.display();
         let text = file::read(path, "a plan as `catena plan … --output FILE` writes it")?;
-        let plan = Plan::from_json(&text)
-            .map_err(|error| format!("{name}: {error}; `catena plan … --output FILE` writes such files"))?;
+        let plan = Plan::from_json(&text).map_err(|error| format!("{name}: {error}"))?;
         Planned::of(plan).map_err(|why| format!("{name}: {why}").into())
     }
 
@@ -124,9 +119,16 @@ impl Planned {
 
     /// Check that the plan is for the chain file.
     fn is_for(&self, graph: &PolicyGraph) -> Result<(), Failure> {
-        let chains = self.plan.chains.iter().map(|chain| &chain.name);
-        if !chains.eq(graph.chains.iter().map(|chain| &chain.name)) {
-            return Err("the plan is for other chains than the file has".into());
+        let planned: Vec<&str> = self.plan.chains.iter().map(|chain| chain.name.as_str()).collect();
+        let written: Vec<&str> = graph.chains.iter().map(|chain| chain.name.as_str()).collect();
+        if planned != written {
+            return Err(format!(
+                "the plan is for other chains than the file has: for {}, and the file has {}; run the file that was planned, \
+                 or plan this one with `catena plan FILE … --output PLAN.json`",
+                planned.join(", "),
+                written.join(", ")
+            )
+            .into());
         }
         for (planned, written) in self.plan.chains.iter().zip(&graph.chains) {
             same_chain(planned, written)?;
@@ -217,10 +219,27 @@ fn check(plan: &planned::TaskPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a run cannot be by a plan; None: it can.
+/// Why a run cannot be by a plan, and what can be done about it; None: it can.
 fn not_for_a_run(plan: &Plan) -> Option<String> {
     let runs = plan.deployment.as_ref().is_some_and(|deployment| !deployment.instances.is_empty());
-    why_no_tasks(plan).or_else(|| (!runs).then(|| "it has no function to run".to_owned()))
+    let hint = "plan with a rack such as examples/racks/this-machine.toml";
+    why_no_tasks(plan)
+        .map(|why| format!("{why}; {hint}"))
+        .or_else(|| (!runs).then(|| "it has no function to run; `catena run` runs the file without a plan".to_owned()))
+}
+
+/// Why `catena run --plan` would not take a plan on this machine; None: it would.
+pub fn not_here(plan: &Plan) -> Option<String> {
+    if let Some(why) = not_for_a_run(plan) {
+        return Some(why);
+    }
+    let planned = Planned { plan: plan.clone(), server: 0, own: false };
+    let workers = planned.tasks().map_or(planned.server().cores as usize, |tasks| tasks.workers as usize);
+    if workers > MOST {
+        return Some(format!("it has {workers} workers, and a run has at most {MOST}"));
+    }
+    let first = planned.first_core()?;
+    cores::check("its first core is", first, workers).err().map(|why| why.to_string())
 }
 
 /// Why a plan is not for workers that each run all chains; None: it is.
@@ -238,11 +257,12 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
     let name = &written.name;
     let functions = planned.functions.iter().map(|function| (&function.name, &function.function));
     if !functions.eq(written.nodes.iter().map(|node| (&node.name, &node.function))) {
-        return Err(format!("the plan is for other functions than chain {name} has").into());
+        return Err(format!("the plan is for other functions than chain {name} has: plan the file again").into());
     }
     let edges = planned.edges.iter().map(|edge| (edge.from, edge.to));
     if !edges.eq(shares::of(written).edges.iter().map(|&(from, to, _)| (from, to))) {
-        return Err(format!("the plan is for another order of functions than chain {name} has").into());
+        let what = format!("the plan is for another order of functions than chain {name} has: plan the file again");
+        return Err(what.into());
     }
     let promise = &written.promise;
     let most = |planned: Option<f64>, written: Option<f64>| match written {

@@ -340,7 +340,12 @@ impl<'a, P: Planner> Run<'a, P> {
         check_workers(&names, layout.count)?;
         if let Some(first) = layout.first_core {
             let asked = if self.first_core.is_some() { names.core } else { "the plan's core" };
-            cores::check(asked, first, layout.count)?;
+            cores::check(asked, first, layout.count).map_err(|why| match self.first_core {
+                Some(_) => why,
+                None => {
+                    format!("{why}; plan with a rack that has the cores of this machine, or say {}", names.core).into()
+                }
+            })?;
         }
         if layout.rebalances {
             moving::check(&host, &ports, layout.count, &names)?;

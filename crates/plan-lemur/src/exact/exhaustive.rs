@@ -135,6 +135,19 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
     if let Some(switch) = &problem.switch {
         let passes = |l: &Layout| l.stays.iter().fold(1.0, |passes, stay| passes + stay.visits);
         rows.push(Row { factors: layouts.iter().map(passes).collect(), limit: switch.capacity_bps / 1e9 });
+    } else {
+        let mut factors = vec![0.0; chains];
+        for (chain, about) in problem.chains.iter().enumerate() {
+            factors[chain] = 1.0 - about.nodes.iter().map(|node| node.entry).sum::<f64>();
+        }
+        if factors.iter().any(|part| *part > 1e-9) {
+            let own: f64 = problem.servers.iter().flat_map(|server| &server.nics_bps).sum();
+            let smart: f64 = problem.smart_nics.iter().map(|card| card.bps).sum();
+            for (chain, layout) in layouts.iter().enumerate() {
+                factors[chain] += layout.stays.iter().map(|stay| stay.visits).sum::<f64>();
+            }
+            rows.push(Row { factors, limit: (own + smart) / 1e9 });
+        }
     }
     let low: Vec<f64> = problem.chains.iter().map(|c| c.t_min_bps / 1e9).collect();
     if !holds(&rows, &low) {

@@ -120,7 +120,9 @@ pub fn plan(problem: &Problem, switch: &dyn Feasible, start: Option<&Placement>,
         End::Time { bound } => (None, bound.filter(|_| complete).map(|b| b * UNIT)),
         End::Infeasible { proven } => {
             if started.is_none() && !search.cut {
-                let obstacles = relax::obstacles(problem, switch, settings);
+                // Some of the time is left for whoever wants to know more than one sentence.
+                let left = deadline.saturating_duration_since(Instant::now()) / 4;
+                let obstacles = relax::obstacles(problem, switch, &Settings { time: left, ..*settings });
                 let why = obstacles.describe(problem);
                 let outcome = Outcome::Infeasible { proven: proven && complete, why };
                 return Answer { outcome, effort, obstacles: Some(obstacles) };

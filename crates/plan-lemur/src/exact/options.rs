@@ -228,6 +228,12 @@ impl Pattern<'_> {
         if self.problem.switch.is_some() {
             load[self.resources.index(Resource::Switch)] += self.layout.passes;
         }
+        if let Some(resource) = self.resources.direct() {
+            let stays: f64 = self.layout.stays.iter().map(|stay| stay.visits).sum();
+            // The only link has its stays already.
+            let stays = if resource == Resource::Cards { stays } else { 0.0 };
+            load[self.resources.index(resource)] += self.layout.direct + stays;
+        }
         for &(nic, cycles) in &self.layout.smart_nic_cycles {
             load[self.resources.index(Resource::SmartCycles(nic))] += cycles / self.chain.packet_bits();
         }

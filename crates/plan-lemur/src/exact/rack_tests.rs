@@ -61,6 +61,30 @@ fn no_chain_spans_servers_that_nothing_joins() {
 }
 
 #[test]
+fn without_a_switch_cards_carry_what_no_function_sees() {
+    let mut less = 0;
+    for seed in 0..400 {
+        let (mut problem, switch) = instance(seed);
+        problem.objective = Objective::Marginal;
+        problem.chains.iter_mut().flat_map(|chain| &mut chain.nodes).for_each(|node| node.pisa = None);
+        problem.switch = None;
+        // One chain has no functions, half of the next one's packets go around them.
+        let whole = &mut problem.chains[0];
+        (whole.nodes, whole.edges) = (Vec::new(), Vec::new());
+        for chain in problem.chains.iter_mut().skip(1).take(1) {
+            chain.nodes.iter_mut().for_each(|node| (node.share, node.entry) = (node.share / 2.0, node.entry / 2.0));
+            chain.edges.iter_mut().for_each(|edge| edge.share /= 2.0);
+        }
+        let narrow = agreed(&problem, &switch, seed);
+        problem.servers.iter_mut().flat_map(|server| &mut server.nics_bps).for_each(|bps| *bps *= 10.0);
+        if narrow < agreed(&problem, &switch, seed) {
+            less += 1;
+        }
+    }
+    assert!(less > 80, "{less}");
+}
+
+#[test]
 fn a_server_whose_only_card_is_a_smart_nic_is_reached_by_its_link() {
     let chain = sample::chain("x", vec![sample::node("a", Some(1_000.0), false, true)], &[]);
     let card = SmartNic { name: "card".into(), server: 0, bps: 8e9, cycles_hz: 1e9, clock_hz: 1e9 };

@@ -11,6 +11,7 @@ use super::options::Options;
 use super::patterns::sites;
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::{End, Search, Settings};
+use catena_plan_model::estimate::all_links;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem, ServerId};
 use catena_plan_model::rack::SwitchKind;
@@ -46,6 +47,10 @@ pub struct Obstacles {
     pub forwarding: Option<f64>,
     /// Stages more of the switch that would do, as far as the built-in packer can tell.
     pub stages: Option<u32>,
+    /// Entries of each flow table of the switch that would do: the fewest, and no fewer than any has.
+    pub entries: Option<u32>,
+    /// Whether the functions find no place even if nothing is promised.
+    pub unheld: bool,
     /// Whether each set of all of these but one was planned.
     pub minimal: bool,
     /// Whether the time allowed was enough for all of this, and everything that was found does when it is tried.
@@ -87,6 +92,8 @@ pub fn obstacles(problem: &Problem, switch: &dyn Feasible, settings: &Settings) 
     found.smart_nics = asker.smart_nics(problem);
     found.forwarding = asker.forwarding(problem);
     found.stages = asker.stages(problem);
+    found.entries = asker.entries(problem);
+    found.unheld = asker.unheld(problem);
     found.complete = Instant::now() < asker.deadline && !asker.cut.get() && search.complete;
     found.verify(whole, switch, settings, asker.deadline);
     found
@@ -120,7 +127,14 @@ impl Asker<'_> {
         let mut chains: Vec<ChainId> = (0..search.problem.chains.len()).collect();
         let mut master = Master::new(search.problem, search.resources, &search.options);
         let mut next = 0;
+        // The other half of the time is for what would help.
+        let now = Instant::now();
+        let until = now + self.deadline.saturating_duration_since(now) / 2;
         while next < chains.len() {
+            if Instant::now() >= until {
+                self.cut.set(true);
+                break;
+            }
             let mut rest = chains.clone();
             rest.remove(next);
             master.only(&rest);
@@ -169,10 +183,14 @@ impl Asker<'_> {
         let mut wide = problem.clone();
         wide.servers.iter_mut().flat_map(|s| &mut s.nics_bps).for_each(|bps| *bps *= MANY_TIMES);
         wide.smart_nics.iter_mut().for_each(|nic| nic.bps *= MANY_TIMES);
-        let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_)))?;
+        let missing = self
+            .shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_) | Resource::Cards))?;
+        let first = all_links(problem).first().map(|(server, link, _)| (*server, *link));
         let links = missing.into_iter().filter_map(|(resource, amount)| match resource {
             Resource::Nic(server, nic) => Some((server, Link::Nic(nic), amount * UNIT)),
             Resource::SmartLink(nic) => Some((problem.smart_nics[nic].server, Link::SmartNic(nic), amount * UNIT)),
+            // Any of them would do.
+            Resource::Cards => first.map(|(server, link)| (server, link, amount * UNIT)),
             _ => None,
         });
         Some(links.collect())
@@ -230,6 +248,52 @@ impl Asker<'_> {
         Some(missing.filter(|(_, amount)| *amount > 1e-7).collect())
     }
 
+    /// Whether all functions find a place with another switch.
+    fn fits(&self, problem: &Problem) -> bool {
+        let resources = Resources::of(problem);
+        let packer = catena_plan_model::switch::for_problem(problem);
+        let search = Search::new(problem, &resources, packer.as_ref(), self.settings, self.deadline);
+        if search.cut {
+            self.cut.set(true);
+            return false;
+        }
+        let mut master = Master::new(problem, &resources, &search.options);
+        matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Best { .. })
+    }
+
+    fn entries(&self, problem: &Problem) -> Option<u32> {
+        let Some(SwitchKind::OpenFlow { tables }) = problem.switch.as_ref().map(|switch| &switch.kind) else {
+            return None;
+        };
+        let largest = tables.iter().map(|table| table.entries).max()?;
+        let nodes = problem.chains.iter().flat_map(|chain| &chain.nodes);
+        let all = nodes.filter_map(|node| node.openflow).fold(0, u32::saturating_add).max(largest);
+        let fits = |entries: u32| with_entries(problem, entries).is_some_and(|problem| self.fits(&problem));
+        if self.fits(problem) || !fits(all) {
+            return None;
+        }
+        // What fits in some entries fits in more.
+        let (mut too_few, mut enough) = (largest.saturating_sub(1), all);
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            if fits(middle) { enough = middle } else { too_few = middle }
+        }
+        Some(enough)
+    }
+
+    /// Whether no placement is one even if nothing is promised: then less of a promise does not help.
+    fn unheld(&self, problem: &Problem) -> bool {
+        let mut bare = problem.clone();
+        for chain in &mut bare.chains {
+            (chain.t_min_bps, chain.t_max_bps, chain.d_max_ns) = (0.0, 0.0, f64::INFINITY);
+        }
+        let resources = Resources::of(&bare);
+        let search = Search::new(&bare, &resources, self.switch, self.settings, self.deadline);
+        let mut master = Master::new(&bare, &resources, &search.options);
+        let end = search.fitting(&mut master, &Goal::Any, &mut search.effort());
+        search.complete && !search.cut && matches!(end, End::Infeasible { proven: true })
+    }
+
     fn stages(&self, problem: &Problem) -> Option<u32> {
         let fits = |extra: u32| {
             let mut taller = problem.clone();
@@ -237,15 +301,7 @@ impl Asker<'_> {
                 Some(SwitchKind::Pisa(stages)) => stages.stages = stages.stages.saturating_add(extra),
                 _ => return false,
             }
-            let resources = Resources::of(&taller);
-            let packer = catena_plan_model::switch::for_problem(&taller);
-            let search = Search::new(&taller, &resources, packer.as_ref(), self.settings, self.deadline);
-            if search.cut {
-                self.cut.set(true);
-                return false;
-            }
-            let mut master = Master::new(&taller, &resources, &search.options);
-            matches!(search.fitting(&mut master, &Goal::Any, &mut search.effort()), End::Best { .. })
+            self.fits(&taller)
         };
         // Another judge than the packer may have found that nothing fits: then stages are not the question.
         if fits(0) || !fits(MOST_STAGES) {
@@ -259,6 +315,16 @@ impl Asker<'_> {
         }
         Some(enough)
     }
+}
+
+/// `problem` with flow tables of so many entries; None: its switch has none.
+pub(super) fn with_entries(problem: &Problem, entries: u32) -> Option<Problem> {
+    let mut changed = problem.clone();
+    match changed.switch.as_mut().map(|switch| &mut switch.kind) {
+        Some(SwitchKind::OpenFlow { tables }) => tables.iter_mut().for_each(|table| table.entries = entries),
+        _ => return None,
+    }
+    Some(changed)
 }
 
 impl Obstacles {
@@ -314,6 +380,9 @@ impl Obstacles {
         }
         if let Some(stages) = self.stages {
             said.push(format!("{stages} more stage{} would do", if stages == 1 { "" } else { "s" }));
+        }
+        if let Some(entries) = self.entries {
+            said.push(format!("flow tables of {entries} entries each would do"));
         }
         said.join("; ")
     }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::master::{Goal, Master};
-use super::relax::Obstacles;
+use super::relax::{Obstacles, with_entries};
 use super::resources::Resources;
 use super::{End, Search, Settings};
 use catena_plan_model::check::check;
@@ -40,14 +40,30 @@ pub enum Kind {
     Forwarding,
     /// Stages of the switch.
     Stages,
+    /// Entries of the switch's flow tables.
+    Entries,
     /// Relations are taken away.
     Relations,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 6] =
-        [Kind::Cores, Kind::Links, Kind::SmartNics, Kind::Forwarding, Kind::Stages, Kind::Relations];
+    pub const ALL: [Kind; 7] =
+        [Kind::Cores, Kind::Links, Kind::SmartNics, Kind::Forwarding, Kind::Stages, Kind::Entries, Kind::Relations];
+
+    /// What it is, in words.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::Cores => "more cores that do",
+            Kind::Links => "faster links that do",
+            Kind::SmartNics => "faster SmartNICs that do",
+            Kind::Forwarding => "a faster switch that does",
+            Kind::Stages => "more stages that do",
+            Kind::Entries => "larger flow tables that do",
+            Kind::Relations => "relations that are in the way",
+        }
+    }
 }
 
 impl Obstacles {
@@ -80,6 +96,7 @@ impl Obstacles {
                 Some(SwitchKind::Pisa(stages)) => stages.stages = stages.stages.saturating_add(self.stages?),
                 _ => return None,
             },
+            Kind::Entries => return with_entries(problem, self.entries?),
             Kind::Relations if self.relations.is_empty() => return None,
             Kind::Relations => changed.relations.retain(|relation| !matches!(relation, Relation::Ratio { .. })),
         }
@@ -108,7 +125,7 @@ impl Obstacles {
             }
             let does = |with: &Obstacles| {
                 with.applied(kind, problem).is_some_and(|changed| {
-                    let taller = (kind == Kind::Stages).then(|| for_problem(&changed));
+                    let taller = matches!(kind, Kind::Stages | Kind::Entries).then(|| for_problem(&changed));
                     keeps(&changed, taller.as_deref().unwrap_or(switch), settings, deadline)
                 })
             };
@@ -120,6 +137,7 @@ impl Obstacles {
                 Kind::SmartNics => self.smart_nics = with.and_then(|with| with.smart_nics),
                 Kind::Forwarding => self.forwarding = with.and_then(|with| with.forwarding),
                 Kind::Stages => self.stages = with.and_then(|with| with.stages),
+                Kind::Entries => self.entries = with.and_then(|with| with.entries),
                 Kind::Relations => self.relations = with.map_or_else(Vec::new, |with| with.relations),
             }
         }
@@ -127,7 +145,10 @@ impl Obstacles {
         // Of a single one the search has shown that it cannot be kept alone, unless time was over.
         self.minimal = match self.conflict.len() {
             1 => settled,
-            _ => self.conflict.iter().all(|&chain| keeps(&rest(chain), switch, settings, deadline)),
+            _ => self
+                .conflict
+                .iter()
+                .all(|&chain| Instant::now() < deadline && keeps(&rest(chain), switch, settings, deadline)),
         };
     }
 }

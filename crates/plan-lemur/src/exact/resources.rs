@@ -1,5 +1,6 @@
 //! What placements compete for: cores, links, the cycles of SmartNICs, and what the switch forwards.
 
+use catena_plan_model::estimate::{all_links, direct};
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Problem, ServerId};
 
@@ -23,6 +24,8 @@ pub enum Resource {
     SmartLink(usize),
     /// The cycles of a SmartNIC, in thousands of millions a second.
     SmartCycles(usize),
+    /// All links together, where packets come and go that no node sees: only without a switch.
+    Cards,
     /// What the switch forwards; there is none without a switch.
     Switch,
 }
@@ -46,6 +49,8 @@ pub struct Resources {
     pub capacity: Vec<f64>,
     first_nic: Vec<usize>,
     first_smart: usize,
+    /// The only link of the rack.
+    only: Option<Resource>,
 }
 
 impl Resources {
@@ -73,7 +78,17 @@ impl Resources {
             kinds.push(Resource::Switch);
             capacity.push(switch.capacity_bps / UNIT);
         }
-        Resources { kinds, capacity, first_nic, first_smart }
+        let links = all_links(problem);
+        let direct = problem.chains.iter().any(|chain| direct(problem, chain) > 0.0);
+        let only = match links[..] {
+            [(server, link, _)] => Some(Resource::link(server, link)),
+            _ => None,
+        };
+        if direct && only.is_none() {
+            kinds.push(Resource::Cards);
+            capacity.push(links.iter().map(|(_, _, bps)| bps).sum::<f64>() / UNIT);
+        }
+        Resources { kinds, capacity, first_nic, first_smart, only }
     }
 
     /// How many there are.
@@ -86,6 +101,12 @@ impl Resources {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
+    }
+
+    /// Where packets go that no node sees, if chains have such: the only link, or all of them together.
+    #[must_use]
+    pub fn direct(&self) -> Option<Resource> {
+        self.only.or(self.kinds.last().copied().filter(|last| *last == Resource::Cards))
     }
 
     /// What stands at `index`.
@@ -102,8 +123,8 @@ impl Resources {
             Resource::Nic(server, nic) => self.first_nic[server] + nic,
             Resource::SmartLink(nic) => self.first_smart + 2 * nic,
             Resource::SmartCycles(nic) => self.first_smart + 2 * nic + 1,
-            // It comes last.
-            Resource::Switch => self.kinds.len() - 1,
+            // There is one of these, and it comes last.
+            Resource::Switch | Resource::Cards => self.kinds.len() - 1,
         }
     }
 }

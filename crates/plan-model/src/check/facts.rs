@@ -12,6 +12,8 @@ const MOST_PATHS: usize = 10_000;
 pub(super) struct Facts {
     pub subgroups: Vec<SubgroupFacts>,
     pub stays: Vec<StayFacts>,
+    /// The part of the packets that passes no node.
+    pub direct: f64,
     /// The longest path's nanoseconds.
     pub latency_ns: f64,
     /// The longest path.
@@ -60,7 +62,9 @@ pub(super) fn facts(problem: &Problem, chain: &Chain, sites: &[Site]) -> Facts {
     }
     let (latency_ns, path) = Walk { problem, chain, sites, stays: &stays, packets: 1.0 }.longest();
     let (batch_ns, _) = Walk { problem, chain, sites, stays: &stays, packets: FULL_BATCH }.longest();
-    Facts { subgroups, stays, latency_ns, path, batch_ns }
+    let direct = chain.nodes.iter().fold(1.0, |rest, node| rest - node.entry);
+    let direct = if direct < 1e-9 { 0.0 } else { direct };
+    Facts { subgroups, stays, direct, latency_ns, path, batch_ns }
 }
 
 /// The maximal sets of nodes that edges between nodes that `belong` together connect, each ascending.

@@ -153,6 +153,16 @@ fn shape(problem: &Problem, placement: &Placement) -> Vec<Violation> {
     wrong
 }
 
+/// Packets that no node sees fill links in their order; the last one takes what has no room.
+fn fill(links: &mut [(ServerId, Link, Amount)], mut bps: f64) {
+    let last = links.len().saturating_sub(1);
+    for (id, (_, _, amount)) in links.iter_mut().enumerate() {
+        let part = if id == last { bps } else { bps.min(amount.slack().max(0.0)) };
+        amount.used += part;
+        bps -= part;
+    }
+}
+
 struct Check<'a> {
     problem: &'a Problem,
     placement: &'a Placement,
@@ -269,6 +279,10 @@ impl Check<'_> {
                     }
                 }
             }
+        }
+        if self.problem.switch.is_none() {
+            let direct = facts.iter().zip(&self.placement.rates_bps).map(|(facts, rate)| rate * facts.direct).sum();
+            fill(&mut links, direct);
         }
         for &(server, link, bps) in links.iter().filter(|(_, _, bps)| !bps.holds()) {
             let card = match link {

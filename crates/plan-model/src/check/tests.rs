@@ -93,6 +93,26 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn what_no_node_sees_loads_cards_only_where_no_switch_forwards_it() {
+    let mut problem = problem();
+    problem.chains.push(Chain { nodes: Vec::new(), edges: Vec::new(), ..line(&[1.0]) });
+    let mut placement = placed(0);
+    placement.sites.push(Vec::new());
+    // The links of the rack carry 10, 20, 10 and 20 Gbit/s, and the first is full.
+    problem.chains[1].t_max_bps = 1e11;
+    problem.chains[1].ingress_bps = 1e11;
+    placement.rates_bps.push(6e10);
+    let used = |report: Report| report.links.iter().map(|(_, _, bps)| bps.used).collect::<Vec<_>>();
+    assert_eq!(used(judge(&problem, &placement).unwrap()), [1e10, 0.0, 0.0, 0.0]);
+    problem.switch = None;
+    problem.chains[0].nodes.iter_mut().for_each(|node| node.pisa = None);
+    let Violation::Bandwidth { bps, .. } = only(&problem, &placement) else { panic!("another violation") };
+    assert_eq!(bps, Amount { used: 3e10, available: 2e10 });
+    placement.rates_bps[1] = 3.5e10;
+    assert_eq!(used(judge(&problem, &placement).unwrap()), [1e10, 2e10, 1e10, 0.5e10]);
+}
+
+#[test]
 fn a_good_placement_is_reported_with_what_it_leaves() {
     let report = judge(&problem(), &placed(0)).unwrap();
     // A million packets of 400 + 600 + 200 + 100 cycles on two cores of 1 GHz.

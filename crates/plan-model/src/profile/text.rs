@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{Cycles, Profile, VERSION};
+use crate::plain;
 
 /// Why a text is no profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +35,7 @@ impl Profile {
     /// That it is of another version, no JSON, lacks something, or holds a figure that is no cost, with the line.
     pub fn from_text(text: &str) -> Result<Profile, Unreadable> {
         let broken = |error: serde_json::Error| {
-            // serde_json says the place at the end of its message too.
-            let message = error.to_string();
-            let what = message.rsplit_once(" at line ").map_or(&*message, |(what, _)| what);
-            let what = format!("{what}; `catena profile` writes such files");
+            let what = format!("{}; `catena profile` writes such files", plain::json(&error));
             Unreadable { line: error.line().max(1), what }
         };
         let Version { version } = serde_json::from_str(text).map_err(broken)?;

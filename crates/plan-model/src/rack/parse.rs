@@ -10,9 +10,12 @@ use super::section::{Given, Section, span};
 use super::tunnels;
 use super::units::{Measure, written};
 use super::{Rack, Switch};
+use crate::plain;
 
 /// Most bytes of a rack's file.
 pub const MAX_SOURCE: usize = 1 << 20;
+/// More mistakes of writing than these are not told one by one.
+const MOST_TOLD: usize = 5;
 /// Most servers of a rack.
 pub const MAX_SERVERS: u32 = 4_096;
 /// Bytes of a packet where neither class nor rack says: what Lemur's experiments send.
@@ -37,9 +40,16 @@ pub fn parse(source: &str, functions: &[&str]) -> Parsed {
         return Parsed { rack: None, diagnostics: findings };
     }
     let (document, errors) = DeTable::parse_recoverable(source);
-    for error in errors {
+    // What is no rack at all is wrong in every line.
+    let told = if errors.len() > MOST_TOLD { 1 } else { errors.len() };
+    for error in errors.iter().take(told) {
         let place = error.span().map_or_else(Span::default, span);
-        findings.push(Diagnostic::error(Code::Syntax, place, format!("this is not TOML: {}", error.message())));
+        let message = if told < errors.len() {
+            "this is not a rack, which is TOML: `key = value` lines under `[switch]` and `[[server]]`".to_owned()
+        } else {
+            plain::toml(error.message())
+        };
+        findings.push(Diagnostic::error(Code::Syntax, place, message));
     }
     // Half a file would only seem to lack things.
     let rack = if findings.is_empty() { read(&document, source, functions, &mut findings) } else { None };

@@ -36,8 +36,9 @@ impl View<'_> {
                 bounds.push(Bound::Cores { server, functions: plan.functions, cores: subgroup.cores, limit });
             }
         }
+        let direct = self.is_direct_full(id, REACHED);
         for (server, link, bps) in self.all_links() {
-            if self.visits(id, server, link) > 0.0 && self.carried(server, link) >= bps * REACHED {
+            if (direct || self.visits(id, server, link) > 0.0) && self.carried(server, link) >= bps * REACHED {
                 bounds.push(Bound::Link { link: self.link_name(server, link), bps });
             }
         }

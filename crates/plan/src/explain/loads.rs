@@ -2,6 +2,7 @@
 
 use super::View;
 use crate::plan::{LinkPlan, SmartNicPlan};
+use catena_plan_model::estimate::all_links;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{ChainId, ServerId};
 
@@ -27,7 +28,27 @@ impl View<'_> {
 
     /// Bits per second that a link will carry each way.
     pub(super) fn carried(&self, server: ServerId, link: Link) -> f64 {
-        (0..self.layouts.len()).map(|id| self.visits(id, server, link) * self.rate(id)).sum()
+        let stays = |(server, link, _): &(ServerId, Link, f64)| -> f64 {
+            (0..self.layouts.len()).map(|id| self.visits(id, *server, *link) * self.rate(id)).sum()
+        };
+        // Packets that no node sees fill links in their order; the last one takes what has no room.
+        let mut direct: f64 = self.layouts.iter().enumerate().map(|(id, l)| l.direct * self.rate(id)).sum();
+        let links = self.all_links();
+        for (id, one) in links.iter().enumerate() {
+            let used = stays(one);
+            let part = if id + 1 == links.len() { direct } else { direct.min((one.2 - used).max(0.0)) };
+            if (one.0, one.1) == (server, link) {
+                return used + part;
+            }
+            direct -= part;
+        }
+        0.0
+    }
+
+    /// Whether packets of chain `id` go by cards without a node that sees them, and no card has room for more.
+    pub(super) fn is_direct_full(&self, id: ChainId, reached: f64) -> bool {
+        self.layouts.get(id).is_some_and(|layout| layout.direct > 0.0)
+            && self.all_links().iter().all(|(server, link, bps)| self.carried(*server, *link) >= bps * reached)
     }
 
     /// Cycles that a packet of chain `id` takes of a SmartNIC.
@@ -44,13 +65,7 @@ impl View<'_> {
 
     /// All links, with what they can carry: server, link, bits per second.
     pub(super) fn all_links(&self) -> Vec<(ServerId, Link, f64)> {
-        let mut links = Vec::new();
-        for (id, server) in self.problem.servers.iter().enumerate() {
-            links.extend(server.nics_bps.iter().enumerate().map(|(nic, bps)| (id, Link::Nic(nic), *bps)));
-            let smart = self.problem.smart_nics.iter().enumerate().filter(|(_, nic)| nic.server == id);
-            links.extend(smart.map(|(nic, about)| (id, Link::SmartNic(nic), about.bps)));
-        }
-        links
+        all_links(self.problem)
     }
 
     pub(super) fn links(&self) -> Vec<LinkPlan> {

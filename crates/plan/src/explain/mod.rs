@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub use remedies::remedies;
 
 use crate::plan::{
-    Borrowed, ChainPlan, Device, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
+    Borrowed, ChainPlan, Device, Digests, FunctionPlan, Plan, ServerPlan, SubgroupPlan, SwitchPlan, VERSION, Verdict,
     WorkerPart, WorkerPlan,
 };
 use crate::schedule::not_whole;
@@ -59,6 +59,7 @@ impl Plan {
             }
         };
         let servers = view.servers();
+        let digests = Some(Digests::of(case.problem, &verdict, &servers));
         Plan {
             version: VERSION,
             rack: case.rack.name.clone(),
@@ -76,6 +77,7 @@ impl Plan {
             policy: None,
             held: None,
             made_of: None,
+            digests,
             deployment: None,
             delta: None,
             placement: placement.cloned(),

@@ -27,6 +27,8 @@ pub fn remedies(problem: &Problem, obstacles: &Obstacles) -> Remedies {
         smart_nics: obstacles.smart_nics.iter().flatten().map(|(id, hz)| (smart_nic(*id), *hz)).collect(),
         forwarding: obstacles.forwarding,
         stages: obstacles.stages,
+        entries: obstacles.entries,
+        unheld: obstacles.unheld,
         late: obstacles.late.iter().map(|(id, ns)| (chain(id), *ns)).collect(),
         choked: obstacles
             .choked

@@ -49,6 +49,10 @@ impl Plan {
     /// # Errors
     /// All that is not; if the placement already breaks the problem, that alone.
     pub fn judge(&self, switch: &dyn Feasible) -> Result<(), Vec<Fault>> {
+        let altered: Vec<Fault> = self.altered().into_iter().map(altered).collect();
+        if !altered.is_empty() {
+            return Err(altered);
+        }
         let Some(placement) = &self.placement else { return self.judge_empty() };
         let report = check(&self.problem, placement, switch)
             .map_err(|violations| violations.into_iter().map(Fault::Placement).collect::<Vec<_>>())?;
@@ -78,6 +82,11 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+fn altered(place: &str) -> Fault {
+    let what = "this is not what the plan was made with: it was changed afterwards, as its digest tells";
+    Fault::Wrong { place: place.to_owned(), what: what.to_owned() }
 }
 
 /// A plan whose placement the checker found no fault with.

@@ -297,6 +297,11 @@ impl Judge<'_> {
                 self.wrong(format!("{at}.classes"), what);
             }
         }
+        let cards: f64 = problem.servers[0].nics_bps.iter().sum();
+        let brought: f64 = problem.chains.iter().map(rate).sum();
+        if brought > cards * (1.0 + SOLVED) && problem.chains.iter().any(|chain| chain.nodes.is_empty()) {
+            self.wrong(format!("{at}.classes"), format!("{brought} bit/s come by cards that bring {cards}"));
+        }
         for (nic, bps) in problem.servers[0].nics_bps.iter().enumerate() {
             let by: Vec<ChainId> =
                 self.placement.subgroups.iter().filter(|g| g.link == Link::Nic(nic)).map(|g| g.chain).collect();

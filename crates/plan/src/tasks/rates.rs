@@ -61,6 +61,11 @@ pub(super) fn bounds(
         let subject = chains.iter().flat_map(|c| classes(*c)).collect();
         bounds.push(Bound { subject, least: 0.0, most: Some(bps / bits / workers), full: false });
     }
+    if let Some(chain) = problem.chains.iter().find(|chain| chain.nodes.is_empty()) {
+        let subject = (0..problem.chains.len()).flat_map(&classes).collect();
+        let all: f64 = about.nics_bps.iter().sum();
+        bounds.push(Bound { subject, least: 0.0, most: Some(all / chain.packet_bits() / workers), full: false });
+    }
     bounds.retain(|bound| !bound.subject.is_empty());
     bounds
 }
@@ -68,7 +73,7 @@ pub(super) fn bounds(
 impl Bound {
     fn holds(&self, tasks: &Tasks) -> bool {
         let has: f64 = self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum();
-        has >= self.least * (1.0 - ROUNDING) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
+        has >= self.least * (1.0 - SAME) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
     }
 
     /// How many times as much would have to come as `graph` says for what is promised to be there.
@@ -77,12 +82,14 @@ impl Bound {
         if comes > 0.0 { self.least.max(if self.full { self.most.unwrap_or(0.0) } else { 0.0 }) / comes } else { 1.0 }
     }
 
-    fn promise(&self, full: bool, least: bool) -> Promise {
+    /// What tasks are asked to hold, all but a part that may be `missing` of it; without any the promise is not asked for.
+    fn promise(&self, full: bool, missing: Option<f64>) -> Promise {
         let subject = self.subject.clone();
+        let promised = missing.map_or(0.0, |missing| self.least * (1.0 - missing));
         let least = match self.most {
-            Some(most) if full && self.full => most * (1.0 - ROUNDING / 2.0),
-            _ if least => self.least * (1.0 - ROUNDING / 2.0),
-            _ => 0.0,
+            // What it has beyond its promise leaves some room for those who have less than their part.
+            Some(most) if full && self.full => promised.max(most * (1.0 - ROUNDING / 2.0)),
+            _ => promised,
         };
         Promise::Rate { subject, least, most: self.most }
     }
@@ -141,19 +148,25 @@ pub(super) fn hold(
 fn tries(promises: &[Promise], implied: &[Promise], bounds: &[Bound]) -> impl Iterator<Item = (bool, Vec<Promise>)> {
     let both = [promises, implied].concat();
     let [all, written] = [true, false];
+    // What is shown is what is promised, unless solvers cannot come so near.
+    let [near, far] = [Some(SAME / 2.0), Some(ROUNDING / 2.0)];
     let tries = [
-        (true, true, all),
-        (false, true, all),
-        (true, true, written),
-        (false, true, written),
-        (true, false, all),
-        (false, false, all),
+        (true, near, all),
+        (true, far, all),
+        (false, near, all),
+        (false, far, all),
+        (true, near, written),
+        (true, far, written),
+        (false, near, written),
+        (false, far, written),
+        (true, None, all),
+        (false, None, all),
     ];
     let without = implied.is_empty();
-    tries.into_iter().filter(move |(_, _, all)| *all || !without).map(move |(full, least, all)| {
+    tries.into_iter().filter(move |(_, _, all)| *all || !without).map(move |(full, missing, all)| {
         let ratios = if all { &both[..] } else { promises };
         let mut kept = if full { without_full(ratios, bounds) } else { ratios.to_vec() };
-        kept.extend(bounds.iter().map(|bound| bound.promise(full, least)));
+        kept.extend(bounds.iter().map(|bound| bound.promise(full, missing)));
         (full, kept)
     })
 }

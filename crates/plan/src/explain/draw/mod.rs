@@ -39,6 +39,7 @@ fn summary(plan: &Plan) -> String {
     let by = format!("strategy {}", plan.strategy);
     match &plan.verdict {
         Verdict::Broken { why, .. } => format!("{by}: the promises cannot be kept: {why}"),
+        Verdict::Kept { .. } if plan.has_no_rates() => "nothing promised: every worker runs all chains".to_owned(),
         Verdict::Kept { marginal_bps, .. } => {
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => "; no plan carries more".to_owned(),

@@ -112,19 +112,19 @@ pub(super) fn width(plan: &Plan) -> f64 {
 pub(super) fn draw(svg: &mut Svg, plan: &Plan, x: f64, y: f64, width: f64) -> f64 {
     let mut top = y;
     for (id, chain) in plan.chains.iter().enumerate() {
-        top = draw_chain(svg, chain, colour(id), x, top, width) + 22.0;
+        let told = told(plan, chain);
+        top = draw_chain(svg, (chain, &told), colour(id), x, top, width) + 22.0;
     }
     top - 22.0
 }
 
-fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, width: f64) -> f64 {
+fn draw_chain(svg: &mut Svg, (chain, told): (&ChainPlan, &str), colour: &str, x: f64, y: f64, width: f64) -> f64 {
     svg.rectangle(x, y, 12.0, 12.0, Paint { fill: colour, stroke: "none", radius: 3.0 }, "");
     svg.text(x + 20.0, y + 11.0, 14.0, INK, "600", &chain.name);
-    let told = told(chain);
     let left = x + 34.0 + text_width(&chain.name, 15.0);
-    svg.text(left, y + 11.0, 12.0, INK, "400", &told);
+    svg.text(left, y + 11.0, 12.0, INK, "400", told);
     if let Some(bound) = chain.bounds.first() {
-        let room = (x + width - left - text_width(&told, 12.0) - 20.0).max(120.0);
+        let room = (x + width - left - text_width(told, 12.0) - 20.0).max(120.0);
         svg.right(x + width, y + 11.0, 12.0, FAINT, "400", &fitted(&format!("bound by {bound}"), 12.0, room));
     }
     let grid = Grid::of(chain);
@@ -180,11 +180,14 @@ fn draw_chain(svg: &mut Svg, chain: &ChainPlan, colour: &str, x: f64, y: f64, wi
 }
 
 /// What a chain carries of what it was promised.
-fn told(chain: &ChainPlan) -> String {
+fn told(plan: &Plan, chain: &ChainPlan) -> String {
     let promised = chain.promised().map_or_else(|| "nothing promised".to_owned(), |rate| format!("promised {rate}"));
     let delay = chain.d_max_ns.map_or_else(String::new, |most| format!(", promised {:.1}", most / 1e3));
-    let carried = gigabits((chain.rate_bps / 1e7).round() * 1e7);
-    format!("carries {carried} Gbit/s, {promised}; delay {:.1} us{delay}", chain.latency_ns / 1e3)
+    let carried = match chain.rate_bps {
+        _ if plan.has_no_rates() => "what comes".to_owned(),
+        bps => format!("{} Gbit/s", gigabits((bps / 1e7).round() * 1e7)),
+    };
+    format!("carries {carried}, {promised}; delay {:.1} us{delay}", chain.latency_ns / 1e3)
 }
 
 fn draw_function(svg: &mut Svg, function: &FunctionPlan, colour: &str, (x, y): (f64, f64)) {

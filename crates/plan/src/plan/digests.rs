@@ -1,0 +1,53 @@
+//! Digests of what stands in a plan's file once, with nothing beside it that it could be held against: so that what somebody changed by
+//! hand is found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Plan, ServerPlan, Verdict};
+use crate::policy::fnv;
+use catena_plan_model::problem::Problem;
+
+/// The digests. They are no signature: who changes a plan and these too is not found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Digests {
+    /// Of what had to be decided: costs, promises, devices.
+    pub problem: String,
+    /// Of what no plan is said to exceed, if promises were kept.
+    pub bound: String,
+    /// Of how many cores a socket of each server has.
+    pub sockets: String,
+}
+
+impl Digests {
+    pub(crate) fn of(problem: &Problem, verdict: &Verdict, servers: &[ServerPlan]) -> Digests {
+        let bound = match verdict {
+            Verdict::Kept { bound_bps, .. } => *bound_bps,
+            Verdict::Broken { .. } => None,
+        };
+        let sockets: Vec<u32> = servers.iter().map(|server| server.cores_per_socket).collect();
+        Digests {
+            // Plain data, which always has a text.
+            problem: fnv(serde_json::to_string(problem).unwrap_or_default().as_bytes()),
+            bound: fnv(format!("{bound:?}").as_bytes()),
+            sockets: fnv(format!("{sockets:?}").as_bytes()),
+        }
+    }
+}
+
+impl Plan {
+    /// What was changed since the plan was made, as far as its digests tell; nothing where it has none.
+    #[must_use]
+    pub fn altered(&self) -> Vec<&'static str> {
+        let Some(made) = &self.digests else { return Vec::new() };
+        let is = Digests::of(&self.problem, &self.verdict, &self.servers);
+        // What was proven of a placement is not said of one that is given up afterwards.
+        let bound = self.is_kept() && made.bound != is.bound;
+        let parts = [
+            ("problem", made.problem != is.problem),
+            ("verdict.bound_bps", bound),
+            ("servers: cores_per_socket", made.sockets != is.sockets),
+        ];
+        parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()
+    }
+}
