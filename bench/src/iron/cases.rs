@@ -27,7 +27,7 @@ pub struct Case {
 const fn receivers(name: &'static str, protocol: Protocol, count: usize, paper: [Option<f64>; 2]) -> Case {
     let (rate, enforced) = match protocol {
         Protocol::Udp => (FLOOD, Turn::Threads),
-        Protocol::Tcp => (4, Turn::Accounts),
+        Protocol::Tcp => (4, Turn::Threads),
     };
     let traffic = Traffic { protocol, sends: false, rate, count };
     Case { name, traffic, containers: RECEIVERS, is_shaped: false, enforced, paper }

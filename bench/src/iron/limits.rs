@@ -56,7 +56,10 @@ fn rounds(
     number: impl Fn(&Scene, &Seen) -> f64,
 ) -> Result<(f64, f64), SceneError> {
     let containers: Vec<(String, f64)> = (0..).map(|n| format!("c{n}")).zip(quotas.iter().copied()).collect();
-    let scene = Scene::new(&containers, &[ACT])?;
+    let mut scene = Scene::new(&containers, &[ACT])?;
+    if traffic.sends {
+        scene.sink()?;
+    }
     let mut samples = Vec::new();
     for _ in 0..options.rounds {
         samples.push(number(&scene, &scene.turn(traffic, turn, times(options), || false)?));

@@ -107,7 +107,10 @@ fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
     let failed = |error: catena_isolation::scene::SceneError| Skipped::Failed(error.to_string());
     let quota = QUOTAS / case.containers as f64;
     let containers: Vec<(String, f64)> = (0..case.containers).map(|number| (format!("c{number}"), quota)).collect();
-    let scene = Scene::new(&containers, &[ACT]).map_err(failed)?;
+    let mut scene = Scene::new(&containers, &[ACT]).map_err(failed)?;
+    if case.traffic.sends && case.traffic.protocol == actor::Protocol::Udp {
+        scene.sink().map_err(failed)?;
+    }
     if case.is_shaped {
         shape(&scene).map_err(Skipped::Shaping)?;
     }
@@ -158,7 +161,7 @@ fn interferers(scene: &Scene, case: &Case, seen: &Seen) -> f64 {
 /// Hold what containers send to a rate, by a hierarchical token bucket.
 fn shape(scene: &Scene) -> Result<(), String> {
     for container in scene.containers() {
-        let device = container.device();
+        let device = container.sends_by();
         for words in [
             format!("qdisc add dev {device} root handle 1: htb default 1"),
             format!("class add dev {device} parent 1: classid 1:1 htb rate {SHAPED}"),

@@ -30,10 +30,10 @@ pub const OUTSIDE: usize = 0;
 pub const INSIDE: usize = 1;
 /// Period of quotas as they are given first, in us.
 const PERIOD_US: u64 = 100_000;
-/// Most containers: each has a network of its own, 10.78.N.0, and in its tunnel 10.79.N.0.
+/// Most containers: each has a network of its own, 10.78.N.0, and on another device 10.79.N.0.
 const MOST: usize = 200;
 const DEVICES: u8 = 78;
-const TUNNELS: u8 = 79;
+const OTHERS: u8 = 79;
 
 /// Why there is no scene.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ pub struct Container {
     namespace: String,
     device: String,
     number: usize,
-    /// Whether it is reached through a tunnel.
-    tunnelled: bool,
+    /// The device that its traffic takes instead, where that is another.
+    other: Option<String>,
 }
 
 impl Container {
@@ -111,18 +111,23 @@ impl Container {
         &self.device
     }
 
-    /// Return its address, in the tunnel where there is one.
+    /// Return the device that its packets leave by.
+    pub fn sends_by(&self) -> &str {
+        self.other.as_deref().unwrap_or(&self.device)
+    }
+
+    /// Return its address, of its other device where there is one.
     pub fn address(&self) -> Ipv4Addr {
         self.host(2)
     }
 
-    /// Return the address at the other end of its device, or tunnel.
+    /// Return the address at the other end of that device.
     pub fn outside(&self) -> Ipv4Addr {
         self.host(1)
     }
 
     fn host(&self, host: u8) -> Ipv4Addr {
-        network(if self.tunnelled { TUNNELS } else { DEVICES }, self.number, host)
+        network(if self.other.is_some() { OTHERS } else { DEVICES }, self.number, host)
     }
 
     fn peer(&self) -> String {
@@ -199,7 +204,7 @@ impl Scene {
             namespace,
             device,
             number,
-            tunnelled: false,
+            other: None,
         });
         let container = &self.containers[number];
         for folder in &container.folders {
@@ -232,7 +237,7 @@ impl Scene {
         for container in &mut self.containers {
             let (inner, outer) = (container.address(), container.outside());
             let (peer, device) = (container.peer(), container.device.clone());
-            container.tunnelled = true;
+            container.other = Some(format!("tunnel{}", container.number));
             let ends = [
                 (&outside, peer, outer, inner, container.outside()),
                 (&container.namespace, device, inner, outer, container.address()),
@@ -249,6 +254,25 @@ impl Scene {
                 ];
                 ip(&["-n", namespace], &(lines.join("\n") + "\n"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Let what containers send end at a device, as on a network card that has it sent: nobody receives it on this machine.
+    ///
+    /// # Errors
+    /// What `ip` says, such as of a kernel without `ifb`.
+    pub fn sink(&mut self) -> Result<(), SceneError> {
+        for container in &mut self.containers {
+            let sink = format!("sink{}", container.number);
+            container.other = Some(sink.clone());
+            let lines = [
+                // It drops all that was not handed to it by a filter. With a queue as long as other devices' a sender waits.
+                format!("link add {sink} txqueuelen 1000 type ifb"),
+                format!("addr add {}/24 dev {sink}", container.address()),
+                format!("link set {sink} up"),
+            ];
+            ip(&["-n", &container.namespace], &(lines.join("\n") + "\n"))?;
         }
         Ok(())
     }
