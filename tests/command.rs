@@ -269,3 +269,18 @@ fn a_table_that_finds_no_memory_is_an_error() {
         assert_eq!(std::fs::read(at("out.pcap")).expect("it is there"), b"kept");
     }
 }
+
+#[test]
+fn a_file_of_many_functions_is_checked_in_the_memory_of_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let class = |n: usize| format!("class k{n} = \"src net 10.0.{n}.0/24\"\n");
+    let chain = |n: usize| format!("chain c{n} for k{n} {{ in -> Limiter(rate = 1Mbps, per = src) -> out }}\n");
+    // The tables of all of them together are 3 GB.
+    let text: String = (0..200).map(class).chain((0..200).map(chain)).collect();
+    std::fs::write(folder.path().join("many.catena"), text).expect("a chain file");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -v 1500000; exec \"$0\" check many.catena", env!("CARGO_BIN_EXE_catena")]);
+    let output = shell.current_dir(folder.path()).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("200 functions"), "{said}");
+}

@@ -2,6 +2,7 @@
 
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::branch::{self, Branch, Discard, Endpoint, Parsed, Test};
+use catena_dataplane::port::Sink;
 use catena_dataplane::queue::{QueueOut, queue};
 use catena_dataplane::{Graph, Inlet, Module, NodeId};
 use catena_functions::Build;
@@ -14,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::filter::prefix;
-use crate::host::{Host, Lowered, When};
+use crate::host::{self, Host, Lowered, When};
 use crate::tasks::Cut;
 
 /// A side of the pipeline, by which packets enter and leave: `in` or `out` of the chains.
@@ -110,41 +111,7 @@ pub fn build(
     let mut attributes = Attributes::default();
     let mut nodes = Vec::new();
     for module in &host.modules {
-        let made: Box<dyn Module> = match &module.kind {
-            Lowered::Exit(Direction::Forward) => exit(Side::Out),
-            Lowered::Exit(Direction::Return) => exit(Side::In),
-            Lowered::Discard => Box::new(Discard),
-            Lowered::Parsed => Box::new(Parsed),
-            Lowered::Branch(arms) => {
-                let arms = arms.iter().map(|arm| {
-                    let when = arm.when.iter().map(|when| test(when, &mut attributes, seed));
-                    Ok(branch::Arm { when: when.collect::<Result<_, BuildError>>()?, gate: arm.gate })
-                });
-                Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
-            }
-            Lowered::Function { descriptor, args, taken, origin, spared } => {
-                let mut build = Build {
-                    instance: &module.name,
-                    seed,
-                    share,
-                    team,
-                    attributes: &mut attributes,
-                    taken,
-                    tables: &host.tables,
-                };
-                let made = descriptor.may_share(args, share).and_then(|()| {
-                    match descriptor.spared.filter(|_| !spared.is_nothing()) {
-                        Some(sparing) => sparing(args, spared, &mut build),
-                        None => (descriptor.build)(args, &mut build),
-                    }
-                });
-                made.map_err(|error| BuildError::Argument {
-                    module: module.name.clone(),
-                    origin: *origin,
-                    error: Box::new(error),
-                })?
-            }
-        };
+        let made = make(host, module, seed, (share, team), &mut attributes, &mut exit)?;
         nodes.push(graph.add(&module.name, made));
     }
     let mut queued = Vec::new();
@@ -167,6 +134,60 @@ pub fn build(
         graph.connect(nodes[link.from], link.gate, Inlet { node: nodes[link.to], gate: link.to_gate });
     }
     Ok(Built { graph, entries, nodes, queued, attributes })
+}
+
+/// Make each module of `host` as [`build`] does, one after the other, and show it before it goes: what it refuses is known
+/// then, and never more than one needs its memory.
+///
+/// # Errors
+/// What a function refuses, and what does not fit.
+pub fn try_modules(host: &Host, seed: Seed, mut show: impl FnMut(&Arc<str>, &dyn Module)) -> Result<(), BuildError> {
+    let mut attributes = Attributes::default();
+    for module in &host.modules {
+        let made = make(host, module, seed, (Share::WHOLE, None), &mut attributes, &mut |_| Box::new(Sink))?;
+        show(&Arc::from(&*module.name), &*made);
+    }
+    Ok(())
+}
+
+/// Make a module.
+fn make(
+    host: &Host,
+    module: &host::Module,
+    seed: Seed,
+    (share, team): (Share, Option<&Arc<Team>>),
+    attributes: &mut Attributes,
+    exit: &mut dyn FnMut(Side) -> Box<dyn Module>,
+) -> Result<Box<dyn Module>, BuildError> {
+    let made: Box<dyn Module> = match &module.kind {
+        Lowered::Exit(Direction::Forward) => exit(Side::Out),
+        Lowered::Exit(Direction::Return) => exit(Side::In),
+        Lowered::Discard => Box::new(Discard),
+        Lowered::Parsed => Box::new(Parsed),
+        Lowered::Branch(arms) => {
+            let arms = arms.iter().map(|arm| {
+                let when = arm.when.iter().map(|when| test(when, attributes, seed));
+                Ok(branch::Arm { when: when.collect::<Result<_, BuildError>>()?, gate: arm.gate })
+            });
+            Box::new(Branch::new(arms.collect::<Result<_, BuildError>>()?, seed))
+        }
+        Lowered::Function { descriptor, args, taken, origin, spared } => {
+            let mut build =
+                Build { instance: &module.name, seed, share, team, attributes, taken, tables: &host.tables };
+            let made = descriptor.may_share(args, share).and_then(|()| {
+                match descriptor.spared.filter(|_| !spared.is_nothing()) {
+                    Some(sparing) => sparing(args, spared, &mut build),
+                    None => (descriptor.build)(args, &mut build),
+                }
+            });
+            made.map_err(|error| BuildError::Argument {
+                module: module.name.clone(),
+                origin: *origin,
+                error: Box::new(error),
+            })?
+        }
+    };
+    Ok(made)
 }
 
 fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, BuildError> {

@@ -16,6 +16,6 @@ mod print;
 pub mod reduce;
 pub mod tasks;
 
-pub use build::{BuildError, Built, Queued, Side, build};
+pub use build::{BuildError, Built, Queued, Side, build, try_modules};
 pub use host::{Host, Lowered, lower};
 pub use reduce::{Counts, Findings, reduce};

@@ -1,12 +1,10 @@
-//! Building a pipeline on trial: what only a function can know of its arguments shows before a port is opened.
+//! Building a pipeline's modules on trial: what only a function can know of its arguments shows before a port is opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_compile::{BuildError, Built, Counts, Findings, Host, Lowered, build, lower, reduce};
-use catena_dataplane::port::Sink;
+use catena_compile::{BuildError, Counts, Findings, Host, Lowered, lower, reduce, try_modules};
 use catena_packet::wire::Seed;
-use catena_state::Share;
 
 use crate::{Chain, Failure};
 
@@ -19,7 +17,7 @@ pub struct Files {
     pub outputs: Vec<(Arc<str>, PathBuf)>,
 }
 
-/// Lower a chain file to its host pipeline, and build that once to throw it away.
+/// Lower a chain file to its host pipeline, and build its modules once to throw them away.
 ///
 /// # Errors
 /// What the library lacks or a function refuses, with the place in the chain file.
@@ -58,14 +56,18 @@ pub fn counts(early_drops: bool) -> Counts {
     if early_drops { Counts::Totals } else { Counts::Functions }
 }
 
-/// Build a pipeline to throw it away, and return the files that it would use if it ran with one worker.
+/// Build a pipeline's modules to throw them away, one after the other, and return the files that it would use if it ran with one
+/// worker.
 ///
 /// # Errors
 /// What a function refuses, with the place in the chain file.
 pub fn build_once(host: &Host, loaded: &Chain) -> Result<Files, Failure> {
-    let built = build(host, Seed::from_number(0), (Share::WHOLE, None), |_| Box::new(Sink));
-    let files = |built: Built| Files { inputs: built.graph.inputs(), outputs: built.graph.outputs() };
-    built.map(files).map_err(|error| explain(&error, loaded))
+    let mut files = Files { inputs: Vec::new(), outputs: Vec::new() };
+    let tried = try_modules(host, Seed::from_number(0), |name, module| {
+        files.inputs.extend(module.inputs().into_iter().map(|path| (Arc::clone(name), path)));
+        files.outputs.extend(module.outputs().into_iter().map(|path| (Arc::clone(name), path)));
+    });
+    tried.map(|()| files).map_err(|error| explain(&error, loaded))
 }
 
 /// Say where in the chain file the trouble is.
