@@ -22,8 +22,10 @@ enum { SLOTS = 16, FIXED = 254, PENDING = 255 };
 
 /* Time that hosts have lost and their accounts do not say yet, in ns a CPU. */
 enum { HOSTED_MOST = 100000 };
-/* Who sends so many ns after transmit softirqs that sent nothing is whom they were for. */
+/* Who sends within so many ns after transmit softirqs that sent nothing is whom they were for. */
 enum { OWED_FOR = 10000000 };
+/* A softirq that begins so many ns after an interrupt's end at most is that one's; else a process is in the kernel and caused it. */
+enum { AT_ONCE = 2000 };
 
 /* What a softirq has done so far for one account. */
 struct slot {
@@ -47,14 +49,19 @@ struct softirq {
 	u32 unclaimed;
 	u32 owner;
 	u32 used;
+	u32 settled; /* whether slots of it were written before its end */
+	u32 caused;  /* whether the process that had the CPU caused it */
 	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
 	u64 hosted;
 	u64 interrupt;  /* begin of the hard interrupt under way; 0: none */
 	u64 raised;     /* whether it raised a network softirq */
 	u64 interrupts; /* time of such ones since the last softirq */
 	u64 interrupted; /* and before the one under way */
-	u64 owed;       /* time of transmit softirqs that sent nothing, in the account of those, and when it was last */
-	u64 owed_at;
+	u64 interrupt_end;
+	u64 nobodys;        /* what the softirq under way charged to no cgroup */
+	u64 owed_ns;        /* of transmit softirqs that sent nothing, not yet charged, */
+	u64 owed_interrupt; /* the interrupts in front of them, */
+	u64 owed_since;     /* and when the first of them was */
 	struct slot slots[SLOTS];
 };
 
@@ -65,6 +72,13 @@ struct charge {
 	u64 sent;
 	u64 drops;
 	u64 hosted; /* time of softirqs, of whomever, that ran while a task of this cgroup was the CPU's */
+};
+
+/* What was done on a packet whose owner is not known yet; and the cgroup that did it by a call of its own, 0 if none: it gets that
+ * back if it was for another. */
+struct waited {
+	u64 ns;
+	u64 host;
 };
 
 struct totals {
@@ -99,7 +113,7 @@ struct {
 	FIELD(type, MAP_LRU_HASH);
 	FIELD(max_entries, 16384);
 	u64 *key;
-	u64 *value;
+	struct waited *value;
 } waiting SEC(".maps");
 
 INLINE struct softirq *inside(void)
@@ -124,6 +138,10 @@ INLINE struct charge *charge_of(u64 account)
  * attached. */
 static __attribute__((noinline)) int charge(u64 account, u64 ns, u64 packets, u64 sent_and_drops)
 {
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (s && account & NOBODY)
+		s->nobodys += ns;
 	struct charge *to = charge_of(account);
 	if (!to) {
 		account = NOBODY | NO_ROOM;
@@ -136,6 +154,20 @@ static __attribute__((noinline)) int charge(u64 account, u64 ns, u64 packets, u6
 		to->drops += (u32)sent_and_drops;
 	}
 	return 0;
+}
+
+/* Take what is owed into the totals, to be charged now. */
+INLINE u64 take_owed(struct softirq *s)
+{
+	u32 zero = 0;
+	u64 owed = s->owed_ns + s->owed_interrupt;
+	struct totals *sum = owed ? lookup(&totals, &zero) : 0;
+	if (sum) {
+		sum->transmit_ns += s->owed_ns;
+		sum->interrupt_ns += s->owed_interrupt;
+	}
+	s->owed_ns = s->owed_interrupt = 0;
+	return owed;
 }
 
 /* Write the slots to their accounts, each with its part of the fixed costs: what remains of them by what remains of the
@@ -152,20 +184,9 @@ static __attribute__((noinline)) int settle(void)
 	/* Where every packet found its owner they came as a list, and what they had in common is shared. */
 	if (!s->unclaimed)
 		fixed += s->pending;
-	if (s->vector == NET_TX_SOFTIRQ) {
-		if (s->mark - s->owed_at > OWED_FOR)
-			s->owed = 0;
-		if (weight) {
-			/* A queue that lets a packet go only now looked for it before. */
-			if (s->owed)
-				charge(NOBODY | NO_PACKET, -s->owed, 0, 0);
-			fixed += s->owed;
-			s->owed = 0;
-		} else {
-			s->owed += fixed;
-			s->owed_at = s->mark;
-		}
-	}
+	/* A queue that lets a packet go only now looked for it before. */
+	if (s->vector == NET_TX_SOFTIRQ && weight)
+		fixed += take_owed(s);
 	for (u32 i = 0; i < SLOTS && i < s->used; i++) {
 		struct slot *slot = &s->slots[i];
 		u64 own = slot->packets + slot->sent, part = own == weight ? (own ? fixed : 0) : fixed * own / weight;
@@ -179,6 +200,7 @@ static __attribute__((noinline)) int settle(void)
 		charge(NOBODY | NO_PACKET, fixed, 0, 0);
 	s->used = s->unclaimed = 0;
 	s->fixed = s->pending = 0;
+	s->settled = 1;
 	return 0;
 }
 
@@ -207,8 +229,9 @@ INLINE void end_segment(struct softirq *s, u32 next)
 	if (owner < SLOTS)
 		s->slots[owner].ns += ns;
 	else if (owner == PENDING) {
+		struct waited waited = { .ns = ns, .host = s->caused ? current_cgroup() : 0 };
 		s->pending += ns;
-		update(&waiting, &s->packet, &ns, 0);
+		update(&waiting, &s->packet, &waited, 0);
 	} else
 		s->fixed += ns;
 	s->mark = now;
@@ -257,14 +280,15 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
 	struct softirq *s = lookup(&softirqs, &zero);
 	if (!s)
 		return 0;
-	s->used = s->unclaimed = 0;
-	s->pending = s->probed = 0;
+	s->used = s->unclaimed = s->settled = 0;
+	s->pending = s->probed = s->nobodys = 0;
 	s->owner = FIXED;
 	/* From here on an interrupt on this CPU is part of what it interrupts. */
 	*(volatile u32 *)&s->vector = vector;
 	s->fixed = s->interrupted = s->interrupts;
 	s->interrupts = 0;
 	s->start = s->mark = clock();
+	s->caused = s->start - s->interrupt_end > AT_ONCE;
 	return 0;
 }
 
@@ -296,16 +320,31 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 	u32 vector = s->vector;
 	end_segment(s, FIXED);
 	u64 ns = s->mark - s->start;
-	settle();
 	struct totals *sum = lookup(&totals, &zero);
-	if (sum) {
-		*(vector == NET_RX_SOFTIRQ ? &sum->receive_ns : &sum->transmit_ns) += ns;
+	if (sum)
 		sum->softirqs++;
-		sum->interrupt_ns += s->interrupted;
+	if (vector == NET_TX_SOFTIRQ && s->owed_ns && s->owed_since + OWED_FOR < s->mark) {
+		charge(NOBODY | NO_PACKET, take_owed(s), 0, 0);
+		s->nobodys = 0;
 	}
-	/* Where nobody ran, nobody lost time. */
+	if (vector == NET_TX_SOFTIRQ && !s->used && !s->unclaimed && !s->settled) {
+		/* It sent nothing: whom it was for is not known yet. */
+		if (!s->owed_ns)
+			s->owed_since = s->mark;
+		s->owed_ns += ns;
+		s->owed_interrupt += s->interrupted;
+		s->nobodys += ns;
+	} else {
+		if (sum) {
+			*(vector == NET_RX_SOFTIRQ ? &sum->receive_ns : &sum->transmit_ns) += ns;
+			sum->interrupt_ns += s->interrupted;
+		}
+		settle();
+	}
+	/* Where nobody ran, nobody lost time. Who causes work by a call of its own, such as a packet to a port that nobody has, has
+	 * lost what was for others; what was for nobody it did for itself. */
 	if (current_task())
-		take_from(s, current_cgroup(), ns);
+		take_from(s, current_cgroup(), s->caused && s->nobodys < ns ? ns - s->nobodys : s->caused ? 0 : ns);
 	*(volatile u32 *)&s->vector = 0;
 	return 0;
 }
@@ -362,10 +401,11 @@ SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
  * two instructions, so each change is one. */
 INLINE void take_up(u64 packet, struct sock *sk)
 {
-	u64 *waited = lookup(&waiting, &packet), nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
+	struct waited *waited = lookup(&waiting, &packet);
+	u64 nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
 	if (!waited || !cgroup)
 		return;
-	u64 ns = *waited;
+	u64 ns = waited->ns, host = waited->host;
 	erase(&waiting, &packet);
 	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);
 	if (!from || !to)
@@ -374,6 +414,9 @@ INLINE void take_up(u64 packet, struct sock *sk)
 	__sync_fetch_and_add(&from->packets, -1);
 	__sync_fetch_and_add(&to->ns, ns);
 	__sync_fetch_and_add(&to->packets, 1);
+	struct charge *hosted = host ? charge_of(host) : 0;
+	if (hosted)
+		__sync_fetch_and_add(&hosted->hosted, ns);
 }
 
 /* Every segment of an established connection, also those without data. */

@@ -20,8 +20,9 @@ INLINE int end_interrupt(void)
 	struct softirq *s = lookup(&softirqs, &zero);
 	if (!s || !s->interrupt)
 		return 0;
-	u64 ns = clock() - s->interrupt;
+	u64 now = clock(), ns = now - s->interrupt;
 	s->interrupt = 0;
+	s->interrupt_end = now;
 	if (!s->raised || s->vector)
 		return 0;
 	s->interrupts += ns;

@@ -137,6 +137,8 @@ pub struct Accounts {
     pub totals: Totals,
     /// What was charged, to whom.
     pub charges: BTreeMap<Account, Charge>,
+    /// What accounts of nobody lost to others by more than came to them, in ns.
+    taken_back: u64,
 }
 
 impl Accounts {
@@ -158,15 +160,16 @@ impl Accounts {
     #[must_use]
     pub fn since(&self, before: &Accounts) -> Accounts {
         let none = Charge::default();
-        let charges = self.charges.iter();
-        let charges = charges.map(|(account, now)| (*account, now.since(before.charges.get(account).unwrap_or(&none))));
+        let was = |account: &Account| before.charges.get(account).unwrap_or(&none);
+        let taken_back = self.charges.iter().map(|(account, now)| was(account).ns.saturating_sub(now.ns)).sum();
+        let charges = self.charges.iter().map(|(account, now)| (*account, now.since(was(account))));
         let totals = Totals {
             receive_ns: self.totals.receive_ns.saturating_sub(before.totals.receive_ns),
             transmit_ns: self.totals.transmit_ns.saturating_sub(before.totals.transmit_ns),
             softirqs: self.totals.softirqs.saturating_sub(before.totals.softirqs),
             interrupt_ns: self.totals.interrupt_ns.saturating_sub(before.totals.interrupt_ns),
         };
-        Accounts { totals, charges: charges.collect() }
+        Accounts { totals, charges: charges.collect(), taken_back }
     }
 
     /// Return the measured time of softirqs and the interrupts that raised them, in ns.
@@ -176,7 +179,7 @@ impl Accounts {
 
     /// Return the sum of all charges, to cgroups and to nobody, in ns.
     pub fn charged(&self) -> u64 {
-        self.charges.values().map(|charge| charge.ns).sum()
+        self.charges.values().map(|charge| charge.ns).sum::<u64>().saturating_sub(self.taken_back)
     }
 
     /// Return what is nobody's, in ns.
@@ -213,7 +216,7 @@ pub struct Softirq {
     pub slots: Vec<Slot>,
     /// Time that no packet can be named for, also of the hard interrupts in front of it, in ns.
     pub fixed: u64,
-    /// What softirqs before it were charged, which sent nothing, to no packet, in ns: of a transmit softirq.
+    /// Time of transmit softirqs before it that sent nothing, not charged by then, in ns: where there are packets now, it is theirs.
     pub owed: u64,
     /// Time of packets whose owner was not known when the next one came, in ns.
     pub pending: u64,
@@ -222,21 +225,24 @@ pub struct Softirq {
 }
 
 impl Softirq {
-    /// Return how long it took, in ns.
+    fn packets(&self) -> u64 {
+        self.unclaimed + self.slots.iter().map(|slot| slot.packets).sum::<u64>()
+    }
+
+    /// Return how long it took, with what is charged now of those before, in ns.
     pub fn total(&self) -> u64 {
-        self.slots.iter().map(|slot| slot.ns).sum::<u64>() + self.fixed + self.pending
+        let owed = if self.packets() > 0 { self.owed } else { 0 };
+        self.slots.iter().map(|slot| slot.ns).sum::<u64>() + self.fixed + self.pending + owed
     }
 
     /// Return what each account is charged, with its part of the fixed costs, by packets: "evenly split amongst packets
     /// processed in a given do_softirq iteration" (Khalid's dissertation, section 2.2.1). `settle` of `account.bpf.c` does
-    /// the same. What was owed is taken back from no packet where there are packets now: that charge is below zero, as the
-    /// kernel's numbers have it.
+    /// the same.
     pub fn settle(&self) -> BTreeMap<Account, u64> {
-        let mut weight = self.unclaimed + self.slots.iter().map(|slot| slot.packets).sum::<u64>();
+        let mut weight = self.packets();
         let mut fixed = if self.unclaimed == 0 { self.fixed + self.pending } else { self.fixed };
         let mut charges = BTreeMap::new();
-        if self.owed > 0 && weight > 0 {
-            charges.insert(Account::NoPacket, 0_u64.wrapping_sub(self.owed));
+        if weight > 0 {
             fixed += self.owed;
         }
         for slot in &self.slots {
