@@ -103,7 +103,7 @@ struct {
 } totals SEC(".maps");
 struct {
 	FIELD(type, MAP_PERCPU_HASH);
-	FIELD(max_entries, 4096);
+	FIELD(max_entries, 16384);
 	u64 *key;
 	struct charge *value;
 } charges SEC(".maps");

@@ -74,6 +74,12 @@ pub(crate) fn mount(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Opt
     })
 }
 
+/// Where cgroup2 is mounted.
+pub(crate) fn unified() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mount(&mounts, |kind, _| kind == "cgroup2")
+}
+
 pub(crate) fn usage_v2(folder: &Path) -> Option<u64> {
     let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
     let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;

@@ -229,6 +229,7 @@ impl Enforcer {
         let now = Instant::now();
         let came = accounts.since(&self.accounts);
         let elapsed = nanoseconds(now - self.at);
+        self.meter.forget(&accounts, &self.accounts);
         (self.accounts, self.at) = (accounts, now);
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {

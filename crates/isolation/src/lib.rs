@@ -6,6 +6,7 @@
 //! by such charges, as the algorithms of [`refill`] say.
 //! From Khalid's dissertation, sections 2.2.1 and 2.2.2.
 
+mod alive;
 mod cgroups;
 pub mod charge;
 mod deadline;

@@ -142,6 +142,7 @@ impl Meter {
         }
         status.cgroups.sort_by_key(|row| std::cmp::Reverse((row.softirq_ns, row.hosted_ns)));
         self.before = std::mem::replace(&mut self.cgroups, cgroups);
+        self.tracer.forget(&accounts, &self.accounts);
         (self.accounts, self.read) = (accounts, now);
         Ok(status)
     }
@@ -149,6 +150,11 @@ impl Meter {
     /// Return what measures.
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
+    }
+
+    /// Close accounts of cgroups that are gone, by two readings of [`Self::tracer`].
+    pub fn forget(&mut self, now: &Accounts, before: &Accounts) {
+        self.tracer.forget(now, before);
     }
 
     /// Return the CPU that a cgroup's own processes took in the interval that was read last, in ns.

@@ -6,6 +6,7 @@ use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, Pod};
 
+use crate::alive::Alive;
 use crate::charge::{Account, Accounts, Charge, Totals};
 use crate::missing::{Missing, Tracepoint, capabilities};
 
@@ -92,6 +93,7 @@ pub struct Tracer {
     charges: PerCpuHashMap<MapData, u64, Charge>,
     totals: PerCpuArray<MapData, Totals>,
     missing: Vec<Missing>,
+    alive: Option<Alive>,
     // With the programs and links.
     loaded: Ebpf,
 }
@@ -128,7 +130,7 @@ impl Tracer {
                 missing.push(what);
             }
         }
-        Ok(Tracer { charges, totals, missing, loaded })
+        Ok(Tracer { charges, totals, missing, alive: Alive::new(), loaded })
     }
 
     /// Return what is not measured here, and why.
@@ -156,6 +158,24 @@ impl Tracer {
             accounts.add_totals(totals);
         }
         Ok(accounts)
+    }
+}
+
+/// Accounts of which more may be of cgroups that are gone.
+const MANY: usize = 1024;
+
+impl Tracer {
+    /// Close the accounts of cgroups that are gone, so that the map has room for others, where there are many: of those that
+    /// were not charged between two readings.
+    pub fn forget(&mut self, now: &Accounts, before: &Accounts) {
+        let Some(alive) = self.alive.as_ref().filter(|_| now.charges.len() > MANY) else { return };
+        for (account, charge) in &now.charges {
+            let Account::Cgroup(id) = account else { continue };
+            if before.charges.get(account) == Some(charge) && alive.is_gone(*id) {
+                // It is there, for only this removes any; where the kernel refuses all the same, it is asked again.
+                _ = self.charges.remove(&account.key());
+            }
+        }
     }
 }
 

@@ -190,6 +190,23 @@ fn what_a_queue_sends_later_is_charged_to_the_sender() {
 }
 
 #[test]
+fn who_sends_to_a_port_that_nobody_has_does_not_get_that_time_back() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let before = tracer.accounts().unwrap();
+    // Each packet is received, and dropped, in the call that sends it.
+    let _sender = Process::start(&bed, Place::Middle, &groups[0], Role::Send(9001));
+    std::thread::sleep(Duration::from_millis(800));
+    let came = tracer.accounts().unwrap().since(&before);
+    let dropped = came.charges.get(&Account::Dropped).copied().unwrap_or_default();
+    let sender = charge(&came, &groups[0]);
+    assert!(dropped.packets >= 3000 && sender.packets == 0, "{came:?}");
+    assert!(sender.hosted * 4 < dropped.ns, "{} of {} ns are given back: {came:?}", sender.hosted, dropped.ns);
+    assert_adds_up(&came);
+}
+
+#[test]
 fn a_meter_names_cgroups_and_shows_the_cpu_of_their_processes() {
     let _alone = alone();
     let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::several(1), tracer()) else { return };
