@@ -242,3 +242,22 @@ fn what_is_promised_is_what_its_tasks_get() {
     let gets = packets * plan.packet_bytes * 8.0;
     assert!(gets > 2e9 * 0.9998, "{gets}");
 }
+
+#[test]
+fn what_enters_a_chain_behind_an_empty_arm_waits_apart_from_what_ran_before() {
+    let chains = "class web = \"tcp\"\nclass rest = \"udp\"\n\
+        chain a for web { promise 1Mbps.. in -> [ \"port 80\" ~ 22%: Monitor(), else: ] -> Monitor() -> out }\n\
+        chain b for rest { in -> Monitor() -> out }\n";
+    let rack = include_str!("../examples/racks/this-machine.toml");
+    let folder = folder(&[("c.catena", chains), ("rack.toml", rack)]);
+    let output = catena(folder.path(), "plan c.catena --rack rack.toml --profile none -o plan.json");
+    assert!(output.status.success(), "{}{}", out(&output), String::from_utf8_lossy(&output.stderr));
+    let plan = std::fs::read_to_string(folder.path().join("plan.json")).expect("a plan");
+    let plan = catena_plan::plan::Plan::from_json(&plan).expect("a plan");
+    let tasks = &plan.servers[0].tasks.as_ref().expect("tasks").tasks;
+    let both: Vec<_> = tasks.iter().filter(|task| task.modules == ["a/monitor", "a/monitor2"]).collect();
+    assert!(both.len() == 1 && tasks.iter().any(|task| task.modules == ["a/monitor2"]), "{tasks:?}");
+    let output = catena(folder.path(), "run c.catena --in gen:flows=40,proto=tcp:1+udp:1,count=2k --json");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["output"]["packets"], 2_000, "{report}");
+}

@@ -7,7 +7,7 @@
 use catena_dataplane::pipeline::TaskId;
 use catena_dataplane::schedule::{Tree, Unit};
 use catena_plan::alpine::{SchedulerTree, tree as planned};
-use catena_policy::PolicyGraph;
+use catena_policy::{Direction, End, PolicyGraph};
 
 use crate::host::{Host, Link, Lowered, Module, ModuleId, When};
 
@@ -78,11 +78,28 @@ fn at_function(host: &Host, graph: &PolicyGraph, chain: &str, node: &str) -> Opt
     let node = graph.chains[chain].nodes.iter().position(|n| n.name == node)?;
     let is_it = |m: &Module| matches!(&m.kind, Lowered::Function { origin, .. } if *origin == (chain, node));
     let module = host.modules.iter().position(is_it)?;
-    let waits = |(_, link): &(usize, &Link)| link.to == module && link.to_gate == 0;
+    // Where packets enter a chain those wait that do; what comes there from other functions goes on in its task.
+    let is_entry =
+        graph.chains[chain].edges_from(End::In, Direction::Forward).any(|edge| edge.to == End::Node(node as u32));
+    let front = if is_entry { front(host) } else { vec![true; host.modules.len()] };
+    let waits = |(_, link): &(usize, &Link)| link.to == module && link.to_gate == 0 && front[link.from];
     let links: Vec<usize> = host.links.iter().enumerate().filter(waits).map(|(n, _)| n).collect();
     let enters = host.entries[0] == Some((module, 0));
     let cut = Cut { name: host.modules[module].name.clone(), links, enters, inlet: (module, 0) };
     (cut.enters || !cut.links.is_empty()).then_some(cut)
+}
+
+/// The modules that packets pass forward before any function, by the modules' indices.
+fn front(host: &Host) -> Vec<bool> {
+    let mut front = vec![false; host.modules.len()];
+    let mut open: Vec<ModuleId> = host.entries[0].into_iter().map(|(module, _)| module).collect();
+    while let Some(module) = open.pop() {
+        let is_function = matches!(host.modules[module].kind, Lowered::Function { .. });
+        if !is_function && !std::mem::replace(&mut front[module], true) {
+            open.extend(host.links.iter().filter(|link| link.from == module).map(|link| link.to));
+        }
+    }
+    front
 }
 
 /// A class shares its chain's way in with the chain's other classes until it is taken apart.

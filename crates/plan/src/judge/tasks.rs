@@ -148,11 +148,30 @@ impl Judge<'_> {
         if starts.is_empty() {
             self.wrong(format!("{at}.tasks"), "there are none");
         }
+        self.is_whole(at, plan, seen);
         let run: HashSet<Place> = seen.modules.iter().flatten().flatten().copied().collect();
         for (id, chain) in self.problem.chains.iter().enumerate() {
             for (n, node) in chain.nodes.iter().enumerate().filter(|(_, node)| node.share > HARDLY) {
                 if !run.contains(&(id, n)) {
                     self.wrong(format!("{at}.tasks"), format!("{}/{} is left out", chain.name, node.name));
+                }
+            }
+        }
+    }
+
+    /// What stands behind a function of a task is in it too, but for where another task begins.
+    fn is_whole(&mut self, at: &str, plan: &TaskPlan, seen: &Seen) {
+        for (n, task) in plan.tasks.iter().enumerate() {
+            for (id, node) in seen.modules[n].iter().flatten().copied() {
+                let chain = &self.problem.chains[id];
+                let begins = |to: usize| {
+                    chain.nodes[to].entry <= 0.0
+                        && seen.of[id].iter().any(|other| seen.begins[*other] == Some((id, to)))
+                };
+                let behind = chain.edges.iter().filter(|edge| edge.from == node && edge.share > HARDLY);
+                for edge in behind.filter(|edge| !seen.runs(n, (id, edge.to)) && !begins(edge.to)) {
+                    let what = format!("{:?} runs on into {}/{}", task.start, chain.name, chain.nodes[edge.to].name);
+                    self.wrong(format!("{at}.tasks[{n}].modules"), what);
                 }
             }
         }
@@ -220,7 +239,11 @@ impl Judge<'_> {
             // What is dropped where it enters its chain comes to no task.
             let comes = |class: &&ClassFigures| !class.name.ends_with(DROPPED);
             let own = || plan.classes.iter().filter(|class| is_of(&class.name, &chain.name)).filter(comes);
-            if seen.of[id].is_empty() || !seen.of[id].iter().all(enters) || !own().all(waits) {
+            if seen.of[id].is_empty()
+                || !seen.of[id].iter().all(enters)
+                || !own().all(waits)
+                || self.waits_in_part(plan, seen, id)
+            {
                 continue;
             }
             let packets: f64 = seen.of[id].iter().map(|task| plan.tasks[*task].packets).sum();
@@ -230,6 +253,19 @@ impl Judge<'_> {
                 self.wrong(format!("{at}.classes"), format!("{} gets {says}, its tasks take in {is}", chain.name));
             }
         }
+    }
+
+    /// Whether packets wait at some of the functions by which they enter a chain, and not at others: then nobody says how many of a
+    /// class come by which.
+    fn waits_in_part(&self, plan: &TaskPlan, seen: &Seen, id: ChainId) -> bool {
+        if seen.of[id].iter().any(|task| matches!(plan.tasks[*task].start, Start::Class(_))) {
+            return false;
+        }
+        let begins = |node: usize| seen.of[id].iter().any(|task| seen.begins[*task] == Some((id, node)));
+        let nodes = self.problem.chains[id].nodes.iter().enumerate();
+        let entries: Vec<bool> =
+            nodes.filter(|(_, about)| about.entry > HARDLY).map(|(node, _)| begins(node)).collect();
+        entries.contains(&true) && entries.contains(&false)
     }
 
     /// Cycles per second of reading packets and of the chains that run to completion behind that, at least and at most.
@@ -245,6 +281,10 @@ impl Judge<'_> {
                 (Start::Function { .. }, Some((_, node))) => chain.nodes[node].entry <= 0.0,
                 _ => false,
             });
+            if self.waits_in_part(plan, seen, id) {
+                most = f64::INFINITY;
+                continue;
+            }
             for (node, about) in chain.nodes.iter().enumerate().filter(|(_, node)| node.entry > 0.0) {
                 let (low, high) = self.behind(seen, 0, (id, node));
                 least += served * about.entry * low;
@@ -261,8 +301,9 @@ impl Judge<'_> {
         if !runs[enters] {
             return (0.0, 0.0);
         }
-        let begins: Vec<usize> =
-            seen.of[id].iter().filter_map(|other| seen.begins[*other]).map(|place| place.1).collect();
+        // Where packets enter the chain only those that do wait; what comes there from other functions runs on.
+        let begins = seen.of[id].iter().filter_map(|other| seen.begins[*other]).map(|place| place.1);
+        let begins: Vec<usize> = begins.filter(|node| chain.nodes[*node].entry <= 0.0).collect();
         let mut part = vec![0.0; chain.nodes.len()];
         part[enters] = 1.0;
         // Edges make no circle: so many rounds are enough.

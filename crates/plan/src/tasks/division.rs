@@ -155,7 +155,15 @@ impl Division {
         let alpine = rates::hold(&seen.graph, (&seen.promises, &implied), &bounds, &entries, options);
         let alpine = alpine.map_err(|refusal| told(&seen.graph, refusal))?;
         let names = (0..seen.graph.modules.len()).map(|m| name(policy, &seen.graph, &seen.origins, m)).collect();
-        let starts = alpine.tasks.tasks.iter().map(|task| start(policy, seen.origins.get(task.start))).collect();
+        let starts: Vec<Start> =
+            alpine.tasks.tasks.iter().map(|task| start(policy, seen.origins.get(task.start))).collect();
+        let twice = starts.iter().enumerate().find(|(n, start)| starts[..*n].contains(start));
+        if let Some((_, Start::Class(class))) = twice {
+            return Err(format!(
+                "{class}: its packets enter their chain at several functions, and would have to wait in one queue in front of \
+                 them: put a function there, or relate chains instead of classes"
+            ));
+        }
         Ok(Division {
             alpine,
             promises: seen.promises,
