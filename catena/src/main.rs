@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(Failure(message)) => {
-            streams::tell(format_args!("catena: {message}\n"));
+            streams::tell(format_args!("catena: {}\n", streams::Printable(message)));
             ExitCode::FAILURE
         }
     }

@@ -9,7 +9,7 @@ use catena_plan::plan::Plan;
 use crate::Failure;
 use crate::arguments::{Format, ShowOptions, Stage};
 use crate::plan::Text;
-use crate::streams::{print, print_bytes};
+use crate::streams::{Printable, print, print_bytes};
 use crate::trial::counts;
 use crate::{chain, file, run, trial};
 
@@ -60,7 +60,7 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
 /// Show a plan.
 fn shown(plan: &Plan, format: Format) -> Result<ExitCode, Failure> {
     match format {
-        Format::Text => print(Text { plan, edits: &[], changed: &[] })?,
+        Format::Text => print(Printable(Text { plan, edits: &[], changed: &[] }))?,
         Format::Json => print(serde_json::to_string_pretty(plan)? + "\n")?,
         Format::Svg => print(draw(plan))?,
         Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),

@@ -9,6 +9,27 @@ use catena_runtime::stdout::is_closed;
 
 use crate::Failure;
 
+/// A text of lines without characters that a terminal obeys: they are escaped. What files say is in it, and anybody may have
+/// written them.
+pub struct Printable<T>(pub T);
+
+impl<T: Display> Display for Printable<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.0.to_string();
+        let is_hidden = |c: char| c.is_control() && c != '\n';
+        for part in text.split_inclusive(is_hidden) {
+            match part.chars().next_back().filter(|last| is_hidden(*last)) {
+                Some(last) => {
+                    f.write_str(&part[..part.len() - last.len_utf8()])?;
+                    write!(f, "{}", last.escape_default())?;
+                }
+                None => f.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Print to standard output, all of it. A closed pipe (`catena show … | head`) ends the process as it ends any other.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use catena_runtime::planned::not_here;
 
 use crate::arguments::{ObjectiveName, PlanOptions, TasksName};
 use crate::inode::{Identity, Uses, is_stdout};
-use crate::streams::{print, tell};
+use crate::streams::{Printable, print, tell};
 use crate::{Failure, chain, file, profile};
 
 /// Plan chains on a rack.
@@ -60,7 +60,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
     }
     let plan = case.explained(strategy, &remark)?;
     let changed = case.changed(&plan);
-    let text = Text { plan: &plan, edits: &options.what_if, changed: &changed };
+    let text = Printable(Text { plan: &plan, edits: &options.what_if, changed: &changed });
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,

@@ -106,6 +106,16 @@ impl Plan {
     /// # Errors
     /// When the text is none, or of another version, or something in it is not so.
     pub fn from_json(text: &str) -> Result<Plan, String> {
+        let plan = Plan::without_digests(text)?;
+        // Without them nobody would see what was changed in its problem, or that something is proven.
+        match plan.digests {
+            Some(_) => Ok(plan),
+            None => Err("the plan has no digests: `catena plan … --output FILE` plans anew".to_owned()),
+        }
+    }
+
+    /// The same, whether it has digests or not.
+    pub(crate) fn without_digests(text: &str) -> Result<Plan, String> {
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,

@@ -209,7 +209,7 @@ fn every_planted_lie_is_found() {
             if !tell(&mut lying) {
                 continue;
             }
-            let Err(why) = Plan::from_json(&lying.to_string()) else {
+            let Err(why) = Plan::without_digests(&lying.to_string()) else {
                 panic!("seed {seed}: nobody finds out: {name}");
             };
             assert!(why.starts_with("the plan says what is not so:\n  "), "{name}: {why}");
@@ -256,6 +256,21 @@ fn whatever_a_file_says_reading_ends() {
         }
     }
     assert!(refused > 1_500, "{refused} of 3,000");
+}
+
+#[test]
+fn a_plan_without_digests_or_with_a_chain_twice_is_refused() {
+    let (problem, rack) = drawn(1);
+    let outcome = place(&problem, Strategy::Lemur, &*for_problem(&problem));
+    let honest = serde_json::to_value(explained(&problem, &rack, &outcome)).expect("JSON");
+    let mut without = honest.clone();
+    without.as_object_mut().expect("a plan").remove("digests");
+    assert!(Plan::from_json(&without.to_string()).is_err_and(|why| why.starts_with("the plan has no digests")));
+    let mut twice = honest;
+    let chains = twice["chains"].as_array_mut().expect("chains");
+    let first = chains.first().cloned().expect("a chain");
+    chains.push(first);
+    assert!(Plan::from_json(&twice.to_string()).is_err_and(|why| why.contains("chains: entries")));
 }
 
 #[test]

@@ -61,6 +61,10 @@ impl Plan {
         judge.verdict();
         judge.chains();
         judge.servers();
+        // What follows goes by chains and servers of the problem.
+        if !judge.faults.is_empty() {
+            return Err(judge.faults);
+        }
         judge.links();
         judge.switch();
         judge.tasks();
