@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// How long a guard may take to begin, on a machine that is busy.
 const BEGINS: Duration = Duration::from_secs(5);
 /// How long it may take to end when it is told to. One that is stopped would never.
-const ENDS: Duration = Duration::from_secs(2);
+const ENDS: Duration = Duration::from_secs(1);
 
 /// A guard of this process, from its start until it is dropped.
 #[derive(Debug)]
