@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use catena_testing::namespace::{Place, Testbed, has};
@@ -262,7 +262,8 @@ impl Group {
             let mut words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
             words.find(|w| w[2] == kind && w[3].split(',').any(|o| o == option)).map(|w| PathBuf::from(w[1]))
         };
-        let name = format!("catena-t-guard-{}", std::process::id());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("catena-t-guard-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let mounts = [mount("cgroup2", "rw"), mount("cgroup", "cpu")];
         let group = Group {
             folders: mounts.into_iter().flatten().map(|mount| mount.join(&name)).collect(),
@@ -340,4 +341,123 @@ fn quotas_are_restored_at_once_when_enforcement_is_killed() {
         assert_eq!(said.contains("left by a run that was killed: quota of "), signal == libc::SIGKILL, "{said}");
         assert_eq!(std::fs::read_to_string(&journal).unwrap(), "");
     }
+}
+
+/// `catena isolate enforce` on a cgroup of the test.
+struct Enforcement {
+    child: std::process::Child,
+    journal: String,
+    folder: tempfile::TempDir,
+}
+
+impl Enforcement {
+    /// Start one, and wait until it enforces; `None`, with a message, where that is not possible.
+    fn start(group: &Group, words: impl FnOnce(&std::path::Path) -> Vec<String>) -> Option<Enforcement> {
+        let (folder, quota) = (tempfile::tempdir().unwrap(), group.quota());
+        let journal = folder.path().join("journal").display().to_string();
+        let mut command = Command::new(CATENA);
+        command.args(["isolate", "enforce", &group.name, "--journal", &journal, "--interval", "100ms"]);
+        command.args(words(folder.path())).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(folder.path().join("said")).unwrap());
+        let mut enforcement = Enforcement { child: command.spawn().unwrap(), journal, folder };
+        if becomes(|| group.quota() != quota) {
+            return Some(enforcement);
+        }
+        _ = enforcement.child.kill();
+        enforcement.child.wait().unwrap();
+        let said = enforcement.said();
+        assert!(said.starts_with("catena: isolate enforce: "), "{said}");
+        skip_kernel(&format!("nothing is enforced: {}", said.trim()));
+        None
+    }
+
+    /// Return what it has said on standard error.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("said")).unwrap()
+    }
+
+    /// Return the guards that it has.
+    fn guards(&self) -> Vec<u32> {
+        with_argument(&self.journal).into_iter().filter(|process| *process != self.child.id()).collect()
+    }
+
+    /// End it as Ctrl-C does; returns its exit status.
+    fn interrupt(&mut self) -> Option<i32> {
+        signal(self.child.id(), libc::SIGINT);
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn signal(process: u32, signal: libc::c_int) {
+    // SAFETY: the process is this test's, or a child of one.
+    assert_eq!(unsafe { libc::kill(libc::pid_t::try_from(process).unwrap(), signal) }, 0);
+}
+
+#[test]
+fn metrics_that_cannot_be_written_do_not_end_enforcement() {
+    let Some(group) = Group::new() else { return };
+    let quota = group.quota();
+    let words = |folder: &std::path::Path| {
+        std::fs::create_dir(folder.join("metrics")).unwrap();
+        vec!["--prometheus".to_owned(), folder.join("metrics/a.prom").display().to_string()]
+    };
+    let Some(mut enforcement) = Enforcement::start(&group, words) else { return };
+    let [place, aside] = ["metrics", "aside"].map(|name| enforcement.folder.path().join(name));
+    let file = place.join("a.prom");
+    assert!(becomes(|| file.exists()), "{}", enforcement.said());
+    std::fs::rename(&place, &aside).unwrap();
+    assert!(becomes(|| enforcement.said().contains("tried again")), "{}", enforcement.said());
+    // Some intervals in which it is not said again.
+    std::thread::sleep(Duration::from_millis(400));
+    std::fs::create_dir(&place).unwrap();
+    assert!(becomes(|| file.exists() && enforcement.said().contains("written again")), "{}", enforcement.said());
+    assert_ne!(group.quota(), quota);
+    assert_eq!((enforcement.interrupt(), group.quota()), (Some(0), quota));
+    let path = file.display();
+    let folder = place.display();
+    let expected = format!(
+        "catena: --prometheus: {path}: cannot be written: there is no folder {folder}; tried again each interval\n\
+         catena: --prometheus: {path}: written again\n"
+    );
+    assert_eq!(enforcement.said(), expected);
+    // At the start it is refused, before anything is changed.
+    let output = Command::new(CATENA).args(["isolate", "enforce", "/a", "--prometheus", "/no/such/a.prom"]).output();
+    let said = text(&output.unwrap().stderr);
+    assert!(said.starts_with("catena: /no/such/a.prom: cannot be written: "), "{said}");
+}
+
+#[test]
+fn a_guard_that_is_killed_is_replaced() {
+    let Some(group) = Group::new() else { return };
+    let quota = group.quota();
+    let Some(mut enforcement) = Enforcement::start(&group, |_| Vec::new()) else { return };
+    let [first] = enforcement.guards()[..] else { panic!("{:?}", enforcement.guards()) };
+    signal(first, libc::SIGKILL);
+    let is_other = |guards: &[u32]| matches!(guards, [other] if *other != first);
+    assert!(becomes(|| is_other(&enforcement.guards())), "{:?}", enforcement.guards());
+    let said = "catena: the guard of this run has ended (signal: 9 (SIGKILL)): another guard is started\n";
+    assert!(becomes(|| enforcement.said() == said), "{}", enforcement.said());
+    // The other one does what the first was for.
+    signal(enforcement.child.id(), libc::SIGKILL);
+    enforcement.child.wait().unwrap();
+    assert!(becomes(|| group.quota() == quota), "{} instead of {quota}", group.quota());
+    assert!(becomes(|| enforcement.guards().is_empty()), "{:?}", enforcement.guards());
+}
+
+#[test]
+fn a_guard_that_is_stopped_does_not_hold_the_end_up() {
+    let Some(group) = Group::new() else { return };
+    let quota = group.quota();
+    let Some(mut enforcement) = Enforcement::start(&group, |_| Vec::new()) else { return };
+    let guards = enforcement.guards();
+    guards.iter().for_each(|guard| signal(*guard, libc::SIGSTOP));
+    assert_eq!((guards.len(), enforcement.interrupt(), group.quota()), (1, Some(0), quota));
+    assert_eq!(enforcement.guards(), [0; 0]);
+}
+
+#[test]
+fn a_name_obeyed_by_a_terminal_is_escaped_in_messages() {
+    let output = Command::new(CATENA).args(["isolate", "enforce", "/a\u{1b}[2J\rb"]).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && !said.trim_end_matches('\n').contains(char::is_control), "{said:?}");
 }

@@ -3,12 +3,16 @@
 mod demo;
 mod prometheus;
 
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use catena_isolation::guard::{self, Guard};
+use catena_isolation::names::{in_table, printable};
 use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
 use catena_runtime::replace;
 use catena_runtime::table::{Table, thousands};
@@ -23,6 +27,8 @@ use crate::streams::{print, tell};
 
 /// How this program guards an enforcing one.
 const GUARD: [&str; 2] = ["isolate", "guard"];
+/// How often it is looked whether the guard is there.
+const LOOK: Duration = Duration::from_secs(1);
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -31,9 +37,11 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// # Errors
 /// What is missing on this machine, by name, or that standard output cannot be written.
 pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
+    // Messages are of one line; a name in them must not make it two.
+    let in_one_line = |Failure(message)| Failure(printable(&message));
     match command {
-        IsolateCommand::Status(options) => status(options),
-        IsolateCommand::Enforce(options) => enforce(options),
+        IsolateCommand::Status(options) => status(options).map_err(in_one_line),
+        IsolateCommand::Enforce(options) => enforce(options).map_err(in_one_line),
         IsolateCommand::Guard(options) => guard(options),
         IsolateCommand::Demo(options) => demo::demo(options),
         IsolateCommand::Act(options) => match catena_isolation::scene::actor::act(&options.words) {
@@ -43,10 +51,16 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Tell what happened, names of cgroups in it.
+fn tell_news(news: impl Display) {
+    tell(format_args!("catena: {}\n", printable(&news.to_string())));
+}
+
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
     if options.tables.interval < SHORTEST {
         return Err("--interval: too short; at least 10ms".into());
     }
+    check_metrics(&options.tables)?;
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
     let mut printer = Printer::new(&options.tables);
     while !printer.is_done() {
@@ -61,12 +75,22 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
 struct Printer<'a> {
     options: &'a TableOptions,
     metrics: Metrics,
+    /// Whether they could not be written the last time.
+    is_stale: bool,
     printed: u32,
+}
+
+/// Check, before anything is measured or changed, that metrics can be written where they are to be.
+fn check_metrics(options: &TableOptions) -> Result<(), Failure> {
+    match &options.prometheus {
+        Some(file) if file.as_os_str() != "-" => Ok(replace::check(file)?),
+        _ => Ok(()),
+    }
 }
 
 impl Printer<'_> {
     fn new(options: &TableOptions) -> Printer<'_> {
-        Printer { options, metrics: Metrics::new(), printed: 0 }
+        Printer { options, metrics: Metrics::new(), is_stale: false, printed: 0 }
     }
 
     /// Return whether there are as many tables as were asked for.
@@ -87,7 +111,7 @@ impl Printer<'_> {
         if let Some(file) = &self.options.prometheus {
             self.metrics.add(status, enforced.unwrap_or_default(), own_cpu);
             let text = self.metrics.text();
-            if file.as_os_str() == "-" { print(text)? } else { replace::write(file, text.as_bytes())? }
+            if file.as_os_str() == "-" { print(text)? } else { self.write(file, &text) }
         } else if self.options.json {
             let line = match enforced {
                 Some(enforced) => serde_json::to_string(&Line { status, enforced })?,
@@ -100,6 +124,17 @@ impl Printer<'_> {
         }
         self.printed += 1;
         Ok(())
+    }
+
+    /// Write metrics. A disk that is full for a while ends neither measuring nor quotas: it is told once, as is its end.
+    fn write(&mut self, file: &Path, text: &str) {
+        let written = replace::write(file, text.as_bytes());
+        let was_stale = std::mem::replace(&mut self.is_stale, written.is_err());
+        match written {
+            Err(error) if !was_stale => tell_news(format_args!("--prometheus: {error}; tried again each interval")),
+            Ok(()) if was_stale => tell_news(format_args!("--prometheus: {}: written again", file.display())),
+            _ => {}
+        }
     }
 }
 
@@ -118,37 +153,87 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     if options.tables.interval < options.period {
         return Err("--interval: shorter than the period".into());
     }
+    check_metrics(&options.tables)?;
     // Before anything is changed, so that all is restored.
     let signalled = signals::listen()?;
-    // The file that runs, wherever it is by now.
-    let mut command = Command::new("/proc/self/exe");
-    command.args(GUARD).arg(&options.journal);
-    let guard = Guard::start(command).map_err(|error| format!("isolate enforce: no guard can be started: {error}"))?;
+    let mut guarded = Guarded::start(&options.journal)
+        .map_err(|error| format!("isolate enforce: no guard can be started: {error}"))?;
     let enforcer = Enforcer::start(&options.cgroups, &options.napi, options.period, &options.journal);
     let mut enforcer = enforcer.map_err(|error| format!("isolate enforce: {error}"))?;
-    let done = control(&mut enforcer, options, || signalled.load(Ordering::Relaxed));
+    let done = control(&mut enforcer, &mut guarded, options, || signalled.load(Ordering::Relaxed));
     let mut is_restored = true;
     for undone in enforcer.end()? {
         is_restored &= !matches!(undone.outcome, Outcome::Refused(_));
         if undone.outcome != Outcome::Restored {
-            tell(format_args!("catena: {undone}\n"));
+            tell_news(undone);
         }
     }
-    drop(guard);
+    drop(guarded);
     done?;
     Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// This run's guard, and another one when it ends.
+struct Guarded<'a> {
+    journal: &'a Path,
+    /// `None` where no other could be started.
+    guard: Option<Guard>,
+    looked: Instant,
+}
+
+impl Guarded<'_> {
+    fn start(journal: &Path) -> io::Result<Guarded<'_>> {
+        // The file that runs, wherever it is by now.
+        let mut command = Command::new("/proc/self/exe");
+        command.args(GUARD).arg(journal);
+        Ok(Guarded { journal, guard: Some(Guard::start(command)?), looked: Instant::now() })
+    }
+
+    /// Start another guard if there is none: whoever kills it alone leaves quotas without one.
+    fn look(&mut self) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        let ended = match &mut self.guard {
+            None => None,
+            Some(guard) => match guard.ended() {
+                None => return,
+                ended => ended,
+            },
+        };
+        let said = ended.map(|status| format!("the guard of this run has ended ({status}): "));
+        match (Guarded::start(self.journal), said) {
+            (Ok(guarded), said) => {
+                tell_news(said.unwrap_or_default() + "another guard is started");
+                *self = Guarded { journal: self.journal, ..guarded };
+            }
+            (Err(error), Some(said)) => {
+                let until = "until there is one, nobody restores quotas should this run be killed";
+                tell_news(format_args!("{said}no other can be started: {error}; {until}"));
+                self.guard = None;
+            }
+            // Told already.
+            (Err(_), None) => {}
+        }
+    }
 }
 
 /// Wait for the end of who enforces, and restore what it left.
 fn guard(options: &GuardOptions) -> Result<ExitCode, Failure> {
     for undone in guard::watch(&options.journal).map_err(|error| format!("isolate enforce: its guard: {error}"))? {
-        tell(format_args!("catena: left by a run that was killed: {undone}\n"));
+        tell_news(format_args!("left by a run that was killed: {undone}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Enforce until it is over.
-fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn() -> bool) -> Result<(), Failure> {
+fn control(
+    enforcer: &mut Enforcer,
+    guarded: &mut Guarded<'_>,
+    options: &EnforceOptions,
+    is_over: impl Fn() -> bool,
+) -> Result<(), Failure> {
     let mut printer = Printer::new(&options.tables);
     let mut next = Instant::now();
     let mut report = next + options.tables.interval;
@@ -158,7 +243,8 @@ fn control(enforcer: &mut Enforcer, options: &EnforceOptions, is_over: impl Fn()
         next = next.max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
         enforcer.step()?;
-        enforcer.news().iter().for_each(|news| tell(format_args!("catena: {news}\n")));
+        enforcer.news().iter().for_each(tell_news);
+        guarded.look();
         if enforcer.is_idle() {
             return Err("isolate enforce: no cgroup is left to enforce a quota on".into());
         }
@@ -184,7 +270,7 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
     let cells = |row: &Row| {
         let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
         let counts = [row.packets, row.sent, row.drops].map(thousands);
-        let mut cells = vec![row.name.clone(), cpu, percent(row.softirq_ns), percent(row.hosted_ns)];
+        let mut cells = vec![in_table(&row.name), cpu, percent(row.softirq_ns), percent(row.hosted_ns)];
         cells.extend(counts);
         if let Some(enforced) = enforced {
             let held = enforced.iter().find(|held| row.id == Some(held.id));
@@ -212,4 +298,33 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
         percent(status.charged_ns),
         status.gap * 100.0,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_makes_no_row_of_its_own() {
+        let forged = "/a\r/root  0.00%\n/b\x1b[1A";
+        let row = |name: &str| Row::without_network(name, 1, Some(0));
+        let status = Status {
+            interval_ns: 1,
+            cgroups: vec![row(forged), row(&format!("/{}", "x".repeat(250)))],
+            unattributed: Vec::new(),
+            softirq_ns: 0,
+            receive_ns: 0,
+            transmit_ns: 0,
+            interrupt_ns: 0,
+            softirqs: 0,
+            charged_ns: 0,
+            gap: 0.0,
+            missing: Vec::new(),
+        };
+        let table = table(&status, None);
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[2].starts_with("/a\\r/root  0.00%\\n/b\\u{1b}[1A  "), "{table:?}");
+        assert!(lines.len() == 5 && lines.iter().all(|line| !line.contains(char::is_control)), "{table:?}");
+        assert!(lines[3].chars().count() < 130, "{table}");
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catena_isolation::Status;
+use catena_isolation::names::in_table;
 use catena_isolation::scene::actor::Protocol;
 use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn};
 use catena_isolation::scene::{INSIDE, OUTSIDE, Scene, SceneError};
@@ -116,7 +117,7 @@ fn table(seen: &Seen, scene: &Scene) -> String {
     for container in scene.containers() {
         let cgroup = container.cgroup();
         let Some(row) = cgroups.iter().find(|row| row.name == cgroup) else { continue };
-        let name = cgroup.rsplit('-').next().unwrap_or(cgroup).to_owned();
+        let name = in_table(cgroup.rsplit('-').next().unwrap_or(cgroup));
         let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
         let cost = format!("{:.2}%", seen.cost(cgroup));
         let [packets, drops] = [row.packets, row.drops].map(thousands);

@@ -14,7 +14,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use serde::Serialize;
 use crate::charge::{Account, Accounts, Charge};
 use crate::journal::{Entry, Journal, JournalError, Undone, is_ours};
 use crate::ledger::{Came, LEAST, Ledger, divide};
+use crate::locks::{LOCKS, LockError, Locks};
 use crate::quota::{Bandwidth, CpuCgroup, Hierarchies, LONGEST_US, QuotaError};
 use crate::threaded::{Polled, ThreadedError};
 use crate::{Meter, Missing, Row, Status};
@@ -47,8 +47,12 @@ pub enum EnforceError {
     Threaded(ThreadedError),
     /// There is no quota, and none was said.
     NoQuota(String),
-    /// No cgroup has a quota.
-    Nothing,
+    /// A cgroup is named twice.
+    Twice(String),
+    /// Another process enforces a quota.
+    Lock(LockError),
+    /// No cgroup has a quota, but these, which cannot be held to theirs.
+    Nothing(Vec<String>),
 }
 
 impl fmt::Display for EnforceError {
@@ -61,10 +65,14 @@ impl fmt::Display for EnforceError {
             EnforceError::NoQuota(name) => {
                 write!(f, "{name}: the cgroup has no quota: give it one here, in percent of one CPU: `{name}=50%`")
             }
-            EnforceError::Nothing => {
+            EnforceError::Twice(name) => write!(f, "{name}: the cgroup is named twice: expected each one once"),
+            EnforceError::Lock(error) => error.fmt(f),
+            EnforceError::Nothing(skipped) => {
+                skipped.iter().try_for_each(|skipped| write!(f, "{skipped}; "))?;
+                let other = if skipped.is_empty() { "" } else { "other " };
                 write!(
                     f,
-                    "no cgroup has a quota: give it to containers when they are started, or name a cgroup: `/tenants/a=50%`"
+                    "no {other}cgroup has a quota: give it to containers when they are started, or name a cgroup: `/tenants/a=50%`"
                 )
             }
         }
@@ -82,7 +90,7 @@ macro_rules! from {
         }
     )*};
 }
-from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; ThreadedError, Threaded);
+from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; ThreadedError, Threaded; LockError, Lock);
 
 /// A cgroup to hold to its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +124,8 @@ pub struct Enforced {
 #[derive(Debug)]
 struct Held {
     cgroup: CpuCgroup,
-    id: u64,
+    /// Inodes of its folders, of the one with the quota and of the one in cgroup2; the latter is its id.
+    inodes: [u64; 2],
     ledger: Ledger,
     was: Bandwidth,
     /// Its entry in the journal.
@@ -134,6 +143,8 @@ pub struct Enforcer {
     held: Vec<Held>,
     polled: Vec<Polled>,
     journal: Journal,
+    /// Dropped after the journal, which restores.
+    locks: Locks,
     accounts: Accounts,
     /// The time of the last step.
     at: Instant,
@@ -159,6 +170,8 @@ impl Enforcer {
         journal: &Path,
     ) -> Result<Enforcer, EnforceError> {
         let hierarchies = Hierarchies::find()?;
+        let named = named(&hierarchies, wanted)?;
+        let locks = Locks::open(Path::new(LOCKS))?;
         let (journal, undone) = Journal::open(journal)?;
         let meter = Meter::start()?;
         let now = Instant::now();
@@ -168,22 +181,28 @@ impl Enforcer {
             held: Vec::new(),
             polled: Vec::new(),
             journal,
+            locks,
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
             irqs_apart: irqs_apart(),
             news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
         };
+        let mut cgroups = named;
         if wanted.is_empty() {
-            for cgroup in hierarchies.with_quota() {
-                enforcer.hold(cgroup, None)?;
+            let (found, skipped) = hierarchies.with_quota();
+            if found.is_empty() && devices.is_empty() {
+                return Err(EnforceError::Nothing(skipped));
             }
-            if enforcer.held.is_empty() && devices.is_empty() {
-                return Err(EnforceError::Nothing);
-            }
+            enforcer.news.extend(skipped);
+            cgroups = found.into_iter().map(|cgroup| (cgroup, None)).collect();
         }
-        for Wanted { cgroup, quota } in wanted {
-            enforcer.hold(hierarchies.cgroup(cgroup)?, *quota)?;
+        // All of them before any is changed.
+        for (cgroup, _) in &cgroups {
+            enforcer.locks.lock(cgroup.name(), cgroup.inodes()?[0])?;
+        }
+        for (cgroup, quota) in cgroups {
+            enforcer.hold(cgroup, quota)?;
         }
         for (device, cgroup) in devices {
             let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
@@ -197,26 +216,21 @@ impl Enforcer {
         let was = cgroup.read()?;
         let had = was.quota_us.map(|us| us * 1_000_000 / was.period_us.max(1) * 1000);
         let rate = quota.or(had).ok_or_else(|| EnforceError::NoQuota(cgroup.name().to_owned()))?;
-        let inode = |folder: &Path| {
-            let metadata = std::fs::metadata(folder);
-            metadata
-                .map(|metadata| metadata.ino())
-                .map_err(|error| QuotaError::Unreadable { file: folder.to_owned(), error })
-        };
+        let inodes = cgroup.inodes()?;
         let mut ledger = Ledger::new(rate, 1_000_000_000);
         let first = Came { elapsed: nanoseconds(self.period), ..Came::default() };
         let next_ns = ledger.step(&first, most(first.elapsed));
         let entry = Entry::Quota {
             folder: cgroup.folder().to_owned(),
-            inode: inode(cgroup.folder())?,
+            inode: inodes[0],
             was,
             period_us: LONGEST_US,
             wrote_us: [next_ns / 1000; 2],
         };
         let entry = self.journal.add(entry)?;
-        let (id, usage_ns, throttled_ns) = (inode(cgroup.unified())?, cgroup.usage_ns()?, cgroup.throttled_ns());
+        let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
         cgroup.write(&bandwidth(next_ns))?;
-        self.held.push(Held { cgroup, id, ledger, was, entry, usage_ns, next_ns, cost_ns: 0, throttled_ns });
+        self.held.push(Held { cgroup, inodes, ledger, was, entry, usage_ns, next_ns, cost_ns: 0, throttled_ns });
         Ok(())
     }
 
@@ -280,7 +294,7 @@ impl Enforcer {
             let throttled = held.cgroup.throttled_ns();
             enforced.push(Enforced {
                 name: held.cgroup.name().to_owned(),
-                id: held.id,
+                id: held.id(),
                 quota_ns: held.ledger.quota(),
                 next_ns: held.next_ns,
                 cost_ns: u64::try_from(std::mem::take(&mut held.cost_ns)).unwrap_or(0),
@@ -288,9 +302,9 @@ impl Enforcer {
                 debt_ns: held.ledger.debt(),
             });
             held.throttled_ns = throttled;
-            if !status.cgroups.iter().any(|row| row.id == Some(held.id)) {
-                let cpu_ns = self.meter.own_cpu(held.id);
-                status.cgroups.push(Row::without_network(held.cgroup.name(), held.id, cpu_ns));
+            if !status.cgroups.iter().any(|row| row.id == Some(held.id())) {
+                let cpu_ns = self.meter.own_cpu(held.id());
+                status.cgroups.push(Row::without_network(held.cgroup.name(), held.id(), cpu_ns));
             }
         }
         Ok((status, enforced))
@@ -315,6 +329,19 @@ impl Enforcer {
     }
 }
 
+/// Return the cgroups of these names, each once.
+fn named(hierarchies: &Hierarchies, wanted: &[Wanted]) -> Result<Vec<(CpuCgroup, Option<u64>)>, EnforceError> {
+    let mut named: Vec<(CpuCgroup, Option<u64>)> = Vec::with_capacity(wanted.len());
+    for Wanted { cgroup, quota } in wanted {
+        let cgroup = hierarchies.cgroup(cgroup)?;
+        if named.iter().any(|(other, _)| other.folder() == cgroup.folder()) {
+            return Err(EnforceError::Twice(cgroup.name().to_owned()));
+        }
+        named.push((cgroup, *quota));
+    }
+    Ok(named)
+}
+
 /// What a step is about.
 struct Step<'a> {
     charges: &'a BTreeMap<Account, Charge>,
@@ -325,6 +352,17 @@ struct Step<'a> {
 }
 
 impl Held {
+    /// Return the cgroup's id.
+    fn id(&self) -> u64 {
+        self.inodes[1]
+    }
+
+    /// Say so if another cgroup has taken the name: what is known is of the one before, and nothing would restore the new one.
+    fn is_another(&self) -> Result<Option<String>, QuotaError> {
+        let is_another = self.cgroup.inodes()? != self.inodes;
+        Ok(is_another.then(|| "no more enforced: the cgroup is gone, and another one has its name".to_owned()))
+    }
+
     /// Take in what came, and write the next quota; says why if this is no more to be done.
     fn step(
         &mut self,
@@ -332,6 +370,9 @@ impl Held {
         threads: &mut [&mut Polled],
         journal: &mut Journal,
     ) -> Result<Option<String>, EnforceError> {
+        if let Some(news) = self.is_another()? {
+            return Ok(Some(news));
+        }
         let usage = self.cgroup.usage_ns()?;
         let sum = |of: fn(&Charge) -> u64| -> u64 {
             self.cgroup.ids().iter().filter_map(|id| step.charges.get(&Account::Cgroup(*id))).map(of).sum()
@@ -359,6 +400,10 @@ impl Held {
             divide(self.next_ns, came.own.saturating_sub(took), took)
         };
         journal.note(self.entry, processes / 1000)?;
+        // Not long before: it may have been made meanwhile.
+        if let Some(news) = self.is_another()? {
+            return Ok(Some(news));
+        }
         self.cgroup.write(&bandwidth(processes))?;
         for polled in &*threads {
             if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {

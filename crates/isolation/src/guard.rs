@@ -6,9 +6,10 @@
 //! however the parent ends. A parent that has restored all itself says so with a byte.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::journal::{Journal, JournalError, Undone};
@@ -17,6 +18,10 @@ use crate::journal::{Journal, JournalError, Undone};
 /// another run, which has restored all.
 const LOCK: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(1);
+/// How long a guard may take to begin, on a machine that is busy.
+const BEGINS: Duration = Duration::from_secs(5);
+/// How long it may take to end when it is told to. One that is stopped would never.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// A guard of this process, from its start until it is dropped.
 #[derive(Debug)]
@@ -26,17 +31,42 @@ impl Guard {
     /// Start `command` as guard, a process that calls [`watch()`], and wait until it watches.
     ///
     /// # Errors
-    /// When it cannot be started, or ends instead.
+    /// When it cannot be started, ends instead, or takes too long.
     pub fn start(mut command: Command) -> io::Result<Guard> {
         // Signals of the terminal are for the parent's group.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut guard = Guard(command.spawn()?);
         let mut watches = [0];
         let read = match guard.0.stdout.take() {
-            Some(mut says) => says.read_exact(&mut watches),
+            Some(mut says) => readable(&says).and_then(|()| says.read_exact(&mut watches)),
             None => Err(ErrorKind::BrokenPipe.into()),
         };
         read.map(|()| guard)
+    }
+
+    /// Return how it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().ok().flatten()
+    }
+}
+
+/// Wait until there is something to read, or its end.
+fn readable(pipe: &impl AsRawFd) -> io::Result<()> {
+    let end = Instant::now() + BEGINS;
+    let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    loop {
+        let left = end.saturating_duration_since(Instant::now()).as_millis();
+        // SAFETY: one descriptor, which is open, and lives during the call.
+        match unsafe { libc::poll(&raw mut poll, 1, libc::c_int::try_from(left).unwrap_or(0)) } {
+            0 => return Err(ErrorKind::TimedOut.into()),
+            1.. => return Ok(()),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
     }
 }
 
@@ -46,6 +76,12 @@ impl Drop for Guard {
             // One that is gone needs not be told.
             _ = pipe.write_all(b".");
         }
+        let end = Instant::now() + ENDS;
+        while self.ended().is_none() && Instant::now() < end {
+            std::thread::sleep(AGAIN);
+        }
+        // All is restored by now, or another guard is to do it.
+        _ = self.0.kill();
         _ = self.0.wait();
     }
 }
@@ -103,5 +139,27 @@ mod tests {
     #[test]
     fn who_does_not_watch_is_no_guard() {
         assert_eq!(Guard::start(Command::new("true")).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_guard_that_does_not_end_is_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo; exec sleep 60"]);
+        let mut guard = Guard::start(command).unwrap();
+        assert!(guard.ended().is_none());
+        let (process, began) = (guard.0.id(), Instant::now());
+        drop(guard);
+        assert!((ENDS..2 * ENDS).contains(&began.elapsed()), "{:?}", began.elapsed());
+        assert!(!Path::new(&format!("/proc/{process}")).exists());
+    }
+
+    #[test]
+    fn a_guard_that_is_killed_is_known_to_have_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo; kill -9 $$"]);
+        let mut guard = Guard::start(command).unwrap();
+        let end = Instant::now() + ENDS;
+        let ended = std::iter::repeat_with(|| guard.ended()).find(|e| e.is_some() || Instant::now() > end).flatten();
+        assert_eq!(ended.unwrap().to_string(), "signal: 9 (SIGKILL)");
     }
 }

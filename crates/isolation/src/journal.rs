@@ -9,12 +9,18 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use crate::names::in_table;
 use crate::quota::{Bandwidth, Folder, SHORTEST_US};
 use crate::threaded;
 
 /// The first line: what the file is, and the version of its lines.
 const HEADING: &str = "catena isolate journal 1\n";
+/// How long the lock is waited for: a guard may have it, which restores what a run left that was killed a moment ago.
+const LOCK: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(1);
 /// Columns of a value that is written in place, again and again.
 const WIDTH: usize = 20;
 
@@ -121,8 +127,9 @@ impl fmt::Display for JournalError {
             ),
             JournalError::Line { file, line, found } => write!(
                 f,
-                "{}:{line}: `{found}`: expected an entry of a journal; look what is to be restored, and remove the file",
-                file.display()
+                "{}:{line}: `{}`: expected an entry of a journal; look what is to be restored, and remove the file",
+                file.display(),
+                in_table(found)
             ),
         }
     }
@@ -159,9 +166,13 @@ impl Journal {
         if metadata.uid() != user || metadata.mode() & 0o022 != 0 || !metadata.is_file() {
             return Err(JournalError::Unsafe { file: path.to_owned() });
         }
+        let end = Instant::now() + LOCK;
         // SAFETY: the descriptor is open; the lock goes with it, also when the process is killed.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return Err(JournalError::Busy { file: path.to_owned() });
+        while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            if Instant::now() >= end {
+                return Err(JournalError::Busy { file: path.to_owned() });
+            }
+            thread::sleep(AGAIN);
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
@@ -342,7 +353,7 @@ pub(crate) fn is_ours(now: &Bandwidth, was: &Bandwidth, period_us: u64, wrote_us
 }
 
 /// Return the entries of a journal with their places; where it is none, the number and text of the line. A last line without
-/// its end was being written: what it is about has not changed.
+/// its end was being written: what it is about has not changed. So may the heading be; what else begins a file is not a journal's.
 fn parse(text: &str) -> Result<Vec<(u64, Entry)>, (usize, String)> {
     let mut entries = Vec::new();
     let mut at = 0;
@@ -351,6 +362,8 @@ fn parse(text: &str) -> Result<Vec<(u64, Entry)>, (usize, String)> {
             let line = line.trim_end_matches('\n');
             let entry = if number == 0 { None } else { Entry::parse(line) };
             entries.push((at, entry.ok_or_else(|| (number + 1, line.to_owned()))?));
+        } else if number == 0 && !HEADING.starts_with(line) {
+            return Err((1, line.to_owned()));
         }
         at += line.len() as u64;
     }

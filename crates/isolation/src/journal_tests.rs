@@ -130,6 +130,20 @@ fn one_at_a_time() {
 }
 
 #[test]
+fn one_that_ends_soon_is_waited_for() {
+    let place = Place::new();
+    let (journal, _) = Journal::open(&place.journal()).unwrap();
+    let began = Instant::now();
+    let guard = thread::spawn(move || {
+        thread::sleep(LOCK / 4);
+        drop(journal);
+    });
+    Journal::open(&place.journal()).unwrap();
+    assert!((LOCK / 4..LOCK).contains(&began.elapsed()), "{:?}", began.elapsed());
+    guard.join().unwrap();
+}
+
+#[test]
 fn every_entry_is_read_as_it_was_written_and_half_a_line_is_none() {
     let place = Place::new();
     let device = |namespace| threaded::Device { name: "eth0".to_owned(), namespace };
@@ -153,11 +167,23 @@ fn a_file_that_is_no_journal_is_not_believed() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     drop(Journal::open(&place.journal()).unwrap());
-    for text in ["root:x:0:0\n", &format!("{HEADING}quota\t/x\n"), &format!("{HEADING}{HEADING}")] {
+    for text in [
+        "root:x:0:0\n",
+        "no newline",
+        &format!("{}?", HEADING.trim_end()),
+        &"\0".repeat(300),
+        &format!("{HEADING}quota\t/x\n"),
+        &format!("{HEADING}{HEADING}"),
+    ] {
         fs::write(place.journal(), text).unwrap();
         let error = Journal::open(&place.journal()).unwrap_err();
         assert!(matches!(error, JournalError::Line { .. }), "{error}");
         assert_eq!(fs::read_to_string(place.journal()).unwrap(), text);
+    }
+    // A heading that was being written is one.
+    for length in 0..=HEADING.len() {
+        fs::write(place.journal(), &HEADING[..length]).unwrap();
+        Journal::open(&place.journal()).unwrap();
     }
     fs::write(place.journal(), "").unwrap();
     fs::set_permissions(place.journal(), fs::Permissions::from_mode(0o666)).unwrap();

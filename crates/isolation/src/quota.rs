@@ -158,13 +158,14 @@ impl Hierarchies {
     /// # Errors
     /// When it is not there, or has no quota, as the root has none.
     pub fn cgroup(&self, name: &str) -> Result<CpuCgroup, QuotaError> {
-        let below = Path::new(name.trim_start_matches('/'));
+        // One cgroup has one name, however it is written.
+        let below: PathBuf = Path::new(name.trim_start_matches('/')).components().collect();
         let cgroup = CpuCgroup {
             name: format!("/{}", below.display()).trim_end_matches('/').to_owned(),
             version: self.version,
-            folder: self.cpu.join(below),
-            unified: self.unified.join(below),
-            accounting: self.accounting.as_ref().map(|mount| mount.join(below)),
+            folder: self.cpu.join(&below),
+            unified: self.unified.join(&below),
+            accounting: self.accounting.as_ref().map(|mount| mount.join(&below)),
         };
         // No way out of the mount, and nothing that a line of the journal cannot hold.
         let is_inside = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
@@ -184,21 +185,33 @@ impl Hierarchies {
         folders
     }
 
-    /// Return all cgroups that have a quota.
-    pub fn with_quota(&self) -> Vec<CpuCgroup> {
-        let mut found = Vec::new();
-        self.walk(Path::new(""), &mut found);
-        found
+    /// Return all cgroups that have a quota, and why others that have one cannot be held to it.
+    pub fn with_quota(&self) -> (Vec<CpuCgroup>, Vec<String>) {
+        let (mut found, mut skipped) = Default::default();
+        self.walk(Path::new(""), &mut found, &mut skipped);
+        (found, skipped)
     }
 
-    fn walk(&self, below: &Path, found: &mut Vec<CpuCgroup>) {
-        if let Ok(cgroup) = self.cgroup(&format!("/{}", below.display()))
-            && cgroup.read().is_ok_and(|bandwidth| bandwidth.quota_us.is_some())
-        {
-            found.push(cgroup);
+    fn walk(&self, below: &Path, found: &mut Vec<CpuCgroup>, skipped: &mut Vec<String>) {
+        let folder = self.cpu.join(below);
+        if Folder(&folder).read().is_ok_and(|bandwidth| bandwidth.quota_us.is_some()) {
+            let name = below.to_str();
+            match name.map(|name| self.cgroup(name)) {
+                Some(Ok(cgroup)) => found.push(cgroup),
+                // It went while it was read.
+                _ if !folder.exists() => {}
+                refused => {
+                    let why = match name {
+                        None => "its name is not valid UTF-8".to_owned(),
+                        Some(name) if name.contains(char::is_control) => "its name has control characters".to_owned(),
+                        Some(_) => refused.and_then(Result::err).map_or_else(String::new, |error| error.to_string()),
+                    };
+                    skipped.push(format!("/{} is not enforced: {why}", below.display()));
+                }
+            }
         }
         for folder in folders(&self.cpu.join(below)) {
-            self.walk(&below.join(folder.file_name().unwrap_or_default()), found);
+            self.walk(&below.join(folder.file_name().unwrap_or_default()), found, skipped);
         }
     }
 }
@@ -217,6 +230,18 @@ impl CpuCgroup {
     /// Return its folder in cgroup2.
     pub fn unified(&self) -> &Path {
         &self.unified
+    }
+
+    /// Return the inodes of its folders, of the one with the quota and of the one in cgroup2: another cgroup that takes its name has others.
+    ///
+    /// # Errors
+    /// When the cgroup is gone.
+    pub(crate) fn inodes(&self) -> Result<[u64; 2], QuotaError> {
+        let inode = |folder: &Path| match fs::metadata(folder) {
+            Ok(metadata) => Ok(metadata.ino()),
+            Err(error) => Err(QuotaError::Unreadable { file: folder.to_owned(), error }),
+        };
+        Ok([inode(&self.folder)?, inode(&self.unified)?])
     }
 
     /// Return the quota.

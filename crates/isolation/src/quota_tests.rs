@@ -45,8 +45,38 @@ fn a_name_does_not_lead_out_of_the_mount() {
     fs::create_dir(mount.join("a")).unwrap();
     fs::write(mount.join("a/cpu.max"), "20000 100000\n").unwrap();
     assert_eq!(all.cgroup("a").unwrap().name(), "/a");
-    assert_eq!(all.with_quota().iter().map(CpuCgroup::name).collect::<Vec<_>>(), ["/a"]);
+    assert_eq!(all.cgroup("//a/.//").unwrap().name(), "/a");
     for name in ["/a/..", "../a", "/b"] {
         assert!(matches!(all.cgroup(name), Err(QuotaError::NoCgroup { .. })), "{name}");
     }
+}
+
+#[test]
+fn all_with_a_quota_are_found_or_said_why_not() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let place = tempfile::tempdir().unwrap();
+    let [cpu, unified] = ["cpu", "unified"].map(|name| place.path().join(name));
+    let made = |mount: &Path, name: &[u8]| {
+        let folder = mount.join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("cpu.max"), "20000 100000\n").unwrap();
+        folder
+    };
+    for name in [&b"a"[..], b"a/b", b"bad\xff", b"esc\x1b[31m", b"none"] {
+        made(&unified, name);
+        made(&cpu, name);
+    }
+    fs::write(cpu.join("none/cpu.max"), "max 100000\n").unwrap();
+    made(&cpu, b"half");
+    let all = Hierarchies { cpu, version: Version::V2, unified, accounting: None };
+    let (found, mut skipped) = all.with_quota();
+    let mut names: Vec<_> = found.iter().map(CpuCgroup::name).collect();
+    names.sort_unstable();
+    skipped.sort_unstable();
+    assert_eq!(names, ["/a", "/a/b"]);
+    assert_eq!(skipped[0], "/bad\u{fffd} is not enforced: its name is not valid UTF-8");
+    assert_eq!(skipped[1], "/esc\x1b[31m is not enforced: its name has control characters");
+    assert!(skipped[2].starts_with("/half is not enforced: ") && skipped[2].contains("unified/half: no such cgroup"));
+    assert_eq!(skipped.len(), 3, "{skipped:?}");
 }

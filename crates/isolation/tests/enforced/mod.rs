@@ -242,3 +242,62 @@ fn a_killed_run_leaves_quotas_to_the_next_one() {
     assert!(matches!(&undone[..], [one] if one.outcome == Outcome::Restored), "{undone:?}");
     assert_eq!(groups[0].quota(), quota);
 }
+
+/// Start to enforce cgroups of these names; returns why that is refused.
+fn refused(names: &[&str], file: &Kept) -> String {
+    let wanted: Vec<_> = names.iter().map(|name| Wanted { cgroup: (*name).to_owned(), quota: None }).collect();
+    match Enforcer::start(&wanted, &[], PERIOD, &file.0) {
+        Ok(_) => "it is not".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_cgroup_is_enforced_once_and_restored_to_its_own_quota() {
+    let _alone = alone();
+    let (Some(groups), Some(_)) = (Group::with_quotas(&[30, 40]), tracer()) else { return };
+    let [quota, other_quota] = [0, 1].map(|number| groups[number].quota());
+    let [file, other] = ["", "-other"].map(|end| Kept(journal(&format!("{}{end}", groups[0].name()))));
+    let name = groups[0].name();
+    for again in [name.to_owned(), format!("/{name}/"), format!("{name}/.")] {
+        let said = refused(&[name, &again], &file);
+        assert_eq!(said, format!("{name}: the cgroup is named twice: expected each one once"), "{again}");
+    }
+    let wanted = [Wanted { cgroup: name.to_owned(), quota: None }];
+    let mut enforcer = Enforcer::start(&wanted, &[], PERIOD, &file.0).unwrap();
+    enforcer.step().unwrap();
+    // With another journal, and another cgroup before it that is free.
+    let said = refused(&[groups[1].name(), name], &other);
+    assert!(said.starts_with(&format!("another `catena isolate enforce` holds {name}: ")), "{said}");
+    assert_eq!(groups[1].quota(), other_quota);
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    assert_eq!(enforcer.news(), [""; 0]);
+    assert_ne!(groups[0].quota(), quota);
+    enforcer.end().unwrap();
+    assert_eq!(groups[0].quota(), quota);
+    drop(Enforcer::start(&wanted, &[], PERIOD, &other.0).unwrap());
+    assert_eq!(groups[0].quota(), quota);
+}
+
+#[test]
+fn a_cgroup_that_is_made_anew_is_left_alone() {
+    let _alone = alone();
+    let (Some(groups), Some(_)) = (Group::with_quotas(&[30]), tracer()) else { return };
+    // The period that enforced quotas have, too: it does not tell one from the other.
+    groups[0].give_long_quota();
+    let (quota, file) = (groups[0].quota(), Kept(journal(groups[0].name())));
+    let wanted = [Wanted { cgroup: groups[0].name().to_owned(), quota: None }];
+    let mut enforcer = Enforcer::start(&wanted, &[], PERIOD, &file.0).unwrap();
+    enforcer.step().unwrap();
+    assert_ne!(groups[0].quota(), quota);
+    groups[0].remake();
+    groups[0].give_long_quota();
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    let expected = format!("{}: no more enforced: the cgroup is gone, and another one has its name", groups[0].name());
+    assert_eq!((enforcer.news(), enforcer.is_idle(), groups[0].quota()), (vec![expected], true, quota.clone()));
+    let undone = enforcer.end().unwrap();
+    assert!(matches!(&undone[..], [one] if one.outcome == Outcome::Gone), "{undone:?}");
+    assert_eq!(groups[0].quota(), quota);
+}

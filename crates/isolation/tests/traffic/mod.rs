@@ -87,6 +87,23 @@ impl Group {
         Some(groups)
     }
 
+    /// Give it a quota of 30% of one CPU, of the longest period that the kernel takes.
+    pub fn give_long_quota(&self) {
+        if self.quotas.join("cpu.max").exists() {
+            return fs::write(self.quotas.join("cpu.max"), "300000 1000000").unwrap();
+        }
+        fs::write(self.quotas.join("cpu.cfs_period_us"), "1000000").unwrap();
+        fs::write(self.quotas.join("cpu.cfs_quota_us"), "300000").unwrap();
+    }
+
+    /// Remove its folders and make others of the same name.
+    pub fn remake(&self) {
+        let folders = [&self.path, &self.quotas];
+        let folders = &folders[..if self.path == self.quotas { 1 } else { 2 }];
+        folders.iter().for_each(|folder| fs::remove_dir(folder).unwrap());
+        folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    }
+
     pub fn id(&self) -> u64 {
         fs::metadata(&self.path).unwrap().ino()
     }

@@ -62,7 +62,8 @@ impl Plan {
         judge.chains();
         judge.servers();
         // What follows goes by chains and servers of the problem.
-        if !judge.faults.is_empty() {
+        let problem = &self.problem;
+        if self.chains.len() != problem.chains.len() || self.servers.len() != problem.servers.len() {
             return Err(judge.faults);
         }
         judge.links();

@@ -1,0 +1,110 @@
+//! Who enforces the quota of which cgroup: one at a time, whatever its journal.
+//!
+//! A second run would take the quota of one period, which the first has written, for the cgroup's own, and restore that at its end.
+//! A lock on the cgroup's folder would not do: whoever may read a folder may lock it, a tenant its own too, and would so evade its quota.
+//! So there is a file that only root may open, and a cgroup is the byte of it at the place of its inode: nothing is left to clean
+//! up, and the kernel gives locks back however a process ends.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The file, the same for all.
+pub const LOCKS: &str = "/run/catena/isolate.lock";
+/// The highest place: the kernel adds lengths to it.
+const LAST: u64 = u64::MAX >> 2;
+
+/// Why a cgroup is not locked.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields' names say it")]
+pub enum LockError {
+    /// Another process enforces its quota.
+    Held { cgroup: String },
+    /// The file of locks cannot be used.
+    Io { file: PathBuf, error: io::Error },
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockError::Held { cgroup } => write!(
+                f,
+                "another `catena isolate enforce` holds {cgroup}: end it first, or name other cgroups for this one"
+            ),
+            LockError::Io { file, error } => write!(
+                f,
+                "{}: {error}; expected a file that root can make and write, to see which cgroups others enforce",
+                file.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LockError {}
+
+/// The cgroups that this process enforces.
+#[derive(Debug)]
+pub struct Locks {
+    path: PathBuf,
+    file: File,
+}
+
+impl Locks {
+    /// Open the file, with no cgroup locked yet.
+    ///
+    /// # Errors
+    /// When it cannot be made or opened.
+    pub fn open(path: &Path) -> Result<Locks, LockError> {
+        let failed = |error| LockError::Io { file: path.to_owned(), error };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        Ok(Locks { path: path.to_owned(), file: options.open(path).map_err(failed)? })
+    }
+
+    /// Lock a cgroup by the inode of its folder, until this is dropped.
+    ///
+    /// # Errors
+    /// When another has it.
+    pub fn lock(&self, cgroup: &str, inode: u64) -> Result<(), LockError> {
+        // SAFETY: plain data, of which zeros are valid.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        (lock.l_type, lock.l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
+        (lock.l_start, lock.l_len) = ((inode & LAST).cast_signed(), 1);
+        // SAFETY: the descriptor is open, and the lock lives during the call. It is of the open file, not of the process: it goes
+        // when the file is closed, and not when another one is.
+        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => Err(LockError::Held { cgroup: cgroup.to_owned() }),
+            _ => Err(LockError::Io { file: self.path.clone(), error }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_a_cgroup() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("run/lock");
+        let [first, second] = [(); 2].map(|()| Locks::open(&file).unwrap());
+        first.lock("/a", 7).unwrap();
+        let said = second.lock("/a", 7).unwrap_err().to_string();
+        assert!(said.starts_with("another `catena isolate enforce` holds /a: "), "{said}");
+        second.lock("/b", u64::MAX).unwrap();
+        drop(first);
+        second.lock("/a", 7).unwrap();
+        let left = fs::metadata(&file).unwrap();
+        assert_eq!((left.len(), std::os::unix::fs::MetadataExt::mode(&left) & 0o777), (0, 0o600));
+    }
+}
