@@ -358,6 +358,12 @@ impl<'a, P: Planner> Run<'a, P> {
             );
         }
         let division = planned.as_ref().and_then(|planned| planned.division(&chain.graph));
+        if self.has_tenants && division.is_none() {
+            let name = names.tenants;
+            return Err(
+                format!("{name}: this run has no plan by which CPU is divided: what was told before says why").into()
+            );
+        }
         let weighed = division.map(|division| Weighed { division, several: chain.graph.chains.len() > 1, shares });
         let listener = Listener { tell: &|note| self.note(note), over: &*self.over };
         let workers = workers::start(&host, &layout, weighed, &mut ports, seed, uses, listener)?;

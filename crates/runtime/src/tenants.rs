@@ -62,8 +62,8 @@ impl Row {
     }
 }
 
-/// Return the chains of each `cpu` relation with their weights. A class stands for its chain if the chain has no other; relations of
-/// other classes make no tenants.
+/// Return the chains that `cpu` relations relate, directly or by others, with their weights. A class stands for its chain if the
+/// chain has no other; relations of other classes make no tenants.
 pub(crate) fn shares(graph: &PolicyGraph) -> Vec<Vec<(String, f64)>> {
     let chain = |subject: &Subject| match subject {
         Subject::Chain(chain) => graph.chains.get(*chain as usize),
@@ -74,7 +74,34 @@ pub(crate) fn shares(graph: &PolicyGraph) -> Vec<Vec<(String, f64)>> {
         Relation::Cpu(members) => members.iter().map(member).collect(),
         _ => None,
     });
-    cpu.collect()
+    cpu.fold(Vec::new(), united)
+}
+
+/// Add a relation to others: with those that name one of its chains it is one, in which that chain has one weight.
+fn united(mut all: Vec<Vec<(String, f64)>>, relation: Vec<(String, f64)>) -> Vec<Vec<(String, f64)>> {
+    let weight = |group: &[(String, f64)], name: &str| group.iter().find(|(own, _)| own == name).map(|(_, w)| *w);
+    let mut joined: Vec<(String, f64)> = Vec::new();
+    for (name, weight_here) in relation {
+        if weight(&joined, &name).is_none() {
+            joined.push((name, weight_here));
+        }
+    }
+    let common = |group: &[(String, f64)], joined: &[(String, f64)]| {
+        joined.iter().find_map(|(name, here)| weight(group, name).map(|there| there / here))
+    };
+    while let Some(at) = all.iter().position(|group| common(group, &joined).is_some()) {
+        let mut group = all.remove(at);
+        let factor = common(&group, &joined).unwrap_or(1.0);
+        // Where both name a chain in other ratios no plan holds them, and the run has no tenants.
+        for (name, here) in joined {
+            if weight(&group, &name).is_none() {
+                group.push((name, here * factor));
+            }
+        }
+        joined = group;
+    }
+    all.push(joined);
+    all
 }
 
 impl fmt::Display for Tenants {
@@ -125,6 +152,11 @@ mod tests {
         // All that `y` is for.
         let expected: Vec<Vec<_>> = vec![named(&[("z", 1.0), ("y", 3.0)])];
         assert_eq!(shares_of(&format!("{file}cpu z : calls = 1 : 3\n")), expected);
+        // Whoever is related to the same chain is related.
+        let expected: Vec<Vec<_>> = vec![named(&[("x", 1.0), ("y", 2.0), ("z", 8.0)])];
+        assert_eq!(shares_of(&format!("{file}cpu x : y = 1 : 2\ncpu y : z = 1 : 4\n")), expected);
+        let sum = |order: &str| shares_of(&format!("{file}{order}"))[0].iter().map(|(_, weight)| weight).sum::<f64>();
+        assert!((sum("cpu y : z = 1 : 4\ncpu x : y = 1 : 2\n") - 11.0 / 2.0).abs() < 1e-9);
         // A part of what `x` is for, and no CPU.
         assert_eq!(shares_of(&format!("{file}cpu web : y = 1 : 1\n")), Vec::<Vec<_>>::new());
         assert_eq!(shares_of(&format!("{file}throughput x : y = 1 : 1\n")), Vec::<Vec<_>>::new());
