@@ -261,3 +261,25 @@ fn what_enters_a_chain_behind_an_empty_arm_waits_apart_from_what_ran_before() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["output"]["packets"], 2_000, "{report}");
 }
+
+#[test]
+fn what_no_function_sees_is_brought_in_and_out_by_cores_too() {
+    let chains = "class a = \"udp\"\nchain z for a { promise 39Gbps.. in -> out }\n";
+    let rack = |cores: u32| {
+        format!(
+            "name = \"one\"\npacket_bytes = 64\n[[server]]\nname = \"s\"\ncores = {cores}\nsteering_cores = 0\nshared = true\n\
+             clock = \"2.5GHz\"\nnics = [\"40Gbps\"]\n"
+        )
+    };
+    let plan = |cores: u32| {
+        let folder = folder(&[("c.catena", chains), ("rack.toml", &rack(cores))]);
+        let output = catena(folder.path(), "plan c.catena --rack rack.toml --profile none");
+        (output.status.code(), out(&output))
+    };
+    let (code, text) = plan(1);
+    assert!(
+        code == Some(1) && text.contains("z: what is promised takes 6.7 cores of s, of which there are 1"),
+        "{text}"
+    );
+    assert_eq!(plan(7).0, Some(0));
+}

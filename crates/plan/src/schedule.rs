@@ -3,7 +3,7 @@
 use catena_plan_alpine::Objective;
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::{Link, Outcome, Placement, Site, Subgroup};
-use catena_plan_model::problem::Problem;
+use catena_plan_model::problem::{Chain, Problem};
 use catena_policy::PolicyGraph;
 
 use crate::plan::{Plan, Verdict};
@@ -36,6 +36,30 @@ pub fn not_whole(problem: &Problem, placement: &Placement, replicable: impl Fn(u
     let single = placement.subgroups.iter().enumerate().find(|(n, _)| server.cores > 1 && !replicable(*n));
     let chain = single.and_then(|(_, group)| problem.chains.get(group.chain));
     chain.map(|chain| format!("{} must stay on one core of {}", chain.name, server.cores))
+}
+
+/// Why the cores of the only server do not do what is promised, where some chains have no function: no group of functions has their
+/// cycles, and bringing packets in and out takes them all the same. None: they do, or every chain has functions.
+fn too_many_pass(problem: &Problem) -> Option<String> {
+    let server = problem.servers.first()?;
+    let passes = |chain: &&Chain| chain.nodes.is_empty() && chain.t_min_bps > 0.0;
+    let first = problem.chains.iter().find(passes)?;
+    let cycles = |chain: &Chain| match chain.nodes.len() {
+        0 => problem.overheads.visit,
+        nodes => Layout::of(problem, chain, &vec![Site::Server(0); nodes]).groups.iter().map(|group| group.cost).sum(),
+    };
+    let cores: f64 = problem
+        .chains
+        .iter()
+        .map(|chain| chain.t_min_bps / chain.packet_bits() * cycles(chain) / server.clock_hz)
+        .sum();
+    (cores > f64::from(server.cores)).then(|| {
+        format!(
+            "{}: what is promised takes {cores:.1} cores of {}, of which there are {}: also packets that no function sees are \
+             brought in and out",
+            first.name, server.name, server.cores
+        )
+    })
 }
 
 /// All chains on the only server, of which nothing is promised: each worker has all of them, and they carry what comes.
@@ -97,6 +121,10 @@ impl Plan {
                 chain.name
             );
             self.verdict = Verdict::Broken { proven: true, why, remedies: None };
+            return self;
+        }
+        if let Some(why) = too_many_pass(&self.problem) {
+            self.verdict = Verdict::Broken { proven: false, why, remedies: None };
             return self;
         }
         match Division::of(policy, &self.problem, 0, placement, objective).map(|division| division.figures()) {
