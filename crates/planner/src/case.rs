@@ -157,12 +157,13 @@ impl Case {
         Case::made(inputs, how, runs)
     }
 
-    /// The same with other inputs, which have their margin already.
+    /// The same with other inputs, which have their margin already, where nothing runs yet: what promises need does not depend on
+    /// that, and ways from one plan to another can take seconds.
     ///
     /// # Errors
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
-        let case = Case::made(inputs, self.how, self.runs.clone())?;
+        let case = Case::made(inputs, self.how, Runs::Nothing(0))?;
         case.until.set(self.until.get());
         Ok(case)
     }
