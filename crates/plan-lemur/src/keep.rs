@@ -34,10 +34,15 @@ pub struct Runs {
 /// Moves tried at most, and what they cost, in nodes whose chains are laid out.
 const MOST_NODES: usize = 2_000_000;
 
-/// Place the chains of `problem` so that what runs stays where it is, as far as that keeps all promises. At `until`, where there is
-/// such a time, the search ends with the best that it has.
+/// Place the chains of `problem` so that what runs stays where it is, as far as that keeps all promises.
 #[must_use]
-pub fn keep(problem: &Problem, switch: &dyn Feasible, runs: &Runs, until: Option<Instant>) -> Outcome {
+pub fn keep(problem: &Problem, switch: &dyn Feasible, runs: &Runs) -> Outcome {
+    keep_until(problem, switch, runs, None)
+}
+
+/// The same, which ends at `until`, where there is such a time, with the best that it has.
+#[must_use]
+pub fn keep_until(problem: &Problem, switch: &dyn Feasible, runs: &Runs, until: Option<Instant>) -> Outcome {
     // Where what runs cannot stay, the other half of the time is for planning anew.
     let now = Instant::now();
     let half = until.map(|until| now + until.saturating_duration_since(now) / 2);

@@ -288,6 +288,6 @@ fn a_search_without_time_ends_with_what_it_has() {
         assert!(started.elapsed() < Duration::from_secs(5), "{strategy:?} took {:?}", started.elapsed());
     }
     let started = Instant::now();
-    let outcome = crate::keep::keep(&problem, &switch, &crate::keep::Runs::default(), Some(started));
+    let outcome = crate::keep::keep_until(&problem, &switch, &crate::keep::Runs::default(), Some(started));
     assert!(outcome.placement().is_some() && started.elapsed() < Duration::from_secs(5), "{outcome:?}");
 }

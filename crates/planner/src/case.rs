@@ -303,7 +303,7 @@ impl Case {
             },
             Strategy::Keep => match self.same() {
                 Some(outcome) => outcome,
-                None => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?, until),
+                None => lemur::keep::keep_until(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?, until),
             },
             Strategy::Exact => {
                 // Proof needs time beside the heuristic.
