@@ -153,8 +153,8 @@ impl OnServer<'_> {
     }
 }
 
-/// Give each of `needs`, the largest first, a core that has room for all of it, and take that from `rooms`; `order` has the cores in
-/// the order in which one of them tries. None: there is no way, or none was found.
+/// Give each of `needs`, the largest first, a core that has room for all of it, and take that from `rooms`; `order` has the cores
+/// in the order in which one of them tries. None: there is no way, or none was found.
 fn undivided(rooms: &mut [Part], needs: &[f64], order: &dyn Fn(usize, &[Part]) -> Vec<usize>) -> Option<Vec<Part>> {
     fn fit(
         rooms: &mut [Part],
