@@ -127,6 +127,9 @@ fn what_only_drops_takes_nothing_from_what_goes_on() {
     let rates = rates(plan, &text);
     assert!(rates[0] < 1e-3 && rates[1] > 4.5, "{text}");
     assert!(text.contains("nothing leaves it: it gets what others leave"), "{text}");
+    assert!(!text.contains("the file's relations"), "the file has none: {text}");
+    let why = "No plan in which chains come last whose packets are all dropped carries more: that is proven.";
+    assert!(text.contains(why), "{text}");
 }
 
 #[test]

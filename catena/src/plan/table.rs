@@ -104,12 +104,19 @@ fn verdict(plan: &Plan) -> String {
             format!("The strategy `{}` finds no plan that keeps all promises: {why}.", plan.strategy)
         }
         Verdict::Kept { marginal_bps, .. } => {
-            let holds_back = |bound: &Bound| matches!(bound, Bound::Relation { .. });
-            let related = plan.chains.iter().any(|chain| chain.bounds.iter().any(holds_back));
+            let relations = || {
+                let bounds = plan.chains.iter().flat_map(|chain| &chain.bounds);
+                bounds.filter_map(|bound| if let Bound::Relation { text } = bound { Some(text) } else { None })
+            };
+            // What the file does not say is that chains come last of which nothing leaves.
+            let related = match (relations().any(|text| !text.is_empty()), relations().any(String::is_empty)) {
+                (true, _) => "that holds the file's relations ",
+                (false, true) => "in which chains come last whose packets are all dropped ",
+                (false, false) => "",
+            };
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => format!(
-                    " No plan {}{}: that is proven.",
-                    if related { "that holds the file's relations " } else { "" },
+                    " No plan {related}{}: that is proven.",
                     if plan.objective == Objective::Marginal { "carries more" } else { "does better" }
                 ),
                 Some(gap) => format!(

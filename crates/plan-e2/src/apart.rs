@@ -5,6 +5,8 @@
 //! server or to the switch: that which leaves least missing, and of equals that with the least traffic over links. Beyond the
 //! paper.
 
+use std::time::Instant;
+
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem};
@@ -25,6 +27,8 @@ pub struct Sites<'a> {
     pub needs: Vec<Vec<u32>>,
     /// What each server has left.
     pub free: Vec<u32>,
+    /// When to end with what there is; None: when nothing more is missing, or nothing helps.
+    pub until: Option<Instant>,
 }
 
 /// A function might go there.
@@ -61,6 +65,9 @@ impl Sites<'_> {
         }
         let mut best: Option<Move> = None;
         for &node in now.groups.iter().filter(|group| !group.replicable).flat_map(|group| &group.nodes) {
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
             let (from, need) = (self.of[id][node], self.needs[id][node]);
             let on_switch = self.problem.switch_runs(&chain.nodes[node]).then_some(Site::Switch);
             let servers = (0..self.free.len()).filter(|server| self.free[*server] >= need).map(Site::Server);

@@ -4,6 +4,8 @@
 //! Least traffic between servers comes first. If that overbooks a link, several beginnings are improved by
 //! taking load from full links: the swap or move that eases its two servers most, again and again. The paper's own placement is among them, so that no rack sustains less than with it.
 
+use std::time::Instant;
+
 use super::instances::{IEnd, IGraph, InstanceId};
 use super::traffic::{NoRoom, Places, Traffic};
 use super::{pack, swap};
@@ -22,14 +24,21 @@ const EXCHANGES: usize = 16;
 /// # Errors
 /// When there are fewer cores than instances.
 pub fn place(graph: &IGraph, cores: &[u32], link_bps: &[f64]) -> Result<Places, NoRoom> {
-    place_sized(graph, &Traffic::of(graph), cores, link_bps)
+    place_sized(graph, &Traffic::of(graph), cores, link_bps, None)
 }
 
-/// The same where the instances take as many cores as their `traffic` says.
+/// The same where the instances take as many cores as their `traffic` says. At `until`, where there is such a time, the best that
+/// was found does.
 ///
 /// # Errors
 /// When they do not fit.
-pub fn place_sized(graph: &IGraph, traffic: &Traffic, cores: &[u32], link_bps: &[f64]) -> Result<Places, NoRoom> {
+pub fn place_sized(
+    graph: &IGraph,
+    traffic: &Traffic,
+    cores: &[u32],
+    link_bps: &[f64],
+    until: Option<Instant>,
+) -> Result<Places, NoRoom> {
     let least = swap::place(traffic, cores)?;
     let fullness = |places: &Places| Links::new(graph, places, link_bps).fullest().0;
     let mut best = (fullness(&least), least.clone());
@@ -53,7 +62,7 @@ pub fn place_sized(graph: &IGraph, traffic: &Traffic, cores: &[u32], link_bps: &
         if best.0 <= 1.0 {
             break;
         }
-        let after = relieve(graph, traffic, &mut places, link_bps);
+        let after = relieve(graph, traffic, &mut places, link_bps, until);
         if after < best.0 {
             best = (after, places);
         }
@@ -61,9 +70,16 @@ pub fn place_sized(graph: &IGraph, traffic: &Traffic, cores: &[u32], link_bps: &
     Ok(best.1)
 }
 
-/// Take load from full links until none is overbooked or nothing helps, and leave the best that was met.
+/// Take load from full links until none is overbooked, nothing helps or the time is over, and leave the best that was met.
 /// Return how full the fullest link is: 1 is its capacity.
-pub fn relieve(graph: &IGraph, traffic: &Traffic, places: &mut Places, link_bps: &[f64]) -> f64 {
+pub fn relieve(
+    graph: &IGraph,
+    traffic: &Traffic,
+    places: &mut Places,
+    link_bps: &[f64],
+    until: Option<Instant>,
+) -> f64 {
+    let goes_on = |_: &ServerId| until.is_none_or(|until| Instant::now() < until);
     let mut links = Links::new(graph, places, link_bps);
     let mut best = (links.fullest().0, places.clone());
     for _ in 0..places.free.len() * EXCHANGES {
@@ -73,7 +89,11 @@ pub fn relieve(graph: &IGraph, traffic: &Traffic, places: &mut Places, link_bps:
         let mut fullest: Vec<ServerId> = (0..links.loads.len()).collect();
         fullest.sort_by(|&a, &b| links.fullness(b).total_cmp(&links.fullness(a)).then(a.cmp(&b)));
         // When the fullest cannot be relieved, others may make room for it.
-        let step = fullest.into_iter().take(OTHERS).find_map(|server| links.best(graph, traffic, places, server));
+        let step = fullest
+            .into_iter()
+            .take(OTHERS)
+            .take_while(goes_on)
+            .find_map(|server| links.best(graph, traffic, places, server));
         let Some(step) = step else { break };
         links.take(traffic, places, step);
         let now = links.fullest().0;

@@ -208,7 +208,7 @@ proptest! {
             })
         };
         let packed = pack::depth_first(&traffic, &cores);
-        let placed = balance::place_sized(&graph, &traffic, &cores, &links);
+        let placed = balance::place_sized(&graph, &traffic, &cores, &links, None);
         match (&packed, &placed) {
             (Ok(packed), Ok(placed)) => {
                 prop_assert!(fits(packed) && fits(placed));
@@ -242,7 +242,7 @@ proptest! {
         };
         let (links, traffic) = ([link; 3], Traffic::of(&graph));
         let mut relieved = places.clone();
-        let said = balance::relieve(&graph, &traffic, &mut relieved, &links);
+        let said = balance::relieve(&graph, &traffic, &mut relieved, &links, None);
         prop_assert!((said * link - fullest(&relieved)).abs() < 1e-3);
         prop_assert!(fullest(&relieved) <= fullest(&places) + 1e-3);
         within(&relieved, &[12; 3]);

@@ -5,6 +5,8 @@
 //! instances together. How many cores each group of functions gets in the end, and at which rates, is decided by who reads the
 //! sites: functions that lie on one server run to completion there, which E2 did not know.
 
+use std::time::Instant;
+
 use super::apart::Sites;
 use super::balance;
 use super::graph::{PGraph, PNodeId};
@@ -54,6 +56,14 @@ impl std::error::Error for Failed {}
 /// # Errors
 /// When a function runs neither on a server nor on the switch, or all of them are too many for the rack.
 pub fn sites(problem: &Problem, switch: &dyn Feasible) -> Result<Vec<Vec<Site>>, Failed> {
+    sites_until(problem, switch, None)
+}
+
+/// The same, where searches for something better end at `until`.
+///
+/// # Errors
+/// As [`sites`].
+pub fn sites_until(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Result<Vec<Vec<Site>>, Failed> {
     let all = || problem.chains.iter().flat_map(|chain| chain.nodes.iter().map(move |node| (chain, node)));
     let mut homeless = all().filter(|(_, node)| node.server.is_none() && !problem.switch_runs(node));
     if let Some((chain, node)) = homeless.next() {
@@ -72,7 +82,7 @@ pub fn sites(problem: &Problem, switch: &dyn Feasible) -> Result<Vec<Vec<Site>>,
     let splitting: Vec<Splitting> =
         affinities.iter().map(|affinity| Splitting { affinity: *affinity, rewrites: Fields(0) }).collect();
     let graph = IGraph::build(&policy, &splitting, &vec![1; policy.nodes.len()]).map_err(Failed::TooLarge)?;
-    let (mut places, needs) = place(problem, &graph, &sizes, &is_fixed).map_err(Failed::NoRoom)?;
+    let (mut places, needs) = place(problem, &graph, &sizes, &is_fixed, until).map_err(Failed::NoRoom)?;
     let offload = to_the_switch(problem, switch, &policy, &graph, &places, &is_fixed);
     for &node in &offload.nodes {
         places.free[places.server[node]] += needs[node];
@@ -85,7 +95,7 @@ pub fn sites(problem: &Problem, switch: &dyn Feasible) -> Result<Vec<Vec<Site>>,
     let of = problem.chains.iter().map(|chain| sites.by_ref().take(chain.nodes.len()).collect()).collect();
     let mut needs = needs.into_iter();
     let needs = problem.chains.iter().map(|chain| needs.by_ref().take(chain.nodes.len()).collect()).collect();
-    let mut sites = Sites { problem, switch, of, needs, free: places.free };
+    let mut sites = Sites { problem, switch, of, needs, free: places.free, until };
     sites.take_apart();
     Ok(sites.of)
 }
@@ -101,12 +111,13 @@ fn place(
     graph: &IGraph,
     sizes: &[size::Size],
     is_fixed: &[bool],
+    until: Option<Instant>,
 ) -> Result<(Places, Vec<u32>), NoRoom> {
     let traffic = Traffic::of(graph);
     let links: Vec<f64> = (0..problem.servers.len()).map(|server| link_bps(problem, server)).collect();
     let place = |needs: &[u32], per_core: u32| {
         let cores: Vec<u32> = problem.servers.iter().map(|server| server.cores.saturating_mul(per_core)).collect();
-        balance::place_sized(graph, &traffic.clone().sized(needs), &cores, &links)
+        balance::place_sized(graph, &traffic.clone().sized(needs), &cores, &links, until)
     };
     let of = |need: &dyn Fn(&size::Size) -> u32| -> Vec<u32> {
         sizes.iter().zip(is_fixed).map(|(size, is_fixed)| if *is_fixed { 0 } else { need(size) }).collect()

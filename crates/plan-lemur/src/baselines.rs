@@ -1,5 +1,8 @@
 //! The strategies as functions from problem to outcome: Lemur's heuristic, what Lemur, §5.1, compares it with, and the
-//! ablations of §5.3. All of them keep every limit; they differ in what they look for.
+//! ablations of §5.3. All of them keep every limit; they differ in what they look for. Those that search end at `until`, where
+//! there is such a time, with the best that they have.
+
+use std::time::Instant;
 
 use super::bounce::{Side, fewest_bounces};
 use super::cores::{Allocation, Policy};
@@ -15,38 +18,38 @@ use catena_plan_model::switch::Feasible;
 
 /// The heuristic of §3.2, with the moves of [`super::improve`].
 #[must_use]
-pub fn lemur(problem: &Problem, switch: &dyn Feasible) -> Outcome {
-    let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
+pub fn lemur(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, Policy::Best).until(until);
     let found = heuristic::place(&mut evaluator, true);
     outcome(&mut evaluator, found)
 }
 
 /// The heuristic of §3.2 as it is published: stages, coalescing, cores, and no moves.
 #[must_use]
-pub fn plain(problem: &Problem, switch: &dyn Feasible) -> Outcome {
-    let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
+pub fn plain(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, Policy::Best).until(until);
     let found = heuristic::place(&mut evaluator, false);
     outcome(&mut evaluator, found)
 }
 
 /// As much as possible on the switch, then on SmartNICs; spare cores evenly.
 #[must_use]
-pub fn hardware_preferred(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+pub fn hardware_preferred(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
     let pattern = preferring(problem, &[Class::Switch, Class::SmartNic, Class::Server]);
-    fixed(problem, switch, Policy::Even, pattern.into_iter().collect())
+    fixed(problem, (switch, until), Policy::Even, pattern.into_iter().collect())
 }
 
 /// As much as possible on servers; spare cores evenly.
 #[must_use]
-pub fn software_preferred(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+pub fn software_preferred(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
     let pattern = preferring(problem, &[Class::Server, Class::SmartNic, Class::Switch]);
-    fixed(problem, switch, Policy::Even, pattern.into_iter().collect())
+    fixed(problem, (switch, until), Policy::Even, pattern.into_iter().collect())
 }
 
 /// The fewest bounces; of patterns with equally few, that with most on the switch or that with least,
 /// whichever is better. Spare cores evenly.
 #[must_use]
-pub fn minimum_bounce(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+pub fn minimum_bounce(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
     let patterns = [true, false].into_iter().filter_map(|most| {
         let off = preferring(problem, &[Class::Server, Class::SmartNic, Class::Switch])?;
         let chains = problem.chains.iter().zip(off).map(|(chain, off)| {
@@ -62,20 +65,20 @@ pub fn minimum_bounce(problem: &Problem, switch: &dyn Feasible) -> Outcome {
         });
         Some(chains.collect::<Pattern>())
     });
-    fixed(problem, switch, Policy::Even, patterns.collect())
+    fixed(problem, (switch, until), Policy::Even, patterns.collect())
 }
 
 /// As much as possible on the switch; promises first, then the chains in their order.
 #[must_use]
-pub fn greedy(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+pub fn greedy(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
     let pattern = preferring(problem, &[Class::Switch, Class::SmartNic, Class::Server]);
-    fixed(problem, switch, Policy::ByIndex, pattern.into_iter().collect())
+    fixed(problem, (switch, until), Policy::ByIndex, pattern.into_iter().collect())
 }
 
 /// The heuristic with one core for each subgroup.
 #[must_use]
-pub fn without_cores(problem: &Problem, switch: &dyn Feasible) -> Outcome {
-    let mut evaluator = Evaluator::new(problem, switch, Policy::One);
+pub fn without_cores(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, Policy::One).until(until);
     let found = heuristic::place(&mut evaluator, true);
     outcome(&mut evaluator, found)
 }
@@ -83,7 +86,7 @@ pub fn without_cores(problem: &Problem, switch: &dyn Feasible) -> Outcome {
 /// The heuristic, which believes that every function costs what they cost on average; what comes of
 /// its placement is judged by the real costs.
 #[must_use]
-pub fn without_profiling(problem: &Problem, switch: &dyn Feasible) -> Outcome {
+pub fn without_profiling(problem: &Problem, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
     let mean = |costs: Vec<f64>| costs.iter().sum::<f64>() / costs.len().max(1) as f64;
     let nodes = || problem.chains.iter().flat_map(|c| &c.nodes);
     let server = mean(nodes().filter_map(|n| n.server).collect());
@@ -93,7 +96,7 @@ pub fn without_profiling(problem: &Problem, switch: &dyn Feasible) -> Outcome {
         node.server = node.server.map(|_| server);
         node.smart_nic = node.smart_nic.map(|_| smart_nic);
     }
-    let mut evaluator = Evaluator::new(&believed, switch, Policy::Best);
+    let mut evaluator = Evaluator::new(&believed, switch, Policy::Best).until(until);
     let found = heuristic::place(&mut evaluator, true).map(|(pattern, allocation)| {
         let placement = evaluator.placement(&pattern, &allocation);
         (pattern, judge(problem, switch, &placement))
@@ -116,14 +119,22 @@ pub fn given(problem: &Problem, switch: &dyn Feasible, sites: Pattern) -> Outcom
 }
 
 /// The best of given patterns, each on the servers in each way. A pattern that the switch does not hold is none.
-fn fixed(problem: &Problem, switch: &dyn Feasible, policy: Policy, patterns: Vec<Pattern>) -> Outcome {
-    let mut evaluator = Evaluator::new(problem, switch, policy);
+fn fixed(
+    problem: &Problem,
+    (switch, until): (&dyn Feasible, Option<Instant>),
+    policy: Policy,
+    patterns: Vec<Pattern>,
+) -> Outcome {
+    let mut evaluator = Evaluator::new(problem, switch, policy).until(until);
     let mut best: Option<(Pattern, Allocation)> = None;
     for pattern in patterns {
         if !evaluator.fits(&pattern) {
             continue;
         }
         for pattern in spread(&mut evaluator, &pattern) {
+            if best.is_some() && evaluator.is_over() {
+                break;
+            }
             let allocation = evaluator.allocate(&pattern);
             if best.as_ref().is_none_or(|(_, other)| allocation.score.better(&other.score)) {
                 best = Some((pattern, allocation));

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
+use super::bridges::bridges;
 use super::evaluator::Evaluator;
 use super::ladder::{carries, cores_for, whole};
-use super::pattern::reach;
 use super::rates::ROUNDING;
 use catena_plan_model::estimate::{Group, Layout};
 use catena_plan_model::placement::Site;
-use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem};
+use catena_plan_model::problem::{ChainId, NodeId, Problem};
 
 /// Which joins are made beside the strict ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,73 +19,6 @@ pub enum Rule {
     Aggressive,
     /// "Only if the chain's throughput does not decrease", with a core less than the parts had.
     Conservative,
-}
-
-/// Sets of nodes that join two subgroups of a chain when they move to the server: for each two subgroups of one
-/// server the shortest way between them, and all ways from the one to the other together; for each one all ways
-/// to all others, or from them.
-#[must_use]
-pub fn bridges(chain: &Chain, sites: &[Site], layout: &Layout) -> Vec<(Site, Vec<NodeId>)> {
-    let mut found: Vec<(Site, Vec<NodeId>)> = Vec::new();
-    let free = |node: NodeId| !matches!(sites[node], Site::Server(_)) && chain.nodes[node].server.is_some();
-    let mut add = |server, mut nodes: Vec<NodeId>| {
-        nodes.sort_unstable();
-        if !nodes.is_empty() && !found.iter().any(|(_, known)| *known == nodes) {
-            found.push((Site::Server(server), nodes));
-        }
-    };
-    for (id, from) in layout.groups.iter().enumerate() {
-        let reached = reach(chain, &from.nodes, |n| free(n) || layout.groups.iter().any(|g| g.nodes.contains(&n)));
-        for to in layout.groups.iter().skip(id + 1).filter(|to| to.server == from.server) {
-            if let Some((end, _)) = reached.iter().find(|(n, _)| to.nodes.contains(n)) {
-                let mut way = Vec::new();
-                let mut here = *end;
-                while let Some(&(_, Some(before))) = reached.iter().find(|(n, _)| *n == here) {
-                    here = before;
-                    if free(here) {
-                        way.push(here);
-                    }
-                }
-                add(from.server, way);
-            }
-            for (a, b) in [(from, to), (to, from)] {
-                if let Some(ways) = between(chain, sites, &a.nodes, &b.nodes) {
-                    add(from.server, ways);
-                }
-            }
-        }
-        // Of parallel branches one join alone may make the others' packets later: all at once.
-        let others = layout.groups.iter().filter(|g| g.server == from.server && g.nodes != from.nodes);
-        let others: Vec<NodeId> = others.flat_map(|g| g.nodes.iter().copied()).collect();
-        let ways = [between(chain, sites, &from.nodes, &others), between(chain, sites, &others, &from.nodes)];
-        ways.into_iter().flatten().for_each(|ways| add(from.server, ways));
-    }
-    found
-}
-
-/// What lies on the ways from `a` to `b` and is not on a server; None if some of it cannot be.
-fn between(chain: &Chain, sites: &[Site], a: &[NodeId], b: &[NodeId]) -> Option<Vec<NodeId>> {
-    let after = directed(chain, a, |e| (e.0, e.1));
-    let before = directed(chain, b, |e| (e.1, e.0));
-    let off = |n: &NodeId| !matches!(sites[*n], Site::Server(_));
-    let nodes: Vec<NodeId> = after.into_iter().filter(|n| before.contains(n)).filter(off).collect();
-    nodes.iter().all(|n| chain.nodes[*n].server.is_some()).then_some(nodes)
-}
-
-/// The nodes that edges lead to from `start`; `turn` gives an edge's direction.
-fn directed(chain: &Chain, start: &[NodeId], turn: impl Fn((NodeId, NodeId)) -> (NodeId, NodeId)) -> Vec<NodeId> {
-    let mut nodes = start.to_vec();
-    let mut next = 0;
-    while let Some(&here) = nodes.get(next) {
-        next += 1;
-        for edge in &chain.edges {
-            let (from, to) = turn((edge.from, edge.to));
-            if from == here && !nodes.contains(&to) {
-                nodes.push(to);
-            }
-        }
-    }
-    nodes.split_off(start.len())
 }
 
 /// What a join does, if the rules allow it.
@@ -98,13 +31,17 @@ struct Join {
 }
 
 /// A chain from the baseline through all joins that `rule` allows, one after the other, the one first that
-/// frees most cores: its sites at each stop, the baseline's first.
+/// frees most cores: its sites at each stop, the baseline's first. It ends early where the time is over.
 pub fn coalesce(evaluator: &mut Evaluator<'_>, chain: ChainId, baseline: &[Site], rule: Rule) -> Vec<Vec<Site>> {
     let mut stops = vec![baseline.to_vec()];
     while let Some(sites) = stops.last() {
         let layout = evaluator.layout(chain, sites);
         let mut best: Option<Join> = None;
-        for (server, bridge) in bridges(&evaluator.problem.chains[chain], sites, &layout) {
+        let order = evaluator.order(chain);
+        for (server, bridge) in bridges(&evaluator.problem.chains[chain], &order, sites, &layout) {
+            if evaluator.is_over() {
+                break;
+            }
             let mut joined = sites.clone();
             bridge.iter().for_each(|n| joined[*n] = server);
             let after = evaluator.layout(chain, &joined);

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Instant;
 
+use super::bridges::Order;
 use super::cores::{Allocation, Policy, allocate, finish};
 use super::pattern::{Pattern, on_switch};
 use catena_plan_model::estimate::Layout;
@@ -20,6 +22,8 @@ pub struct Evaluator<'a> {
     switch: &'a dyn Feasible,
     layouts: Vec<HashMap<Vec<Site>, Rc<Layout>>>,
     fits: HashMap<Vec<Vec<bool>>, bool>,
+    orders: Vec<Option<Rc<Order>>>,
+    until: Option<Instant>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -27,7 +31,31 @@ impl<'a> Evaluator<'a> {
     #[must_use]
     pub fn new(problem: &'a Problem, switch: &'a dyn Feasible, policy: Policy) -> Evaluator<'a> {
         let layouts = vec![HashMap::new(); problem.chains.len()];
-        Evaluator { problem, policy, switch, layouts, fits: HashMap::new() }
+        let orders = vec![None; problem.chains.len()];
+        Evaluator { problem, policy, switch, layouts, fits: HashMap::new(), orders, until: None }
+    }
+
+    /// The same for searches that end then, with the best that they have; None: they take the time they need.
+    #[must_use]
+    pub fn until(self, until: Option<Instant>) -> Evaluator<'a> {
+        Evaluator { until, ..self }
+    }
+
+    /// Whether the time is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// The time, while a part of a search has less of it.
+    pub fn set_until(&mut self, until: Option<Instant>) -> Option<Instant> {
+        std::mem::replace(&mut self.until, until)
+    }
+
+    /// Which nodes of a chain come before and after each other.
+    pub fn order(&mut self, chain: ChainId) -> Rc<Order> {
+        let order = &mut self.orders[chain];
+        Rc::clone(order.get_or_insert_with(|| Rc::new(Order::of(&self.problem.chains[chain]))))
     }
 
     /// The layout of a chain on `sites`.

@@ -21,6 +21,9 @@ pub fn place(evaluator: &mut Evaluator<'_>, moves: bool) -> Option<(Pattern, All
     let ways: &[bool] = if evaluator.problem.smart_nics.is_empty() { &[false] } else { &[true, false] };
     let mut best: Option<(Pattern, Allocation)> = None;
     for &smart in ways {
+        if best.is_some() && evaluator.is_over() {
+            break;
+        }
         let Some(start) = baseline(evaluator, smart) else { continue };
         let mut stops: Vec<Vec<Vec<Site>>> = Vec::with_capacity(start.len());
         let mut placements = vec![start.clone(), start.clone(), start.clone()];
@@ -38,6 +41,9 @@ pub fn place(evaluator: &mut Evaluator<'_>, moves: bool) -> Option<(Pattern, All
         }
         let mut first: Option<(Pattern, Allocation)> = None;
         for placement in placements {
+            if first.is_some() && evaluator.is_over() {
+                break;
+            }
             for pattern in spread(evaluator, &placement) {
                 let allocation = evaluator.allocate(&pattern);
                 if first.as_ref().is_none_or(|(_, other)| allocation.score.better(&other.score)) {

@@ -4,7 +4,7 @@
 //! So every way of coalescing a chain, and every move of a node or a subgroup, is tried with all
 //! cores given anew; where no placement keeps all promises yet, what misses less of them is better.
 
-use super::coalesce::bridges;
+use super::bridges::bridges;
 use super::cores::Allocation;
 use super::evaluator::Evaluator;
 use super::pattern::{Pattern, sites};
@@ -51,6 +51,9 @@ struct Climb {
 impl Climb {
     /// Take `other` as sites of `chain` if that is better.
     fn offer(&mut self, evaluator: &mut Evaluator<'_>, chain: ChainId, other: Vec<Site>) -> bool {
+        if evaluator.is_over() {
+            self.left = 0;
+        }
         if self.left == 0 || other == self.pattern[chain] {
             return false;
         }
@@ -73,13 +76,20 @@ impl Climb {
         }
         let nodes = self.pattern[chain].len();
         for node in 0..nodes {
+            if self.left == 0 {
+                return moved;
+            }
             for site in sites(evaluator.problem, &evaluator.problem.chains[chain].nodes[node]) {
                 let other = self.with(chain, &[node], site);
                 moved |= self.offer(evaluator, chain, other);
             }
         }
+        if self.left == 0 {
+            return moved;
+        }
         let layout = evaluator.layout(chain, &self.pattern[chain]);
-        for (site, bridge) in bridges(&evaluator.problem.chains[chain], &self.pattern[chain], &layout) {
+        let order = evaluator.order(chain);
+        for (site, bridge) in bridges(&evaluator.problem.chains[chain], &order, &self.pattern[chain], &layout) {
             let other = self.with(chain, &bridge, site);
             moved |= self.offer(evaluator, chain, other);
         }
@@ -125,7 +135,8 @@ impl Climb {
         for (id, &(chain, node, site)) in moves.iter().enumerate() {
             let before = std::mem::replace(&mut self.pattern[chain][node], site);
             for &(other, second, there) in &moves[id + 1..] {
-                if self.left == 0 {
+                if self.left == 0 || evaluator.is_over() {
+                    self.left = 0;
                     break;
                 }
                 if (other, second) == (chain, node) {
@@ -141,6 +152,9 @@ impl Climb {
                 self.pattern[other][second] = kept;
             }
             self.pattern[chain][node] = before;
+            if self.left == 0 {
+                break;
+            }
         }
         false
     }

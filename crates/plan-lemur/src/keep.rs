@@ -6,6 +6,7 @@
 //! chains as it takes, those first that carry least.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::cores::{Allocation, Policy, finish};
 use super::evaluator::Evaluator;
@@ -36,10 +37,20 @@ const MOST_NODES: usize = 2_000_000;
 /// Place the chains of `problem` so that what runs stays where it is, as far as that keeps all promises.
 #[must_use]
 pub fn keep(problem: &Problem, switch: &dyn Feasible, runs: &Runs) -> Outcome {
-    let mut evaluator = Evaluator::new(problem, switch, Policy::Best);
+    keep_until(problem, switch, runs, None)
+}
+
+/// The same, which ends at `until`, where there is such a time, with the best that it has.
+#[must_use]
+pub fn keep_until(problem: &Problem, switch: &dyn Feasible, runs: &Runs, until: Option<Instant>) -> Outcome {
+    // Where what runs cannot stay, the other half of the time is for planning anew.
+    let now = Instant::now();
+    let half = until.map(|until| now + until.saturating_duration_since(now) / 2);
+    let mut evaluator = Evaluator::new(problem, switch, Policy::Best).until(half);
     let nodes: usize = problem.chains.iter().map(|chain| chain.nodes.len()).sum();
     let mut search = Search { evaluator: &mut evaluator, runs, left: MOST_NODES / nodes.max(1) };
     let found = search.settled().and_then(|(pattern, allocation)| search.freed(pattern, allocation));
+    search.evaluator.set_until(until);
     let placed = found.or_else(|| {
         let (pattern, allocation) = heuristic::place(search.evaluator, true)?;
         (allocation.score.feasible() && search.evaluator.fits(&pattern)).then_some((pattern, allocation))
@@ -50,7 +61,7 @@ pub fn keep(problem: &Problem, switch: &dyn Feasible, runs: &Runs) -> Outcome {
             let marginal_bps = super::exact::rates::objective_bps(problem, &placement.rates_bps);
             Outcome::Placed { placement, marginal_bps, bound_bps: None }
         }
-        None => super::baselines::lemur(problem, switch),
+        None => super::baselines::lemur(problem, switch, until),
     }
 }
 
@@ -89,6 +100,9 @@ impl Search<'_, '_> {
         for (chain, settled) in open {
             let mut best: Option<(Vec<Site>, Allocation)> = None;
             for other in self.ways(chain, &settled) {
+                if best.is_some() && self.evaluator.is_over() {
+                    break;
+                }
                 let before = std::mem::replace(&mut pattern[chain], other);
                 let allocation = self.allocate(&pattern);
                 let better = best.as_ref().is_none_or(|(_, known)| allocation.score.better(&known.score));
@@ -146,7 +160,7 @@ impl Search<'_, '_> {
             let mut best: Option<(ChainId, Vec<Site>, Allocation)> = None;
             'tries: for &chain in &order {
                 for other in self.moves(chain, &pattern[chain]) {
-                    self.left = self.left.checked_sub(1)?;
+                    self.left = self.left.checked_sub(1).filter(|_| !self.evaluator.is_over())?;
                     let before = std::mem::replace(&mut pattern[chain], other);
                     let allocation = self.allocate(&pattern);
                     let known = best.as_ref().map_or(&now, |(_, _, known)| known);

@@ -5,6 +5,7 @@
 
 pub mod baselines;
 pub mod bounce;
+pub mod bridges;
 pub mod brute;
 pub mod coalesce;
 pub mod cores;
@@ -99,21 +100,33 @@ impl Strategy {
 /// stop after [`exact::Settings`]' time, with what they have found by then.
 #[must_use]
 pub fn place(problem: &Problem, strategy: Strategy, switch: &dyn Feasible) -> Outcome {
+    place_until(problem, strategy, switch, None)
+}
+
+/// The same, which stops at `until` with the best found by then.
+#[must_use]
+pub fn place_until(problem: &Problem, strategy: Strategy, switch: &dyn Feasible, until: Option<Instant>) -> Outcome {
+    let time = || match until {
+        Some(until) => until.saturating_duration_since(Instant::now()),
+        None => exact::Settings::default().time,
+    };
     match strategy {
-        Strategy::Lemur => baselines::lemur(problem, switch),
-        Strategy::Plain => baselines::plain(problem, switch),
-        Strategy::HwPreferred => baselines::hardware_preferred(problem, switch),
-        Strategy::SwPreferred => baselines::software_preferred(problem, switch),
-        Strategy::MinBounce => baselines::minimum_bounce(problem, switch),
-        Strategy::Greedy => baselines::greedy(problem, switch),
-        Strategy::NoProfiling => baselines::without_profiling(problem, switch),
-        Strategy::NoCores => baselines::without_cores(problem, switch),
+        Strategy::Lemur => baselines::lemur(problem, switch, until),
+        Strategy::Plain => baselines::plain(problem, switch, until),
+        Strategy::HwPreferred => baselines::hardware_preferred(problem, switch, until),
+        Strategy::SwPreferred => baselines::software_preferred(problem, switch, until),
+        Strategy::MinBounce => baselines::minimum_bounce(problem, switch, until),
+        Strategy::Greedy => baselines::greedy(problem, switch, until),
+        Strategy::NoProfiling => baselines::without_profiling(problem, switch, until),
+        Strategy::NoCores => baselines::without_cores(problem, switch, until),
         Strategy::Exact => {
-            let start = baselines::lemur(problem, switch);
-            exact::plan(problem, switch, start.placement(), &exact::Settings::default()).outcome
+            // Proof needs time beside the heuristic.
+            let start = baselines::lemur(problem, switch, until.map(|_| Instant::now() + time() / 2));
+            let settings = exact::Settings { time: time(), ..exact::Settings::default() };
+            exact::plan(problem, switch, start.placement(), &settings).outcome
         }
         Strategy::Brute => {
-            let until = Instant::now() + exact::Settings::default().time;
+            let until = Instant::now() + time();
             brute::plan(problem, switch, &mut |_| Instant::now() < until).0
         }
     }

@@ -2,7 +2,7 @@
 //! Placement Patterns").
 
 use catena_plan_model::placement::Site;
-use catena_plan_model::problem::{Chain, Node, Problem};
+use catena_plan_model::problem::{Node, Problem};
 
 /// A site for every node, by chain and node.
 pub type Pattern = Vec<Vec<Site>>;
@@ -46,23 +46,4 @@ pub fn preferring(problem: &Problem, preferred: &[Class]) -> Option<Pattern> {
 #[must_use]
 pub fn on_switch(pattern: &Pattern) -> Vec<Vec<bool>> {
     pattern.iter().map(|sites| sites.iter().map(|s| *s == Site::Switch).collect()).collect()
-}
-
-/// Nodes that edges connect, whichever way, through nodes of which `inside` is true: all that can be
-/// reached from `from`, with the node each was reached from.
-#[must_use]
-pub fn reach(chain: &Chain, from: &[usize], inside: impl Fn(usize) -> bool) -> Vec<(usize, Option<usize>)> {
-    let mut reached: Vec<(usize, Option<usize>)> = from.iter().map(|n| (*n, None)).collect();
-    let mut next = 0;
-    while let Some(&(here, _)) = reached.get(next) {
-        next += 1;
-        for edge in &chain.edges {
-            for (a, b) in [(edge.from, edge.to), (edge.to, edge.from)] {
-                if a == here && inside(b) && !reached.iter().any(|(n, _)| *n == b) {
-                    reached.push((b, Some(here)));
-                }
-            }
-        }
-    }
-    reached
 }

@@ -268,3 +268,26 @@ fn nothing_is_infeasible_that_the_exact_planner_places() {
         }
     }
 }
+
+#[test]
+fn a_search_without_time_ends_with_what_it_has() {
+    use super::place_until;
+    use super::sample::{chain, node, problem, server};
+    use std::time::{Duration, Instant};
+    // Every other function can be on the switch: there are very many ways to join the rest.
+    let nodes = (0..400).map(|n| node(&format!("n{n}"), Some(10.0), n % 2 == 0, true)).collect();
+    let edges: Vec<(usize, usize)> = (1..400).map(|n| (n - 1, n)).collect();
+    let mut chain = chain("c", nodes, &edges);
+    (chain.t_min_bps, chain.d_max_ns) = (0.0, f64::INFINITY);
+    let problem = problem(vec![chain], vec![server(0, 256, vec![4e10])], Vec::new(), Default::default());
+    let switch = Holds(200);
+    for strategy in [Way::Lemur, Way::NoProfiling] {
+        let started = Instant::now();
+        let outcome = place_until(&problem, strategy, &switch, Some(started));
+        assert!(outcome.placement().is_some(), "{outcome:?}");
+        assert!(started.elapsed() < Duration::from_secs(5), "{strategy:?} took {:?}", started.elapsed());
+    }
+    let started = Instant::now();
+    let outcome = crate::keep::keep_until(&problem, &switch, &crate::keep::Runs::default(), Some(started));
+    assert!(outcome.placement().is_some() && started.elapsed() < Duration::from_secs(5), "{outcome:?}");
+}

@@ -150,18 +150,23 @@ fn group_of(chain: &Chain, sites: &[Site], node: NodeId) -> Vec<NodeId> {
 fn components<K: PartialEq>(chain: &Chain, key: impl Fn(NodeId) -> Option<K>) -> Vec<Vec<NodeId>> {
     let keys: Vec<Option<K>> = (0..chain.nodes.len()).map(key).collect();
     let mut owner: Vec<usize> = (0..keys.len()).collect();
-    // Chains have few nodes: joining by relabelling is quicker than a forest.
+    let root = |owner: &mut [usize], mut node: usize| {
+        while owner[node] != node {
+            owner[node] = owner[owner[node]];
+            node = owner[node];
+        }
+        node
+    };
     for edge in &chain.edges {
         if keys[edge.from].is_some() && keys[edge.from] == keys[edge.to] {
-            let (a, b) = (owner[edge.from], owner[edge.to]);
-            let (low, high) = (a.min(b), a.max(b));
-            owner.iter_mut().filter(|o| **o == high).for_each(|o| *o = low);
+            let (a, b) = (root(&mut owner, edge.from), root(&mut owner, edge.to));
+            owner[a.max(b)] = a.min(b);
         }
     }
     let mut sets: Vec<Vec<NodeId>> = vec![Vec::new(); keys.len()];
     for (node, key) in keys.iter().enumerate() {
         if key.is_some() {
-            sets[owner[node]].push(node);
+            sets[root(&mut owner, node)].push(node);
         }
     }
     sets.retain(|set| !set.is_empty());
@@ -171,7 +176,9 @@ fn components<K: PartialEq>(chain: &Chain, key: impl Fn(NodeId) -> Option<K>) ->
 /// The shares of the edges that enter `nodes` from outside.
 fn visits(chain: &Chain, nodes: &[NodeId]) -> f64 {
     let entries: f64 = nodes.iter().map(|&n| chain.nodes[n].entry).sum();
-    let edges = chain.edges.iter().filter(|e| nodes.contains(&e.to) && !nodes.contains(&e.from));
+    let mut inside = vec![false; chain.nodes.len()];
+    nodes.iter().for_each(|node| inside[*node] = true);
+    let edges = chain.edges.iter().filter(|e| inside[e.to] && !inside[e.from]);
     entries + edges.map(|e| e.share).sum::<f64>()
 }
 
@@ -216,11 +223,13 @@ fn latency(problem: &Problem, chain: &Chain, sites: &[Site], stays: &[Stay]) -> 
         }
     };
     let mut longest = vec![0.0_f64; chain.nodes.len()];
+    let mut before: Vec<Vec<NodeId>> = vec![Vec::new(); chain.nodes.len()];
+    chain.edges.iter().for_each(|edge| before[edge.to].push(edge.from));
     for node in topological(chain) {
         let mut arrive = if chain.nodes[node].entry > 0.0 { enter(node) } else { 0.0 };
-        for edge in chain.edges.iter().filter(|e| e.to == node) {
-            let crossing = if stay(edge.from) == stay(node) { 0.0 } else { enter(node) };
-            arrive = arrive.max(longest[edge.from] + crossing);
+        for &from in &before[node] {
+            let crossing = if stay(from) == stay(node) { 0.0 } else { enter(node) };
+            arrive = arrive.max(longest[from] + crossing);
         }
         longest[node] = arrive + run(node);
     }
@@ -230,17 +239,21 @@ fn latency(problem: &Problem, chain: &Chain, sites: &[Site], stays: &[Stay]) -> 
 /// The nodes so that every edge goes forward.
 #[must_use]
 pub fn topological(chain: &Chain) -> Vec<NodeId> {
-    let mut waiting: Vec<usize> =
-        (0..chain.nodes.len()).map(|n| chain.edges.iter().filter(|e| e.to == n).count()).collect();
+    let mut waiting: Vec<usize> = vec![0; chain.nodes.len()];
+    let mut after: Vec<Vec<NodeId>> = vec![Vec::new(); chain.nodes.len()];
+    for edge in &chain.edges {
+        waiting[edge.to] += 1;
+        after[edge.from].push(edge.to);
+    }
     let mut order: Vec<NodeId> = (0..chain.nodes.len()).filter(|&n| waiting[n] == 0).collect();
     let mut next = 0;
     while next < order.len() {
         let node = order[next];
         next += 1;
-        for edge in chain.edges.iter().filter(|e| e.from == node) {
-            waiting[edge.to] -= 1;
-            if waiting[edge.to] == 0 {
-                order.push(edge.to);
+        for &to in &after[node] {
+            waiting[to] -= 1;
+            if waiting[to] == 0 {
+                order.push(to);
             }
         }
     }

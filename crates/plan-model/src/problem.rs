@@ -13,7 +13,7 @@
 //! - It may have more than one core only if all its nodes are `replicable` and none is a branch or a merge
 //!   (more than one edge out or in), unless the problem's [`Replication`] allows more.
 //! - Cores are whole numbers of at least 1, unless the server's cores are shared: then they are any
-//!   positive number, and a subgroup that may not be replicated has at most 1.
+//!   positive number, and a subgroup that may not be replicated has at most 1, all of it of the same core.
 //! - A network card's link is full duplex and carries, each way, `rate × visits` of each subgroup that
 //!   uses it. A *stay* is a maximal set of nodes on one server and on one of its SmartNICs that edges
 //!   connect; its visits load the SmartNIC's link once, and subgroups in it use that link. A subgroup that

@@ -8,7 +8,7 @@ use std::fmt;
 use catena_policy::{PolicyGraph, likely};
 
 use crate::rack::units::{Measure, amount};
-use crate::rack::{MAX_SERVERS, Rack, Server, SwitchKind};
+use crate::rack::{MAX_CORES, MAX_SERVERS, Rack, Server, SwitchKind};
 
 /// A change that was read, and can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,8 +110,8 @@ const KEYS: [(&str, Key, Owner, Kind); 19] = [
     ("capacity", Key::Capacity, Owner::Switch, RATE),
     ("pass", Key::Pass, Owner::Switch, TIME),
     ("bounce", Key::Bounce, Owner::Switch, TIME),
-    ("cores", Key::Cores, Owner::Server, count(1, 1_024)),
-    ("steering_cores", Key::SteeringCores, Owner::Server, count(0, 1_024)),
+    ("cores", Key::Cores, Owner::Server, count(1, MAX_CORES)),
+    ("steering_cores", Key::SteeringCores, Owner::Server, count(0, MAX_CORES)),
     ("shared", Key::Shared, Owner::Server, Kind::Flag),
     ("clock", Key::Clock, Owner::Server, Kind::Amount { measure: Measure::Clock, zero: false, unlimited: false }),
     ("nic", Key::Nic, Owner::Server, RATE),

@@ -157,12 +157,13 @@ impl Case {
         Case::made(inputs, how, runs)
     }
 
-    /// The same with other inputs, which have their margin already.
+    /// The same with other inputs, which have their margin already, where nothing runs yet: what promises need does not depend on
+    /// that, and ways from one plan to another can take seconds.
     ///
     /// # Errors
     /// As [`Case::new`].
     pub fn of(&self, inputs: Inputs) -> Result<Case, Failure> {
-        let case = Case::made(inputs, self.how, self.runs.clone())?;
+        let case = Case::made(inputs, self.how, Runs::Nothing(0))?;
         case.until.set(self.until.get());
         Ok(case)
     }
@@ -281,7 +282,9 @@ impl Case {
     }
 
     fn outcome(&self, strategy: Strategy) -> Result<Outcome, Failure> {
-        let place = |strategy| lemur::place(&self.problem, strategy, &*self.switch);
+        let now = Instant::now();
+        let until = now.checked_add(self.left());
+        let place = |strategy| lemur::place_until(&self.problem, strategy, &*self.switch, until);
         Ok(match strategy {
             Strategy::Lemur => place(lemur::Strategy::Lemur),
             Strategy::Hw => place(lemur::Strategy::HwPreferred),
@@ -291,19 +294,21 @@ impl Case {
             Strategy::NoProfiling => place(lemur::Strategy::NoProfiling),
             Strategy::NoCores => place(lemur::Strategy::NoCores),
             Strategy::Brute => {
-                let started = Instant::now();
-                brute::plan(&self.problem, &*self.switch, &mut |_| started.elapsed() < self.how.time).0
+                let go_on = &mut |_: &brute::Progress| until.is_none_or(|until| Instant::now() < until);
+                brute::plan(&self.problem, &*self.switch, go_on).0
             }
-            Strategy::E2 => match e2::sites::sites(&self.problem, &*self.switch) {
+            Strategy::E2 => match e2::sites::sites_until(&self.problem, &*self.switch, until) {
                 Ok(sites) => lemur::baselines::given(&self.problem, &*self.switch, sites),
                 Err(failed) => Outcome::Infeasible { proven: false, why: failed.to_string() },
             },
             Strategy::Keep => match self.same() {
                 Some(outcome) => outcome,
-                None => lemur::keep::keep(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?),
+                None => lemur::keep::keep_until(&self.problem, &*self.switch, &self.runs.kept(&self.problem)?, until),
             },
             Strategy::Exact => {
-                let start = place(lemur::Strategy::Lemur);
+                // Proof needs time beside the heuristic.
+                let half = now.checked_add(self.left() / 2);
+                let start = lemur::place_until(&self.problem, lemur::Strategy::Lemur, &*self.switch, half);
                 exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
             }
         })

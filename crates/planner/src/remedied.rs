@@ -4,7 +4,7 @@
 use catena_plan::lemur::exact::relax::Obstacles;
 use catena_plan::lemur::exact::remedy::Kind;
 use catena_plan::placement::Link;
-use catena_plan::rack::{Rack, SwitchKind};
+use catena_plan::rack::{MAX_CORES, Rack, SwitchKind};
 use catena_policy::Relation;
 
 use crate::case::Case;
@@ -19,6 +19,12 @@ impl Case {
             let sockets = self.inputs.rack.servers.get(*server).map_or(1, |server| server.sockets.max(1));
             *cores = cores.next_multiple_of(sockets);
         }
+        // Those for steering count too, which the problem does not have.
+        let may = |&(server, more): &(usize, u32)| {
+            let there = self.inputs.rack.servers.get(server).map_or(0, |own| own.sockets * own.cores_per_socket);
+            there.saturating_add(more) <= MAX_CORES
+        };
+        found.cores = found.cores.take().filter(|cores| cores.iter().all(may));
         for kind in Kind::ALL {
             let Some(inputs) = self.with(found, kind) else { continue };
             tell(&Remark::Seeking(kind.title()));

@@ -14,15 +14,17 @@ use super::{End, Search, Settings};
 use catena_plan_model::estimate::all_links;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem, ServerId};
-use catena_plan_model::rack::SwitchKind;
+use catena_plan_model::rack::{MAX_CORES, SwitchKind};
 use catena_plan_model::switch::Feasible;
 
 /// More stages than this are not asked for.
 const MOST_STAGES: u32 = 64;
-/// What stands for cores without limit: more than any server has.
-const MANY_CORES: u32 = 4096;
-/// What stands for links and cards without limit, relative to what there is.
-const MANY_TIMES: f64 = 4096.0;
+/// What stands for links without limit, bits per second: what there is may be so slow that no multiple of it says anything.
+const FAST_LINK: f64 = 1e12;
+/// The same for a core of a card, cycles per second.
+const FAST_CORE: f64 = 1e10;
+/// The same for all that a switch forwards, bits per second.
+const FAST_SWITCH: f64 = 1e15;
 
 /// What is in the way of keeping all promises. Each remedy would do alone.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -170,19 +172,22 @@ impl Asker<'_> {
 
     fn cores(&self, problem: &Problem) -> Option<Vec<(ServerId, u32)>> {
         let mut wide = problem.clone();
-        wide.servers.iter_mut().for_each(|s| s.cores = s.cores.saturating_add(MANY_CORES));
+        wide.servers.iter_mut().for_each(|s| s.cores = s.cores.max(MAX_CORES));
         let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Cores(_)))?;
         let cores = missing.into_iter().filter_map(|(resource, amount)| match resource {
             Resource::Cores(server) => Some((server, amount.round() as u32)),
             _ => None,
         });
-        Some(cores.collect())
+        let cores: Vec<(ServerId, u32)> = cores.collect();
+        // What no rack may have is no remedy.
+        let may = |&(id, more): &(ServerId, u32)| problem.servers[id].cores.saturating_add(more) <= MAX_CORES;
+        cores.iter().all(may).then_some(cores)
     }
 
     fn links(&self, problem: &Problem) -> Option<Vec<(ServerId, Link, f64)>> {
         let mut wide = problem.clone();
-        wide.servers.iter_mut().flat_map(|s| &mut s.nics_bps).for_each(|bps| *bps *= MANY_TIMES);
-        wide.smart_nics.iter_mut().for_each(|nic| nic.bps *= MANY_TIMES);
+        wide.servers.iter_mut().flat_map(|s| &mut s.nics_bps).for_each(|bps| *bps = bps.max(FAST_LINK));
+        wide.smart_nics.iter_mut().for_each(|nic| nic.bps = nic.bps.max(FAST_LINK));
         let missing = self
             .shortage(problem, &wide, |r| matches!(r, Resource::Nic(..) | Resource::SmartLink(_) | Resource::Cards))?;
         let first = all_links(problem).first().map(|(server, link, _)| (*server, *link));
@@ -193,7 +198,12 @@ impl Asker<'_> {
             Resource::Cards => first.map(|(server, link)| (server, link, amount * UNIT)),
             _ => None,
         });
-        Some(links.collect())
+        let links: Vec<(ServerId, Link, f64)> = links.collect();
+        let may = |(server, link, more): &(ServerId, Link, f64)| {
+            let there = all_links(problem).into_iter().find(|(id, known, _)| (id, known) == (server, link));
+            there.is_none_or(|(_, _, bps)| bps + more <= bps.max(FAST_LINK) * (1.0 + ROUNDING))
+        };
+        links.iter().all(may).then_some(links)
     }
 
     fn smart_nics(&self, problem: &Problem) -> Option<Vec<(usize, f64)>> {
@@ -201,18 +211,23 @@ impl Asker<'_> {
             return None;
         }
         let mut wide = problem.clone();
-        wide.smart_nics.iter_mut().for_each(|nic| nic.cycles_hz *= MANY_TIMES);
+        wide.smart_nics.iter_mut().for_each(|nic| nic.cycles_hz *= (FAST_CORE / nic.clock_hz).max(1.0));
         let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::SmartCycles(_)))?;
         let cycles = missing.into_iter().filter_map(|(resource, amount)| match resource {
             Resource::SmartCycles(nic) => Some((nic, amount * UNIT)),
             _ => None,
         });
-        Some(cycles.collect())
+        let cycles: Vec<(usize, f64)> = cycles.collect();
+        let may = |&(nic, more): &(usize, f64)| {
+            let (there, most) = (problem.smart_nics[nic].cycles_hz, wide.smart_nics[nic].cycles_hz);
+            there + more <= most * (1.0 + ROUNDING)
+        };
+        cycles.iter().all(may).then_some(cycles)
     }
 
     fn forwarding(&self, problem: &Problem) -> Option<f64> {
         let mut wide = problem.clone();
-        wide.switch.as_mut()?.capacity_bps *= MANY_TIMES;
+        wide.switch.as_mut().map(|switch| switch.capacity_bps = switch.capacity_bps.max(FAST_SWITCH))?;
         let missing = self.shortage(problem, &wide, |r| matches!(r, Resource::Switch))?;
         missing.into_iter().map(|(_, amount)| amount * UNIT).reduce(|a, b| a + b)
     }

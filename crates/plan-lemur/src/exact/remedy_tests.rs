@@ -7,6 +7,7 @@ use super::{Settings, plan};
 use catena_plan_model::check::check;
 use catena_plan_model::placement::Outcome;
 use catena_plan_model::problem::Problem;
+use catena_plan_model::rack::MAX_CORES;
 use catena_plan_model::switch::{Feasible, for_problem};
 
 /// Whether the exact planner keeps all promises.
@@ -57,4 +58,27 @@ fn what_is_said_to_help_helps_alone() {
     }
     assert!(failed.is_empty(), "{tried:?} tried; {failed:?} do not do; {conflicts} conflicts, {open} open");
     assert!(tried[0] > 10 && tried[1] > 5 && tried[3] > 5 && conflicts > 5, "{tried:?} {conflicts} {open}");
+}
+
+#[test]
+fn remedies_are_within_what_a_rack_may_have() {
+    let (mut cores, mut links) = (0, 0);
+    for seed in 0..300 {
+        let (mut problem, scales) = instance(seed);
+        match seed % 2 {
+            0 => problem.servers.iter_mut().for_each(|server| server.clock_hz = 1e5),
+            _ => problem.servers.iter_mut().flat_map(|server| &mut server.nics_bps).for_each(|bps| *bps = 1e3),
+        }
+        let found = obstacles(&problem, &scales, &Settings::default());
+        for &(server, more) in found.cores.iter().flatten() {
+            assert!(problem.servers[server].cores + more <= MAX_CORES, "seed {seed}: {more} more cores");
+            cores += 1;
+        }
+        for &(_, _, more) in found.links.iter().flatten() {
+            assert!(more <= 1.1e12, "seed {seed}: {more} bits per second more");
+            links += 1;
+        }
+    }
+    // Links of a kilobit per second are helped by faster ones, however many times that is.
+    assert!(links > 20, "{cores} {links}");
 }

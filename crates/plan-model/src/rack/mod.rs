@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use parse::{MAX_SERVERS, MAX_SOURCE, PACKET_BYTES, Parsed, parse};
+pub use parse::{MAX_CORES, MAX_SERVERS, MAX_SOURCE, PACKET_BYTES, Parsed, parse};
 pub use read_switch::{BOUNCE_NS, ENTRIES, PASS_NS, TOFINO};
 
 /// A rack.

@@ -18,6 +18,8 @@ pub const MAX_SOURCE: usize = 1 << 20;
 const MOST_TOLD: usize = 5;
 /// Most servers of a rack.
 pub const MAX_SERVERS: u32 = 4_096;
+/// Cores of a server at most, those for steering among them.
+pub const MAX_CORES: u32 = 1_024;
 /// Bytes of a packet where neither class nor rack says: what Lemur's experiments send.
 pub const PACKET_BYTES: f64 = 1_500.0;
 

@@ -4,7 +4,7 @@ use catena_policy::{Code, Diagnostic, Span};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::parse::MAX_SERVERS;
+use super::parse::{MAX_CORES, MAX_SERVERS};
 use super::section::{Given, Section, read_amount, span};
 use super::tunnels::{Addresses, address, behind};
 use super::units::Measure;
@@ -32,8 +32,8 @@ pub fn server(mut section: Section<'_>, servers: &mut Servers, findings: &mut Ve
     let name = section.text("name", Some(format!("server{}", number + 1)), "a name in quotes", findings);
     let count = section.count("count", 1..MAX_SERVERS + 1, Some(1), findings);
     let sockets = section.count("sockets", 1..17, Some(1), findings);
-    let cores = section.count("cores", 1..1_025, None, findings);
-    let steering = section.count("steering_cores", 0..1_025, Some(1), findings);
+    let cores = section.count("cores", 1..MAX_CORES + 1, None, findings);
+    let steering = section.count("steering_cores", 0..MAX_CORES + 1, Some(1), findings);
     let shared = section.flag("shared", false, findings);
     let clock = section.amount("clock", Measure::Clock, false, None, findings);
     let mut cards = Cards { names: Vec::new(), sockets: sockets.clone(), rates: Vec::new(), addresses: Vec::new() };

@@ -3,8 +3,9 @@
 //! A server's cores are numbered socket by socket. Those for steering come first, on the socket of the first
 //! network card. Subgroups that move the most packets get the cores nearest to their card: what crosses
 //! sockets costs more (Lemur, Table 4). Where one server runs whole chains, each core has its part of every subgroup, for
-//! flows go to the cores whatever their chain is. On another server with shared cores, parts of cores are put together as
-//! they fit, the largest first; what fits nowhere whole is spread over several.
+//! flows go to the cores whatever their chain is. On another server with shared cores, what may have one core only comes
+//! first and is never divided; then parts of cores are put together as they fit, the largest first, and what fits nowhere whole
+//! is spread over several.
 
 use super::View;
 use crate::plan::{SubgroupPlan, WorkerPlan};
@@ -37,13 +38,22 @@ pub(super) fn steering(server: &Server) -> Vec<u32> {
     from_socket(server, socket).into_iter().take(server.steering_cores as usize).collect()
 }
 
+/// What a subgroup that may have one core only may miss of a core: solvers compute with tolerances.
+const ROUNDING: f64 = 1e-7;
+
+/// Cores tried at most for subgroups that may have one only: finding out whether they fit can take exponential time.
+const MOST_TRIES: usize = 100_000;
+
 /// The cores of every subgroup of the placement.
-pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
+///
+/// # Errors
+/// Why there are none: what may have one core only fits on none whole.
+pub(super) fn numbers(view: &View<'_>) -> Result<Vec<Vec<Part>>, String> {
     let mut numbers = vec![Vec::new(); view.placement.subgroups.len()];
     for server in 0..view.problem.servers.len() {
         let Some(about) = view.case.rack.servers.get(server) else { continue };
         let taken = steering(about);
-        let mut rooms: Vec<Part> = (0..about.sockets * about.cores_per_socket)
+        let rooms: Vec<Part> = (0..about.sockets * about.cores_per_socket)
             .filter(|core| !taken.contains(core))
             .map(|core| Part { core, share: 1.0 })
             .collect();
@@ -54,32 +64,145 @@ pub(super) fn numbers(view: &View<'_>) -> Vec<Vec<Part>> {
             }
             continue;
         }
-        let order = by_packets(view, server);
-        // What runs stays where it is; others go around it.
-        for &subgroup in &order {
-            let (Some(placed), Some(parts)) = (view.placement.subgroups.get(subgroup), numbers.get_mut(subgroup))
-            else {
-                continue;
-            };
-            *parts = again(&mut rooms, &ran(view, placed), placed.cores);
-        }
-        for subgroup in order {
-            let Some(placed) = view.placement.subgroups.get(subgroup) else { continue };
-            let near = from_socket(about, socket(view, about, placed.link));
-            let distance = |core: u32| near.iter().position(|n| *n == core).unwrap_or(usize::MAX);
-            rooms.sort_by_key(|room| distance(room.core));
-            if let Some(parts) = numbers.get_mut(subgroup) {
-                let kept: f64 = parts.iter().map(|part| part.share).sum();
-                parts.extend(take(&mut rooms, placed.cores - kept));
-                *parts = joined(std::mem::take(parts));
-                // Next to nothing of a core is still on one.
-                if let (true, Some(room)) = (parts.is_empty(), rooms.first()) {
-                    parts.push(Part { core: room.core, share: placed.cores });
-                }
+        let on = OnServer { view, server, about };
+        // What stays where it is can leave no core whole for something new.
+        let given = on.given(rooms.clone(), true).or_else(|| on.given(rooms, false)).ok_or_else(|| on.undivided())?;
+        for (subgroup, parts) in given {
+            if let Some(own) = numbers.get_mut(subgroup) {
+                *own = parts;
             }
         }
     }
-    numbers
+    Ok(numbers)
+}
+
+/// A server of a placement.
+struct OnServer<'a> {
+    view: &'a View<'a>,
+    server: ServerId,
+    about: &'a Server,
+}
+
+impl OnServer<'_> {
+    /// The cores of the subgroups here; with `again`, of those that run where they run, as far as that can be. None: what may
+    /// have one core only fits on none.
+    fn given(&self, mut rooms: Vec<Part>, again: bool) -> Option<Vec<(usize, Vec<Part>)>> {
+        let view = self.view;
+        let mut given: Vec<(usize, Vec<Part>)> = Vec::new();
+        for subgroup in by_packets(view, self.server) {
+            let placed = view.placement.subgroups.get(subgroup)?;
+            // What runs stays where it is; others go around it.
+            let ran = if again { ran(view, placed) } else { Vec::new() };
+            let parts = match view.is_replicable(subgroup) {
+                true => self::again(&mut rooms, &ran, placed.cores),
+                false => alone_again(&mut rooms, &ran, placed.cores),
+            };
+            given.push((subgroup, parts));
+        }
+        let alone = |(subgroup, parts): &&(usize, Vec<Part>)| parts.is_empty() && !view.is_replicable(*subgroup);
+        let single: Vec<usize> = given.iter().filter(alone).map(|(subgroup, _)| *subgroup).collect();
+        let needs: Vec<f64> = single.iter().map(|&subgroup| view.placement.subgroups[subgroup].cores).collect();
+        let order = |need: usize, rooms: &[Part]| {
+            let link = single.get(need).map(|&subgroup| view.placement.subgroups[subgroup].link);
+            let near = from_socket(self.about, link.map_or(0, |link| socket(view, self.about, link)));
+            let distance = |room: &usize| near.iter().position(|core| *core == rooms[*room].core);
+            let mut order: Vec<usize> = (0..rooms.len()).collect();
+            order.sort_by(|a, b| rooms[*a].share.total_cmp(&rooms[*b].share).then(distance(a).cmp(&distance(b))));
+            order
+        };
+        let cores = undivided(&mut rooms, &needs, &order)?;
+        for (subgroup, part) in single.iter().zip(cores) {
+            given.iter_mut().filter(|(other, _)| other == subgroup).for_each(|(_, parts)| parts.push(part));
+        }
+        for (subgroup, parts) in &mut given {
+            let placed = view.placement.subgroups.get(*subgroup)?;
+            let near = from_socket(self.about, socket(view, self.about, placed.link));
+            let distance = |core: u32| near.iter().position(|n| *n == core).unwrap_or(usize::MAX);
+            rooms.sort_by_key(|room| distance(room.core));
+            if view.is_replicable(*subgroup) {
+                let kept: f64 = parts.iter().map(|part| part.share).sum();
+                parts.extend(take(&mut rooms, placed.cores - kept));
+                *parts = joined(std::mem::take(parts));
+            }
+            // Next to nothing of a core is still on one.
+            if let (true, Some(room)) = (parts.is_empty(), rooms.first()) {
+                parts.push(Part { core: room.core, share: placed.cores });
+            }
+        }
+        Some(given)
+    }
+
+    /// Why the placement is none.
+    fn undivided(&self) -> String {
+        let placed = self.view.placement.subgroups.iter().enumerate();
+        let single = placed.filter(|(id, group)| group.server == self.server && !self.view.is_replicable(*id));
+        let each: Vec<String> = single
+            .map(|(_, group)| {
+                let chain = self.view.problem.chains.get(group.chain).map_or("?", |chain| &chain.name);
+                let first =
+                    group.nodes.first().map_or_else(String::new, |&node| self.view.node_name(group.chain, node));
+                let more = if group.nodes.len() > 1 { " …" } else { "" };
+                format!("{chain}.{first}{more} takes {:.2}", group.cores)
+            })
+            .collect();
+        format!(
+            "what may have one core only does not fit on whole cores of {}, though all of them together have room: {}",
+            self.view.server_name(self.server),
+            each.join(", ")
+        )
+    }
+}
+
+/// Give each of `needs`, the largest first, a core that has room for all of it, and take that from `rooms`; `order` has the cores
+/// in the order in which one of them tries. None: there is no way, or none was found.
+fn undivided(rooms: &mut [Part], needs: &[f64], order: &dyn Fn(usize, &[Part]) -> Vec<usize>) -> Option<Vec<Part>> {
+    fn fit(
+        rooms: &mut [Part],
+        rest: &[(usize, f64)],
+        order: &dyn Fn(usize, &[Part]) -> Vec<usize>,
+        tries: &mut usize,
+        found: &mut [Part],
+    ) -> bool {
+        let Some((&(id, need), rest)) = rest.split_first() else { return true };
+        let mut before: Option<f64> = None;
+        for room in order(id, rooms) {
+            let there = rooms[room].share;
+            // A core with as much room as one that did not do does not either.
+            if there < need - ROUNDING || before.is_some_and(|before| there - before < NOTHING) {
+                continue;
+            }
+            *tries += 1;
+            if *tries > MOST_TRIES {
+                return false;
+            }
+            let share = need.min(there);
+            rooms[room].share = there - share;
+            found[id] = Part { core: rooms[room].core, share };
+            if fit(rooms, rest, order, tries, found) {
+                return true;
+            }
+            rooms[room].share = there;
+            before = Some(there);
+        }
+        false
+    }
+    // Next to nothing finds room anywhere.
+    let mut rest: Vec<(usize, f64)> = needs.iter().copied().enumerate().filter(|(_, need)| *need > ROUNDING).collect();
+    rest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let first = rooms.first().map_or(0, |room| room.core);
+    let mut found: Vec<Part> = needs.iter().map(|&share| Part { core: first, share }).collect();
+    fit(rooms, &rest, order, &mut 0, &mut found).then_some(found)
+}
+
+/// All of `cores` on the core where it ran, if that has room.
+fn alone_again(rooms: &mut [Part], ran: &[Part], cores: f64) -> Vec<Part> {
+    let [before] = ran else { return Vec::new() };
+    let room = rooms.iter_mut().find(|room| room.core == before.core && room.share >= cores - NOTHING);
+    let part = room.map(|room| {
+        room.share = (room.share - cores).max(0.0);
+        Part { core: room.core, share: cores }
+    });
+    part.into_iter().collect()
 }
 
 /// The parts of cores that a subgroup has now, ascending.
@@ -221,6 +344,34 @@ mod tests {
     fn parts_are_put_together_as_they_fit() {
         assert_eq!(taken(&[1.0, 1.0], &[0.7, 0.6, 0.3]), [[(0, 0.7)], [(1, 0.6)], [(0, 0.3)]]);
         assert_eq!(taken(&[1.0, 1.0], &[1.5, 0.5]), [vec![(0, 1.0), (1, 0.5)], vec![(1, 0.5)]]);
+    }
+
+    /// The cores of needs that may have one only, where all cores are free.
+    fn whole(cores: u32, needs: &[f64]) -> Option<Vec<u32>> {
+        let mut rooms: Vec<Part> = (0..cores).map(|core| Part { core, share: 1.0 }).collect();
+        let fullest = |_: usize, rooms: &[Part]| {
+            let mut order: Vec<usize> = (0..rooms.len()).collect();
+            order.sort_by(|a, b| rooms[*a].share.total_cmp(&rooms[*b].share));
+            order
+        };
+        let found = undivided(&mut rooms, needs, &fullest)?;
+        for room in &rooms {
+            let given: f64 = found.iter().filter(|part| part.core == room.core).map(|part| part.share).sum();
+            assert!(given <= 1.0 + 1e-9 && (given + room.share - 1.0).abs() < 1e-9, "{room:?} {given}");
+        }
+        assert!(found.iter().zip(needs).all(|(part, need)| (part.share - need).abs() <= ROUNDING));
+        Some(found.iter().map(|part| part.core).collect())
+    }
+
+    #[test]
+    fn what_may_have_one_core_only_is_never_divided() {
+        assert_eq!(whole(2, &[0.3, 0.7, 0.6]), Some(vec![0, 0, 1]));
+        // The fullest core first leaves no room for the last one; another way does.
+        assert!(whole(2, &[0.5, 0.4, 0.4, 0.3, 0.2, 0.2]).is_some());
+        assert_eq!(whole(2, &[0.6, 0.6, 0.6]), None);
+        assert_eq!(whole(1, &[0.5, 0.5 + 1e-8]), Some(vec![0, 0]));
+        // Far too many to try all ways.
+        assert_eq!(whole(64, &[0.51; 65]), None);
     }
 
     #[test]

@@ -46,8 +46,16 @@ impl Plan {
     #[must_use]
     pub fn of(case: &Case<'_>, outcome: &Outcome) -> Plan {
         let empty = Placement::default();
+        let broken;
+        let (view, outcome) = match View::of(case, outcome.placement().unwrap_or(&empty)) {
+            Ok(view) => (view, outcome),
+            // Cores are enough, and none of them has room for something that may have one only: that is no plan.
+            Err(why) => {
+                broken = Outcome::Infeasible { proven: false, why };
+                (View::bare(case, &empty), &broken)
+            }
+        };
         let placement = outcome.placement();
-        let view = View::of(case, placement.unwrap_or(&empty));
         let verdict = match outcome {
             Outcome::Placed { marginal_bps, bound_bps, .. } => {
                 // Nothing is proven of what the model does not have.
@@ -99,23 +107,30 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(case: &'a Case<'a>, placement: &'a Placement) -> View<'a> {
+    fn of(case: &'a Case<'a>, placement: &'a Placement) -> Result<View<'a>, String> {
+        let mut view = View::bare(case, placement);
+        view.numbers = cores::numbers(&view)?;
+        Ok(view)
+    }
+
+    /// The same without numbers of cores.
+    fn bare(case: &'a Case<'a>, placement: &'a Placement) -> View<'a> {
         let problem = case.problem;
         let chains = problem.chains.iter().zip(&placement.sites);
         let layouts = chains.map(|(chain, sites)| Layout::of(problem, chain, sites)).collect();
-        let mut view = View { case, problem, placement, layouts, numbers: Vec::new() };
-        view.numbers = cores::numbers(&view);
-        view
+        View { case, problem, placement, layouts, numbers: Vec::new() }
+    }
+
+    /// Whether a subgroup of the placement may have several cores.
+    fn is_replicable(&self, subgroup: usize) -> bool {
+        let Some(placed) = self.placement.subgroups.get(subgroup) else { return false };
+        let groups = self.layouts.get(placed.chain).map_or(&[][..], |layout| &layout.groups);
+        groups.iter().any(|group| group.nodes == placed.nodes && group.replicable)
     }
 
     /// Whether every core runs all chains for its part of the flows.
     fn is_whole(&self) -> bool {
-        let replicable = |n: usize| {
-            let placed = &self.placement.subgroups[n];
-            let groups = self.layouts.get(placed.chain).map_or(&[][..], |layout| &layout.groups);
-            groups.iter().any(|group| group.nodes == placed.nodes && group.replicable)
-        };
-        not_whole(self.problem, self.placement, replicable).is_none()
+        not_whole(self.problem, self.placement, |subgroup| self.is_replicable(subgroup)).is_none()
     }
 
     /// Bits per second that chain `id` carries.

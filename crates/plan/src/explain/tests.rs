@@ -7,8 +7,8 @@ use super::Case;
 use super::draw::draw;
 use crate::plan::{Bound, CoreLimit, Device, Plan, Verdict, ranges};
 use catena_plan_lemur::{Strategy, experiment, place};
-use catena_plan_model::placement::Outcome;
-use catena_plan_model::problem::Problem;
+use catena_plan_model::placement::{Link, Outcome, Placement, Site, Subgroup};
+use catena_plan_model::problem::{Chain, Node, Problem};
 use catena_plan_model::rack::Rack;
 use catena_plan_model::switch::for_problem;
 
@@ -157,4 +157,45 @@ fn cores_have_trees_that_hold_chains_to_what_they_may_have() {
     }
     // Chain 2 enters its server once, by one subgroup.
     assert!((limited - 2e9).abs() <= 16.0, "{limited} bits a second");
+}
+
+/// A server of two cores that chains share, and a function of each chain that takes so much of a core and may have one only.
+fn singles(parts: &[f64]) -> Plan {
+    let (_, mut rack) = testbed(1, 1);
+    rack.switch = None;
+    rack.servers.iter_mut().for_each(|server| {
+        (server.shared, server.cores_per_socket, server.steering_cores) = (true, 2, 0);
+    });
+    let (mut problem, _) = testbed(1, 1);
+    problem.switch = None;
+    problem.servers.iter_mut().for_each(|server| (server.shared, server.cores) = (true, 2));
+    let mut chain = problem.chains[0].clone();
+    chain.nodes.truncate(1);
+    chain.nodes[0] = Node { share: 1.0, entry: 1.0, server: Some(1e3), replicable: false, ..chain.nodes[0].clone() };
+    (chain.edges, chain.t_min_bps, chain.d_max_ns) = (Vec::new(), 0.0, f64::INFINITY);
+    problem.chains = (0..parts.len()).map(|n| Chain { name: format!("c{n}"), ..chain.clone() }).collect();
+    let group = |(chain, cores)| Subgroup { chain, nodes: vec![0], server: 0, cores, link: Link::Nic(0) };
+    let placement = Placement {
+        sites: vec![vec![Site::Server(0)]; parts.len()],
+        subgroups: parts.iter().copied().enumerate().map(group).collect(),
+        rates_bps: vec![1e6; parts.len()],
+    };
+    planned(&problem, &rack, &Outcome::Placed { placement, marginal_bps: 0.0, bound_bps: None })
+}
+
+#[test]
+fn a_function_that_may_have_one_core_only_has_one() {
+    let plan = singles(&[0.5, 0.4, 0.4, 0.3, 0.2, 0.2]);
+    assert!(plan.is_kept(), "{:?}", plan.verdict);
+    for group in &plan.servers[0].subgroups {
+        assert!(!group.replicable && group.on.len() == 1, "{group:?}");
+    }
+}
+
+#[test]
+fn what_fits_on_no_core_whole_is_no_plan() {
+    let plan = singles(&[0.6, 0.6, 0.6]);
+    assert!(plan.placement.is_none() && plan.chains.is_empty());
+    let Verdict::Broken { proven: false, why, .. } = &plan.verdict else { panic!("{:?}", plan.verdict) };
+    assert!(why.contains("one core only") && why.contains("c2."), "{why}");
 }

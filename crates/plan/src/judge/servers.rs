@@ -100,6 +100,10 @@ impl Judge<'_> {
         }
         for (n, (group, (given, on))) in says.subgroups.iter().zip(given.into_iter().zip(on)).enumerate() {
             self.same(format!("{at}.subgroups[{n}].on"), &group.on, &on);
+            if !group.replicable && group.on.len() > 1 {
+                let what = format!("{} may have one core, and are on {:?}", group.functions.join(" and "), group.on);
+                self.wrong(format!("{at}.subgroups[{n}].on"), what);
+            }
             self.close(format!("{at}.subgroups[{n}]: parts of cores"), given, group.cores, group.cores.max(1.0));
         }
     }
