@@ -1,5 +1,4 @@
-//! How near containers come to their limits under enforcement, and what a limit costs who does not need more: Khalid's
-//! dissertation, section 2.3.2, Figure 2.14 and the receiver below it.
+//! How near containers come to their limits under enforcement: Khalid's dissertation, section 2.3.2, Figure 2.14.
 
 use std::time::Duration;
 
@@ -16,9 +15,6 @@ const QUOTA: f64 = 30.0;
 const OFF: f64 = 0.5;
 /// Datagrams a second to the receiver of the figure: more than its quota pays for.
 const FLOOD: u32 = 150_000;
-/// And to the one that can take all of them, which may lose so much of its rate.
-const RATE: u32 = 40_000;
-const KEEPS: f64 = 98.0;
 /// How much longer than a penalty these are measured: idle time is known to a hundredth of a second.
 const LONGER: u32 = 4;
 
@@ -28,11 +24,7 @@ const LONGER: u32 = 4;
 /// When there is no scene.
 pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     type Measure = fn(&Options) -> Result<Record, SceneError>;
-    let all: [(&str, Measure); 3] = [
-        ("2 UDP senders, 30% each", senders),
-        ("1 UDP receiver, 30%", receiver),
-        ("a limit of what it takes", limited),
-    ];
+    let all: [(&str, Measure); 2] = [("2 UDP senders, 30% each", senders), ("1 UDP receiver, 30%", receiver)];
     let chosen = all.into_iter().filter(|(name, _)| name.contains(&options.only));
     chosen
         .map(|(name, measure)| {
@@ -83,24 +75,4 @@ fn receiver(options: &Options) -> Result<Record, SceneError> {
     let (case, unit) = ("idle".to_owned(), "% of a CPU".to_owned());
     let floor = Some(100.0 - 3.0 * QUOTA - OFF);
     Ok(Record { case, unit, value, spread, floor, paper: Some(10.07), ..Record::default() })
-}
-
-/// A receiver with all that it takes, and then held to just that.
-fn limited(options: &Options) -> Result<Record, SceneError> {
-    let traffic = Traffic { protocol: Protocol::Udp, sends: false, rate: RATE, count: 1 };
-    let play =
-        |quota: f64, number: fn(&Scene, &Seen) -> f64| rounds(options, &[5.0, quota], traffic, Turn::Threads, number);
-    let (takes, _) = play(90.0, |scene, seen| seen.cost(scene.containers()[1].cgroup()))?;
-    let (free, _) = play(90.0, |_, seen| seen.received)?;
-    let (held, spread) = play(takes, |_, seen| seen.received)?;
-    Ok(Record {
-        case: "what it receives then".to_owned(),
-        unit: "% of what it received".to_owned(),
-        value: held / free.max(1.0) * 100.0,
-        spread: spread / free.max(1.0) * 100.0,
-        floor: Some(KEEPS),
-        paper: Some(98.4),
-        peer: vec![("it takes, % of a CPU".to_owned(), takes), ("datagrams a second".to_owned(), free)],
-        ..Record::default()
-    })
 }

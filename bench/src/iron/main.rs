@@ -114,7 +114,8 @@ fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
     if case.is_shaped {
         shape(&scene).map_err(Skipped::Shaping)?;
     }
-    let turns = [(Turn::Calm, 200), (Turn::Without, 200), (case.enforced, 1000)];
+    // For up to a second after enforcement the kernel still waits for the end of its long period.
+    let turns = [(Turn::Calm, 1200), (Turn::Without, 200), (case.enforced, 1000)];
     let mut factors = [Vec::new(), Vec::new()];
     let mut gaps = [0.0_f64; 2];
     let mut costs = [Vec::new(), Vec::new()];
