@@ -104,9 +104,10 @@ pub trait Recipe: Send + 'static {
     /// Whether the function has memory that no object of the engine holds: it is gone when an instance is lost.
     const HAS_MEMORY: bool = false;
 
-    /// Whether the objects of a team of workers are the function's as they are its own: what it has in common with other instances is in
-    /// shared objects, and bounded by their totals. Else each instance has its part of everything.
-    const IS_SHARED: bool = false;
+    /// Whether a replay is to be the same in every run, however many workers there are, by shared objects with one owner each: what is
+    /// asked of them is done in the order of the packets. Else, and live, each instance has its part of everything, and sees on a
+    /// [board](catena_state::Board) what others do.
+    const IS_ORDERED: bool = false;
 
     /// Make it, with objects of this engine: those that are there already, where an instance was lost.
     ///
@@ -139,7 +140,7 @@ impl Build<'_> {
             let engine = catena_state::Delayed::new(self.seed, self.share, delays);
             return self.deploy_late(engine, recipe);
         }
-        if let Some(team) = self.team.filter(|_| R::IS_SHARED) {
+        if let Some(team) = self.team.filter(|team| R::IS_ORDERED && team.is_in_order()) {
             let mut engine = Peers::new(self.seed, team, self.share.index as usize);
             engine.make_for(self.instance);
             let mut function = recipe.make(&mut engine)?;
@@ -147,8 +148,8 @@ impl Build<'_> {
             return Ok(Box::new(Runner::new(engine, function)));
         }
         let engine = Local::new(self.seed, self.share);
-        let mut engine = match self.team.filter(|team| team.moves()) {
-            Some(team) => engine.with_room_for_all(team),
+        let mut engine = match self.team {
+            Some(team) => engine.of_team(team),
             None => engine,
         };
         engine.make_for(self.instance);

@@ -14,6 +14,7 @@ use std::ops::{Deref, DerefMut};
 use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 
+use crate::board::{Board, Room};
 use crate::declare::Declaration;
 use crate::key::Key;
 use crate::mover::Moved;
@@ -250,6 +251,17 @@ pub trait Engine: Send + 'static {
 
     /// Make an outlet to this sink; who makes it once more, as the instance was lost, gets the one to the sink that is there.
     fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> Self::Outlet<S>;
+
+    /// Make the board on which this instance writes so many numbers that belong to an object, and sees all others'. Where there is
+    /// none, the object is the only one, or knows all by itself.
+    fn board(&mut self, _object: &Declaration, _numbers: usize) -> Option<Board> {
+        None
+    }
+
+    /// Return the room that instances leave to each other which have parts of an object.
+    fn room(&self, _object: &Declaration) -> Room {
+        Room::default()
+    }
 
     /// Return how many maps were made whose entries this instance has to itself: they go with their slots.
     fn own_maps(&self) -> usize {

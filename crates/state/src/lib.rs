@@ -10,6 +10,7 @@
 // What `derive(Plain)` writes names this crate, here too.
 extern crate self as catena_state;
 
+pub mod board;
 pub mod claims;
 pub mod declare;
 pub mod delayed;
@@ -27,6 +28,7 @@ pub mod shared_map;
 pub mod tx;
 pub mod value;
 
+pub use board::{Board, Room};
 pub use claims::Claims;
 pub use declare::{Access, Declaration, Object, Scope};
 pub use delayed::{Crashes, Delayed};

@@ -2,12 +2,11 @@
 //! datagrams in fragments. To see room and to take it is one operation.
 
 use catena_packet::wire::Seed;
-use catena_state::value::Loads;
-use catena_state::{Look, Op, Plain, operations};
+use catena_state::{Look, Op, Plain, Room, operations};
 
-use crate::shares::Shares;
+use crate::shares::{Bring, Shares};
 
-use super::balancer::MOST_FRAGMENTED;
+use super::active::Counts;
 
 /// Let a connection in: it takes room in the table, and counts as active at its server.
 #[derive(Clone, Copy, Debug, Plain)]
@@ -51,12 +50,22 @@ pub(super) struct Release {
     pub(super) instance: u16,
 }
 
-/// A connection goes over to another instance, and its room with it.
+/// A connection goes over to another instance, or comes from one, and its room with it.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct GoOver {
-    pub(super) from: u16,
-    pub(super) to: u16,
+    pub(super) instance: u16,
+    pub(super) comes: bool,
 }
+
+/// A datagram whose later fragments are awaited comes from another instance: it has room, whether there is some or not.
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct BringFragments {
+    pub(super) sender: [u64; 2],
+}
+
+/// Take in what other instances have done, as far as it is not done here: where each has its own object.
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct HearOfOthers;
 
 /// A connection that stays in the table ends (-1), or lives again (1).
 #[derive(Clone, Copy, Debug, Plain)]
@@ -115,6 +124,8 @@ operations!(Admission {
     4 => AdmitFragments,
     5 => ReleaseFragments,
     6 => GoOver,
+    10 => BringFragments,
+    11 => HearOfOthers,
 } looks {
     7 => Inside,
     8 => Active,
@@ -133,24 +144,26 @@ struct Part {
 pub(super) struct Admission {
     /// By instance: each has its part of the room, so that a flood which meets one leaves the others theirs.
     parts: Box<[Part]>,
-    /// Active connections by place, of IPv4 and of IPv6.
-    active: [Loads; 2],
+    /// Active connections by place, of IPv4 and of IPv6: of all instances, of others as of the last time that they were heard of.
+    active: Counts,
     fragmented: usize,
+    most_fragmented: usize,
     shares: Shares,
     /// Room that connections have left behind which had gone over with it.
-    spare: usize,
+    spare: Room,
 }
 
 impl Admission {
     /// Nobody is in. Instances may have `most` connections, by instance, to servers at so many `places` of IPv4 and of IPv6.
-    pub(super) fn new(most: &[usize], places: [usize; 2], seed: Seed) -> Self {
-        let shares = Shares::new(seed, MOST_FRAGMENTED);
+    pub(super) fn new(most: &[usize], most_fragmented: usize, active: Counts, seed: Seed) -> Self {
+        let shares = Shares::new(seed, most_fragmented);
         let parts = most.iter().map(|most| Part { most: *most, own: *most, connections: 0 }).collect();
-        Admission { parts, active: places.map(Loads::new), fragmented: 0, shares, spare: 0 }
+        Admission { parts, active, fragmented: 0, most_fragmented, shares, spare: Room::default() }
     }
 
-    fn active_mut(&mut self, is_v6: bool) -> &mut Loads {
-        &mut self.active[usize::from(is_v6)]
+    /// Share the room that is left behind with others.
+    pub(super) fn sharing(self, spare: Room) -> Self {
+        Admission { spare, ..self }
     }
 }
 
@@ -166,23 +179,21 @@ impl Op<Admission> for Admit {
         if let Some(part) = parts.get_mut(usize::from(self.instance))
             && part.connections >= part.most
             && part.most < part.own
-            && *spare > 0
+            && spare.take()
         {
-            *spare -= 1;
             part.most += 1;
         }
         let part = admission.parts.get(usize::from(self.instance));
         if part.is_none_or(|part| part.connections >= part.most) {
             return Admitted::Full;
         }
-        let active = admission.active_mut(self.is_v6);
         let place = match self.to {
             To::Place(place) => {
-                active.add(usize::from(place), 1);
+                admission.active.add(self.is_v6, place, 1);
                 place
             }
-            To::Least => match active.take_least() {
-                Some(place) => place as u16,
+            To::Least => match admission.active.take_least(self.is_v6) {
+                Some(place) => place,
                 None => return Admitted::NoneUp,
             },
         };
@@ -201,11 +212,11 @@ impl Op<Admission> for Release {
             part.connections = part.connections.saturating_sub(1);
             if part.most > part.own {
                 part.most -= 1;
-                admission.spare += 1;
+                admission.spare.leave();
             }
         }
         if let Some(place) = self.place {
-            admission.active_mut(self.is_v6).add(usize::from(place), -1);
+            admission.active.add(self.is_v6, place, -1);
         }
     }
 }
@@ -214,15 +225,28 @@ impl Op<Admission> for GoOver {
     type Reply = ();
 
     fn apply(self, admission: &mut Admission) {
-        let [from, to] = [self.from, self.to].map(usize::from);
-        if from != to && from.max(to) < admission.parts.len() {
-            let [from, to] =
-                admission.parts.get_disjoint_mut([from, to]).unwrap_or_else(|_| unreachable!("two instances"));
-            from.connections = from.connections.saturating_sub(1);
-            from.most = from.most.saturating_sub(1);
-            to.connections += 1;
-            to.most += 1;
+        let Some(part) = admission.parts.get_mut(usize::from(self.instance)) else { return };
+        for number in [&mut part.connections, &mut part.most] {
+            *number = if self.comes { *number + 1 } else { number.saturating_sub(1) };
         }
+    }
+}
+
+impl Op<Admission> for BringFragments {
+    type Reply = ();
+
+    fn apply(self, admission: &mut Admission) {
+        admission.fragmented += 1;
+        Bring(admission.shares.group(self.sender)).apply(&mut admission.shares);
+    }
+}
+
+impl Op<Admission> for HearOfOthers {
+    type Reply = ();
+
+    #[inline]
+    fn apply(self, admission: &mut Admission) {
+        admission.active.hear();
     }
 }
 
@@ -231,7 +255,7 @@ impl Op<Admission> for AddActive {
 
     #[inline]
     fn apply(self, admission: &mut Admission) {
-        admission.active_mut(self.is_v6).add(usize::from(self.place), self.n.into());
+        admission.active.add(self.is_v6, self.place, self.n.into());
     }
 }
 
@@ -239,7 +263,7 @@ impl Op<Admission> for SetUp {
     type Reply = ();
 
     fn apply(self, admission: &mut Admission) {
-        admission.active_mut(self.is_v6).set_up(usize::from(self.place), self.up);
+        admission.active.set_up(self.is_v6, self.place, self.up);
     }
 }
 
@@ -247,7 +271,8 @@ impl Op<Admission> for AdmitFragments {
     type Reply = bool;
 
     fn apply(self, admission: &mut Admission) -> bool {
-        let most = if self.is_answered { MOST_FRAGMENTED } else { MOST_FRAGMENTED / 2 };
+        let whole = admission.most_fragmented;
+        let most = if self.is_answered { whole } else { whole / 2 };
         let group = admission.shares.group(self.sender);
         let takes = admission.fragmented < most && admission.shares.take(group);
         if takes {
@@ -278,7 +303,7 @@ impl Look<Admission> for Active {
     type Reply = i64;
 
     fn look(self, admission: &Admission) -> i64 {
-        admission.active[usize::from(self.is_v6)].load(usize::from(self.place))
+        admission.active.of(self.is_v6).load(usize::from(self.place))
     }
 }
 
@@ -286,12 +311,13 @@ impl Look<Admission> for IsDown {
     type Reply = bool;
 
     fn look(self, admission: &Admission) -> bool {
-        !admission.active[usize::from(self.is_v6)].is_up(usize::from(self.place))
+        !admission.active.of(self.is_v6).is_up(usize::from(self.place))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::balancer::MOST_FRAGMENTED;
     use super::*;
     use proptest::prelude::*;
 
@@ -303,7 +329,7 @@ mod tests {
         fn connections_are_let_in_by_the_rules(
             steps in prop::collection::vec((0u8..6, any::<bool>(), 0u16..3, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut admission = Admission::new(&[MOST], [3, 3], Seed::from_number(1));
+            let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([3, 3], None), Seed::from_number(1));
             let mut up = [[true; 3]; 2];
             // Who is in, and whether active.
             let mut inside: Vec<(bool, u16, bool)> = Vec::new();
@@ -354,7 +380,7 @@ mod tests {
 
     #[test]
     fn unanswered_clients_share_half_of_the_room_for_fragments() {
-        let mut admission = Admission::new(&[MOST], [1, 0], Seed::from_number(1));
+        let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([1, 0], None), Seed::from_number(1));
         let mut admit =
             |client: u64, is_answered| AdmitFragments { sender: [client, 4], is_answered }.apply(&mut admission);
         let mut senders = (0..4000).filter(|client| admit(*client, false)).collect::<Vec<_>>();

@@ -6,14 +6,15 @@ use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::wire::Net;
 use catena_packet::{BATCH, Packet};
-use catena_state::value::{Add, Counts, Get};
+use catena_state::value::{Add, Counts as Sums, Get};
 use catena_state::{Access, Declaration, Engine, Mover, NoMemory, Scope, Share, Shared as _, Tx};
 
 use crate::family::{V4, V6};
 use crate::function::{Function, Step};
 use crate::rewrite::{self, Change};
 
-use super::admission::{Active, Admission, Inside, IsDown};
+use super::active::Counts;
+use super::admission::{Active, Admission, HearOfOthers, Inside, IsDown};
 use super::connection::Timeouts;
 use super::family::Balance;
 use super::room;
@@ -81,7 +82,7 @@ pub struct Balancer<E: Engine> {
 
 /// What both IP versions share.
 pub(super) struct Shared<E: Engine> {
-    pub(super) bytes: E::Shared<Counts>,
+    pub(super) bytes: E::Shared<Sums>,
     pub(super) slot: Slot,
     pub(super) timeouts: Timeouts,
     pub(super) backends: Vec<Backend>,
@@ -89,8 +90,10 @@ pub(super) struct Shared<E: Engine> {
     pub(super) admission: E::Shared<Admission>,
     /// Which of those that are let in by the same object this one is.
     pub(super) instance: u16,
+    /// Whether each instance has an object of its own, and sees what others do.
+    sees_others: bool,
     /// What has become of connections.
-    events: E::Shared<Counts>,
+    events: E::Shared<Sums>,
 }
 
 /// What *prepare* hands to *finish*.
@@ -118,21 +121,26 @@ impl<E: Engine> Balancer<E> {
         let places = [v4.servers.places(), v6.servers.places()];
         let (seed, share) = (engine.seed(), engine.share());
         let instance = if E::ALL_SEE { share.index as u16 } else { 0 };
-        // The object is made by one for all that see it.
-        let parts = || match E::ALL_SEE {
-            true => (0..share.count).map(|index| part(Share { index, ..share })).collect(),
-            false => vec![most],
+        let fragmented = |share: Share| share.part_of(MOST_FRAGMENTED as u64) as usize;
+        // The object is made by one for all that see it. Else each has its own, and reads what others have done.
+        let board = engine.board(&CONNECTIONS, places.iter().sum());
+        let (sees_others, spare) = (board.is_some(), engine.room(&CONNECTIONS));
+        let active = Counts::new(places, board);
+        let (parts, fragmented) = match E::ALL_SEE {
+            true => ((0..share.count).map(|index| part(Share { index, ..share })).collect(), MOST_FRAGMENTED),
+            false => (vec![most], fragmented(share)),
         };
-        let Ok(admission) =
-            engine.shared_of(&CONNECTIONS, || Ok::<_, Infallible>(Admission::new(&parts(), places, seed)));
+        let made = || Ok::<_, Infallible>(Admission::new(&parts, fragmented, active, seed).sharing(spare));
+        let Ok(admission) = engine.shared_of(&CONNECTIONS, made);
         let shared: Shared<E> = Shared {
-            bytes: engine.shared(&BYTES, Counts::new(settings.backends.len())),
+            bytes: engine.shared(&BYTES, Sums::new(settings.backends.len())),
             slot,
             timeouts: settings.timeouts,
             backends: settings.backends,
             admission,
             instance,
-            events: engine.shared(&EVENTS, Counts::new(Event::COUNT)),
+            sees_others,
+            events: engine.shared(&EVENTS, Sums::new(Event::COUNT)),
         };
         // An instance may be made anew on objects that are there already: who is down there is down here.
         let is_down = |question: IsDown| shared.admission.look(question);
@@ -212,6 +220,9 @@ impl<E: Engine> Function<E> for Balancer<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
+        if self.shared.sees_others {
+            self.shared.admission.send(tx, HearOfOthers);
+        }
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.v4.expire(&mut self.shared, tx, most);
         self.v6.expire(&mut self.shared, tx, most);

@@ -16,7 +16,8 @@
 //! - `backends`: the servers, at most 4,096, of the same IP version as the VIP before them. Of weight 1 to 256: a
 //!   server of weight 3 gets three times as many connections as one of weight 1 (the default).
 //! - `method`: `least_connections` (default): the server with the fewest active connections for its weight, of all
-//!   workers (of each worker, where a capture comes by a pipe or a plan has divided the pipeline). `consistent_hash`:
+//!   workers: a worker knows those of others as of their latest batch, so no packet waits (in a replay from files, as of the packet
+//!   before; of each worker alone, where a capture comes by a pipe or a plan has divided the pipeline). `consistent_hash`:
 //!   the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016, §3.4): balancers with the
 //!   same `backends` and `hash_seed` choose alike, and when one of n servers goes, the connections of the others stay
 //!   where they are, but for a few in a hundred. The hash is not secret.
@@ -63,7 +64,7 @@
 //! - Servers go down and come up by command. New connections avoid a server that is down.
 //! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
 //!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client (of IPv6: a /64) has 128
-//!   datagrams at a time, fewer as room runs out; half of the room is kept for established connections.
+//!   datagrams at a time (64 with several workers, which split the room), fewer as room runs out; half of the room is kept for established connections.
 //! - Echo requests to a VIP without a port are balanced, all of a client to one server. ICMP errors and neighbour
 //!   discovery for a VIP pass untouched: path MTU discovery by ICMP does not reach the servers; clamp TCP's MSS.
 //! - SCTP keeps its port, because its checksum covers it, not the address. Other protocols whose
@@ -75,10 +76,8 @@
 //!
 //! `no backend up`; `connection table full` (all connections are established ones of TCP or SCTP; nothing could be
 //! rewritten on the way back, so there is no fallback without a table); `segment of no connection` (a FIN or RST that
-//! no connection knows); `fragment without its first`. With several workers and `least_connections` a new connection waits for the
-//! worker that counts them: `too many wait for their state` when 256 do at one worker, as under a flood of more new connections than
-//! that worker can count. In a replay it waits for all workers to come as far, and nothing is dropped; many new connections are replayed
-//! faster by one worker.
+//! no connection knows); `fragment without its first`. In a replay from files by several workers a new connection waits for all workers to
+//! come as far, and nothing is dropped; many new connections are replayed faster by one worker.
 //!
 //! VLAN tags are read through, and do not tell connections apart: one client in two VLANs has one connection.
 //!
@@ -99,6 +98,7 @@
 //!
 //! NAT, Monitor.
 
+mod active;
 mod admission;
 mod balancer;
 mod connection;
@@ -175,7 +175,7 @@ struct Balancing {
 
 impl Recipe for Balancing {
     type Function<E: Engine> = Balancer<E>;
-    const IS_SHARED: bool = true;
+    const IS_ORDERED: bool = true;
 
     fn make<E: Engine>(&self, engine: &mut E) -> Result<Balancer<E>, ArgError> {
         Balancer::new(engine, self.settings.clone(), self.slot)

@@ -13,7 +13,7 @@ use catena_state::{Engine, Fate, FlowMap, Mover, Shared as _, Tx, looks};
 use crate::function::Step;
 use crate::rewrite::Change;
 
-use super::admission::{AddActive, AdmitFragments, GoOver, Release, ReleaseFragments};
+use super::admission::{AddActive, AdmitFragments, BringFragments, GoOver, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
 use super::connection::{Connection, State};
 use super::family::{Balance, Class, Tuple};
@@ -186,18 +186,12 @@ impl<E: Engine, F: Balance> Side<E, F> {
 }
 
 impl<E: Engine, F: Balance> Side<E, F> {
-    /// Show a mover the table. Who takes a connection in has it on its part from now on.
+    /// Show a mover the table. Who takes a connection in has it on its part from now on, and who gave it has not.
     pub(super) fn objects(&mut self, shared: &mut Shared<E>, tx: &mut Tx, mover: &mut Mover) {
-        let (from, to) = (mover.from(), shared.instance);
+        let comes = mover.from().is_some();
         let [out, ways_back] = &mut self.maps;
-        mover.flows(tx, out, |tx, key, _| {
-            if let Some(from) = from
-                && !F::tuple(key).1.is_fragment()
-            {
-                shared.admission.send(tx, GoOver { from: from as u16, to });
-            }
-        });
-        mover.flows(tx, ways_back, |_, _, _| {});
+        mover.flows(tx, out, |tx, key, _| shared.goes_over::<F>(tx, key, comes));
+        mover.flows(tx, ways_back, |tx, key, _| shared.goes_over::<F>(tx, key, comes));
     }
 }
 
@@ -269,6 +263,19 @@ impl<E: Engine> Shared<E> {
     /// Return what says that a connection leaves the table.
     pub(super) fn release<F: Balance>(&self, place: Option<u16>) -> Release {
         Release { is_v6: F::IS_V6, place, instance: self.instance }
+    }
+
+    /// Note that an entry goes over to another instance, or comes from one.
+    fn goes_over<F: Balance>(&mut self, tx: &mut Tx, key: &F::Key, comes: bool) {
+        let (tuple, class) = F::tuple(key);
+        let sender = F::sender(client(&tuple, class));
+        match class {
+            _ if class.is_fragment() && comes => self.admission.send(tx, BringFragments { sender }),
+            _ if class.is_fragment() => self.admission.send(tx, ReleaseFragments { sender }),
+            // Its way back goes with it.
+            _ if class.is_back() => {}
+            _ => self.admission.send(tx, GoOver { instance: self.instance, comes }),
+        }
     }
 
     /// Count one active connection more at the server at `place`, or one less.

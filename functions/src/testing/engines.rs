@@ -175,7 +175,7 @@ pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
 
 /// Run a test on the engine of a team of two workers: the other one has no packets, but owns some objects.
 pub fn on_team<R>(test: impl FnOnce() -> R) -> R {
-    TEAM.set(Some(Team::new(2)));
+    TEAM.set(Some(Team::in_order(2, Arc::new(|| u64::MAX - 1))));
     let done = on_local(test);
     TEAM.take();
     done

@@ -92,26 +92,53 @@ fn a_bound_is_the_total_of_all_workers() {
     }
 }
 
-/// Of a team one object lets all of them in, and knows what each may have.
-#[test]
-fn workers_that_share_a_balancer_have_the_total_together() {
+/// The balancers of a team's workers, who know of each other.
+fn balancers(args: &Args) -> Vec<Harness> {
     let team = Team::new(COUNT as usize);
-    let args = lb().with("max_connections", number(10));
-    let mut harnesses: Vec<Harness> = (0..COUNT)
+    (0..COUNT)
         .map(|index| {
-            let module = build_for(Some(&team), function("LB"), &args, Share { index, count: COUNT }, &[]);
+            let module = build_for(Some(&team), function("LB"), args, Share { index, count: COUNT }, &[]);
             Harness::new(module.unwrap_or_else(|error| panic!("{error}")), 2)
         })
-        .collect();
+        .collect()
+}
+
+#[test]
+fn workers_that_share_a_balancer_have_the_total_together() {
+    let mut harnesses = balancers(&lb().with("max_connections", number(10)));
     for (host, index) in (0..HOSTS).flat_map(|host| (0..COUNT).map(move |index| (host, index))) {
         let frame = craft(&format!("udp 10.{index}.0.{host}:4000 > 192.0.2.10:80"));
         harnesses[index as usize].send(0, &[(START, frame)]);
-        (0..8).for_each(|_| harnesses.iter_mut().for_each(|harness| harness.tick(START)));
+        harnesses.iter_mut().for_each(|harness| harness.tick(START));
     }
-    for harness in harnesses {
-        assert_eq!(harness.gauges()["connections"], 10);
-        harness.end();
+    assert_eq!(harnesses.iter().map(|harness| harness.gauges()["connections"]).sum::<u64>(), 10);
+    harnesses.into_iter().for_each(Harness::end);
+}
+
+/// Each new connection goes to the server that has fewest of all workers' connections, as they were after the latest batch.
+#[test]
+fn workers_choose_the_server_with_fewest_connections_of_all() {
+    let servers: Vec<String> = (1..=5).map(|n| format!("10.9.0.{n}")).collect();
+    let list = |items: &[String]| Value::List(items.iter().map(|text| Value::Address(text.parse().unwrap())).collect());
+    let args = Args::default().with("vip", list(&["192.0.2.10".to_owned()])).with("backends", list(&servers));
+    let mut harnesses = balancers(&args);
+    let mut active = [0u32; 5];
+    // Who has the packet, by turns of one, two and three connections. What a worker opens alone would be even again and again.
+    let turns = (0..60usize).flat_map(|turn| std::iter::repeat_n(turn % COUNT as usize, 1 + turn % 3));
+    for (host, index) in turns.enumerate() {
+        let frame = craft(&format!("udp 10.{index}.{}.{}:4000 > 192.0.2.10:80", host / 250, host % 250));
+        let sent = harnesses[index].send(0, &[(START, frame)]);
+        let text = describe(&sent[0].2);
+        let server = servers.iter().position(|server| text.contains(&format!("> {server}:"))).expect("a server");
+        assert_eq!(
+            Some(server),
+            (0..5).min_by_key(|n| (active[*n], *n)),
+            "connection {host}, of worker {index}: {text}"
+        );
+        active[server] += 1;
+        harnesses.iter_mut().for_each(|harness| harness.tick(START));
     }
+    harnesses.into_iter().for_each(Harness::end);
 }
 
 /// Sessions have no gauge: packets that find room for theirs pass.
@@ -132,7 +159,7 @@ fn sessions_of_a_nat_are_four_for_each_mapping_of_all_workers() {
 /// What instances have in common, or would, though workers do not share packets out by its key, and why each may have its own all
 /// the same. All that is not here and not counted up only must be kept by source or narrower.
 const SHARED_OUT: &[(&str, &str, &str)] = &[
-    ("LB", "connections", "all know each part of the total"),
+    ("LB", "connections", "each has its part of the total, and knows how many all have at each server"),
     ("Limiter", "buckets", "each has its part of the rate, and of the keys"),
     ("NAT", "ports", "each lends blocks of its own"),
     ("NAT", "shares of sessions", "each shares out the room of its own sessions"),

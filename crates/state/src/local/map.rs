@@ -8,8 +8,6 @@
 
 use std::hint::select_unpredictable;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use catena_packet::Slot;
 use catena_packet::wire::Seed;
@@ -20,6 +18,7 @@ use super::calendar::Calendar;
 use super::entry::Entry;
 use super::leaving::Leaving;
 use super::line::Line;
+use crate::board::Room;
 use crate::engine::{FOREVER, Full};
 use crate::key::Key;
 use crate::looks::Looks;
@@ -59,7 +58,7 @@ pub struct LocalMap<K: Key, V> {
     pub(super) limit: usize,
     /// The limit at the start, and the room that others' entries have left behind: of all instances together.
     pub(super) own: usize,
-    pub(super) spare: Option<Arc<AtomicUsize>>,
+    pub(super) spare: Option<Room>,
     pub(super) swept: usize,
     /// The entries that may go when room is wanted.
     pub(super) marked: Line,

@@ -23,6 +23,7 @@ pub use outlet::LocalOutlet;
 pub use shared::LocalShared;
 pub use shared_map::{LocalAsked, LocalSharedMap};
 
+use crate::board::{Board, Room};
 use crate::declare::Declaration;
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
@@ -39,22 +40,28 @@ use catena_packet::wire::Seed;
 pub struct Local {
     seed: Seed,
     share: Share,
-    /// Where any instance may get others' slots: their team, and whose the objects are.
-    moves: Option<(Arc<Team>, String)>,
+    /// Of several workers: their team, and whose the objects are.
+    team: Option<(Arc<Team>, String)>,
     maps: usize,
 }
 
 impl Local {
     /// Make the engine; `seed` is secret where traffic may be hostile, fixed where a run must repeat.
     pub fn new(seed: Seed, share: Share) -> Self {
-        Local { seed, share, moves: None, maps: 0 }
+        Local { seed, share, team: None, maps: 0 }
     }
 
-    /// Let objects have room for all that the instances may have together, as any of them may get others' slots. It is address
-    /// space, and no memory before something comes.
+    /// Let the engine be that of a worker of a team, whose instances know of each other what they write on [boards](Board). Where
+    /// slots go from one to another, objects have room for all that the instances may have together: it is address space, and no
+    /// memory before something comes.
     #[must_use]
-    pub fn with_room_for_all(self, team: &Arc<Team>) -> Self {
-        Local { moves: Some((Arc::clone(team), String::new())), ..self }
+    pub fn of_team(self, team: &Arc<Team>) -> Self {
+        Local { team: Some((Arc::clone(team), String::new())), ..self }
+    }
+
+    /// Return the team, and whose the objects are, where slots go from one instance to another.
+    fn moving(&self) -> Option<&(Arc<Team>, String)> {
+        self.team.as_ref().filter(|(team, _)| team.moves())
     }
 }
 
@@ -73,13 +80,13 @@ impl Engine for Local {
     }
 
     fn flow_map<K: Key, V: Plain>(&mut self, object: &Declaration, entries: usize) -> Result<LocalMap<K, V>, NoMemory> {
-        let instances = if self.moves.is_some() { self.share.count as usize } else { 1 };
+        let instances = if self.moving().is_some() { self.share.count as usize } else { 1 };
         self.maps += 1;
         // Of what is shared out by blocks one part may be twice another.
         let room = entries.saturating_add(1).saturating_mul(2 * instances);
         let map = LocalMap::new(self.seed, entries, if instances > 1 { room } else { entries });
         let mut map = map.map_err(|_| NoMemory { object: object.name, entries })?;
-        map.spare = self.moves.as_ref().map(|(team, instance)| team.spare(instance, object));
+        map.spare = self.moving().map(|(team, instance)| team.room(instance, object));
         Ok(map)
     }
 
@@ -106,9 +113,18 @@ impl Engine for Local {
     }
 
     fn make_for(&mut self, instance: &str) {
-        if let Some((_, name)) = &mut self.moves {
+        if let Some((_, name)) = &mut self.team {
             instance.clone_into(name);
         }
+    }
+
+    fn board(&mut self, object: &Declaration, numbers: usize) -> Option<Board> {
+        let (team, instance) = self.team.as_ref()?;
+        Some(team.board(instance, object, numbers, self.share.index as usize))
+    }
+
+    fn room(&self, object: &Declaration) -> Room {
+        self.moving().map(|(team, instance)| team.room(instance, object)).unwrap_or_default()
     }
 
     fn own_maps(&self) -> usize {

@@ -1,7 +1,5 @@
 //! Entries of slots that another instance gets.
 
-use std::sync::atomic::Ordering;
-
 use catena_packet::SlotSet;
 
 use super::map::LocalMap;
@@ -15,7 +13,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     pub(super) fn give_room(&mut self) {
         if let Some(spare) = &self.spare {
-            spare.fetch_add(1, Ordering::Relaxed);
+            spare.leave();
             self.limit -= 1;
         }
     }
@@ -24,7 +22,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     pub(super) fn take_room(&mut self) -> bool {
         let Some(spare) = self.spare.as_ref().filter(|_| self.limit < self.own) else { return false };
-        let took = spare.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1)).is_ok();
+        let took = spare.take();
         if took {
             self.limit += 1;
         }
@@ -83,6 +81,7 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use crate::board::Room;
     use std::collections::HashMap;
 
     use catena_packet::Slot;
@@ -166,10 +165,10 @@ mod tests {
 
     #[test]
     fn room_that_went_comes_back_when_what_took_it_is_over() {
-        let spare = std::sync::Arc::default();
+        let spare = Room::default();
         let [mut from, mut to] = [(); 2].map(|()| {
             let mut map = map(4, 16);
-            map.spare = Some(std::sync::Arc::clone(&spare));
+            map.spare = Some(spare.clone());
             map
         });
         let mut tx = Tx::new(1, 0, 0).of(Slot::numbered(9).unwrap());

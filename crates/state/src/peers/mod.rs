@@ -19,11 +19,11 @@ pub use shared::{PeersAsked, PeersShared, PeersSharedMap};
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_packet::wire::Seed;
 
+use crate::board::{Board, Room};
 use crate::claims::Claims;
 use crate::declare::{Access, Declaration};
 use crate::engine::{Engine, NoMemory, Share};
@@ -60,7 +60,9 @@ struct Instance {
     objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
     claims: Mutex<Option<Arc<Claims>>>,
     /// Room that entries have left behind which had come from other workers, by object.
-    spare: Mutex<Vec<(Declaration, Arc<AtomicUsize>)>>,
+    spare: Mutex<Vec<(Declaration, Room)>>,
+    /// The boards that no worker has taken yet, by object and worker.
+    boards: Mutex<Vec<(Declaration, Vec<Option<Board>>)>>,
 }
 
 impl Team {
@@ -97,15 +99,36 @@ impl Team {
     }
 
     /// Return the room that entries of an object have left behind which had come from other workers.
-    pub(crate) fn spare(&self, instance: &str, object: &Declaration) -> Arc<AtomicUsize> {
+    pub(crate) fn room(&self, instance: &str, object: &Declaration) -> Room {
         let instance = self.instance(instance);
         let mut spare = instance.spare.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, room)) = spare.iter().find(|(known, _)| known.is_named_as(object)) {
-            return Arc::clone(room);
+            return room.clone();
         }
-        let room = Arc::<AtomicUsize>::default();
-        spare.push((*object, Arc::clone(&room)));
+        let room = Room::default();
+        spare.push((*object, room.clone()));
         room
+    }
+
+    /// Return the board of a worker's instance, for so many numbers that belong to an object.
+    ///
+    /// # Panics
+    /// When the worker has it already, or another one says that there are fewer numbers.
+    pub(crate) fn board(&self, instance: &str, object: &Declaration, numbers: usize, worker: usize) -> Board {
+        let instance = self.instance(instance);
+        let mut boards = instance.boards.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = boards.iter().position(|(known, _)| known.is_named_as(object));
+        let at = known.unwrap_or_else(|| {
+            boards.push((*object, Board::for_all(self.workers, numbers).into_iter().map(Some).collect()));
+            boards.len() - 1
+        });
+        let board = boards[at].1[worker].take();
+        board.unwrap_or_else(|| panic!("{object}: worker {worker} has its board already"))
+    }
+
+    /// Return whether operations on shared objects are done in the order of packets' clocks, as in a replay.
+    pub fn is_in_order(&self) -> bool {
+        self.horizon.is_some()
     }
 
     /// Make a team that does what is asked in the order of the packets' clocks, whoever asks first: what it does is the same in
@@ -173,7 +196,7 @@ impl Peers {
     pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Self {
         let share = Share { index: worker as u32, count: team.workers as u32 };
         let local = Local::new(seed, share);
-        let local = if team.moves { local.with_room_for_all(team) } else { local };
+        let local = if team.moves { local.of_team(team) } else { local };
         Peers { local, team: Arc::clone(team), worker, joined: None, maps: 0 }
     }
 
@@ -318,6 +341,10 @@ impl Engine for Peers {
 
     fn outlet<S: Sink>(&mut self, object: &Declaration, sink: S) -> LocalOutlet<S> {
         self.local.outlet(object, sink)
+    }
+
+    fn room(&self, object: &Declaration) -> Room {
+        self.local.room(object)
     }
 
     fn own_maps(&self) -> usize {

@@ -37,6 +37,11 @@ impl Loads {
         Loads { heap: (0..count as i128).map(Rank).collect(), place: (0..count as u32).collect() }
     }
 
+    /// Return how many things there are.
+    pub fn count(&self) -> usize {
+        self.heap.len()
+    }
+
     /// Give the thing at a place in the heap another rank, and put it where that belongs.
     fn settle(&mut self, mut at: usize, rank: Rank) {
         let Loads { heap, place } = self;
