@@ -78,6 +78,22 @@ fn promises_that_nothing_holds_are_told() {
     assert_eq!(report["output"]["packets"], 2_000);
 }
 
+/// What is let in is counted once, whichever functions it meets first, and no packet of the way back is.
+#[test]
+fn no_more_is_taken_in_than_came() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chains = "chain x for web { promise ..5Mbps in -> [ \"tcp portrange 1-65535\": ACL(rules = [\"permit any\"]), else: ] \
+                  -> Monitor() -> out }\nchain y for rest { in -> Monitor() -> out }\n";
+    let traffic = "gen:flows=20,size=256,proto=tcp,rate=20Mbps,duration=2s,time=wall";
+    let (report, told) = run(folder.path(), chains, traffic);
+    let (came, taken) = (report["promised"][0]["came_bps"].as_f64(), report["promised"][0]["carried_bps"].as_f64());
+    let (came, taken) = (came.expect("a rate"), taken.expect("a rate"));
+    // A burst is taken in at once; all that waited is taken in at the end.
+    assert!(came > 1.2e7 && taken < 0.8 * came, "{taken} of {came}: {told}");
+    let left = report["output"]["bytes"].as_f64().expect("a count") * 8.0 / report["seconds"].as_f64().expect("a time");
+    assert!((taken / left - 1.0).abs() < 0.01, "{taken}, and {left} left: {report}");
+}
+
 /// Nobody counts the packets of a chain without functions: nothing is said of them.
 #[test]
 fn what_nobody_counts_is_not_called_kept() {

@@ -14,6 +14,7 @@
 
 pub mod chain;
 mod cores;
+mod entered;
 mod failure;
 pub mod file;
 pub mod files;

@@ -16,7 +16,7 @@ use catena_plan::tasks::{self as planned, Division};
 use catena_policy::PolicyGraph;
 use serde::Serialize;
 
-use crate::promised::first;
+use crate::entered::Entered;
 use crate::report::Report;
 use crate::table::Table;
 use crate::workers::MOST;
@@ -175,9 +175,7 @@ impl Planned {
                 }
             }
             // What is planned is what enters a chain: what its first functions take in, behind a queue.
-            let names = first(written);
-            let bytes: u64 =
-                names.iter().filter_map(|name| report.module(&module(&chain.name, name))).map(|r| r.bytes).sum();
+            let bytes = Entered::of(graph, written, report).unwrap_or_default().taken;
             let own = |class: &&planned::ClassFigures| class.name.split('/').next() == Some(&chain.name);
             let classes = self.tasks().into_iter().flat_map(|tasks| &tasks.classes).filter(own);
             let packets: f64 = classes.map(|class| class.packets).sum();

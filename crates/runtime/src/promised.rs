@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use catena_policy::{Chain, Direction, End, PolicyGraph};
+use catena_policy::{Chain, PolicyGraph};
 use serde::Serialize;
 
+use crate::entered::Entered;
 use crate::report::Report;
 use crate::table::{Table, thousands};
 
@@ -47,27 +48,14 @@ pub struct Outcome {
 impl Promised {
     /// Hold the chains of a file against what a run measured.
     pub fn of(graph: &PolicyGraph, report: &Report) -> Promised {
-        let (several, lost) = (graph.chains.len() > 1, report.lost_at_ports());
+        let lost = report.lost_at_ports();
         let row = |chain: &Chain| {
             let bps = |bytes: u64| bytes as f64 * 8.0 / report.seconds.max(1e-9);
-            let bytes = |name: &str| report.module(name).map(|row| row.bytes);
-            let (mut came, mut carried) = (0, 0);
-            // Where classes have ways of their own each waits in a queue.
-            let of_class = |class: &u32| bytes(&format!("queue {}", graph.classes[*class as usize].name));
-            let of_classes: Vec<u64> = chain.classes.iter().filter_map(of_class).collect();
-            let by = first(chain);
-            let is_counted = !by.is_empty();
-            for name in by {
-                let name = if several { format!("{}/{name}", chain.name) } else { name.to_owned() };
-                let taken = bytes(&name).unwrap_or(0);
-                carried += taken;
-                came += bytes(&format!("queue {name}")).unwrap_or(taken);
-            }
-            if !of_classes.is_empty() {
-                came = of_classes.iter().sum();
-            }
+            let entered = Entered::of(graph, chain, report);
+            let is_counted = entered.is_some();
+            let Entered { came, taken } = entered.unwrap_or_default();
             let promise = chain.promise;
-            let (came_bps, carried_bps) = (bps(came), bps(carried));
+            let (came_bps, carried_bps) = (bps(came), bps(taken));
             let least = came_bps.min(promise.t_min_bps as f64) * (1.0 - ROUNDING);
             Outcome {
                 chain: chain.name.clone(),
@@ -85,18 +73,6 @@ impl Promised {
         };
         Promised { chains: graph.chains.iter().map(row).collect(), lost }
     }
-}
-
-/// The functions that packets enter a chain by, forward.
-pub fn first(chain: &Chain) -> Vec<&str> {
-    let first = chain.edges_from(End::In, Direction::Forward).filter_map(|edge| match edge.to {
-        End::Node(node) => chain.nodes.get(node as usize),
-        _ => None,
-    });
-    let mut names: Vec<&str> = first.map(|node| node.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }
 
 /// Bits per second as people write them.
