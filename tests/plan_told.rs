@@ -207,6 +207,27 @@ fn the_search_for_what_would_help_is_within_the_time_limit() {
     assert!(text.contains("Not every question was answered: more time (--time-limit) may find more."), "{text}");
 }
 
+/// All of planning has the time that was asked for: what is looked for before the search, too, and where a run plans for itself.
+#[test]
+fn a_chain_of_a_thousand_functions_is_planned_within_the_time_limit() {
+    let chain = vec!["Monitor()"; 1_000].join(" -> ");
+    let rack = include_str!("../examples/racks/lemur.toml");
+    let folder = folder(&[
+        ("long.catena", &format!("chain x {{ promise 1Mbps.. in -> {chain} -> out }}\n")),
+        ("rack.toml", rack),
+    ]);
+    // One took more than a minute each.
+    for how in ["exact", "brute", "lemur"] {
+        let began = std::time::Instant::now();
+        let command = format!("plan long.catena --rack rack.toml --profile none --time-limit 1s --strategy {how}");
+        catena(folder.path(), &command);
+        assert!(began.elapsed().as_secs_f64() < 10.0, "{how}: {:?}", began.elapsed());
+    }
+    let began = std::time::Instant::now();
+    let ran = catena(folder.path(), "run long.catena --in gen:flows=2,count=20");
+    assert!(ran.status.success() && began.elapsed().as_secs_f64() < 10.0, "{:?}: {}", began.elapsed(), err(&ran));
+}
+
 #[test]
 fn flow_tables_that_are_too_small_are_what_has_to_grow() {
     let rack = include_str!("../examples/racks/lemur-openflow.toml");

@@ -309,7 +309,9 @@ impl Case {
                 // Proof needs time beside the heuristic.
                 let half = now.checked_add(self.left() / 2);
                 let start = lemur::place_until(&self.problem, lemur::Strategy::Lemur, &*self.switch, half);
-                exact::plan(&self.problem, &*self.switch, start.placement(), &self.settings()).outcome
+                let left = until.map_or(self.how.time, |until| until.saturating_duration_since(Instant::now()));
+                let settings = exact::Settings { time: left, ..exact::Settings::default() };
+                exact::plan(&self.problem, &*self.switch, start.placement(), &settings).outcome
             }
         })
     }

@@ -159,6 +159,9 @@ impl Rulings<'_> {
         }
         // What was seen grows along every way: who comes first is settled first.
         places.sort();
+        if places.len() < 2 {
+            return;
+        }
         let all: Vec<Place> = self.met.keys().copied().collect();
         let certain = self.ways.certain(&all);
         let mut free = (ATTRIBUTE_BYTES / 2).saturating_sub(self.ways.attributes().len());

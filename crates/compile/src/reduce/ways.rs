@@ -112,9 +112,12 @@ impl<'a> Ways<'a> {
         let every: BTreeSet<Place> = places.iter().copied().collect();
         let mut certain: BTreeMap<Place, BTreeSet<Place>> =
             places.iter().map(|place| (*place, every.clone())).collect();
+        // What comes after a place is known before it, on the way out and on the way back.
+        let mut order = places.to_vec();
         loop {
             let mut changed = false;
-            for &place in places {
+            order.reverse();
+            for &place in &order {
                 let mut all: Option<BTreeSet<Place>> = None;
                 for (_, next) in self.next(place) {
                     let mut then = certain.get(&next).cloned().unwrap_or_default();
@@ -136,9 +139,11 @@ impl<'a> Ways<'a> {
     /// leaves.
     pub fn live(&self, places: &[Place]) -> BTreeMap<Place, Fields> {
         let mut live: BTreeMap<Place, Fields> = BTreeMap::new();
+        let mut order = places.to_vec();
         loop {
             let mut changed = false;
-            for &place in places {
+            order.reverse();
+            for &place in &order {
                 let then = self.next(place).map(|(_, next)| self.live_at(next, live.get(&next).copied()));
                 let then = then.fold(Fields::NONE, Fields::or);
                 changed |= live.insert(place, then) != Some(then);

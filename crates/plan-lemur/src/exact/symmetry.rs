@@ -3,6 +3,8 @@
 //! Of placements that differ by a swap alone only one has to be looked at. For a chain like Lemur's
 //! chain 4, whose three branches are the same, that is one of six.
 
+use std::collections::BTreeMap;
+
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{Chain, Node, NodeId, Problem};
 
@@ -17,12 +19,25 @@ pub type Swap = Vec<NodeId>;
 #[must_use]
 pub fn swaps(chain: &Chain) -> Vec<Swap> {
     let count = chain.nodes.len();
+    let (mut before, mut after) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+    for edge in &chain.edges {
+        before[edge.to].push(edge.from);
+        after[edge.from].push(edge.to);
+    }
+    before.iter_mut().for_each(|nodes| nodes.sort_unstable());
+    // What comes before either stays where it is, for a chain has no circles: so it must come before both.
+    let mut beside: BTreeMap<&[NodeId], Vec<NodeId>> = BTreeMap::new();
+    for (node, comes_before) in before.iter().enumerate() {
+        beside.entry(comes_before).or_default().push(node);
+    }
     let mut found: Vec<Swap> = Vec::new();
-    for a in 0..count {
-        for b in a + 1..count {
-            let Some(swap) = exchange(chain, a, b) else { continue };
-            if !found.contains(&swap) && keeps_edges(chain, &swap) {
-                found.push(swap);
+    for nodes in beside.values() {
+        for (at, &a) in nodes.iter().enumerate() {
+            for &b in &nodes[at + 1..] {
+                let Some(swap) = exchange(chain, &after, a, b) else { continue };
+                if !found.contains(&swap) && keeps_edges(chain, &swap) {
+                    found.push(swap);
+                }
             }
         }
     }
@@ -30,7 +45,7 @@ pub fn swaps(chain: &Chain) -> Vec<Swap> {
 }
 
 /// The exchange of `a` and of what follows it with `b` and what follows that, up to where they meet.
-fn exchange(chain: &Chain, a: NodeId, b: NodeId) -> Option<Swap> {
+fn exchange(chain: &Chain, after: &[Vec<NodeId>], a: NodeId, b: NodeId) -> Option<Swap> {
     let mut to: Swap = (0..chain.nodes.len()).collect();
     let mut open = vec![(a, b)];
     while let Some((a, b)) = open.pop() {
@@ -41,11 +56,10 @@ fn exchange(chain: &Chain, a: NodeId, b: NodeId) -> Option<Swap> {
             return None;
         }
         (to[a], to[b]) = (b, a);
-        let after = |node: NodeId| chain.edges.iter().filter(move |e| e.from == node).map(|e| e.to);
-        if after(a).count() != after(b).count() {
+        if after[a].len() != after[b].len() {
             return None;
         }
-        open.extend(after(a).zip(after(b)));
+        open.extend(after[a].iter().copied().zip(after[b].iter().copied()));
     }
     Some(to)
 }
