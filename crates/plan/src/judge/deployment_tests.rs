@@ -251,6 +251,7 @@ fn a_delta_that_does_not_lead_to_the_plan_is_refused() {
                     let stays = plan.deployment.as_ref().and_then(|new| new.instances.first()).expect("some run");
                     instance.clone_from(&stays.name);
                 }
+                Step::Equip { on, .. } => *on = "nobody".to_owned(),
                 Step::Move(one) => one.to = "nobody".to_owned(),
                 Step::Give { functions, .. } => functions.clear(),
                 Step::End { functions, .. } => {
