@@ -72,8 +72,8 @@ pub struct Workers {
 pub struct Layout<'a> {
     /// Workers.
     pub count: usize,
-    /// The first one's core; the others take the next ones. None: not pinned.
-    pub first_core: Option<usize>,
+    /// The core of each. None: not pinned.
+    pub cores: Option<&'a [usize]>,
     /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts. None: tasks take
     /// turns.
     pub tree: Option<&'a SchedulerTree>,
@@ -102,7 +102,7 @@ pub fn start(
     uses: Uses,
     listener: Listener<'_>,
 ) -> Result<Workers, Failure> {
-    let Layout { count, first_core, tree, waits, rebalances, ref slots, numbering } = *layout;
+    let Layout { count, cores, tree, waits, rebalances, ref slots, numbering } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
@@ -116,7 +116,7 @@ pub fn start(
     };
     let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
-    let making = Making { host, tree, depot, time, seed, numbering, first_core, follows, waits, live, slots, loads };
+    let making = Making { host, tree, depot, time, seed, numbering, cores, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
@@ -200,7 +200,8 @@ struct Making<'a> {
     seed: u64,
     /// Seed of the hash that numbers flows.
     numbering: u64,
-    first_core: Option<usize>,
+    /// The core of each worker.
+    cores: Option<&'a [usize]>,
     /// Sides whose packets come from an interface while others come from what has an end.
     follows: [bool; 2],
     /// Whether these are waited for all the same, where a chain has a way for them.
@@ -363,8 +364,8 @@ impl Making<'_> {
 
     fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Worker {
         let worker = Worker::new(name, pipeline, &self.depot, self.seed.wrapping_add(index as u64));
-        match self.first_core {
-            Some(core) => worker.pin(core + index),
+        match self.cores.and_then(|cores| cores.get(index)) {
+            Some(core) => worker.pin(*core),
             None => worker,
         }
     }
