@@ -285,6 +285,22 @@ fn what_a_change_is_to_live_flows_is_said() {
 }
 
 #[test]
+fn tiny_shares_that_are_swapped_are_a_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    write(path, "rack.toml", &rack(&["nf1"]));
+    let of = |first: &str, second: &str| {
+        let arms = format!("{first}: Monitor(), {second}: ACL(rules = [\"permit any\"]), else: Monitor()");
+        write(path, "chains.catena", &format!("chain web {{ promise 1Gbps..2Gbps in -> [ {arms} ] -> out }}\n"));
+    };
+    of("0.001%", "0.002%");
+    plan(path, None, "1.json");
+    of("0.002%", "0.001%");
+    let text = plan(path, Some("1.json"), "2.json");
+    assert!(!text.contains("Nothing has to be done") && text.contains("the chain files"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
