@@ -5,6 +5,7 @@ use std::path::Path;
 
 use catena_compile::Host;
 use catena_compile::backend::{Hosted, OnHost, lower};
+use catena_compile::names::CLASSIFY;
 use catena_plan::alpine::Objective;
 use catena_plan::demand::shares;
 use catena_plan::deployment::Deployment;
@@ -184,7 +185,7 @@ impl Planned {
         let mut framework = Vec::new();
         if let Some(tasks) = self.tasks() {
             framework.push(Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out()));
-            if let Some(row) = report.module("classify").filter(|_| tasks.classify_cycles > 0.0) {
+            if let Some(row) = report.module(CLASSIFY).filter(|_| tasks.classify_cycles > 0.0) {
                 let name = "finding the chain".to_owned();
                 framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use catena_compile::names::queue;
 use catena_policy::{Chain, Direction, End, PolicyGraph};
 use serde::Serialize;
 
@@ -53,7 +54,7 @@ impl Promised {
             let bytes = |name: &str| report.module(name).map(|row| row.bytes);
             let (mut came, mut carried) = (0, 0);
             // Where classes have ways of their own each waits in a queue.
-            let of_class = |class: &u32| bytes(&format!("queue {}", graph.classes[*class as usize].name));
+            let of_class = |class: &u32| bytes(&queue(&graph.classes[*class as usize].name));
             let of_classes: Vec<u64> = chain.classes.iter().filter_map(of_class).collect();
             let by = first(chain);
             let is_counted = !by.is_empty();
@@ -61,7 +62,7 @@ impl Promised {
                 let name = if several { format!("{}/{name}", chain.name) } else { name.to_owned() };
                 let taken = bytes(&name).unwrap_or(0);
                 carried += taken;
-                came += bytes(&format!("queue {name}")).unwrap_or(taken);
+                came += bytes(&queue(&name)).unwrap_or(taken);
             }
             if !of_classes.is_empty() {
                 came = of_classes.iter().sum();

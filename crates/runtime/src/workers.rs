@@ -27,7 +27,7 @@ use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
 use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
-use catena_packet::{Depot, DepotHandle};
+use catena_packet::{Depot, DepotHandle, SLOTS};
 use catena_plan::alpine::SchedulerTree;
 use catena_state::{Share, Team};
 
@@ -111,7 +111,7 @@ pub fn start(
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
     let slots = match slots {
-        Some(given) => Slots::given(count as u16, |slot| given.get(usize::from(slot)).copied().unwrap_or(0)),
+        Some(given) => given_slots(given, count)?,
         None => Slots::even(count as u16),
     };
     let loads = rebalances.then(Loads::new);
@@ -190,6 +190,15 @@ fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
         next.take_while(|path| path.is_file()).collect::<Vec<_>>()
     };
     firsts.into_iter().flat_map(missing).collect()
+}
+
+/// The slots as they are given: each to one of the workers.
+fn given_slots(given: &[u16], count: usize) -> Result<Arc<Slots>, Failure> {
+    let owner = |slot: usize| given.get(slot).copied().filter(|worker| usize::from(*worker) < count);
+    if let Some(slot) = (0..SLOTS).find(|slot| owner(*slot).is_none()) {
+        return Err(format!("flow slot {slot} is given to none of {count} workers").into());
+    }
+    Ok(Slots::given(count as u16, |slot| owner(usize::from(slot)).unwrap_or_default()))
 }
 
 struct Making<'a> {
@@ -450,4 +459,19 @@ impl Workers {
 /// Return every module of every worker.
 pub fn modules(ended: &[Ended]) -> Vec<NodeInfo> {
     ended.iter().flat_map(|e| e.pipeline.graph.nodes()).map(|(_, info)| info).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_has_a_worker_that_there_is() {
+        let told = |given: &[u16]| given_slots(given, 2).err().map(|why| why.to_string());
+        let mut given: Vec<u16> = (0..SLOTS).map(|slot| (slot % 2) as u16).collect();
+        assert_eq!(told(&given), None);
+        given[7] = 2;
+        assert_eq!(told(&given).as_deref(), Some("flow slot 7 is given to none of 2 workers"));
+        assert_eq!(told(&given[..7]).as_deref(), Some("flow slot 7 is given to none of 2 workers"));
+    }
 }
