@@ -19,6 +19,7 @@ use super::paths::{Next, Path};
 use super::{Deployment, segment_name};
 use crate::plan::{Device, Plan, ServerPlan, WorkerPart, WorkerPlan};
 use crate::policy::fnv;
+use crate::tasks::TaskPlan;
 
 /// A device that takes part, and what it has to hold beside its instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -266,16 +267,13 @@ fn number(says: &mut [Says], by: Wrap, before: Option<&Tunnel>) -> Result<(), St
 /// What stands for how the cores of a server work: of two plans with the same, nothing has to be changed there.
 pub(crate) fn schedule(server: &ServerPlan) -> String {
     let group = |part: &WorkerPart| server.subgroups.get(part.subgroup).map(|own| (&own.chain, &own.functions));
-    let worker = |worker: &WorkerPlan| {
-        let parts: Vec<_> = worker.parts.iter().map(group).collect();
-        format!("{} {parts:?} {:?}\n", worker.core, worker.tree)
-    };
-    let mut text = format!("{:?}\n", server.steering);
-    text.extend(server.workers.iter().map(worker));
-    if let Some(plan) = &server.tasks {
-        text.extend(plan.tasks.iter().map(|task| format!("{:?} {:?}\n", task.start, task.modules)));
-        text += &format!("{:?}", plan.tree);
-    }
+    let parts = |worker: &WorkerPlan| worker.parts.iter().map(group).collect::<Vec<_>>();
+    let workers: Vec<_> = server.workers.iter().map(|worker| (worker.core, parts(worker), &worker.tree)).collect();
+    let begins =
+        |plan: &TaskPlan| plan.tasks.iter().map(|task| (task.start.clone(), task.modules.clone())).collect::<Vec<_>>();
+    let tasks = server.tasks.as_ref().map(|plan| (begins(plan), &plan.tree));
+    // Plain data, which always has a text.
+    let text = serde_json::to_string(&(&server.steering, workers, tasks)).unwrap_or_default();
     fnv(text.as_bytes())
 }
 
