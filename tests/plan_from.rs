@@ -81,6 +81,8 @@ fn what_runs_stays_and_changes_are_few() {
         "2.json",
         "start pings/monitor@nf1:3 pings/monitor\n\
          install path 3 pings\n\
+         equip tor tunnels\n\
+         equip nf1 tunnels, schedule\n\
          give pings/monitor@nf1:3 0-4095 pings/monitor\n\
          enter by the new entrances paths 1, 2, 3",
     );
@@ -104,6 +106,7 @@ fn what_runs_stays_and_changes_are_few() {
         "3.json",
         "4.json",
         "start web/acl+monitor@nf1:4 web/acl, web/monitor\n\
+         equip nf1 schedule\n\
          move web/acl+monitor@nf1:1~3 to web/acl+monitor@nf1:4 2048-4095 web/acl, web/monitor",
     );
 
@@ -120,6 +123,8 @@ fn what_runs_stays_and_changes_are_few() {
          install path 4 web\n\
          install path 5 calls\n\
          install path 6 pings\n\
+         equip tor tunnels\n\
+         equip nf2 tunnels, schedule\n\
          enter by the new entrances paths 4, 5, 6\n\
          recover web/acl+monitor@nf1:1~3 to web/acl+monitor@nf2:1 0-2047 web/acl, web/monitor\n\
          recover web/acl+monitor@nf1:4 to web/acl+monitor@nf2:1 2048-4095 web/acl, web/monitor\n\
@@ -140,11 +145,17 @@ fn what_runs_stays_and_changes_are_few() {
         path,
         "5.json",
         "6.json",
-        "enter by the new entrances paths 4, 5\n\
+        "equip tor tunnels\n\
+         equip nf2 tunnels, schedule\n\
+         enter by the new entrances paths 4, 5\n\
          remove path 6 pings\n\
          end pings/monitor@nf2:3 pings/monitor\n\
          stop pings/monitor@nf2:3",
     );
+
+    // A promise alone: what its chain may have at most is said to the cores.
+    write(path, "chains.catena", &CHAINS.replace("permit any", "deny any").replace("5Gbps..10Gbps", "20Gbps..24Gbps"));
+    golden(path, "6.json", "7.json", "equip nf2 schedule");
 
     let json = std::fs::read_to_string(path.join("6.json")).expect("a plan");
     let last: Value = serde_json::from_str(&json).expect("JSON");
@@ -224,7 +235,10 @@ fn an_overloaded_instance_is_relieved_and_stays_so() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let done = steps(&text);
     assert!(
-        done.len() == 2 && done[0].starts_with("start web/") && done[1].starts_with(&format!("move {name} to ")),
+        done.len() == 3
+            && done[0].starts_with("start web/")
+            && done[1] == "equip nf1 schedule"
+            && done[2].starts_with(&format!("move {name} to ")),
         "{text}"
     );
     assert!(text.contains("Live flows that change their instance: 50% of web."), "{text}");
@@ -268,6 +282,22 @@ fn what_a_change_is_to_live_flows_is_said() {
     let done = steps(&regrouped);
     let over = done.iter().position(|step| step.starts_with("move web/acl+monitor@")).expect("flows go over");
     assert!(done[over - 1].starts_with("enter"), "{regrouped}");
+}
+
+#[test]
+fn tiny_shares_that_are_swapped_are_a_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    write(path, "rack.toml", &rack(&["nf1"]));
+    let of = |first: &str, second: &str| {
+        let arms = format!("{first}: Monitor(), {second}: ACL(rules = [\"permit any\"]), else: Monitor()");
+        write(path, "chains.catena", &format!("chain web {{ promise 1Gbps..2Gbps in -> [ {arms} ] -> out }}\n"));
+    };
+    of("0.001%", "0.002%");
+    plan(path, None, "1.json");
+    of("0.002%", "0.001%");
+    let text = plan(path, Some("1.json"), "2.json");
+    assert!(!text.contains("Nothing has to be done") && text.contains("the chain files"), "{text}");
 }
 
 #[test]

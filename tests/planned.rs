@@ -240,3 +240,26 @@ fn weights_follow_what_functions_cost_here() {
     // The core is shared with other tests, and what functions cost with it.
     assert!(times.as_u64() > Some(0) && (0.5..2.0).contains(&ratio), "{ratio}, weighed {times} times");
 }
+
+/// Two sockets, and a card on the second, where the core that steers is: functions run on the cores of both, but for that one.
+#[test]
+fn workers_run_on_the_cores_that_the_plan_names() {
+    let (_folder, path) = planned();
+    let cores = |number: u32| {
+        let rack = format!(
+            "name = \"two\"\npacket_bytes = 512\n\n[[server]]\nname = \"here\"\nsockets = 2\ncores = {number}\nsteering_cores = 1\n\
+             shared = true\nclock = \"2GHz\"\nnics = [{{ name = \"eth0\", rate = \"40Gbps\", socket = 1 }}]\n"
+        );
+        std::fs::write(path.join("rack.toml"), rack).expect("a rack");
+        let output =
+            catena(&path, &["plan", "two.catena", "--rack", "rack.toml", "--profile", "none", "-o", "plan.json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        catena::Planned::read(&path.join("plan.json")).expect("a plan to run").cores().expect("cores")
+    };
+    assert_eq!(cores(8), [0, 1, 2, 3, 5, 6, 7]);
+    assert_eq!(cores(2), [0]);
+    let output = catena(&path, &["run", "two.catena", "--in", "gen:count=10", "--plan", "plan.json", "--json"]);
+    let told = text(&output.stderr);
+    // Where this process may not run on core 0, nobody can hold the run to the plan.
+    assert!(output.status.success() || told.contains("the plan's core 0: this process may run on"), "{told}");
+}

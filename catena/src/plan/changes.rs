@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catena_plan::delta::{Delta, Move, Step};
+use catena_plan::delta::{Delta, Move, Part, Step};
 use catena_plan::plan::Plan;
 
 use super::table::percent;
@@ -71,6 +71,10 @@ fn cells(step: &Step) -> [String; 4] {
         Step::Enter { paths, .. } => {
             let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
             ["enter".into(), "by the new entrances".into(), none(), format!("paths {}", paths.join(", "))]
+        }
+        Step::Equip { on, with } => {
+            let with: Vec<String> = with.iter().map(Part::to_string).collect();
+            ["equip".into(), on.clone(), none(), with.join(", ")]
         }
         Step::Remove { spi, chain } => ["remove".into(), format!("path {spi}"), none(), chain.clone()],
         Step::Stop { instance } => ["stop".into(), instance.clone(), none(), none()],

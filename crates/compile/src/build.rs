@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::filter::prefix;
 use crate::host::{self, Host, Lowered, When};
+use crate::names;
 use crate::tasks::Cut;
 
 /// A side of the pipeline, by which packets enter and leave: `in` or `out` of the chains.
@@ -120,10 +121,10 @@ pub fn build(
     for Cut { name, links, enters, inlet: (module, gate) } in &host.cuts {
         let (mut entrances, exit) = queue(QUEUE, links.len() + usize::from(*enters));
         if let Some(entrance) = entrances.pop_if(|_| *enters) {
-            entries[Side::In as usize] = Some(graph.add(&format!("queue {name}"), Box::new(entrance)).into());
+            entries[Side::In as usize] = Some(graph.add(&names::queue(name), Box::new(entrance)).into());
         }
         for (&link, entrance) in links.iter().zip(entrances) {
-            let node = graph.add(&format!("queue {name}"), Box::new(entrance));
+            let node = graph.add(&names::queue(name), Box::new(entrance));
             graph.connect(nodes[host.links[link].from], host.links[link].gate, node);
             cut[link] = true;
         }

@@ -15,6 +15,7 @@ use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, Polic
 use catena_state::Team;
 
 use crate::library;
+use crate::names;
 use crate::tasks::Cut;
 
 /// Index of a module in [`Host::modules`].
@@ -269,13 +270,12 @@ impl Lowering<'_> {
             return Ok(());
         }
         let side = gate_of(direction);
-        let name = if direction == Direction::Forward { "classify" } else { "classify back" };
         let entry = if let [(when, c)] = &arms[..]
             && when.is_empty()
         {
             self.way_in(*c, direction)?
         } else {
-            let branch = self.add(name.to_owned(), Lowered::Branch(Vec::new()));
+            let branch = self.add(names::classify(direction).to_owned(), Lowered::Branch(Vec::new()));
             let mut lowered = Vec::new();
             let mut gates: BTreeMap<usize, u16> = BTreeMap::new();
             for (when, c) in arms {

@@ -12,6 +12,7 @@ pub mod catalogue;
 pub mod filter;
 pub mod host;
 pub mod library;
+pub mod names;
 mod print;
 pub mod reduce;
 pub mod tasks;

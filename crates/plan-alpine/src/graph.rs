@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use catena_plan_model::profile::FULL_BATCH;
 
+/// What the module is called that finds a packet's chain.
+pub const CLASSIFY: &str = "classify";
+
 /// Index of a module in [`Graph::modules`].
 pub type ModuleId = usize;
 /// Index of a class in [`Graph::classes`].
@@ -285,7 +288,7 @@ impl Graph {
         let mut new = vec![0; self.modules.len()];
         for (m, module) in self.modules.iter().enumerate() {
             let classifier = Module {
-                name: "classify".to_owned(),
+                name: CLASSIFY.to_owned(),
                 cycles: self.classifier(apart),
                 per_batch: 0.0,
                 batch: FULL_BATCH,

@@ -14,7 +14,7 @@
 
 use catena_policy::{Direction, Edge, End, PolicyGraph, Relation};
 
-use super::graph::{Class, Ends, Graph, Kind, Module, ModuleId};
+use super::graph::{CLASSIFY, Class, Ends, Graph, Kind, Module, ModuleId};
 use super::promise::{Promise, Subject};
 use catena_plan_model::demand::shares::divide;
 use catena_plan_model::profile::FULL_BATCH;
@@ -227,7 +227,7 @@ impl Make<'_> {
             origin: 0,
         };
         let port = self.module(Origin::Port(direction), module("port", self.figures.port_cycles, None));
-        let classify = module("classify", self.figures.classify_cycles, Some(port));
+        let classify = module(CLASSIFY, self.figures.classify_cycles, Some(port));
         self.module(Origin::Classify(direction), classify)
     }
 

@@ -229,6 +229,24 @@ mod tests {
     }
 
     #[test]
+    fn tiny_shares_that_are_swapped_differ() {
+        let of = |first: &str, second: &str| {
+            let arms = format!("{first}: Monitor, {second}: Encrypt, else: ACL(rules = \"permit any\")");
+            policy(&format!("chain a {{ in -> [ {arms} ] -> out }}\n"))
+        };
+        let (planned, swapped) = (of("0.001%", "0.002%"), of("0.002%", "0.001%"));
+        let [chain, other] = [&planned, &swapped].map(|policy| &policy.chains[0]);
+        assert_ne!(chain.edges, other.edges);
+        let difference = planned.difference(&swapped).expect("they differ");
+        assert!(difference.contains("hash1 0.0000..0.00001` is planned"), "{difference}");
+        let usual = of("22%", "33.25%");
+        assert_eq!(
+            usual.chains[0].edges[..2],
+            ["in -> monitor, hash1 0.0000..0.2200", "in -> encrypt, hash1 0.2200..0.5525"]
+        );
+    }
+
+    #[test]
     fn a_file_counts_by_what_is_in_it() {
         let file = |path: &str, text: &str| digest(&Value::File { path: path.into(), text: text.into() });
         assert_eq!(file("a", "x"), file("b", "x"));

@@ -30,9 +30,17 @@ impl fmt::Display for Condition {
                 let name = name.as_deref().unwrap_or("?");
                 write!(f, "{name} {} {}", if *negated { "!=" } else { "==" }, values.join("|"))
             }
-            Self::Split { branch, from, to } => write!(f, "hash{branch} {from:.4}..{to:.4}"),
+            Self::Split { branch, from, to } => {
+                write!(f, "hash{branch} {}..{}", exact(*from), exact(*to))
+            }
         }
     }
+}
+
+/// A part with four digits, or as many as it takes to read the same number back: plans are told apart by this text.
+fn exact(part: f64) -> String {
+    let short = format!("{part:.4}");
+    if short.parse() == Ok(part) { short } else { part.to_string() }
 }
 
 /// What stands on the edge: conditions, share and rate.

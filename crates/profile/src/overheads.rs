@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catena_compile::names::CLASSIFY;
 use catena_dataplane::graph::{Graph, NodeCounters};
 use catena_functions::registry;
 use catena_functions::workload::{LONG_LIVED, SHORT_LIVED};
@@ -75,7 +76,7 @@ fn whole(calm: &mut Calm, runs: u32, bed: impl Fn() -> Result<Bed, String>) -> R
 /// What finding the class costs.
 fn classified(calm: &mut Calm, runs: u32, classes: &Chain) -> Result<f64, String> {
     let mut line = Line::new(classes, 1, None)?;
-    line.functions = named(&line.graph, "classify");
+    line.functions = named(&line.graph, CLASSIFY);
     // Of so many flows that the processor cannot learn by heart whose class comes next.
     let mut bed = Bed::of_line(line, Traffic { flows: SHORT_LIVED, new: None, parts: 1 }, 1)?;
     bed.warm_up()?;

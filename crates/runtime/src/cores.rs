@@ -4,23 +4,27 @@ use catena_dataplane::worker::allowed_cores;
 
 use crate::Failure;
 
-/// Check that this process may run on `count` cores from `first` on. `asked` is what asks for them, such as `--core`.
+/// Return `count` cores from `first` on; none where there are no such numbers.
+pub fn from(first: usize, count: usize) -> Option<Vec<usize>> {
+    Some((first..first.checked_add(count)?).collect())
+}
+
+/// Check that this process may run on these cores. `asked` is what asks for them, such as `--core 2`.
 ///
 /// # Errors
 /// That it may not, with the cores on which it may.
-pub fn check(asked: &str, first: usize, count: usize) -> Result<(), Failure> {
+pub fn check(asked: &str, cores: &[usize]) -> Result<(), Failure> {
     let allowed = allowed_cores();
-    let may = |worker| first.checked_add(worker).is_some_and(|core| allowed.contains(&core));
     // A system that does not say lets the workers try.
-    if allowed.is_empty() || (0..count).all(may) {
+    if allowed.is_empty() || cores.iter().all(|core| allowed.contains(core)) {
         return Ok(());
     }
-    let workers = if count == 1 { String::new() } else { format!(" with {count} workers") };
-    Err(format!("{asked} {first}{workers}: this process may run on {} only", named(&allowed)).into())
+    let workers = if cores.len() == 1 { String::new() } else { format!(" with {} workers", cores.len()) };
+    Err(format!("{asked}{workers}: this process may run on {} only", named(&allowed)).into())
 }
 
 /// Return cores in words, neighbours together.
-fn named(cores: &[usize]) -> String {
+pub fn named(cores: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &core in cores {
         match ranges.last_mut() {
@@ -46,6 +50,7 @@ mod tests {
 
     #[test]
     fn no_number_of_cores_overflows() {
-        assert!(check("--core", usize::MAX, 64).is_err());
+        assert_eq!(from(usize::MAX, 64), None);
+        assert!(check("--core", &[usize::MAX]).is_err());
     }
 }

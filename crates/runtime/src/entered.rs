@@ -3,6 +3,7 @@
 //! A function that packets enter a chain by may have others in front of it, too, and packets of the way back; so its own count says
 //! little. A queue at an entrance holds only what enters there.
 
+use catena_compile::names;
 use catena_policy::{Chain, Direction, End, PolicyGraph};
 
 use crate::report::{Report, Row};
@@ -35,7 +36,7 @@ impl Entered {
         if by.is_empty() {
             return None;
         }
-        let queue = |name: &str| report.module(&format!("queue {name}")).map(Entered::by_queue);
+        let queue = |name: &str| report.module(&names::queue(name)).map(Entered::by_queue);
         // Where classes have ways of their own each waits in a queue.
         let of_classes: Vec<_> =
             chain.classes.iter().filter_map(|class| queue(&graph.classes[*class as usize].name)).collect();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use catena_compile::Host;
 use catena_compile::backend::{Hosted, OnHost, lower};
+use catena_compile::names::CLASSIFY;
 use catena_plan::alpine::Objective;
 use catena_plan::demand::shares;
 use catena_plan::deployment::Deployment;
@@ -84,13 +85,10 @@ impl Planned {
         self.server().tasks.as_ref()
     }
 
-    /// The first worker's core; the others take the next ones. None: workers run where they like.
-    pub fn first_core(&self) -> Option<usize> {
-        if self.own {
-            return None;
-        }
-        let steering = self.server().steering.iter().map(|core| *core as usize + 1).max();
-        Some(steering.unwrap_or(0))
+    /// The workers' cores, in their order. None: workers run where they like.
+    pub fn cores(&self) -> Option<Vec<usize>> {
+        let cores = self.server().workers.iter().map(|worker| worker.core as usize);
+        (!self.own).then(|| cores.collect())
     }
 
     /// Seed of the hash by which the plan numbers flows.
@@ -185,7 +183,7 @@ impl Planned {
         let mut framework = Vec::new();
         if let Some(tasks) = self.tasks() {
             framework.push(Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out()));
-            if let Some(row) = report.module("classify").filter(|_| tasks.classify_cycles > 0.0) {
+            if let Some(row) = report.module(CLASSIFY).filter(|_| tasks.classify_cycles > 0.0) {
                 let name = "finding the chain".to_owned();
                 framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
             }
@@ -236,8 +234,8 @@ pub fn not_here(plan: &Plan) -> Option<String> {
     if workers > MOST {
         return Some(format!("it has {workers} workers, and a run has at most {MOST}"));
     }
-    let first = planned.first_core()?;
-    cores::check("its first core is", first, workers).err().map(|why| why.to_string())
+    let cores = planned.cores()?;
+    cores::check(&format!("it is for {}", cores::named(&cores)), &cores).err().map(|why| why.to_string())
 }
 
 /// Why a plan is not for workers that each run all chains; None: it is.

@@ -327,26 +327,19 @@ impl<'a, P: Planner> Run<'a, P> {
         let host = hosted.host;
         let of_plan = planned.as_ref().and_then(Planned::seed);
         let seed = self.seed.or(of_plan).unwrap_or(self.fresh_seed);
+        let count = if planned.is_some() { hosted.cores.len() } else { self.workers as usize };
+        check_workers(&names, count)?;
+        let cores = pinned(self.first_core, planned.as_ref(), count, names.core)?;
         let layout = Layout {
-            count: if planned.is_some() { hosted.cores.len() } else { self.workers as usize },
+            count,
             // Whatever else is random, flows are numbered as the plan numbers them, so that its slots mean the same.
             numbering: of_plan.unwrap_or(seed ^ NUMBERING),
-            first_core: self.first_core.or_else(|| planned.as_ref()?.first_core()),
+            cores: cores.as_deref(),
             tree: hosted.tree.as_ref(),
             waits: self.waits,
             rebalances: self.rebalances,
             slots: planned.is_some().then_some(hosted.slots),
         };
-        check_workers(&names, layout.count)?;
-        if let Some(first) = layout.first_core {
-            let asked = if self.first_core.is_some() { names.core } else { "the plan's core" };
-            cores::check(asked, first, layout.count).map_err(|why| match self.first_core {
-                Some(_) => why,
-                None => {
-                    format!("{why}; plan with a rack that has the cores of this machine, or say {}", names.core).into()
-                }
-            })?;
-        }
         if layout.rebalances {
             moving::check(&host, &ports, layout.count, &names)?;
         }
@@ -372,6 +365,25 @@ impl<'a, P: Planner> Run<'a, P> {
         }
         Running::begin(workers, host, chain.graph.clone(), planned, (ports.is_live(), self.notes.take()))
     }
+}
+
+/// Return the core of each of `count` workers: from `first` on, or as the plan says; `option` is what says where they begin. None: they
+/// run where they like.
+fn pinned(
+    first: Option<usize>,
+    plan: Option<&Planned>,
+    count: usize,
+    option: &str,
+) -> Result<Option<Vec<usize>>, Failure> {
+    if let Some(first) = first {
+        let asked = format!("{option} {first}");
+        let cores = cores::from(first, count).ok_or_else(|| format!("{asked}: there are no such cores"))?;
+        return cores::check(&asked, &cores).map(|()| Some(cores));
+    }
+    let Some(cores) = plan.and_then(Planned::cores) else { return Ok(None) };
+    cores::check(&format!("the plan's {}", cores::named(&cores)), &cores)
+        .map_err(|why| format!("{why}; plan with a rack that has the cores of this machine, or say {option}"))?;
+    Ok(Some(cores))
 }
 
 fn check_workers(names: &Names, count: usize) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use catena_compile::names::{CLASSIFY, queue};
 use catena_compile::tasks;
 use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::TaskId;
@@ -175,8 +176,8 @@ impl Weights {
         for ((start, _), begins) in division.tasks().zip(division.starts()) {
             queues[start] = match begins {
                 Start::Port => None,
-                Start::Function { .. } => Some(format!("queue {}", names[start])),
-                Start::Class(class) => Some(format!("queue {class}")),
+                Start::Function { .. } => Some(queue(&names[start])),
+                Start::Class(class) => Some(queue(class)),
             };
         }
         let costs = division.planned();
@@ -262,7 +263,7 @@ impl Weights {
         let mut costs = self.costs.clone();
         let each = if came >= ENOUGH { (read / came).max(1.0) } else { 1.0 };
         costs.sources[0] *= each;
-        for (cost, _) in costs.modules.iter_mut().zip(&self.names).filter(|(_, name)| *name == "classify") {
+        for (cost, _) in costs.modules.iter_mut().zip(&self.names).filter(|(_, name)| *name == CLASSIFY) {
             *cost *= each;
         }
         costs

@@ -27,7 +27,7 @@ use catena_dataplane::worker::{Ended, Gathering};
 use catena_dataplane::{Graph, Inlet, Module, NodeId, Pipeline, Source, Worker, WorkerHandle};
 use catena_packet::clock::Roots;
 use catena_packet::wire::Seed;
-use catena_packet::{Depot, DepotHandle};
+use catena_packet::{Depot, DepotHandle, SLOTS};
 use catena_plan::alpine::SchedulerTree;
 use catena_state::{Share, Team};
 
@@ -72,8 +72,8 @@ pub struct Workers {
 pub struct Layout<'a> {
     /// Workers.
     pub count: usize,
-    /// The first one's core; the others take the next ones. None: not pinned.
-    pub first_core: Option<usize>,
+    /// The core of each. None: not pinned.
+    pub cores: Option<&'a [usize]>,
     /// Whose turn it is: task 0 is the one that reads side `in`, the others are the host's cuts. None: tasks take
     /// turns.
     pub tree: Option<&'a SchedulerTree>,
@@ -102,7 +102,7 @@ pub fn start(
     uses: Uses,
     listener: Listener<'_>,
 ) -> Result<Workers, Failure> {
-    let Layout { count, first_core, tree, waits, rebalances, ref slots, numbering } = *layout;
+    let Layout { count, cores, tree, waits, rebalances, ref slots, numbering } = *layout;
     let depot = Depot::map(SMALL * (count + 1), JUMBO * (count + 1))?;
     let time = if ports.is_live() { Time::Wall } else { Time::Packets };
     let files = [ports::file(&ports.inside[0], count > 1)?, ports::file(&ports.outside[0], count > 1)?];
@@ -111,12 +111,12 @@ pub fn start(
     let sources = turns(time, [inside.0, outside.0]);
     let exits = [inside.1, outside.1];
     let slots = match slots {
-        Some(given) => Slots::given(count as u16, |slot| given.get(usize::from(slot)).copied().unwrap_or(0)),
+        Some(given) => given_slots(given, count)?,
         None => Slots::even(count as u16),
     };
     let loads = rebalances.then(Loads::new);
     let (follows, live) = (ports.follow(), ports.live());
-    let making = Making { host, tree, depot, time, seed, numbering, first_core, follows, waits, live, slots, loads };
+    let making = Making { host, tree, depot, time, seed, numbering, cores, follows, waits, live, slots, loads };
     // What is whole beforehand can be read as often as there are workers; what a plan's tasks drop depends on who is faster.
     let is_whole = time == Time::Packets && sources.iter().flatten().all(|source| source.is_recorded());
     let Made { workers, inputs, order, rebalance, watched } = match count {
@@ -192,6 +192,15 @@ fn left_from_more_workers(workers: &[Worker], uses: &Uses) -> Vec<PathBuf> {
     firsts.into_iter().flat_map(missing).collect()
 }
 
+/// The slots as they are given: each to one of the workers.
+fn given_slots(given: &[u16], count: usize) -> Result<Arc<Slots>, Failure> {
+    let owner = |slot: usize| given.get(slot).copied().filter(|worker| usize::from(*worker) < count);
+    if let Some(slot) = (0..SLOTS).find(|slot| owner(*slot).is_none()) {
+        return Err(format!("flow slot {slot} is given to none of {count} workers").into());
+    }
+    Ok(Slots::given(count as u16, |slot| owner(usize::from(slot)).unwrap_or_default()))
+}
+
 struct Making<'a> {
     host: &'a Host,
     tree: Option<&'a SchedulerTree>,
@@ -200,7 +209,8 @@ struct Making<'a> {
     seed: u64,
     /// Seed of the hash that numbers flows.
     numbering: u64,
-    first_core: Option<usize>,
+    /// The core of each worker.
+    cores: Option<&'a [usize]>,
     /// Sides whose packets come from an interface while others come from what has an end.
     follows: [bool; 2],
     /// Whether these are waited for all the same, where a chain has a way for them.
@@ -363,8 +373,8 @@ impl Making<'_> {
 
     fn worker(&self, name: &str, pipeline: Pipeline, index: usize) -> Worker {
         let worker = Worker::new(name, pipeline, &self.depot, self.seed.wrapping_add(index as u64));
-        match self.first_core {
-            Some(core) => worker.pin(core + index),
+        match self.cores.and_then(|cores| cores.get(index)) {
+            Some(core) => worker.pin(*core),
             None => worker,
         }
     }
@@ -449,4 +459,19 @@ impl Workers {
 /// Return every module of every worker.
 pub fn modules(ended: &[Ended]) -> Vec<NodeInfo> {
     ended.iter().flat_map(|e| e.pipeline.graph.nodes()).map(|(_, info)| info).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_has_a_worker_that_there_is() {
+        let told = |given: &[u16]| given_slots(given, 2).err().map(|why| why.to_string());
+        let mut given: Vec<u16> = (0..SLOTS).map(|slot| (slot % 2) as u16).collect();
+        assert_eq!(told(&given), None);
+        given[7] = 2;
+        assert_eq!(told(&given).as_deref(), Some("flow slot 7 is given to none of 2 workers"));
+        assert_eq!(told(&given[..7]).as_deref(), Some("flow slot 7 is given to none of 2 workers"));
+    }
 }

@@ -82,7 +82,7 @@ impl Backend for OnHost {
         }
         let cores: Vec<u32> = server.workers.iter().map(|worker| worker.core).collect();
         let tree = server.tasks.as_ref().map(|tasks| tasks.tree.clone());
-        Ok(Box::new(Hosted { host, findings, slots: slots(part, &cores), cores, tree }))
+        Ok(Box::new(Hosted { host, findings, slots: slots(part, &cores)?, cores, tree }))
     }
 }
 
@@ -112,12 +112,18 @@ fn starts(tasks: &planned::TaskPlan) -> Vec<Start<'_>> {
     tasks.tasks.iter().filter_map(start).collect()
 }
 
+/// Plans and packets number flows alike.
+const _: () = assert!(SLOTS as usize == catena_packet::SLOTS, "plans have other slots than packets");
+
 /// The worker of each slot: what a worker has of one chain, it has of all.
-fn slots(part: &Part<'_>, cores: &[u32]) -> Vec<u16> {
-    let mut table = vec![0; usize::from(SLOTS)];
+fn slots(part: &Part<'_>, cores: &[u32]) -> Result<Vec<u16>, Unlowered> {
+    let mut table: Vec<Option<u16>> = vec![None; usize::from(SLOTS)];
     for (worker, core) in (0..).zip(cores) {
         let own = part.instances().find(|instance| instance.core == Some(*core));
-        own.iter().flat_map(|instance| instance.slots.iter()).for_each(|slot| table[usize::from(slot)] = worker);
+        own.iter().flat_map(|instance| instance.slots.iter()).for_each(|slot| table[usize::from(slot)] = Some(worker));
     }
-    table
+    let owned = |(slot, worker): (usize, Option<u16>)| {
+        worker.ok_or_else(|| Unlowered::Other(format!("no worker of {} has flow slot {slot} by the plan", part.on)))
+    };
+    table.into_iter().enumerate().map(owned).collect()
 }

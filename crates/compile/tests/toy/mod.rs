@@ -65,9 +65,13 @@ const RACK: &str = "name = \"r\"\npacket_bytes = 512\n[[server]]\nname = \"nf1\"
 
 /// The plan for a file of the paper's functions, some of which run on switches.
 fn planned(file: &str, strategy: Strategy) -> (PolicyGraph, Plan) {
+    planned_on(RACK, file, strategy)
+}
+
+fn planned_on(rack: &str, file: &str, strategy: Strategy) -> (PolicyGraph, Plan) {
     let outcome = catena_policy::load("t.catena", file, &Library::default(), &NoFiles);
     let policy = outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
-    let parsed = rack::parse(RACK, &[]);
+    let parsed = rack::parse(rack, &[]);
     let rack = parsed.rack.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
     let catalogue = paper::catalogue(Forwarding::Anywhere);
     let problem = demand::problem(&policy, &rack, &catalogue, &paper::profile(), Options::default());
@@ -117,4 +121,20 @@ fn parts_of_chains_on_servers_are_refused_by_name() {
     let (policy, plan) = planned(FILE, Strategy::SwPreferred);
     let why = lower(&policy, &plan, &[&OnHost::default(), &ToySwitch]).err().expect("devices are not joined");
     assert!(why.to_string().starts_with("nf1 is planned to run parts of chains (the rack has a switch)"), "{why}");
+}
+
+#[test]
+fn a_slot_that_nobody_has_is_an_error() {
+    let rack = "name = \"r\"\npacket_bytes = 512\n[[server]]\nname = \"nf1\"\ncores = 2\nsteering_cores = 0\nshared = true\n\
+        clock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
+    let (policy, mut plan) = planned_on(rack, "chain a { promise 1Gbps.. in -> Monitor() -> out }\n", Strategy::Lemur);
+    let slots = |plan: &Plan| {
+        let mut made = lower(&policy, plan, &[&OnHost::default()])?;
+        Ok::<_, Unlowered>(made.take::<catena_compile::backend::Hosted>("nf1").expect("a server").slots)
+    };
+    let whole = slots(&plan).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!([whole.len(), whole.iter().filter(|worker| **worker == 1).count()], [4096, 2048]);
+    plan.deployment.as_mut().expect("it runs").instances.pop();
+    let why = slots(&plan).expect_err("half of the flows have no worker");
+    assert_eq!(why.to_string(), "no worker of nf1 has flow slot 2048 by the plan");
 }

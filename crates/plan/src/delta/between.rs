@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catena_policy::Direction;
 
-use super::{Delta, Move, Step};
+use super::{Delta, Move, Part, Step};
+use crate::deployment::devices::Tunnel;
 use crate::deployment::paths::{Entrance, Path};
 use crate::deployment::{Deployment, Instance, Segment};
 
@@ -26,6 +27,7 @@ impl Delta {
         for path in new.paths.iter().filter(|path| !has(&old.paths, path.spi)) {
             steps.push(Step::Install { spi: path.spi, chain: path.chain.clone() });
         }
+        steps.extend(new.devices.iter().filter_map(|device| equipped(&device.on, old, new)));
         let Flows { given, moved, regrouped } = flows(&before, &after, new, &there);
         steps.extend(given);
         steps.extend(moved.into_iter().map(Step::Move));
@@ -51,6 +53,27 @@ impl Delta {
         // A digest takes longer than all else, and who follows another has it already.
         Delta { from: new.follows.clone().unwrap_or_else(|| old.digest()), epoch: new.epoch, steps }
     }
+}
+
+/// What of a device has to be changed; None: nothing.
+fn equipped(on: &str, old: &Deployment, new: &Deployment) -> Option<Step> {
+    let has = |deployment: &Deployment| {
+        let device = deployment.devices.iter().find(|device| device.on == on);
+        let is_switch = device.is_some_and(|device| device.device.is_switch());
+        // A switch is at one end of each.
+        let own = deployment.tunnels.iter().filter(|tunnel| is_switch || tunnel.on == on);
+        let tunnels: Vec<Tunnel> = own.cloned().collect();
+        let tables = device.map_or_else(Vec::new, |device| device.tables.clone());
+        (tables, tunnels, device.and_then(|device| device.schedule.clone()))
+    };
+    let (before, after) = (has(old), has(new));
+    let parts = [
+        (Part::Tables, before.0 != after.0),
+        (Part::Tunnels, before.1 != after.1),
+        (Part::Schedule, before.2 != after.2),
+    ];
+    let with: Vec<Part> = parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect();
+    (!with.is_empty()).then(|| Step::Equip { on: on.to_owned(), with })
 }
 
 /// An entrance as packets meet it: class, filter, chain, and whether frames that are not IP are dropped.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Delta, Move, Step};
+use super::{Delta, Move, Part, Step};
 use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
 use crate::deployment::{Deployment, Instance};
@@ -46,6 +46,8 @@ impl Delta {
         }
         let mut now = State::of(old)?;
         now.to_come = new.paths.iter().map(|path| (path.spi, functions(path, new))).collect();
+        now.to_hold = held(new);
+        now.to_start = new.instances.iter().map(|instance| (instance.name.clone(), instance.on.clone())).collect();
         now.places.extend(new.instances.iter().map(|instance| (instance.name.clone(), place(instance))));
         for (step, number) in self.steps.iter().zip(1..) {
             if let Some(what) = started(step, new) {
@@ -65,6 +67,9 @@ impl Delta {
         let enters = self.steps.iter().any(|step| matches!(step, Step::Enter { .. }));
         if !enters && old.entrances != new.entrances {
             return whole("packets enter by other classes than planned".to_owned());
+        }
+        if let Some(what) = now.unequipped() {
+            return whole(format!("in the end, {what}"));
         }
         let keys: BTreeSet<_> = now.has.keys().chain(wanted.has.keys()).collect();
         let differs = keys.into_iter().find(|key| now.has.get(*key) != wanted.has.get(*key));
@@ -103,6 +108,31 @@ struct State {
     places: BTreeMap<String, Place>,
     /// Paths that a plan has, laid or not.
     to_come: BTreeMap<u32, Vec<(String, Place)>>,
+    /// What each device holds.
+    holds: BTreeMap<(String, Part), String>,
+    /// What each device of the plan is to hold.
+    to_hold: BTreeMap<(String, Part), String>,
+    /// The instances of the plan, and the device of each.
+    to_start: BTreeMap<String, String>,
+}
+
+/// A text of what each device holds, part by part.
+fn held(deployment: &Deployment) -> BTreeMap<(String, Part), String> {
+    let mut all = BTreeMap::new();
+    for device in &deployment.devices {
+        let mut tunnels = String::new();
+        for tunnel in &deployment.tunnels {
+            if device.device.is_switch() || tunnel.on == device.on {
+                tunnels += &format!("{tunnel:?}");
+            }
+        }
+        let tables: String = device.tables.iter().map(|table| format!("{table:?}")).collect();
+        let schedule = device.schedule.clone().unwrap_or_default();
+        for (part, text) in [(Part::Tables, tables), (Part::Tunnels, tunnels), (Part::Schedule, schedule)] {
+            all.insert((device.on.clone(), part), text);
+        }
+    }
+    all
 }
 
 /// A segment, and the device that it runs on.
@@ -140,6 +170,7 @@ impl State {
                 state.served.insert(function.clone());
             }
         }
+        state.holds = held(deployment);
         state.paths = deployment.paths.iter().map(|path| (path.spi, functions(path, deployment))).collect();
         state.entered = deployment.entrances.iter().map(|entrance| entrance.spi).collect();
         if let Some(what) = state.lost() {
@@ -187,8 +218,38 @@ impl State {
         })
     }
 
+    /// A device that does not hold what it is to hold. What is no more in the plan went with paths and instances.
+    fn unequipped(&self) -> Option<String> {
+        let none = String::new();
+        let mut all = self.to_hold.iter();
+        let ((on, part), _) = all.find(|(key, text)| self.holds.get(*key).unwrap_or(&none) != *text)?;
+        Some(format!("{on} does not have the {part} that are planned"))
+    }
+
+    /// A device gets what it is to hold.
+    fn equip(&mut self, on: &str, with: &[Part]) -> Result<(), String> {
+        // Its tasks are those of its instances.
+        let late = self.to_start.iter().find(|(name, of)| *of == on && !self.running.contains(*name));
+        if let Some((name, _)) = late {
+            return Err(format!("{on} is equipped for {name}, which does not run"));
+        }
+        for part in with {
+            let key = (on.to_owned(), *part);
+            let text = self.to_hold.get(&key).ok_or_else(|| format!("{on} is not planned, and is equipped"))?;
+            let before = self.holds.insert(key, text.clone()).unwrap_or_default();
+            if before == *text {
+                return Err(format!("{on} has the {part} that are planned already"));
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, step: &Step) -> Result<(), String> {
         self.done(step)?;
+        // What packets meet on new ways is there before them.
+        if let (Step::Enter { .. }, Some(what)) = (step, self.unequipped()) {
+            return Err(format!("packets enter, and {what}"));
+        }
         match step {
             // Between instances of one segment on one device flows move as its slots say; elsewhere packets would not follow.
             Step::Move(one) if self.places.get(&one.from) == self.places.get(&one.to) => Ok(()),
@@ -226,6 +287,7 @@ impl State {
                 }
                 return if self.running.remove(instance) { Ok(()) } else { Err(format!("{instance} does not run")) };
             }
+            Step::Equip { on, with } => return self.equip(on, with),
             Step::Give { functions, slots, to } => {
                 if let Some(function) = functions.iter().find(|function| self.served.contains(*function)) {
                     return Err(format!("flows of {function} have an instance already"));

@@ -1,6 +1,6 @@
 //! From what runs to what a new plan wants to run: steps, in an order in which no flow is ever without an instance.
 //!
-//! First everything new starts, and new paths are laid. Then flows go over, function by function where these are regrouped; then packets
+//! First everything new starts, new paths are laid, and devices get what they have to hold for both. Then flows go over, function by function where these are regrouped; then packets
 //! enter by the new classes; what they left behind goes last. Who carries a delta out may leave live flows where they are until they end (Lan's dissertation, §3.5.2,
 //! migration avoidance): a step says where new flows go, and that nothing is without an instance meanwhile is so either way.
 
@@ -53,6 +53,14 @@ pub enum Step {
         /// Whose.
         chain: String,
     },
+    /// A device holds what the plan says from now on, beside what it still needs for paths that have yet to be removed and instances
+    /// that have yet to stop.
+    Equip {
+        /// The device's name.
+        on: String,
+        /// What of it is not as it was.
+        with: Vec<Part>,
+    },
     /// The flows of these slots are one instance's from now on. Nobody had them: their functions are new.
     Give {
         /// For these functions.
@@ -95,6 +103,28 @@ pub enum Step {
         /// Which.
         instance: String,
     },
+}
+
+/// A part of what a device holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The stages or tables of a switch.
+    Tables,
+    /// What packets on its links say, how they say it, and the addresses of both ends.
+    Tunnels,
+    /// The cores of a server, their tasks, and whose turn it is: weights and limits.
+    Schedule,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Tables => "tables",
+            Part::Tunnels => "tunnels",
+            Part::Schedule => "schedule",
+        })
+    }
 }
 
 /// Flows that go from one instance to another.
@@ -166,6 +196,10 @@ impl fmt::Display for Step {
             Step::Give { functions, slots, to } => write!(f, "give {to} slots {slots} ({})", functions.join(", ")),
             Step::Move(one) => one.fmt(f),
             Step::Install { spi, chain } => write!(f, "install path {spi} of {chain}"),
+            Step::Equip { on, with } => {
+                let with: Vec<String> = with.iter().map(Part::to_string).collect();
+                write!(f, "equip {on} ({})", with.join(", "))
+            }
             Step::Enter { paths, moves, .. } => {
                 let paths: Vec<String> = paths.iter().map(u32::to_string).collect();
                 write!(f, "let packets enter by the new entrances: paths {}", paths.join(", "))?;

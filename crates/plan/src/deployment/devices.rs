@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::paths::{Next, Path};
 use super::{Deployment, segment_name};
-use crate::plan::{Device, Plan};
+use crate::plan::{Device, Plan, ServerPlan, WorkerPart, WorkerPlan};
+use crate::policy::fnv;
+use crate::tasks::TaskPlan;
 
 /// A device that takes part, and what it has to hold beside its instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +36,16 @@ pub struct Holds {
     /// The segments of which a SmartNIC runs a program each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<String>,
+    /// What stands for how the cores of a server work: their numbers, the tasks, and whose turn it is. Absent on other devices, and in
+    /// older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+}
+
+impl Holds {
+    fn new(on: &str, device: Device) -> Holds {
+        Holds { on: on.to_owned(), device, tables: Vec::new(), programs: Vec::new(), schedule: None }
+    }
 }
 
 /// A stage or table.
@@ -135,8 +147,7 @@ impl Deployment {
         let mut devices: Vec<Holds> = Vec::new();
         let is_used = self.segments.iter().any(|segment| segment.device.is_switch()) || !self.tunnels.is_empty();
         if let (Some(about), true) = (&plan.problem.switch, is_used) {
-            let (on, device) = (about.name.clone(), Device::of(&about.kind));
-            devices.push(Holds { on, device, tables: tables(plan, switch), programs: Vec::new() });
+            devices.push(Holds { tables: tables(plan, switch), ..Holds::new(&about.name, Device::of(&about.kind)) });
         }
         for instance in &self.instances {
             let Some(segment) = self.segments.iter().find(|segment| segment.name == instance.segment) else { continue };
@@ -144,8 +155,9 @@ impl Deployment {
                 continue;
             }
             let at = devices.iter().position(|device| device.on == instance.on).unwrap_or_else(|| {
-                let (on, device) = (instance.on.clone(), segment.device);
-                devices.push(Holds { on, device, tables: Vec::new(), programs: Vec::new() });
+                let server = plan.servers.iter().find(|server| server.name == instance.on);
+                let schedule = server.filter(|_| segment.device == Device::Server).map(schedule);
+                devices.push(Holds { schedule, ..Holds::new(&instance.on, segment.device) });
                 devices.len() - 1
             });
             if let (Some(holds), Device::SmartNic) = (devices.get_mut(at), segment.device) {
@@ -250,6 +262,19 @@ fn number(says: &mut [Says], by: Wrap, before: Option<&Tunnel>) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// What stands for how the cores of a server work: of two plans with the same, nothing has to be changed there.
+pub(crate) fn schedule(server: &ServerPlan) -> String {
+    let group = |part: &WorkerPart| server.subgroups.get(part.subgroup).map(|own| (&own.chain, &own.functions));
+    let parts = |worker: &WorkerPlan| worker.parts.iter().map(group).collect::<Vec<_>>();
+    let workers: Vec<_> = server.workers.iter().map(|worker| (worker.core, parts(worker), &worker.tree)).collect();
+    let begins =
+        |plan: &TaskPlan| plan.tasks.iter().map(|task| (task.start.clone(), task.modules.clone())).collect::<Vec<_>>();
+    let tasks = server.tasks.as_ref().map(|plan| (begins(plan), &plan.tree));
+    // Plain data, which always has a text.
+    let text = serde_json::to_string(&(&server.steering, workers, tasks)).unwrap_or_default();
+    fnv(text.as_bytes())
 }
 
 /// What the switch's tables hold.

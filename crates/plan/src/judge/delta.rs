@@ -22,7 +22,7 @@ impl Judge<'_> {
             segment.map_or(&[][..], |segment| &segment.functions)
         };
         let laid = |spi: u32| says.paths.iter().any(|path| path.spi == spi);
-        let mut started = BTreeSet::new();
+        let (mut started, mut equipped) = (BTreeSet::new(), BTreeSet::new());
         let mut faults: Vec<(usize, String)> = Vec::new();
         let gets = |to: &str, slots: &Slots, own: &[String]| {
             let has = planned.get(to).is_some_and(|instance| instance.slots.common(slots) == *slots);
@@ -38,6 +38,12 @@ impl Judge<'_> {
                     let is = planned.get(instance.as_str()).filter(|i| (&i.on, i.core) == (on, *core));
                     if is.is_none_or(|is| is.since != says.epoch) || functions(instance) != &own[..] {
                         wrong(format!("{instance} is not planned to start"));
+                    }
+                }
+                Step::Equip { on, with } => {
+                    let planned = says.devices.iter().any(|device| device.on == *on);
+                    if !planned || with.is_empty() || with.iter().any(|part| !equipped.insert((on, *part))) {
+                        wrong(format!("{on} is not to be equipped so"));
                     }
                 }
                 Step::Give { functions: own, slots, to } => gets(to, slots, own).into_iter().for_each(wrong),

@@ -35,9 +35,17 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 53] = [
+const LIES: [Lie; 54] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
+    ("a server with another schedule", |plan| {
+        let devices = plan.pointer_mut("/deployment/devices").and_then(Value::as_array_mut);
+        let server = devices.and_then(|all| all.iter_mut().find(|device| device["schedule"].is_string()));
+        server.is_some_and(|server| {
+            server["schedule"] = json!("0123456789abcdef");
+            true
+        })
+    }),
     ("a table that holds less", |plan| a_table(plan).is_some_and(|at| shorten(plan, &format!("{at}/0/functions")))),
     ("a table that is fuller", |plan| a_table(plan).is_some_and(|at| put(plan, &format!("{at}/0/sram"), json!(77)))),
     ("a table with other entries", |plan| {
@@ -251,6 +259,7 @@ fn a_delta_that_does_not_lead_to_the_plan_is_refused() {
                     let stays = plan.deployment.as_ref().and_then(|new| new.instances.first()).expect("some run");
                     instance.clone_from(&stays.name);
                 }
+                Step::Equip { on, .. } => *on = "nobody".to_owned(),
                 Step::Move(one) => one.to = "nobody".to_owned(),
                 Step::Give { functions, .. } => functions.clear(),
                 Step::End { functions, .. } => {

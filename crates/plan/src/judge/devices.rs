@@ -9,7 +9,7 @@ use catena_plan_model::switch::Feasible;
 
 use super::Judge;
 use crate::deployment::Deployment;
-use crate::deployment::devices::{Holds, Tunnel};
+use crate::deployment::devices::{Holds, Tunnel, schedule};
 use crate::deployment::paths::{Next, Path};
 use crate::plan::Device;
 
@@ -35,6 +35,12 @@ impl Judge<'_> {
             let programs: Vec<String> = segments.filter(|_| holds.device == Device::SmartNic).collect();
             self.same(format!("deployment.devices: programs of {}", holds.on), &holds.programs, &programs);
             self.tables(holds, switch);
+            let server = self.plan.servers.iter().find(|server| server.name == holds.on);
+            let schedule = server.filter(|_| holds.device == Device::Server).map(schedule);
+            // Older files do not say it.
+            if holds.schedule.is_some() {
+                self.same(format!("deployment.devices: schedule of {}", holds.on), &holds.schedule, &schedule);
+            }
         }
         self.tunnels(says);
     }

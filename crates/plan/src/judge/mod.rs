@@ -16,6 +16,8 @@ mod deployment_tests;
 mod devices;
 #[cfg(test)]
 mod devices_tests;
+#[cfg(test)]
+mod equip_tests;
 mod fault;
 #[cfg(test)]
 mod lie_tests;

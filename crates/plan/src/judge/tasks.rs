@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::Judge;
 use crate::plan::ServerPlan;
 use crate::tasks::{ClassFigures, Start, TaskPlan};
+use catena_plan_alpine::graph::CLASSIFY;
 use catena_plan_alpine::pipeline::DROPPED;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, Problem};
@@ -131,7 +132,7 @@ impl Judge<'_> {
                 self.wrong(&at, format!("weight {}, {} packets, {} cycles", task.weight, task.packets, task.cycles));
             }
             let own: Vec<&str> = task.modules.iter().filter(|m| !m.contains('/')).map(String::as_str).collect();
-            let front: &[&str] = if n == 0 { &["port", "classify"] } else { &[] };
+            let front: &[&str] = if n == 0 { &["port", CLASSIFY] } else { &[] };
             self.same(format!("{at}.modules: in front of chains"), &own, &front.to_vec());
             if seen.modules[n].contains(&None) {
                 self.wrong(format!("{at}.modules"), "not all of them are functions of chains");

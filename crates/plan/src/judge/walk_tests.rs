@@ -174,6 +174,7 @@ fn touched(delta: &Delta) -> BTreeSet<usize> {
         | Step::End { functions, .. } => functions.clone(),
         Step::Stop { instance } => vec![instance.clone()],
         Step::Install { chain, .. } | Step::Remove { chain, .. } => vec![format!("{chain}/")],
+        Step::Equip { .. } => Vec::new(),
         Step::Enter { moves, .. } => moves.iter().flat_map(|one| one.functions.clone()).collect(),
     };
     delta.steps.iter().flat_map(functions).filter_map(|function| of(&function)).collect()
