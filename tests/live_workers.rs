@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::captures::notation::craft;
 use crate::captures::packets::{Packet, read, write};
 use crate::interfaces::Namespace;
+use crate::native::compile_c;
 
 /// When the first packet comes, in ns since 1970.
 const START: u64 = 1_600_000_000_000_000_000;
@@ -82,4 +83,80 @@ fn slots_go_to_the_idle_worker_and_no_packet_is_lost() {
         assert_eq!(records.lines().filter(|line| line.contains("id.orig_h")).count() as u64, FLOWS, "{report}");
     }
     assert!(moved > 0, "nothing was moved in three runs");
+}
+
+/// A function whose second worker stands still for a while, once, as one does whose core is taken away; meanwhile the first one's packets
+/// are counted.
+const STANDS_STILL: &str = r#"#include <catena/nf.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+static atomic_int stands;
+static atomic_long meanwhile, came;
+static void process(void *self, struct catena_context *cx, struct catena_packet *const *packets, uint32_t count)
+{
+    char name[16] = "";
+    struct timespec time = { 1, 500000000 };
+    (void)self, (void)cx, (void)packets;
+    prctl(PR_GET_NAME, name);
+    if (strcmp(name, "worker 1") != 0) {
+        if (atomic_load(&stands))
+            atomic_fetch_add(&meanwhile, count);
+        return;
+    }
+    long before = atomic_fetch_add(&came, count);
+    if (before < 2000 && before + count >= 2000) {
+        atomic_store(&stands, 1);
+        nanosleep(&time, NULL);
+        atomic_store(&stands, 0);
+    }
+}
+static int finish(void *self, struct catena_context *cx)
+{
+    FILE *file = fopen("meanwhile", "w");
+    (void)self, (void)cx;
+    if (file != NULL) {
+        fprintf(file, "%ld", atomic_load(&meanwhile));
+        fclose(file);
+    }
+    return 0;
+}
+CATENA_NF(catena_nf, .name = "still", .summary = "stands still once", .process = process, .finish = finish);
+"#;
+
+/// A worker that does not come to its packets holds up those alone, and what finds no room in its queue is counted; also where
+/// new connections go to servers that all workers use.
+#[test]
+fn a_worker_that_stands_still_holds_up_its_own_flows_alone() {
+    let Some(namespace) = Namespace::new() else { return };
+    let (folder, sender) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    compile_c(folder.path(), "still", STANDS_STILL);
+    let chain = "chain c { in -> LB(vip = 192.0.2.10, backends = [10.9.0.1, 10.9.0.2, 10.9.0.3]) \
+                 -> Native(lib = \"./still.so\") -> out }\n";
+    let traffic = "gen:flows=50000,dst=192.0.2.10/32,proto=udp,rate=40kpps,count=120000,time=wall";
+    let (ran, _) = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            namespace.run(
+                &folder,
+                chain,
+                &["--in", "q0", "--workers", "2", "--duration", "5s", "--seed", "5", "--json"],
+            )
+        });
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let (sent, _) =
+            namespace.run(&sender, "chain c { in -> Monitor() -> out }\n", &["--in", traffic, "--out", "q1"]);
+        assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+        receiver.join().expect("it does not panic")
+    });
+    let report = json(&ran);
+    let [came, left] = ["/input/packets", "/output/packets"].map(|pointer| number(&report, pointer));
+    let modules = report["modules"].as_array().expect("rows");
+    let to_it = modules.iter().find(|row| row["name"] == "to worker 1").unwrap_or_else(|| panic!("{report}"));
+    let (to_it, full) = (number(to_it, "/packets"), number(to_it, "/drops/queue full"));
+    // Some 30,000 come for it while it stands, and its queue holds 8,192.
+    assert!(full > 1_000 && full < to_it, "{full} of {to_it}: {report}");
+    assert_eq!((number(&report, "/dropped"), came - left), (full, full), "{report}");
+    let meanwhile = std::fs::read_to_string(folder.path().join("meanwhile")).expect("it is written at the end");
+    assert!(meanwhile.parse::<u64>().is_ok_and(|count| count > 10_000), "{meanwhile}: {report}");
 }

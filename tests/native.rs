@@ -28,6 +28,17 @@ fn the_example_in_c_joins_a_chain() {
     assert_eq!(input, output + count(&report["dropped"]));
 }
 
+/// Make the library of a function in C, of this name, in a folder.
+pub fn compile_c(folder: &Path, name: &str, source: &str) {
+    let [from, to] = ["c", "so"].map(|end| folder.join(format!("{name}.{end}")));
+    std::fs::write(&from, source).expect("a file");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../include");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-I"]).arg(include).arg("-o").args([to, from]);
+    let built = cc.output().expect("`cc` is there: the project is built with it");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+}
+
 /// A function that counts in a file how often it is made, as no function should.
 const CAREFREE: &str = r#"#include <catena/nf.h>
 static int init(struct catena_context *cx, void **self)
@@ -49,12 +60,8 @@ fn init_is_called_as_often_as_the_manual_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    std::fs::write(at("carefree.c"), CAREFREE).expect("a file");
     std::fs::write(at("c.catena"), "chain c { in -> Native(lib = \"./carefree.so\") -> out }\n").expect("a chain file");
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-I"]).arg(root.join("include")).arg("-o").args([at("carefree.so"), at("carefree.c")]);
-    let built = cc.output().expect("`cc` is there: the project is built with it");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    compile_c(folder.path(), "carefree", CAREFREE);
     let rack = root.join("examples/racks/lemur.toml").display().to_string();
     for (args, times) in [
         (&["check", "c.catena"][..], 1),
