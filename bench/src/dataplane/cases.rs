@@ -1,5 +1,7 @@
 //! The cases: what traffic runs through which functions, what bar each is held to, what peers need.
 
+use std::net::Ipv4Addr;
+
 use catena_functions::Value;
 
 use crate::rules;
@@ -23,6 +25,8 @@ pub struct Case {
     pub limit: &'static str,
     /// Whether a second worker is measured as well.
     pub scales: bool,
+    /// The server whose answers come in turn with its clients' packets: one of each, in one batch.
+    pub answers: Option<Ipv4Addr>,
 }
 
 const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
@@ -119,6 +123,7 @@ pub fn all() -> Vec<Case> {
             limit: "writing the frame and the metadata line; pool and counters once a batch",
             // Not for its own sake: it shows what the second core is worth just now.
             scales: true,
+            answers: None,
         },
         Case {
             name: "b: header check + LPM, 1,000 routes",
@@ -128,6 +133,7 @@ pub fn all() -> Vec<Case> {
             peers: &[("BESS", 91.0), ("FastClick", 212.0)],
             limit: "parsing, checksum, time to live and look-up, about equal parts",
             scales: false,
+            answers: None,
         },
         Case {
             name: "c: ACL, 1,000 rules",
@@ -137,6 +143,7 @@ pub fn all() -> Vec<Case> {
             peers: &[("BESS", 1298.0), ("FastClick", 24386.0)],
             limit: "reading and hashing the key, one cache line of verdicts from the second-level cache",
             scales: false,
+            answers: None,
         },
         Case {
             name: "d: NAPT",
@@ -146,6 +153,7 @@ pub fn all() -> Vec<Case> {
             peers: &[("BESS", 118.0), ("FastClick", 632.0)],
             limit: "two cache lines of the mapping from the second-level cache, checksums",
             scales: true,
+            answers: None,
         },
         Case {
             name: "e: ACL -> NAT -> LB -> Monitor",
@@ -155,6 +163,7 @@ pub fn all() -> Vec<Case> {
             peers: &[("BESS", 2087.0), ("FastClick", 22223.0)],
             limit: "seven cache lines of state a packet, most from the third-level cache",
             scales: true,
+            answers: None,
         },
         Case {
             name: "f: the same over IPv6",
@@ -164,6 +173,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "longer keys: more to hash, to compare and to keep",
             scales: false,
+            answers: None,
         },
         Case {
             name: "g: NAPT, 1M flows",
@@ -173,6 +183,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "two cache lines from memory, prefetched within the batch",
             scales: false,
+            answers: None,
         },
         Case {
             name: "h: ACL, 10,000 rules",
@@ -182,6 +193,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (c): verdicts of known flows; unknown ones search the trees",
             scales: false,
+            answers: None,
         },
         Case {
             name: "h: ACL, 100,000 rules",
@@ -191,6 +203,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (c): verdicts of known flows; unknown ones search the trees",
             scales: false,
+            answers: None,
         },
         Case {
             name: "i: source -> sink, each packet a new flow",
@@ -200,6 +213,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "the generator draws a flow",
             scales: false,
+            answers: None,
         },
         Case {
             name: "i: NAPT, each packet a new flow",
@@ -209,6 +223,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "a dozen cache lines: two entries made and two taken out, two ports, their blocks and hosts",
             scales: true,
+            answers: None,
         },
         Case {
             name: "j: LB, each packet a new flow",
@@ -218,6 +233,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "two entries made and two taken out",
             scales: true,
+            answers: None,
         },
         Case {
             name: "k: Monitor, each packet a new flow",
@@ -227,6 +243,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "an entry made, and one taken out",
             scales: true,
+            answers: None,
         },
         Case {
             name: "n: ACL -> NAT -> LB -> Monitor, 5% of packets a new flow",
@@ -236,6 +253,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (e) and (i) to (k); the generator takes half",
             scales: true,
+            answers: None,
         },
         Case {
             name: "o: ACL -> NAT -> LB -> Monitor, 50% of packets a new flow",
@@ -245,6 +263,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (i) to (k)",
             scales: true,
+            answers: None,
         },
         Case {
             name: "p: LB, 5% of packets a new flow",
@@ -254,6 +273,7 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (j); the generator takes half",
             scales: true,
+            answers: None,
         },
         Case {
             name: "q: LB, 50% of packets a new flow",
@@ -263,6 +283,27 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (j)",
             scales: true,
+            answers: None,
+        },
+        Case {
+            name: "r: LB of one server",
+            traffic: FLOWS_10K,
+            functions: vec![lb_of_one()],
+            bar: None,
+            peers: &[],
+            limit: "a cache line of state, checksums",
+            scales: false,
+            answers: None,
+        },
+        Case {
+            name: "s: LB of one server, packets and answers in turn",
+            traffic: FLOWS_10K,
+            functions: vec![lb_of_one()],
+            bar: None,
+            peers: &[],
+            limit: "as (r), in batches of half the size; an entry for each way",
+            scales: false,
+            answers: Some(SERVER),
         },
         Case {
             name: "l: NAPT, 10M flows",
@@ -272,8 +313,17 @@ pub fn all() -> Vec<Case> {
             peers: &[],
             limit: "as (g)",
             scales: false,
+            answers: None,
         },
     ]
+}
+
+/// Who answers.
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+
+fn lb_of_one() -> Step {
+    let vips = Value::Prefix([203, 0, 0, 0].into(), 16);
+    ("LB", args(vec![("vip", vips), ("backends", Value::List(vec![Value::Address(SERVER.into())]))]))
 }
 
 pub fn lb6() -> Step {

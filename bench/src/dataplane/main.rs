@@ -8,6 +8,7 @@
 
 mod cases;
 mod core_probe;
+mod in_turn;
 mod measure;
 mod memory;
 mod rules;
@@ -167,7 +168,7 @@ fn run(options: &Options) -> Result<(), String> {
 
 /// Some bars are ratios to another case of the same run.
 fn relative_bars(records: &mut [Record]) {
-    for (case, of, ratio) in [("f", "e", 1.25), ("g", "d", 2.5)] {
+    for (case, of, ratio) in [("f", "e", 1.25), ("g", "d", 2.5), ("s", "r", 1.15)] {
         let base = records.iter().find(|r| r.case.starts_with(of)).map(|r| r.value);
         if let (Some(base), Some(record)) = (base, records.iter_mut().find(|r| r.case.starts_with(case))) {
             record.bar = Some(base * ratio);

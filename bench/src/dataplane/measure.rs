@@ -1,5 +1,6 @@
 //! Measuring one case: a pipeline of its own, samples of on-CPU time.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use catena_dataplane::pipeline::Time;
 use catena_dataplane::port::Sink;
 use catena_dataplane::task::Task;
 use catena_dataplane::worker::{pin_this_thread, thread_cpu_ns};
-use catena_dataplane::{Context, Pipeline, clock};
+use catena_dataplane::{Context, Inlet, Pipeline, clock};
 use catena_functions::{Args, Build, Tables, registry};
 use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
@@ -18,6 +19,7 @@ use catena_packet::{Depot, DepotHandle};
 use catena_state::{Share, Team};
 
 use crate::cases::{Case, LIVE, NEW_FLOWS, Step};
+use crate::in_turn::InTurn;
 
 /// A sample is the median of so many stretches of this length: what disturbs one of them for a moment (another
 /// program on the core, an interrupt, the caches cold after it) does not get into the figure.
@@ -57,7 +59,7 @@ impl Prepared {
     /// # Errors
     /// As [`Prepared::new`].
     pub fn share(case: &Case, part: (Share, Option<&Arc<Team>>)) -> Result<Self, String> {
-        let mut prepared = Self::of(case.traffic, &case.functions, part)?;
+        let mut prepared = Self::of((case.traffic, case.answers), &case.functions, part)?;
         if case.traffic == NEW_FLOWS {
             prepared.warm_up = 4 * LIVE / u64::from(part.0.count);
         }
@@ -68,7 +70,11 @@ impl Prepared {
     ///
     /// # Errors
     /// As [`Prepared::new`].
-    pub fn of(traffic: &str, functions: &[Step], (share, team): (Share, Option<&Arc<Team>>)) -> Result<Self, String> {
+    pub fn of(
+        (traffic, answers): (&str, Option<Ipv4Addr>),
+        functions: &[Step],
+        (share, team): (Share, Option<&Arc<Team>>),
+    ) -> Result<Self, String> {
         let depot = Depot::map(16 * 1024, 16).map_err(|error| error.to_string())?;
         let mut pipeline = Pipeline::new(Time::Packets);
         let mut attributes = Attributes::default();
@@ -93,6 +99,10 @@ impl Prepared {
         for pair in chain.windows(2) {
             pipeline.graph.connect(pair[0], 0, pair[1]);
         }
+        if answers.is_some() {
+            // Of one function: what comes back leaves where what goes out does.
+            pipeline.graph.connect(chain[0], 1, chain[1]);
+        }
         let mut spec: Spec = traffic.parse().map_err(|error| format!("{error}"))?;
         spec.seed += share.index as u64;
         // All workers together have the flows of one.
@@ -102,7 +112,15 @@ impl Prepared {
             Rate::Bits(rate) => Rate::Bits(rate / f64::from(share.count)),
         });
         let source = Generator::new(&spec).map_err(|(key, problem)| format!("{key}: {problem:?}"))?;
-        pipeline.add_task(Task::new("source", Box::new(source), chain[0]).rooted(Root::first()));
+        let task = match answers {
+            None => Task::new("source", Box::new(source), chain[0]),
+            Some(server) => {
+                let in_turn = InTurn { packets: source, server, batches: 0 };
+                let inlets = [0, 1].map(|gate| Inlet { node: chain[0], gate }).to_vec();
+                Task::by_side("source", Box::new(in_turn), inlets, false)
+            }
+        };
+        pipeline.add_task(task.rooted(Root::first()));
         let context = Context::new(&depot, 1);
         let (warm_up, in_team) = (3 * spec.flows, team.is_some());
         Ok(Prepared { pipeline, context, warm_up, warm: false, in_team, _depot: depot })

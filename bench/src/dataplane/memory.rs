@@ -108,7 +108,8 @@ pub fn all() -> Vec<Flows> {
 /// # Errors
 /// What a function or the generator refuses, and when flows were dropped or forgotten.
 pub fn measure(flows: &Flows) -> Result<Record, String> {
-    let mut prepared = Prepared::of(flows.traffic, std::slice::from_ref(&flows.function), (Share::WHOLE, None))?;
+    let mut prepared =
+        Prepared::of((flows.traffic, None), std::slice::from_ref(&flows.function), (Share::WHOLE, None))?;
     let (few, before) = fill(&mut prepared, flows, BEFORE)?;
     let (many, after) = fill(&mut prepared, flows, BEFORE + FLOWS)?;
     prepared.nothing_lost()?;
