@@ -62,6 +62,8 @@ pub struct Enforced {
     pub throttled_ns: u64,
     /// What it owes, in ns: later quotas are smaller by that.
     pub debt_ns: u64,
+    /// Whether threads of the kernel receive for it: what they do is in its own CPU, and their packets are not counted.
+    pub by_threads: bool,
 }
 
 /// A cgroup whose quota is rewritten.
@@ -115,6 +117,10 @@ impl Enforcer {
         period: Duration,
         journal: &Path,
     ) -> Result<Enforcer, EnforceError> {
+        // SAFETY: the call takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err(EnforceError::NotRoot);
+        }
         let hierarchies = Hierarchies::find()?;
         let named = choice::named(&hierarchies, wanted)?;
         let locks = Locks::open(Path::new(LOCKS))?;
@@ -282,6 +288,7 @@ impl Enforcer {
                 cost_ns: u64::try_from(std::mem::take(&mut held.cost_ns)).unwrap_or(0),
                 throttled_ns: throttled.saturating_sub(held.throttled_ns),
                 debt_ns: held.ledger.debt(),
+                by_threads: self.polled.iter().any(|polled| polled.cgroup() == held.cgroup.name()),
             });
             held.throttled_ns = throttled;
             if !status.cgroups.iter().any(|row| row.id == Some(held.id())) {

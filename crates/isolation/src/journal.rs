@@ -145,6 +145,11 @@ impl fmt::Display for JournalError {
                  --journal",
                 file.display()
             ),
+            JournalError::Line { file, line: 1, .. } => write!(
+                f,
+                "{}: it is not a journal, and nothing is read from it or written to it: try another --journal",
+                file.display()
+            ),
             JournalError::Line { file, line, found } => write!(
                 f,
                 "{}:{line}: `{}`: expected an entry of a journal; look what is to be restored, and remove the file",

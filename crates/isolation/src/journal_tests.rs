@@ -179,6 +179,8 @@ fn a_file_that_is_no_journal_is_not_believed() {
         fs::write(place.journal(), text).unwrap();
         let error = Journal::open(&place.journal()).unwrap_err();
         assert!(matches!(error, JournalError::Line { .. }), "{error}");
+        let is_none = !text.starts_with(HEADING);
+        assert_eq!(error.to_string().contains("/journal: it is not a journal, and nothing"), is_none, "{error}");
         assert_eq!(fs::read_to_string(place.journal()).unwrap(), text);
     }
     // A heading that was being written is one.

@@ -16,6 +16,8 @@ pub enum EnforceError {
     Missing(Missing),
     /// A cgroup or its quota.
     Quota(QuotaError),
+    /// Quotas are root's to write.
+    NotRoot,
     /// The journal.
     Journal(JournalError),
     /// A device.
@@ -43,6 +45,9 @@ impl fmt::Display for EnforceError {
         match self {
             EnforceError::Missing(error) => error.fmt(f),
             EnforceError::Quota(error) => error.fmt(f),
+            EnforceError::NotRoot => f.write_str(
+                "needs root (CAP_BPF and CAP_PERFMON to measure, CAP_DAC_OVERRIDE to write quotas, CAP_SYS_NICE for --napi): run it with sudo",
+            ),
             EnforceError::Journal(error) => error.fmt(f),
             EnforceError::Threaded(error) => error.fmt(f),
             EnforceError::NoQuota(name) => {
