@@ -1,5 +1,6 @@
 //! `catena isolate` as its user meets it, on real packets.
 
+mod nested;
 mod refused;
 
 use std::net::UdpSocket;

@@ -447,3 +447,17 @@ fn irqs_apart() -> bool {
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_too_little_of_a_period_is_told_with_one_that_is_not() {
+        let said = |percent: u64, ms| too_fine("/a", percent * 10_000_000, Duration::from_millis(ms));
+        assert_eq!((said(5, 100), said(30, 20), said(1, 500)), (None, None, None));
+        let expected = "/a: its quota is 1.0 ms in each period of 20 ms, and is overdrawn by some milliseconds in each one: try --period 100ms";
+        assert_eq!(said(5, 20).unwrap(), expected);
+        assert!(too_fine("/a", 5_000_000, LONGEST_PERIOD).unwrap().ends_with("in each one"));
+    }
+}
