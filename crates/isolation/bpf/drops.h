@@ -13,11 +13,11 @@ INLINE int is_answer(struct sk_buff *skb)
 	return (ip[0] >> 4 == 4 && ip[9] == 1 && type == 0) || (ip[0] >> 4 == 6 && ip[6] == 58 && type == 129);
 }
 
-/* Whether a packet that is freed is not lost. Who pings by a raw socket has had a copy of the answer, for which the kernel then looks
+/* Whether a packet that is freed is not lost. What a socket has when it ends, such as the last segment of a connection, was received. Who pings by a raw socket has had a copy of the answer, for which the kernel then looks
  * for a ping socket, too, finds none, and says so (`ping_rcv` in net/ipv4/ping.c). */
 INLINE int is_taken(struct softirq *s, struct sk_buff *skb, u32 reason)
 {
-	if (!reason || IS_REASON(reason, SKB_CONSUMED))
+	if (!reason || IS_REASON(reason, SKB_CONSUMED) || IS_REASON(reason, SKB_DROP_REASON_QUEUE_PURGE))
 		return 1;
 	return IS_REASON(reason, SKB_DROP_REASON_NO_SOCKET) && s->owner < SLOTS && is_answer(skb);
 }

@@ -48,6 +48,6 @@ struct sk_buff {
 #pragma clang attribute pop
 
 /* Why a packet is freed; the loader puts the running kernel's numbers in place of these, and 0 for whether it has one that it has not. */
-enum skb_drop_reason { SKB_CONSUMED = 1, SKB_DROP_REASON_NO_SOCKET = 3 };
+enum skb_drop_reason { SKB_CONSUMED = 1, SKB_DROP_REASON_NO_SOCKET = 3, SKB_DROP_REASON_QUEUE_PURGE = 4 };
 #define REASON(name, what) __builtin_preserve_enum_value(*(enum skb_drop_reason *)name, what)
 #define IS_REASON(reason, name) (REASON(name, 0) && (reason) == REASON(name, 1))

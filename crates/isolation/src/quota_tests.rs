@@ -115,6 +115,12 @@ fn of_nested_cgroups_of_v1_the_inner_ones_are_enforced_and_a_leftover_is_not() {
         "{skipped:?}"
     );
     assert!(skipped[1].starts_with("/left is not enforced: left by an earlier run: quota of "), "{skipped:?}");
+    let by_name = |name| choice::check(&[(all.cgroup(name).unwrap(), None)], &journal).unwrap_err().to_string();
+    let said = ["/a", "/left"].map(by_name);
+    assert!(
+        said[0].starts_with("/a: /a/b/c below it has a quota, too") && said[1].contains(": NOT restored: "),
+        "{said:?}"
+    );
     // With v2 quotas do not depend on each other.
     let all = Hierarchies { version: Version::V2, ..all };
     assert!(

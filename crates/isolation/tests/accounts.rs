@@ -3,6 +3,8 @@
 mod enforced;
 mod traffic;
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use catena_isolation::charge::{Account, Accounts, Charge};
@@ -127,6 +129,29 @@ fn an_answered_ping_is_no_drop_and_one_that_nobody_waits_for_is() {
     }
     let came = during(&tracer, || bed.within(Place::Middle, || flood(&[address(9001)], 100)));
     assert!(drops(&came) >= 100, "{came:?}");
+}
+
+#[test]
+fn the_end_of_a_connection_is_no_drop() {
+    let _alone = alone();
+    let (Some(bed), Some(tracer)) = (Testbed::new(), tracer()) else { return };
+    let came = during(&tracer, || {
+        bed.within(Place::A, || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..20 {
+                let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                client.write_all(&[7]).unwrap();
+                server.read_exact(&mut [0]).unwrap();
+                // The server's socket ends with the client's last segment still in its queue.
+                drop(client);
+                drop(server);
+            }
+        });
+    });
+    let drops = came.charges.values().map(|charge| charge.drops).sum::<u64>();
+    assert!(drops < 10, "{drops} of 20 connections: {came:?}");
+    assert_adds_up(&came);
 }
 
 #[test]
