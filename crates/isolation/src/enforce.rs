@@ -158,7 +158,9 @@ impl Enforcer {
         for (cgroup, quota) in cgroups {
             match enforcer.hold(&cgroup, quota) {
                 // Others can still be enforced.
-                Err(error @ EnforceError::Quota(_)) if wanted.is_empty() => skipped.push(not_enforced(&cgroup, &error)),
+                Err(error @ (EnforceError::Quota(_) | EnforceError::NoQuota(_))) if wanted.is_empty() => {
+                    skipped.push(not_enforced(&cgroup, &error))
+                }
                 done => done?,
             }
         }
@@ -404,7 +406,7 @@ impl Held {
             journal.note(self.entry, quota)?;
         }
         self.cgroup.write(&less)?;
-        self.is_cut = true;
+        (self.is_cut, self.next_ns) = (true, less.quota_us.unwrap_or(0) * 1000);
         Ok(())
     }
 }

@@ -122,3 +122,20 @@ fn a_device_is_named_once_and_for_a_cgroup_that_is_enforced() {
     assert!(said.starts_with(&format!("--napi {again}: the device is named twice")), "{said}");
     assert_eq!(groups[0].quota(), quota);
 }
+
+#[test]
+fn a_cgroup_that_gets_one_with_a_quota_below_it_is_restored() {
+    let _alone = alone();
+    let (Some(groups), Some(_)) = (Group::with_quotas(&[30]), tracer()) else { return };
+    let file = Kept(journal(groups[0].name()));
+    let mut enforcer = enforcer(&[groups[0].name()], &file);
+    // Less than the 3% that it has now.
+    let Some(below) = groups[0].below(2) else { return };
+    // At once there is hardly a quota, and less than below it.
+    enforcer.step().unwrap();
+    let news = enforcer.news().join("\n");
+    assert!(news.contains(": no more enforced: ") && news.ends_with("; its quota is restored"), "{news}");
+    assert!(enforcer.is_idle());
+    assert_eq!((groups[0].quota(), below.quota()), (said(30_000, 100_000), said(2_000, 100_000)));
+    assert_eq!(enforcer.end().unwrap(), []);
+}
