@@ -1,5 +1,8 @@
 //! `catena isolate` as its user meets it, on real packets.
 
+mod nested;
+mod refused;
+
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -138,40 +141,6 @@ fn metrics_are_in_prometheus_format_and_add_up() {
             "{metric}"
         );
     }
-}
-
-#[test]
-fn what_is_missing_is_said_by_name() {
-    // SAFETY: the call takes nothing and cannot fail.
-    if !has("setpriv") || unsafe { libc::geteuid() } != 0 {
-        return;
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--bounding-set", "-all", "--inh-caps", "-all", CATENA, "isolate", "status", "--count", "1"]);
-    let output = command.output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    // A build without clang has no program, whatever the rights.
-    let is_named = said.contains("missing capabilities CAP_BPF and CAP_PERFMON") || said.contains("install clang");
-    assert!(is_named && output.stdout.is_empty(), "{said}");
-    let output = Command::new(CATENA).args(["isolate", "status", "--interval", "1ms"]).output().unwrap();
-    assert!(text(&output.stderr).contains("--interval: too short"), "{}", text(&output.stderr));
-}
-
-#[test]
-fn what_cannot_be_enforced_is_said_by_name() {
-    let enforce = |words: &[&str]| {
-        let output = Command::new(CATENA).args(["isolate", "enforce"]).args(words).output().unwrap();
-        (output.status.code(), text(&output.stderr))
-    };
-    let (code, said) = enforce(&["/a=30"]);
-    assert!(code == Some(2) && said.contains("expected percent of one CPU"), "{said}");
-    let (code, said) = enforce(&["--period", "1ms"]);
-    assert!(code == Some(1) && said.contains("--period: from 10ms to 500ms"), "{said}");
-    let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal").display().to_string();
-    let (code, said) = enforce(&["/no-such-cgroup", "--journal", &journal]);
-    assert!(code == Some(1) && said.starts_with("catena: isolate enforce: "), "{said}");
 }
 
 /// Return what cgroups and network namespaces the demo of a process has.
@@ -453,11 +422,4 @@ fn a_guard_that_is_stopped_does_not_hold_the_end_up() {
     guards.iter().for_each(|guard| signal(*guard, libc::SIGSTOP));
     assert_eq!((guards.len(), enforcement.interrupt(), group.quota()), (1, Some(0), quota));
     assert_eq!(enforcement.guards(), [0; 0]);
-}
-
-#[test]
-fn a_name_obeyed_by_a_terminal_is_escaped_in_messages() {
-    let output = Command::new(CATENA).args(["isolate", "enforce", "/a\u{1b}[2J\rb"]).output().unwrap();
-    let said = text(&output.stderr);
-    assert!(!output.status.success() && !said.trim_end_matches('\n').contains(char::is_control), "{said:?}");
 }

@@ -29,6 +29,9 @@ use crate::streams::{print, tell};
 const GUARD: [&str; 2] = ["isolate", "guard"];
 /// How often it is looked whether the guard is there.
 const LOOK: Duration = Duration::from_secs(1);
+/// What is known where threads of the kernel receive.
+const RECEIVED_BY_THREADS: &str =
+    "kernel threads receive, whose time is part of own CPU and whose packets are not counted";
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -68,6 +71,7 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
         let status = meter.read()?;
         printer.print(&status, None, |id| meter.own_cpu(id))?;
     }
+    printer.end()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -124,6 +128,16 @@ impl Printer<'_> {
         }
         self.printed += 1;
         Ok(())
+    }
+
+    /// Check that what was printed last has arrived.
+    fn end(&self) -> Result<(), Failure> {
+        match &self.options.prometheus {
+            Some(file) if self.is_stale => {
+                Err(format!("--prometheus: {}: the last metrics could not be written", file.display()).into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Write metrics. A disk that is full for a while ends neither measuring nor quotas: it is told once, as is its end.
@@ -255,7 +269,7 @@ fn control(
         let (status, enforced) = enforcer.report()?;
         printer.print(&status, Some(&enforced), |id| enforcer.own_cpu(id))?;
     }
-    Ok(())
+    printer.end()
 }
 
 /// Return what a person reads: time in percent of one CPU. With quotas there are columns for them.
@@ -269,11 +283,16 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
     let percent = |ns: u64| percent_of(ns, status.interval_ns);
     let cells = |row: &Row| {
         let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
-        let counts = [row.packets, row.sent, row.drops].map(thousands);
-        let mut cells = vec![in_table(&row.name), cpu, percent(row.softirq_ns), percent(row.hosted_ns)];
-        cells.extend(counts);
-        if let Some(enforced) = enforced {
-            let held = enforced.iter().find(|held| row.id == Some(held.id));
+        let held = enforced.unwrap_or_default().iter().find(|held| row.id == Some(held.id));
+        // What threads of the kernel receive is not counted.
+        let is_unknown = |what: u64| what == 0 && held.is_some_and(|held| held.by_threads);
+        let known = |what: u64, cell: String| if is_unknown(what) { "-".to_owned() } else { cell };
+        let network = known(row.softirq_ns, percent(row.softirq_ns));
+        let mut cells = vec![in_table(&row.name), cpu, network, percent(row.hosted_ns)];
+        cells.push(known(row.packets, thousands(row.packets)));
+        cells.push(thousands(row.sent));
+        cells.push(known(row.drops, thousands(row.drops)));
+        if enforced.is_some() {
             cells.extend(held.map_or_else(
                 || ["-"; 3].map(str::to_owned),
                 |held| {
@@ -288,8 +307,14 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
     for row in &status.unattributed {
         table.row(cells(&Row { name: format!("({})", row.name), ..row.clone() }));
     }
+    let by_threads = enforced.unwrap_or_default().iter().filter(|held| held.by_threads);
+    let by_threads: Vec<String> = by_threads.map(|held| in_table(&held.name)).collect();
+    let why = match &by_threads[..] {
+        [] => String::new(),
+        names => format!("{} (--napi): {RECEIVED_BY_THREADS}\n", names.join(", ")),
+    };
     format!(
-        "{table}network softirqs {} (receive {}, transmit {}, interrupts {}) in {}; charged {}, gap {:.2}%\n",
+        "{table}{why}network softirqs {} (receive {}, transmit {}, interrupts {}) in {}; charged {}, gap {:.2}%\n",
         percent(status.softirq_ns),
         percent(status.receive_ns),
         percent(status.transmit_ns),
@@ -301,30 +326,5 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_makes_no_row_of_its_own() {
-        let forged = "/a\r/root  0.00%\n/b\x1b[1A";
-        let row = |name: &str| Row::without_network(name, 1, Some(0));
-        let status = Status {
-            interval_ns: 1,
-            cgroups: vec![row(forged), row(&format!("/{}", "x".repeat(250)))],
-            unattributed: Vec::new(),
-            softirq_ns: 0,
-            receive_ns: 0,
-            transmit_ns: 0,
-            interrupt_ns: 0,
-            softirqs: 0,
-            charged_ns: 0,
-            gap: 0.0,
-            missing: Vec::new(),
-        };
-        let table = table(&status, None);
-        let lines: Vec<&str> = table.lines().collect();
-        assert!(lines[2].starts_with("/a\\r/root  0.00%\\n/b\\u{1b}[1A  "), "{table:?}");
-        assert!(lines.len() == 5 && lines.iter().all(|line| !line.contains(char::is_control)), "{table:?}");
-        assert!(lines[3].chars().count() < 130, "{table}");
-    }
-}
+#[path = "isolate/tests.rs"]
+mod tests;

@@ -25,7 +25,8 @@ const KINDS: [(&str, Protocol, bool, f64); 3] = [
 /// When there is no scene.
 pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     let mut rows: Vec<Record> = Vec::new();
-    for (name, protocol, is_tunnelled, paper) in KINDS {
+    let mut udp = None;
+    for (kind, (name, protocol, is_tunnelled, paper)) in KINDS.into_iter().enumerate() {
         let name = format!("{name}: cost of receiving");
         if !name.contains(&options.only) {
             continue;
@@ -48,7 +49,7 @@ pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
             gap = gap.max(seen.status.gap * 100.0);
         }
         let (value, spread) = median(&mut costs);
-        let first = rows.first().map_or(value, |udp| udp.value);
+        udp = if kind == 0 { Some(value) } else { udp };
         rows.push(Record {
             bench: "iron-costs".to_owned(),
             case: name,
@@ -56,12 +57,29 @@ pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
             value,
             spread,
             paper: Some(paper),
-            peer: vec![
-                ("accounts' gap, %".to_owned(), gap),
-                ("UDP's cost for all would be wrong by, %".to_owned(), (first / value - 1.0) * 100.0),
-            ],
+            peer: beside(gap, value, udp),
             ..Record::default()
         });
     }
     Ok(rows)
+}
+
+/// Return what stands beside a cost: the gap, and how wrong a UDP packet's cost, where it was measured, would be for this one.
+fn beside(gap: f64, value: f64, udp: Option<f64>) -> Vec<(String, f64)> {
+    let mut beside = vec![("accounts' gap, %".to_owned(), gap)];
+    let wrong = |udp: f64| ("UDP's cost for all would be wrong by, %".to_owned(), (udp / value - 1.0) * 100.0);
+    beside.extend(udp.map(wrong));
+    beside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_compared_with_that_of_udp_or_with_none() {
+        assert_eq!(beside(0.5, 4.0, None), [("accounts' gap, %".to_owned(), 0.5)]);
+        assert_eq!(beside(0.5, 4.0, Some(1.0))[1], ("UDP's cost for all would be wrong by, %".to_owned(), -75.0));
+        assert_eq!(KINDS[0].1, Protocol::Udp);
+    }
 }

@@ -79,7 +79,8 @@ pub struct EnforceOptions {
     #[arg(value_name = "CGROUP[=QUOTA%]", value_parser = wanted)]
     pub cgroups: Vec<Wanted>,
     /// Let kernel threads receive a device's packets (threaded NAPI), in the cgroup that they are for: DEV, or DEV@NAMESPACE, the
-    /// name of a network namespace or the number of a process in it (may be repeated)
+    /// name of a network namespace or the number of a process in it (may be repeated, each device once). CGROUP must be one of those that
+    /// are enforced; with --napi alone these are all that have a quota, as without it
     #[arg(long, value_name = "DEV=CGROUP", value_parser = device)]
     pub napi: Vec<(String, String)>,
     /// How often quotas are rewritten, from 10ms to 500ms

@@ -12,6 +12,7 @@ use catena_isolation::scene::{INSIDE, OUTSIDE, Scene, SceneError};
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
 
+use super::RECEIVED_BY_THREADS;
 use crate::Failure;
 use crate::arguments::DemoOptions;
 use crate::run::signals;
@@ -91,7 +92,7 @@ fn play(options: &DemoOptions, is_over: impl Fn() -> bool) -> Result<(), Ended> 
         let before = BEFORE[usize::from(turn == Turn::Threads)];
         let seen = scene.turn(traffic, turn, Times { before, measured: options.interval }, &is_over)?;
         let work = thousands(seen.work as u64);
-        say(format!("\n{heading}; the victim does {work} pieces of work a second:\n\n{}", table(&seen, &scene)))?;
+        say(format!("\n{heading}; the victim does {work} pieces of work a second:\n\n{}", table(&seen, &scene, turn)))?;
         turns.push(seen);
     }
     let [calm, without, with] = [0, 1, 2].map(|number| turns[number].work);
@@ -109,19 +110,27 @@ fn play(options: &DemoOptions, is_over: impl Fn() -> bool) -> Result<(), Ended> 
 }
 
 /// Return the containers' parts, in percent of one CPU.
-fn table(seen: &Seen, scene: &Scene) -> String {
+fn table(seen: &Seen, scene: &Scene, turn: Turn) -> String {
     let heading = ["container", "own CPU", "network CPU", "hosted", "cost", "packets", "drops"];
     let mut table = Table::new(&heading, &[false, true, true, true, true, true, true]);
     let Status { cgroups, interval_ns, .. } = &seen.status;
     let percent = |ns: u64| format!("{:.2}%", ns as f64 * 100.0 / (*interval_ns).max(1) as f64);
-    for container in scene.containers() {
+    for (number, container) in scene.containers().iter().enumerate() {
         let cgroup = container.cgroup();
         let Some(row) = cgroups.iter().find(|row| row.name == cgroup) else { continue };
         let name = in_table(cgroup.rsplit('-').next().unwrap_or(cgroup));
         let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
         let cost = format!("{:.2}%", seen.cost(cgroup));
-        let [packets, drops] = [row.packets, row.drops].map(thousands);
-        table.row(vec![name, cpu, percent(row.softirq_ns), percent(row.hosted_ns), cost, packets, drops]);
+        // The victim receives nothing.
+        let known = |what: u64, cell: String| {
+            if what == 0 && number > 0 && turn == Turn::Threads { "-".to_owned() } else { cell }
+        };
+        let network = known(row.softirq_ns, percent(row.softirq_ns));
+        let [packets, drops] = [row.packets, row.drops].map(|count| known(count, thousands(count)));
+        table.row(vec![name, cpu, network, percent(row.hosted_ns), cost, packets, drops]);
+    }
+    if turn == Turn::Threads {
+        return format!("{table}flooded: {RECEIVED_BY_THREADS}\n");
     }
     table.to_string()
 }

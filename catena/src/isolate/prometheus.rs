@@ -243,6 +243,7 @@ mod tests {
             cost_ns: 0,
             throttled_ns: 0,
             debt_ns: 2_000_000,
+            by_threads: false,
         };
         let mut metrics = Metrics::new();
         metrics.add(&status("/a", 1), &[held], |_| None);

@@ -434,29 +434,7 @@ SEC("tp_btf/tcp_probe") int tcp_segment(u64 *arguments)
 	return 0;
 }
 
-INLINE void drop(struct sk_buff *skb, struct sock *receiver)
-{
-	struct softirq *s = inside();
-	if (!s)
-		return;
-	u64 cgroup = cgroup_of(receiver);
-	if (!cgroup)
-		cgroup = cgroup_of(skb->sk);
-	claim_packet(s, cgroup ? cgroup : NOBODY | DROPPED, 1);
-}
-
-SEC("tp_btf/kfree_skb") int dropped(u64 *arguments)
-{
-	drop((struct sk_buff *)arguments[0], (struct sock *)arguments[3]);
-	return 0;
-}
-
-/* Before Linux 6.11 nobody says which socket had no room. */
-SEC("tp_btf/kfree_skb") int dropped_somewhere(u64 *arguments)
-{
-	drop((struct sk_buff *)arguments[0], 0);
-	return 0;
-}
+#include "drops.h"
 
 SEC("tp_btf/net_dev_start_xmit") int transmit(u64 *arguments)
 {

@@ -21,6 +21,7 @@ static long (*const erase)(void *map, const void *key) = (void *)3;
 static u64 (*const clock)(void) = (void *)5;
 static u64 (*const current_task)(void) = (void *)14;
 static u64 (*const current_cgroup)(void) = (void *)80;
+static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct kernfs_node {
@@ -40,5 +41,13 @@ struct sock {
 };
 struct sk_buff {
 	struct sock *sk;
+	unsigned char *head;
+	unsigned short transport_header;
+	unsigned short network_header;
 };
 #pragma clang attribute pop
+
+/* Why a packet is freed; the loader puts the running kernel's numbers in place of these, and 0 for whether it has one that it has not. */
+enum skb_drop_reason { SKB_CONSUMED = 1, SKB_DROP_REASON_NO_SOCKET = 3, SKB_DROP_REASON_QUEUE_PURGE = 4 };
+#define REASON(name, what) __builtin_preserve_enum_value(*(enum skb_drop_reason *)name, what)
+#define IS_REASON(reason, name) (REASON(name, 0) && (reason) == REASON(name, 1))

@@ -87,73 +87,102 @@ pub fn ran_ns(pid: u32) -> u64 {
 mod tests {
     use super::*;
 
+    const PERIOD: u64 = 20_000_000;
+
+    /// All threads share the room for deadlines.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    fn me() -> u32 {
+        // SAFETY: the call takes nothing.
+        u32::try_from(unsafe { libc::gettid() }).unwrap()
+    }
+
+    fn attributes(runtime: u64) -> Attributes {
+        let (size, policy) = (size_of::<Attributes>() as u32, libc::SCHED_DEADLINE.unsigned_abs());
+        Attributes { size, policy, runtime, deadline: PERIOD, period: PERIOD, ..Attributes::default() }
+    }
+
     /// Return how long a thread may run in each period, in ns; 0: it is held to nothing.
     fn runtime(pid: u32) -> u64 {
-        let size = u32::try_from(size_of::<Attributes>()).unwrap();
         let mut has = Attributes::default();
+        let size = size_of::<Attributes>();
         // SAFETY: the call writes no more than the size that it is told.
         let done = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut has, size, 0) };
         assert_eq!(done, 0, "{}", io::Error::last_os_error());
         if has.policy == libc::SCHED_DEADLINE.unsigned_abs() { has.runtime } else { 0 }
     }
 
-    /// All threads share the room for deadlines.
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    /// Return whether the kernel itself lets a thread have this runtime now; says so if not. What it gives back late, or not at all, is the
+    /// room that ended threads had.
+    fn has_room(runtime: u64) -> bool {
+        let asked = std::thread::spawn(move || set(me(), &attributes(runtime)).map_err(|error| error.raw_os_error()));
+        match asked.join().unwrap() {
+            Ok(()) => true,
+            Err(Some(libc::EPERM)) => {
+                catena_testing::skip_kernel("sched_setattr: no deadlines, which root may set");
+                false
+            }
+            Err(Some(libc::EBUSY)) => {
+                catena_testing::skip_kernel("sched_setattr: no room for deadlines is left (EBUSY)");
+                false
+            }
+            Err(error) => panic!("sched_setattr: {error:?}"),
+        }
+    }
+
+    /// Keep a thread busy for some periods; returns the part of a CPU that it had.
+    fn busy() -> f64 {
+        let (began, ran) = (std::time::Instant::now(), ran_ns(me()));
+        while began.elapsed().as_millis() < 400 {
+            std::hint::spin_loop();
+        }
+        (ran_ns(me()) - ran) as f64 / began.elapsed().as_nanos() as f64
+    }
 
     #[test]
     fn threads_that_there_is_no_room_for_get_less() {
         let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !has_room(PERIOD / 2) {
+            return;
+        }
         let threads = std::thread::available_parallelism().unwrap().get() + 1;
-        let (tell, told) = std::sync::mpsc::channel();
-        let held: Vec<_> = (0..threads)
-            .map(|_| {
-                let (tell, (end, wait)) = (tell.clone(), std::sync::mpsc::channel::<()>());
-                let thread = std::thread::spawn(move || {
-                    // SAFETY: the call takes nothing.
-                    let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
-                    // The second is more than there is room for, and keeps the first.
-                    tell.send(hold(me, 10_000_000, 20_000_000).and_then(|()| hold(me, 20_000_000, 20_000_000)))
-                        .unwrap();
-                    _ = wait.recv();
-                    release(me).unwrap();
-                });
-                (end, thread)
-            })
-            .collect();
-        let done: Vec<_> = (0..threads).map(|_| told.recv().unwrap()).collect();
-        for (end, thread) in held {
-            drop(end);
-            thread.join().unwrap();
-        }
-        if done.iter().any(|done| done.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))) {
-            return catena_testing::skip_kernel("no deadlines, which root may set");
-        }
-        assert!(done.iter().all(Result::is_ok), "{done:?}");
+        let all = std::sync::Barrier::new(threads);
+        // Each wants half of a CPU, and then all of one, of which there is room for few.
+        let granted: Vec<[u64; 2]> = std::thread::scope(|scope| {
+            let hold_each = || {
+                all.wait();
+                let granted = [PERIOD / 2, PERIOD].map(|wanted| hold(me(), wanted, PERIOD).map(|()| runtime(me())));
+                // Nobody leaves room to others before they have asked.
+                all.wait();
+                release(me()).unwrap();
+                granted.map(Result::unwrap)
+            };
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(hold_each)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        // Some are held, and none has less than before, or more than there is for all; the kernel leaves 5% to others.
+        let sum: u64 = granted.iter().map(|[_, last]| last).sum();
+        assert!(granted.iter().any(|[first, _]| *first > 0), "{granted:?}");
+        assert!(granted.iter().all(|[first, last]| last >= first), "{granted:?}");
+        assert!(sum > PERIOD / 4 && sum < (threads as u64 - 1) * PERIOD, "{granted:?}");
     }
 
     #[test]
     fn a_held_thread_runs_for_its_part_and_then_as_before() {
         let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // SAFETY: the call takes nothing.
-        let me = u32::try_from(unsafe { libc::gettid() }).unwrap();
-        if let Err(error) = hold(me, 2_000_000, 20_000_000) {
-            return catena_testing::skip_kernel(&format!("no deadlines, which root may set: {error}"));
+        if !has_room(PERIOD / 10) {
+            return;
         }
-        let granted = runtime(me);
-        let (began, ran) = (std::time::Instant::now(), ran_ns(me));
-        while began.elapsed().as_millis() < 400 {
-            std::hint::spin_loop();
-        }
-        let part = (ran_ns(me) - ran) as f64 / began.elapsed().as_nanos() as f64;
-        release(me).unwrap();
-        assert_eq!((policy(me), runtime(me)), (Some(libc::SCHED_OTHER), 0));
-        // The kernel gives room that ended threads had back late, and on some kernels not at all.
-        if granted == 0 {
-            return catena_testing::skip_kernel("no room for deadlines is left");
-        }
-        // A tenth, where there was room for it.
-        let is = granted as f64 / 20_000_000.0;
-        assert!(is <= 0.1 && (is * 0.5..is * 2.0).contains(&part), "{part} of {is}");
-        release(me).unwrap();
+        hold(me(), PERIOD / 10, PERIOD).unwrap();
+        let (granted, part) = (runtime(me()), busy());
+        release(me()).unwrap();
+        assert_eq!((policy(me()), runtime(me())), (Some(libc::SCHED_OTHER), 0));
+        // The room that was just given back may not be there yet: then it is half of it, or a quarter.
+        let is = granted as f64 / PERIOD as f64;
+        assert!(granted > 0 && is <= 0.1 && (is * 0.5..is * 2.0).contains(&part), "{part} of {is}");
+        // Let go, it is busy all the time that others leave it.
+        let free = busy();
+        assert!(free > 2.0 * part, "{free} after {part}");
+        release(me()).unwrap();
     }
 }

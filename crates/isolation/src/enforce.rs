@@ -13,19 +13,21 @@
 //! refill once a second, an overdraft, or a step that comes late are in the books one step later, and no error adds up.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::charge::{Account, Accounts, Charge};
-use crate::journal::{Entry, Journal, JournalError, Undone, is_ours};
+use crate::choice::{self, not_enforced};
+use crate::journal::{Entry, Journal, Outcome, Undone};
 use crate::ledger::{Came, LEAST, Ledger, divide};
-use crate::locks::{LOCKS, LockError, Locks};
+use crate::locks::{LOCKS, Locks};
 use crate::quota::{Bandwidth, CpuCgroup, Hierarchies, LONGEST_US, QuotaError};
+use crate::restore::is_ours;
 use crate::threaded::{Polled, ThreadedError};
-use crate::{Meter, Missing, Row, Status};
+use crate::unenforced::EnforceError;
+use crate::{Meter, Row, Status};
 
 /// How often new threads of a device are looked for.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -33,64 +35,6 @@ const FOLLOW: Duration = Duration::from_secs(1);
 pub const LONGEST_PERIOD: Duration = Duration::from_millis(500);
 /// Shortest: below it the kernel's least quota, 1 ms, is a tenth of a CPU.
 pub const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
-
-/// Why quotas are not enforced.
-#[derive(Debug)]
-pub enum EnforceError {
-    /// What the measuring lacks.
-    Missing(Missing),
-    /// A cgroup or its quota.
-    Quota(QuotaError),
-    /// The journal.
-    Journal(JournalError),
-    /// A device.
-    Threaded(ThreadedError),
-    /// There is no quota, and none was said.
-    NoQuota(String),
-    /// A cgroup is named twice.
-    Twice(String),
-    /// Another process enforces a quota.
-    Lock(LockError),
-    /// No cgroup has a quota, but these, which cannot be held to theirs.
-    Nothing(Vec<String>),
-}
-
-impl fmt::Display for EnforceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EnforceError::Missing(error) => error.fmt(f),
-            EnforceError::Quota(error) => error.fmt(f),
-            EnforceError::Journal(error) => error.fmt(f),
-            EnforceError::Threaded(error) => error.fmt(f),
-            EnforceError::NoQuota(name) => {
-                write!(f, "{name}: the cgroup has no quota: give it one here, in percent of one CPU: `{name}=50%`")
-            }
-            EnforceError::Twice(name) => write!(f, "{name}: the cgroup is named twice: expected each one once"),
-            EnforceError::Lock(error) => error.fmt(f),
-            EnforceError::Nothing(skipped) => {
-                skipped.iter().try_for_each(|skipped| write!(f, "{skipped}; "))?;
-                let other = if skipped.is_empty() { "" } else { "other " };
-                write!(
-                    f,
-                    "no {other}cgroup has a quota: give it to containers when they are started, or name a cgroup: `/tenants/a=50%`"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for EnforceError {}
-
-macro_rules! from {
-    ($($error:ident, $kind:ident);*) => {$(
-        impl From<$error> for EnforceError {
-            fn from(error: $error) -> Self {
-                EnforceError::$kind(error)
-            }
-        }
-    )*};
-}
-from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; ThreadedError, Threaded; LockError, Lock);
 
 /// A cgroup to hold to its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +62,8 @@ pub struct Enforced {
     pub throttled_ns: u64,
     /// What it owes, in ns: later quotas are smaller by that.
     pub debt_ns: u64,
+    /// Whether threads of the kernel receive for it: what they do is in its own CPU, and their packets are not counted.
+    pub by_threads: bool,
 }
 
 /// A cgroup whose quota is rewritten.
@@ -135,6 +81,8 @@ struct Held {
     /// Of the interval that is not yet reported.
     cost_ns: i64,
     throttled_ns: u64,
+    /// Whether those above left less than the last quota.
+    is_cut: bool,
 }
 
 /// Enforces quotas as long as it lives; what it changed is restored when it ends.
@@ -169,8 +117,12 @@ impl Enforcer {
         period: Duration,
         journal: &Path,
     ) -> Result<Enforcer, EnforceError> {
+        // SAFETY: the call takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err(EnforceError::NotRoot);
+        }
         let hierarchies = Hierarchies::find()?;
-        let named = named(&hierarchies, wanted)?;
+        let named = choice::named(&hierarchies, wanted)?;
         let locks = Locks::open(Path::new(LOCKS))?;
         let (journal, undone) = Journal::open(journal)?;
         let meter = Meter::start()?;
@@ -188,22 +140,35 @@ impl Enforcer {
             irqs_apart: irqs_apart(),
             news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
         };
-        let mut cgroups = named;
+        choice::check(&named, &enforcer.journal)?;
+        let (mut cgroups, mut skipped) = (named, Vec::new());
         if wanted.is_empty() {
-            let (found, skipped) = hierarchies.with_quota();
-            if found.is_empty() && devices.is_empty() {
+            (cgroups, skipped) = choice::all(&hierarchies, &enforcer.journal);
+            // Some may go meanwhile.
+            cgroups.retain(|(cgroup, _)| cgroup.inodes().is_ok());
+            if cgroups.is_empty() && devices.is_empty() {
                 return Err(EnforceError::Nothing(skipped));
             }
-            enforcer.news.extend(skipped);
-            cgroups = found.into_iter().map(|cgroup| (cgroup, None)).collect();
         }
+        choice::check_devices(devices, &hierarchies, cgroups.iter().map(|(cgroup, _)| cgroup))?;
         // All of them before any is changed.
         for (cgroup, _) in &cgroups {
             enforcer.locks.lock(cgroup.name(), cgroup.inodes()?[0])?;
         }
         for (cgroup, quota) in cgroups {
-            enforcer.hold(cgroup, quota)?;
+            match enforcer.hold(&cgroup, quota) {
+                // Others can still be enforced.
+                Err(error @ (EnforceError::Quota(_) | EnforceError::NoQuota(_))) if wanted.is_empty() => {
+                    skipped.push(not_enforced(&cgroup, &error))
+                }
+                done => done?,
+            }
         }
+        if enforcer.held.is_empty() {
+            return Err(EnforceError::Nothing(skipped));
+        }
+        enforcer.news.extend(skipped);
+        choice::check_devices(devices, &hierarchies, enforcer.held.iter().map(|held| &held.cgroup))?;
         for (device, cgroup) in devices {
             let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
             enforcer.polled.push(polled);
@@ -212,7 +177,7 @@ impl Enforcer {
     }
 
     /// Write down what a cgroup's quota is, and give it the first one.
-    fn hold(&mut self, cgroup: CpuCgroup, quota: Option<u64>) -> Result<(), EnforceError> {
+    fn hold(&mut self, cgroup: &CpuCgroup, quota: Option<u64>) -> Result<(), EnforceError> {
         let was = cgroup.read()?;
         let had = was.quota_us.map(|us| us * 1_000_000 / was.period_us.max(1) * 1000);
         let rate = quota.or(had).ok_or_else(|| EnforceError::NoQuota(cgroup.name().to_owned()))?;
@@ -220,6 +185,7 @@ impl Enforcer {
         let mut ledger = Ledger::new(rate, 1_000_000_000);
         let first = Came { elapsed: nanoseconds(self.period), ..Came::default() };
         let next_ns = ledger.step(&first, most(first.elapsed));
+        let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
         let entry = Entry::Quota {
             folder: cgroup.folder().to_owned(),
             inode: inodes[0],
@@ -228,10 +194,27 @@ impl Enforcer {
             wrote_us: [next_ns / 1000; 2],
         };
         let entry = self.journal.add(entry)?;
-        let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
-        cgroup.write(&bandwidth(next_ns))?;
-        self.held.push(Held { cgroup, inodes, ledger, was, entry, usage_ns, next_ns, cost_ns: 0, throttled_ns });
+        if let Err(error) = cgroup.write(&bandwidth(next_ns)) {
+            self.journal.undo_one(entry);
+            return Err(error.into());
+        }
+        self.news.extend(too_fine(cgroup.name(), rate, self.period));
+        let cgroup = cgroup.clone();
+        let (cost_ns, is_cut) = (0, false);
+        self.held.push(Held { cgroup, inodes, ledger, was, entry, usage_ns, next_ns, cost_ns, throttled_ns, is_cut });
         Ok(())
+    }
+
+    /// Restore a cgroup's quota before the end, and say why.
+    fn let_go(&mut self, held: &Held, why: &str) {
+        let restored = match self.journal.undo_one(held.entry).map(|undone| undone.outcome) {
+            Some(Outcome::Restored) => "; its quota is restored".to_owned(),
+            Some(Outcome::PeriodRestored(to)) => format!("; with the period that it had it is {to}"),
+            Some(Outcome::Cut(to)) => format!("; its quota is restored to {to}, as much as the cgroups above it leave"),
+            Some(Outcome::Refused(error)) => format!("; its quota can NOT be restored now: {error}"),
+            Some(Outcome::Gone | Outcome::ChangedByOthers(_)) | None => String::new(),
+        };
+        self.news.push(format!("{}: {why}{restored}", held.cgroup.name()));
     }
 
     /// Take in what came since the last step, and write each cgroup's next quota.
@@ -251,13 +234,20 @@ impl Enforcer {
                 self.polled.iter_mut().filter(|polled| polled.cgroup() == held.cgroup.name()).collect();
             let step =
                 Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period: nanoseconds(self.period) };
+            let was_cut = held.is_cut;
             match held.step(&step, &mut threads, &mut self.journal) {
-                Ok(None) => kept.push(held),
-                Ok(Some(news)) => self.news.push(format!("{}: {news}", held.cgroup.name())),
+                Ok(None) => {
+                    if held.is_cut && !was_cut {
+                        let why = "the cgroups above it have less than its quota by now: it gets as much as they leave";
+                        self.news.push(format!("{}: {why}", held.cgroup.name()));
+                    }
+                    kept.push(held);
+                }
+                Ok(Some(why)) => self.let_go(&held, &why),
                 Err(EnforceError::Quota(error)) if error.is_gone() => {
                     self.news.push(format!("{}: the cgroup is gone", held.cgroup.name()));
                 }
-                Err(EnforceError::Quota(error)) => self.news.push(format!("no more enforced: {error}")),
+                Err(EnforceError::Quota(error)) => self.let_go(&held, &format!("no more enforced: {error}")),
                 Err(error) => {
                     self.held = kept;
                     return Err(error);
@@ -300,6 +290,7 @@ impl Enforcer {
                 cost_ns: u64::try_from(std::mem::take(&mut held.cost_ns)).unwrap_or(0),
                 throttled_ns: throttled.saturating_sub(held.throttled_ns),
                 debt_ns: held.ledger.debt(),
+                by_threads: self.polled.iter().any(|polled| polled.cgroup() == held.cgroup.name()),
             });
             held.throttled_ns = throttled;
             if !status.cgroups.iter().any(|row| row.id == Some(held.id())) {
@@ -327,19 +318,6 @@ impl Enforcer {
     pub fn end(mut self) -> Result<Vec<Undone>, EnforceError> {
         Ok(self.journal.undo()?)
     }
-}
-
-/// Return the cgroups of these names, each once.
-fn named(hierarchies: &Hierarchies, wanted: &[Wanted]) -> Result<Vec<(CpuCgroup, Option<u64>)>, EnforceError> {
-    let mut named: Vec<(CpuCgroup, Option<u64>)> = Vec::with_capacity(wanted.len());
-    for Wanted { cgroup, quota } in wanted {
-        let cgroup = hierarchies.cgroup(cgroup)?;
-        if named.iter().any(|(other, _)| other.folder() == cgroup.folder()) {
-            return Err(EnforceError::Twice(cgroup.name().to_owned()));
-        }
-        named.push((cgroup, *quota));
-    }
-    Ok(named)
 }
 
 /// What a step is about.
@@ -404,7 +382,7 @@ impl Held {
         if let Some(news) = self.is_another()? {
             return Ok(Some(news));
         }
-        self.cgroup.write(&bandwidth(processes))?;
+        self.write(&now, &bandwidth(processes), journal)?;
         for polled in &*threads {
             if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {
                 return Ok(Some(format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}")));
@@ -412,6 +390,43 @@ impl Held {
         }
         Ok(None)
     }
+
+    /// Write a quota; where the cgroups above have less, as much as they leave.
+    fn write(&mut self, now: &Bandwidth, to: &Bandwidth, journal: &mut Journal) -> Result<(), EnforceError> {
+        let refused = match self.cgroup.write(to) {
+            Err(error) if error.is_out_of_proportion() => error,
+            done => {
+                self.is_cut = false;
+                return Ok(done?);
+            }
+        };
+        let less = self.cgroup.within_those_above(to).ok_or(refused)?;
+        // The one that is there is known, too, until it is written.
+        for quota in [now.quota_us, less.quota_us].into_iter().flatten() {
+            journal.note(self.entry, quota)?;
+        }
+        self.cgroup.write(&less)?;
+        (self.is_cut, self.next_ns) = (true, less.quota_us.unwrap_or(0) * 1000);
+        Ok(())
+    }
+}
+
+/// What a quota must be of a period, in ns, for a cgroup to be held to it: each refill lets it run on to the end of a slice.
+const FINEST: u64 = 5_000_000;
+
+/// Say so where a quota is too little of a period to be held.
+fn too_fine(name: &str, rate: u64, period: Duration) -> Option<String> {
+    let of_period = u128::from(rate) * period.as_nanos() / 1_000_000_000;
+    let enough = Duration::from_millis((FINEST * 1000).div_ceil(rate.max(1)));
+    let remedy =
+        if enough <= LONGEST_PERIOD { format!(": try --period {}ms", enough.as_millis()) } else { String::new() };
+    (of_period < u128::from(FINEST)).then(|| {
+        format!(
+            "{name}: its quota is {:.1} ms in each period of {} ms, and is overdrawn by some milliseconds in each one{remedy}",
+            of_period as f64 / 1e6,
+            period.as_millis(),
+        )
+    })
 }
 
 /// The quota of the next step. The kernel's period is the longest: the only refills are those by writing.
@@ -433,4 +448,18 @@ fn irqs_apart() -> bool {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_too_little_of_a_period_is_told_with_one_that_is_not() {
+        let said = |percent: u64, ms| too_fine("/a", percent * 10_000_000, Duration::from_millis(ms));
+        assert_eq!((said(5, 100), said(30, 20), said(1, 500)), (None, None, None));
+        let expected = "/a: its quota is 1.0 ms in each period of 20 ms, and is overdrawn by some milliseconds in each one: try --period 100ms";
+        assert_eq!(said(5, 20).unwrap(), expected);
+        assert!(too_fine("/a", 5_000_000, LONGEST_PERIOD).unwrap().ends_with("in each one"));
+    }
 }

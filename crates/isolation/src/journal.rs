@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::names::in_table;
-use crate::quota::{Bandwidth, Folder, SHORTEST_US};
+use crate::quota::Bandwidth;
+use crate::restore::Changed;
 use crate::threaded;
 
 /// The first line: what the file is, and the version of its lines.
@@ -78,8 +79,19 @@ pub enum Outcome {
     Gone,
     /// Somebody else has changed it since, to this, and it was left.
     ChangedByOthers(String),
+    /// Somebody else has changed the quota alone, to this; it is of the period that the cgroup had.
+    PeriodRestored(String),
+    /// A cgroup above has less by now: as much was restored as that leaves, this.
+    Cut(String),
     /// The kernel refuses to restore it; what it says.
     Refused(String),
+}
+
+impl Undone {
+    /// Return whether it is still to be done.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused(_))
+    }
 }
 
 impl fmt::Display for Undone {
@@ -88,6 +100,14 @@ impl fmt::Display for Undone {
             Outcome::Restored => write!(f, "{}: restored", self.what),
             Outcome::Gone => write!(f, "{}: gone, nothing to restore", self.what),
             Outcome::ChangedByOthers(to) => write!(f, "{}: left alone, somebody else changed it to {to}", self.what),
+            Outcome::PeriodRestored(to) => write!(
+                f,
+                "{}: somebody else changed the quota, which is left alone; with the period that it had it is {to}",
+                self.what
+            ),
+            Outcome::Cut(to) => {
+                write!(f, "{}: restored to {to}, as much as the cgroups above it leave by now", self.what)
+            }
             Outcome::Refused(why) => write!(f, "{}: NOT restored: {why}", self.what),
         }
     }
@@ -125,6 +145,11 @@ impl fmt::Display for JournalError {
                  --journal",
                 file.display()
             ),
+            JournalError::Line { file, line: 1, .. } => write!(
+                f,
+                "{}: it is not a journal, and nothing is read from it or written to it: try another --journal",
+                file.display()
+            ),
             JournalError::Line { file, line, found } => write!(
                 f,
                 "{}:{line}: `{}`: expected an entry of a journal; look what is to be restored, and remove the file",
@@ -142,9 +167,18 @@ impl std::error::Error for JournalError {}
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// With the place of each in the file.
-    entries: Vec<(u64, Entry)>,
+    entries: Vec<Kept>,
     length: u64,
+}
+
+/// An entry in a journal.
+#[derive(Debug)]
+struct Kept {
+    /// Its place in the file.
+    at: u64,
+    entry: Entry,
+    /// Whether nothing is left to do about it.
+    is_done: bool,
 }
 
 impl Journal {
@@ -178,6 +212,7 @@ impl Journal {
         file.read_to_string(&mut text).map_err(failed)?;
         let entries =
             parse(&text).map_err(|(line, found)| JournalError::Line { file: path.to_owned(), line, found })?;
+        let entries = entries.into_iter().map(|(at, entry)| Kept { at, entry, is_done: false }).collect();
         let length = text.len() as u64;
         let mut journal = Journal { path: path.to_owned(), file, entries, length };
         let undone = journal.undo()?;
@@ -203,7 +238,7 @@ impl Journal {
         let written = self.file.write_all_at(line.as_bytes(), self.length).and_then(|()| self.file.sync_data());
         written.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
         self.length += line.len() as u64;
-        self.entries.push((at, entry));
+        self.entries.push(Kept { at, entry, is_done: false });
         Ok(self.entries.len() - 1)
     }
 
@@ -214,7 +249,7 @@ impl Journal {
     /// # Errors
     /// When that cannot be written.
     pub fn note(&mut self, number: usize, quota_us: u64) -> Result<(), JournalError> {
-        let Some((at, entry)) = self.entries.get_mut(number) else { return Ok(()) };
+        let Some(Kept { at, entry, .. }) = self.entries.get_mut(number) else { return Ok(()) };
         let Entry::Quota { wrote_us, .. } = entry else { return Ok(()) };
         *wrote_us = [wrote_us[1], quota_us];
         // The last columns of the line, so that it keeps its length.
@@ -227,10 +262,29 @@ impl Journal {
 
     /// Return the quotas that a cgroup was given last, by the number of its entry.
     pub fn noted(&self, number: usize) -> Option<[u64; 2]> {
-        match &self.entries.get(number)?.1 {
+        match &self.entries.get(number)?.entry {
             Entry::Quota { wrote_us, .. } => Some(*wrote_us),
             _ => None,
         }
+    }
+
+    /// Undo one entry, by its number, and leave it alone from then on.
+    ///
+    /// One that the kernel refuses stays, to be tried again at the end.
+    pub fn undo_one(&mut self, number: usize) -> Option<Undone> {
+        let kept = self.entries.get_mut(number)?;
+        let mut undone = vec![None];
+        undo_all(std::slice::from_ref(&kept.entry), &mut undone);
+        let undone = undone.pop()??;
+        kept.is_done = !undone.is_refused();
+        Some(undone)
+    }
+
+    /// Return why an earlier run's quota of a cgroup, by its folder, cannot be restored; `None` where there is none such.
+    pub(crate) fn unrestored(&self, of: &Path) -> Option<Undone> {
+        let is_it = |entry: &Entry| matches!(entry, Entry::Quota { folder, .. } if folder == of);
+        let found = self.entries.iter().map(|kept| &kept.entry).filter(|entry| is_it(entry));
+        found.map(Entry::undo).find(Undone::is_refused)
     }
 
     /// Undo all entries, the last one first, and forget those that need nothing more.
@@ -238,17 +292,41 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be written.
     pub fn undo(&mut self) -> Result<Vec<Undone>, JournalError> {
-        let undone: Vec<Undone> = self.entries.iter().rev().map(|(_, entry)| entry.undo()).collect();
+        let open = self.entries.iter().rev().filter(|kept| !kept.is_done);
+        let open: Vec<Entry> = open.map(|kept| kept.entry.clone()).collect();
+        let mut undone = vec![None; open.len()];
+        undo_all(&open, &mut undone);
+        let undone: Vec<Undone> = undone.into_iter().flatten().collect();
         let done = self.file.set_len(0).and_then(|()| self.file.sync_data());
         done.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
-        let kept: Vec<Entry> = self.entries.drain(..).rev().map(|(_, entry)| entry).collect();
+        self.entries.clear();
         self.length = 0;
-        for (entry, undone) in kept.into_iter().zip(&undone).rev() {
-            if matches!(undone.outcome, Outcome::Refused(_)) {
+        for (entry, undone) in open.into_iter().zip(&undone).rev() {
+            if undone.is_refused() {
                 self.add(entry)?;
             }
         }
         Ok(undone)
+    }
+}
+
+/// Undo entries in this order. What the kernel refuses is tried again as long as others are restored: with cgroup v1 a quota may need
+/// those above it, or below it, to be restored first. What is still refused is cut to what the cgroups above leave, the outermost first.
+fn undo_all(entries: &[Entry], undone: &mut [Option<Undone>]) {
+    let is_open = |undone: &Option<Undone>| undone.as_ref().is_none_or(Undone::is_refused);
+    let mut outermost: Vec<usize> = (0..entries.len()).collect();
+    outermost.sort_by_key(|number| entries[*number].depth());
+    loop {
+        let mut left = usize::MAX;
+        while undone.iter().filter(|undone| is_open(undone)).count() < left {
+            left = undone.iter().filter(|undone| is_open(undone)).count();
+            for (entry, undone) in entries.iter().zip(&mut *undone).filter(|(_, undone)| is_open(undone)) {
+                *undone = Some(entry.undo());
+            }
+        }
+        let mut refused = outermost.iter().filter(|number| is_open(&undone[**number]));
+        let Some((number, cut)) = refused.find_map(|number| Some((*number, entries[*number].cut()?))) else { return };
+        undone[number] = Some(cut);
     }
 }
 
@@ -308,48 +386,31 @@ impl Entry {
 
     fn undo(&self) -> Undone {
         let outcome = match self {
-            Entry::Quota { folder, inode, was, period_us, wrote_us } => {
-                restore_quota(folder, *inode, was, *period_us, *wrote_us)
-            }
+            Entry::Quota { .. } => self.quota().map_or(Outcome::Gone, |changed| changed.restore()),
             Entry::Threaded { device, was } => device.restore(*was),
             Entry::Thread { pid, began, from, to } => threaded::put_back(*pid, *began, from, to),
         };
         Undone { what: self.what(), outcome }
     }
+
+    /// Restore as much of a quota as the cgroups above leave; `None` where that does not help.
+    fn cut(&self) -> Option<Undone> {
+        Some(Undone { what: self.what(), outcome: self.quota()?.cut()? })
+    }
+
+    fn quota(&self) -> Option<Changed<'_>> {
+        let Entry::Quota { folder, inode, was, period_us, wrote_us } = self else { return None };
+        Some(Changed { folder, inode: *inode, was, period_us: *period_us, wrote_us: *wrote_us })
+    }
+
+    /// Return how far below the root the cgroup is.
+    fn depth(&self) -> usize {
+        self.quota().map_or(0, |changed| changed.folder.components().count())
+    }
 }
 
 fn columns([before, now]: [u64; 2]) -> String {
     format!("{before:WIDTH$}\t{now:WIDTH$}")
-}
-
-fn restore_quota(folder: &Path, inode: u64, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> Outcome {
-    if !fs::metadata(folder).is_ok_and(|metadata| metadata.ino() == inode) {
-        return Outcome::Gone;
-    }
-    let folder = Folder(folder);
-    let now = match folder.read() {
-        Ok(now) => now,
-        Err(error) if error.is_gone() => return Outcome::Gone,
-        Err(error) => return Outcome::Refused(error.to_string()),
-    };
-    if now == *was {
-        return Outcome::Restored;
-    }
-    if !is_ours(&now, was, period_us, wrote_us) {
-        return Outcome::ChangedByOthers(now.to_string());
-    }
-    match folder.write(was) {
-        Ok(()) => Outcome::Restored,
-        Err(error) if error.is_gone() => Outcome::Gone,
-        Err(error) => Outcome::Refused(error.to_string()),
-    }
-}
-
-/// Return whether a quota is one that was given here, or one of the values on the way to it, which takes several files.
-pub(crate) fn is_ours(now: &Bandwidth, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> bool {
-    let is_given = |us: u64| us == SHORTEST_US || wrote_us.contains(&us);
-    let is_quota = now.quota_us.is_some_and(is_given) || now.quota_us == was.quota_us;
-    is_quota && [period_us, was.period_us].contains(&now.period_us) && [0, was.burst_us].contains(&now.burst_us)
 }
 
 /// Return the entries of a journal with their places; where it is none, the number and text of the line. A last line without

@@ -1,6 +1,7 @@
 //! What is restored, and what is not, after an orderly end and after none.
 
 use super::*;
+use crate::folder::Folder;
 
 const WAS: Bandwidth = Bandwidth { quota_us: Some(30_000), period_us: 100_000, burst_us: 0 };
 
@@ -90,9 +91,9 @@ fn what_others_changed_is_left_and_what_is_gone_is_skipped() {
     journal.add(place.entry()).unwrap();
     place.set(77_000);
     let undone = journal.undo().unwrap();
-    let theirs = "77000 us in 1000000 us".to_owned();
-    assert_eq!(outcomes(&undone), [Outcome::ChangedByOthers(theirs)]);
-    assert!(undone[0].to_string().ends_with("left alone, somebody else changed it to 77000 us in 1000000 us"));
+    let theirs = "77000 us in 100000 us".to_owned();
+    assert_eq!(outcomes(&undone), [Outcome::PeriodRestored(theirs)]);
+    assert!(undone[0].to_string().ends_with("with the period that it had it is 77000 us in 100000 us"));
     assert_eq!(place.now().quota_us, Some(77_000));
     // Another of the same name is another.
     let entry = place.entry();
@@ -178,6 +179,8 @@ fn a_file_that_is_no_journal_is_not_believed() {
         fs::write(place.journal(), text).unwrap();
         let error = Journal::open(&place.journal()).unwrap_err();
         assert!(matches!(error, JournalError::Line { .. }), "{error}");
+        let is_none = !text.starts_with(HEADING);
+        assert_eq!(error.to_string().contains("/journal: it is not a journal, and nothing"), is_none, "{error}");
         assert_eq!(fs::read_to_string(place.journal()).unwrap(), text);
     }
     // A heading that was being written is one.
@@ -188,4 +191,18 @@ fn a_file_that_is_no_journal_is_not_believed() {
     fs::write(place.journal(), "").unwrap();
     fs::set_permissions(place.journal(), fs::Permissions::from_mode(0o666)).unwrap();
     assert!(matches!(Journal::open(&place.journal()), Err(JournalError::Unsafe { .. })));
+}
+
+#[test]
+fn who_changes_the_quota_alone_has_it_of_the_period_that_there_was() {
+    let place = Place::new();
+    let (mut journal, _) = Journal::open(&place.journal()).unwrap();
+    let number = journal.add(place.entry()).unwrap();
+    // As `echo 15000 > cpu.cfs_quota_us` does, and `echo 15000 > cpu.max`.
+    place.set(15_000);
+    let undone = journal.undo_one(number).unwrap();
+    assert_eq!(undone.outcome, Outcome::PeriodRestored("15000 us in 100000 us".to_owned()));
+    assert_eq!(place.now(), Bandwidth { quota_us: Some(15_000), ..WAS });
+    // It is not looked at again.
+    assert_eq!((journal.undo().unwrap(), place.now().quota_us), (Vec::new(), Some(15_000)));
 }

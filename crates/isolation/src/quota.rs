@@ -4,9 +4,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::cgroups::{mount, usage_v1, usage_v2};
+use crate::folder::Folder;
 
 /// The shortest quota and period that the kernel takes, in us (`min_cfs_quota_period` in `kernel/sched/core.c`).
 pub const SHORTEST_US: u64 = 1_000;
@@ -42,6 +43,8 @@ pub enum QuotaError {
     NoController,
     /// There is no cgroup of this name in this folder.
     NoCgroup { name: String, folder: PathBuf },
+    /// The root of all cgroups, or no name at all.
+    NoName { name: String },
     /// A file cannot be read.
     Unreadable { file: PathBuf, error: io::Error },
     /// A file says what was not expected.
@@ -51,6 +54,11 @@ pub enum QuotaError {
 }
 
 impl QuotaError {
+    /// Return whether the kernel takes the value beside no other quotas than those that there are.
+    pub(crate) fn is_out_of_proportion(&self) -> bool {
+        matches!(self, QuotaError::Refused { error, .. } if error.raw_os_error() == Some(libc::EINVAL))
+    }
+
     /// Return whether the cgroup is gone.
     pub fn is_gone(&self) -> bool {
         let (QuotaError::Unreadable { error, .. } | QuotaError::Refused { error, .. }) = self else { return false };
@@ -73,6 +81,11 @@ impl fmt::Display for QuotaError {
                  `catena isolate status` lists names; with cgroup v1 the cgroup must be in both hierarchies, under one path",
                 folder.display()
             ),
+            QuotaError::NoName { name } => {
+                let what =
+                    if name.is_empty() { "an empty name" } else { "the root of all cgroups, which has no quota" };
+                write!(f, "`{name}`: {what}: expected a cgroup below the root, such as `/tenants/a`")
+            }
             QuotaError::Unreadable { file, error } => write!(f, "{}: {error}", file.display()),
             QuotaError::Unexpected { file, found, expected } => {
                 write!(f, "{}: found `{}`, expected {expected}", file.display(), found.trim())
@@ -81,7 +94,11 @@ impl fmt::Display for QuotaError {
                 write!(f, "{}: the kernel does not take `{value}`: {error}", file.display())?;
                 match error.raw_os_error() {
                     Some(libc::EINVAL) if file.ends_with("cpu.cfs_quota_us") || file.ends_with("cpu.cfs_period_us") => {
-                        write!(f, "; with cgroup v1 a cgroup may not have a larger part of a CPU than the one above it")
+                        write!(
+                            f,
+                            "; with cgroup v1 a cgroup may not have a larger part of a CPU than the one above it, and none below \
+                             it may have a larger one"
+                        )
                     }
                     Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
                         write!(f, "; run as root, where the cgroup file system is writable")
@@ -159,7 +176,11 @@ impl Hierarchies {
     /// When it is not there, or has no quota, as the root has none.
     pub fn cgroup(&self, name: &str) -> Result<CpuCgroup, QuotaError> {
         // One cgroup has one name, however it is written.
-        let below: PathBuf = Path::new(name.trim_start_matches('/')).components().collect();
+        let below: PathBuf =
+            Path::new(name.trim_start_matches('/')).components().filter(|part| *part != Component::CurDir).collect();
+        if below.as_os_str().is_empty() {
+            return Err(QuotaError::NoName { name: name.to_owned() });
+        }
         let cgroup = CpuCgroup {
             name: format!("/{}", below.display()).trim_end_matches('/').to_owned(),
             version: self.version,
@@ -168,7 +189,7 @@ impl Hierarchies {
             accounting: self.accounting.as_ref().map(|mount| mount.join(&below)),
         };
         // No way out of the mount, and nothing that a line of the journal cannot hold.
-        let is_inside = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let is_inside = below.components().all(|part| matches!(part, Component::Normal(_)));
         let is_inside = is_inside && !name.contains(char::is_control);
         for folder in [&cgroup.unified, &cgroup.folder] {
             if !is_inside || !folder.is_dir() || !cgroup.quota_file().exists() {
@@ -227,6 +248,11 @@ impl CpuCgroup {
         &self.folder
     }
 
+    /// Return whether its quota must be a part of what the cgroup above it has, and those below it have parts of it: with cgroup v1.
+    pub(crate) fn is_nested(&self) -> bool {
+        self.version == Version::V1
+    }
+
     /// Return its folder in cgroup2.
     pub fn unified(&self) -> &Path {
         &self.unified
@@ -258,6 +284,18 @@ impl CpuCgroup {
     /// When the cgroup is gone, or the kernel does not take the value.
     pub fn write(&self, bandwidth: &Bandwidth) -> Result<(), QuotaError> {
         Folder(&self.folder).write(bandwidth)
+    }
+
+    /// Return as much of a quota as the cgroups above leave; `None` where they leave all of it.
+    pub(crate) fn within_those_above(&self, to: &Bandwidth) -> Option<Bandwidth> {
+        if self.is_nested() { Folder(&self.folder).within_those_above(to) } else { None }
+    }
+
+    /// Return the name of a cgroup below it that has a quota.
+    pub(crate) fn quota_below(&self) -> Option<String> {
+        let below = quota_below(&self.folder)?;
+        let name = below.strip_prefix(&self.folder).unwrap_or(&below).display().to_string();
+        Some(format!("{}/{name}", self.name))
     }
 
     /// Return the files that its threads are in: of the hierarchy with the quota, and of cgroup2, by which CPU time is counted.
@@ -326,92 +364,17 @@ fn collect(folder: &Path, ids: &mut Vec<u64>) {
     }
 }
 
+fn quota_below(folder: &Path) -> Option<PathBuf> {
+    folders(folder).into_iter().find_map(|below| {
+        let has = Folder(&below).read().is_ok_and(|bandwidth| bandwidth.quota_us.is_some());
+        if has { Some(below) } else { quota_below(&below) }
+    })
+}
+
 /// Return the folders in a folder; what goes while it is read is gone, no error.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
-}
-
-/// A cgroup's folder in the hierarchy of the cpu controller, of either version.
-pub(crate) struct Folder<'a>(pub &'a Path);
-
-impl Folder<'_> {
-    pub(crate) fn read(&self) -> Result<Bandwidth, QuotaError> {
-        let max = self.0.join("cpu.max");
-        if max.exists() {
-            let found = text(&max)?;
-            let mut words = found.split_whitespace();
-            let (quota, period) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let (quota, period) = (if quota == "max" { Ok(None) } else { quota.parse().map(Some) }, period.parse());
-            let burst_us = optional(&self.0.join("cpu.max.burst"))?;
-            return match (quota, period) {
-                (Ok(quota_us), Ok(period_us)) => Ok(Bandwidth { quota_us, period_us, burst_us }),
-                _ => {
-                    Err(QuotaError::Unexpected { file: max, found, expected: "a quota or `max`, and a period, in us" })
-                }
-            };
-        }
-        Ok(Bandwidth {
-            quota_us: u64::try_from(number(&self.0.join("cpu.cfs_quota_us"))?).ok(),
-            period_us: number(&self.0.join("cpu.cfs_period_us"))?.unsigned_abs(),
-            burst_us: optional(&self.0.join("cpu.cfs_burst_us"))?,
-        })
-    }
-
-    pub(crate) fn write(&self, to: &Bandwidth) -> Result<(), QuotaError> {
-        let max = self.0.join("cpu.max");
-        let is_v2 = max.exists();
-        let now = self.read()?;
-        let burst = self.0.join(if is_v2 { "cpu.max.burst" } else { "cpu.cfs_burst_us" });
-        // The kernel takes no quota below the burst, and no burst above the quota.
-        if now.burst_us != to.burst_us && to.burst_us == 0 {
-            put(&burst, "0")?;
-        }
-        if is_v2 {
-            let quota = to.quota_us.map_or_else(|| "max".to_owned(), |us| us.to_string());
-            put(&max, &format!("{quota} {}", to.period_us))?;
-        } else {
-            let file = self.0.join("cpu.cfs_quota_us");
-            if now.period_us != to.period_us {
-                // Two files, one after the other; in between the quota must not be a larger part of a CPU than the cgroup above
-                // has.
-                if to.period_us < now.period_us && now.quota_us.is_some() {
-                    put(&file, &SHORTEST_US.to_string())?;
-                }
-                put(&self.0.join("cpu.cfs_period_us"), &to.period_us.to_string())?;
-            }
-            put(&file, &to.quota_us.map_or_else(|| "-1".to_owned(), |us| us.to_string()))?;
-        }
-        if now.burst_us != to.burst_us && to.burst_us != 0 {
-            put(&burst, &to.burst_us.to_string())?;
-        }
-        Ok(())
-    }
-}
-
-fn text(file: &Path) -> Result<String, QuotaError> {
-    fs::read_to_string(file).map_err(|error| QuotaError::Unreadable { file: file.to_owned(), error })
-}
-
-fn number(file: &Path) -> Result<i64, QuotaError> {
-    let found = text(file)?;
-    found.trim().parse().map_err(|_| QuotaError::Unexpected {
-        file: file.to_owned(),
-        found,
-        expected: "a number of us",
-    })
-}
-
-/// Return the number in a file that older kernels do not have.
-fn optional(file: &Path) -> Result<u64, QuotaError> {
-    if file.exists() { Ok(number(file)?.unsigned_abs()) } else { Ok(0) }
-}
-
-fn put(file: &Path, value: &str) -> Result<(), QuotaError> {
-    // Cgroup files are there or not: nothing must be created in their place.
-    let written = fs::OpenOptions::new().write(true).truncate(true).open(file);
-    let written = written.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
-    written.map_err(|error| QuotaError::Refused { file: file.to_owned(), value: value.to_owned(), error })
 }
 
 #[cfg(test)]

@@ -80,3 +80,65 @@ fn all_with_a_quota_are_found_or_said_why_not() {
     assert!(skipped[2].starts_with("/half is not enforced: ") && skipped[2].contains("unified/half: no such cgroup"));
     assert_eq!(skipped.len(), 3, "{skipped:?}");
 }
+
+#[test]
+fn of_nested_cgroups_of_v1_the_inner_ones_are_enforced_and_a_leftover_is_not() {
+    use crate::choice;
+    use crate::journal::{Entry, Journal};
+
+    let place = tempfile::tempdir().unwrap();
+    let mounts = ["cpu", "unified"].map(|name| place.path().join(name));
+    for (name, quota) in [("a", "30000"), ("a/b", "-1"), ("a/b/c", "20000"), ("d", "40000"), ("left", "3000")] {
+        mounts.iter().for_each(|mount| fs::create_dir_all(mount.join(name)).unwrap());
+        for (file, text) in [("cpu.cfs_quota_us", quota), ("cpu.cfs_period_us", "100000")] {
+            fs::write(mounts[0].join(name).join(file), text).unwrap();
+        }
+    }
+    let [cpu, unified] = mounts;
+    let all = Hierarchies { cpu, version: Version::V1, unified, accounting: None };
+    let (mut journal, _) = Journal::open(&place.path().join("journal")).unwrap();
+    let left = all.cgroup("left").unwrap();
+    let was = Bandwidth { quota_us: Some(30_000), period_us: 100_000, burst_us: 0 };
+    let (folder, inode) = (left.folder().to_owned(), left.inodes().unwrap()[0]);
+    journal.add(Entry::Quota { folder, inode, was, period_us: 65_536, wrote_us: [3_000; 2] }).unwrap();
+    // What nobody can write, and has a number.
+    let file = left.folder().join("cpu.cfs_period_us");
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/proc/sys/kernel/ngroups_max", &file).unwrap();
+    let (chosen, mut skipped) = choice::all(&all, &journal);
+    let mut names: Vec<_> = chosen.iter().map(|(cgroup, _)| cgroup.name()).collect();
+    names.sort_unstable();
+    skipped.sort_unstable();
+    assert_eq!(names, ["/a/b/c", "/d"]);
+    assert!(
+        skipped[0].starts_with("/a is not enforced: /a/b/c below it has a quota, too, and with cgroup v1"),
+        "{skipped:?}"
+    );
+    assert!(skipped[1].starts_with("/left is not enforced: left by an earlier run: quota of "), "{skipped:?}");
+    let by_name = |name| choice::check(&[(all.cgroup(name).unwrap(), None)], &journal).unwrap_err().to_string();
+    let said = ["/a", "/left"].map(by_name);
+    assert!(
+        said[0].starts_with("/a: /a/b/c below it has a quota, too") && said[1].contains(": NOT restored: "),
+        "{said:?}"
+    );
+    // With v2 quotas do not depend on each other.
+    let all = Hierarchies { version: Version::V2, ..all };
+    assert!(
+        choice::check(&[(CpuCgroup { version: Version::V2, ..chosen[0].0.clone() }, None)], &journal).is_ok(),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn the_root_and_no_name_at_all_are_refused_with_words() {
+    let mount = PathBuf::from("/no/such/mount");
+    let all = Hierarchies { cpu: mount.clone(), version: Version::V2, unified: mount, accounting: None };
+    let said = ["", "/", "//", "/./", "."].map(|name| all.cgroup(name).unwrap_err().to_string());
+    assert_eq!(said[0], "``: an empty name: expected a cgroup below the root, such as `/tenants/a`");
+    for (name, said) in ["/", "//", "/./", "."].iter().zip(&said[1..]) {
+        assert!(
+            said.starts_with(&format!("`{name}`: the root of all cgroups, which has no quota: expected")),
+            "{said}"
+        );
+    }
+}

@@ -4,6 +4,7 @@
 //! name with this process's number in it: what a killed process left is known by that, and removed by the next scene.
 
 pub mod actor;
+mod cores;
 pub mod turn;
 
 use std::fmt;
@@ -43,6 +44,8 @@ pub enum SceneError {
     NotRoot,
     /// Containers and senders must not share a core.
     OneCore,
+    /// A core that this process must not use, and those that it may.
+    Core { core: usize, allowed: Vec<usize> },
     /// What accounts or enforcement lack.
     Enforce(EnforceError),
     /// `ip` does not do it.
@@ -58,8 +61,16 @@ pub enum SceneError {
 impl fmt::Display for SceneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SceneError::NotRoot => f.write_str("network namespaces and cgroups need root: run it with sudo"),
+            SceneError::NotRoot => f.write_str(
+                "needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) to make network namespaces and cgroups: run it with sudo",
+            ),
             SceneError::OneCore => f.write_str("needs two CPUs: one for the containers, one for who sends to them"),
+            SceneError::Core { core, allowed } => {
+                let cores: Vec<String> = allowed.iter().map(usize::to_string).collect();
+                let many = if cores.len() == 1 { "" } else { "s" };
+                let cores = cores.join(", ");
+                write!(f, "needs CPU {core}, and this process may use CPU{many} {cores} only: look at its cpuset")
+            }
             SceneError::Enforce(error) => error.fmt(f),
             SceneError::Ip { words, said } => write!(f, "ip {words}: {said} (needs iproute2 and network namespaces)"),
             SceneError::File { what, error } => write!(f, "{what}: {error}"),
@@ -160,11 +171,7 @@ impl Scene {
         if unsafe { libc::geteuid() } != 0 {
             return Err(SceneError::NotRoot);
         }
-        // Of the machine: this thread may be kept on one.
-        // SAFETY: the call takes a number and changes nothing.
-        if unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } < 2 {
-            return Err(SceneError::OneCore);
-        }
+        cores::check()?;
         assert!(!containers.is_empty() && containers.len() <= MOST, "{} containers", containers.len());
         drop(Tracer::start()?);
         let hierarchies = Hierarchies::find().map_err(EnforceError::from)?;

@@ -123,6 +123,12 @@ impl Device {
         Ok(device)
     }
 
+    /// Return whether it is the same device, however its namespace is named.
+    pub(crate) fn is_same(&self, other: &Device) -> bool {
+        let namespace = |device: &Device| device.namespace.as_ref().map(|(_, inode)| *inode).or_else(own_namespace);
+        self.name == other.name && namespace(self) == namespace(other)
+    }
+
     pub(crate) fn namespace_column(&self) -> String {
         self.namespace.as_ref().map_or_else(|| "-".to_owned(), |(path, inode)| format!("{inode}:{}", path.display()))
     }
@@ -156,6 +162,10 @@ impl Device {
         if namespace.metadata()?.ino() != *inode {
             return Err(io::ErrorKind::NotFound.into());
         }
+        // The devices of this one are seen already.
+        if own_namespace() == Some(*inode) {
+            return work(&file);
+        }
         // A thread that ends with what it has changed of itself.
         thread::scope(|scope| {
             let entered = scope.spawn(|| enter(&namespace).and_then(|()| work(&file)));
@@ -172,6 +182,11 @@ impl Device {
             Ok(_) => self.set(was).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored),
         }
     }
+}
+
+/// Return the inode of the network namespace that this thread is in.
+fn own_namespace() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|metadata| metadata.ino())
 }
 
 /// Put this thread into a network namespace, and let it see that one's devices: which those are is fixed when sysfs is mounted.

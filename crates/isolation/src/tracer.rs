@@ -20,7 +20,7 @@ static TRACEPOINTS: [Tracepoint; 16] = [
     Tracepoint { name: "softirq_exit", programs: &["softirq_exit"], since: "2.6.31", without: None },
     Tracepoint {
         name: "kfree_skb",
-        programs: &["dropped", "dropped_somewhere"],
+        programs: &["dropped", "dropped_for", "dropped_somewhere"],
         since: "2.6.30",
         without: Some("drops are not counted"),
     },
@@ -224,8 +224,10 @@ mod tests {
         Tracepoint { name: "no_such_event", programs: &["receive"], since: "9.9", without: Some("nothing is lost") };
     static UNKNOWN: Tracepoint =
         Tracepoint { name: "kfree_skb", programs: &["no_such_program"], since: "1.0", without: None };
-    static OLDER: Tracepoint =
-        Tracepoint { name: "kfree_skb", programs: &["dropped_somewhere"], since: "1.0", without: None };
+    static OLDER: [Tracepoint; 2] = [
+        Tracepoint { name: "kfree_skb", programs: &["dropped_for"], since: "1.0", without: None },
+        Tracepoint { name: "kfree_skb", programs: &["dropped_somewhere"], since: "1.0", without: None },
+    ];
 
     #[test]
     fn a_tracepoint_that_is_not_there_is_named_and_older_ones_have_their_program() {
@@ -237,6 +239,6 @@ mod tests {
         assert_eq!(said, "this kernel has no tracepoint `no_such_event` (Linux 9.9 or newer has it): nothing is lost");
         let said = attach(&mut loaded, &btf, &UNKNOWN).unwrap_err().to_string();
         assert!(said.ends_with("there is no program `no_such_program`"), "{said}");
-        attach(&mut loaded, &btf, &OLDER).unwrap();
+        OLDER.iter().for_each(|older| attach(&mut loaded, &btf, older).unwrap());
     }
 }

@@ -3,11 +3,13 @@
 mod enforced;
 mod traffic;
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use catena_isolation::charge::{Account, Accounts, Charge};
 use catena_isolation::{Meter, Missing, Tracer};
-use catena_testing::namespace::{Place, Testbed};
+use catena_testing::namespace::{Place, Testbed, has};
 use catena_testing::{skip, skip_kernel};
 use traffic::{Group, Process, REQUESTS, Role, address, alone, flood, joined_middle};
 
@@ -99,6 +101,56 @@ fn packets_to_no_socket_are_charged_to_nobody() {
     let nobodys = came.charges.get(&Account::Dropped).copied().unwrap_or_default();
     assert!(nobodys.packets >= 10_000 && nobodys.drops >= 10_000 && nobodys.ns > 0, "{came:?}");
     assert_eq!(charge(&came, &groups[0]).ns, 0, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn an_answered_ping_is_no_drop_and_one_that_nobody_waits_for_is() {
+    let _alone = alone();
+    let (Some(bed), Some(tracer)) = (Testbed::new(), tracer()) else { return };
+    if !has("ping") {
+        return skip("no ping", "install iputils-ping");
+    }
+    joined_middle(&bed);
+    bed.exec(Place::Middle, "echo 0 > /proc/sys/net/ipv6/conf/a0/disable_ipv6");
+    bed.ip(Place::Middle, "addr add fd77::100/64 dev a0 nodad");
+    let drops = |accounts: &Accounts| accounts.charges.values().map(|charge| charge.drops).sum::<u64>();
+    for address in ["10.77.0.1", "fd77::1"] {
+        // Who is asked for a neighbour the first time is not known yet.
+        bed.exec(Place::Middle, &format!("ping -c 1 {address}"));
+        let came = during(&tracer, || {
+            let said = bed.exec(Place::Middle, &format!("ping -c 20 -i 0.01 {address}"));
+            assert!(said.contains(" 20 received"), "{said}");
+        });
+        // A few are of what IPv6 says to its neighbours as a device comes up, which nobody here listens to.
+        assert!(drops(&came) < 10, "{address}: {came:?}");
+        assert!(came.charges.values().map(|charge| charge.packets).sum::<u64>() >= 40, "{came:?}");
+        assert_adds_up(&came);
+    }
+    let came = during(&tracer, || bed.within(Place::Middle, || flood(&[address(9001)], 100)));
+    assert!(drops(&came) >= 100, "{came:?}");
+}
+
+#[test]
+fn the_end_of_a_connection_is_no_drop() {
+    let _alone = alone();
+    let (Some(bed), Some(tracer)) = (Testbed::new(), tracer()) else { return };
+    let came = during(&tracer, || {
+        bed.within(Place::A, || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..20 {
+                let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                client.write_all(&[7]).unwrap();
+                server.read_exact(&mut [0]).unwrap();
+                // The server's socket ends with the client's last segment still in its queue.
+                drop(client);
+                drop(server);
+            }
+        });
+    });
+    let drops = came.charges.values().map(|charge| charge.drops).sum::<u64>();
+    assert!(drops < 10, "{drops} of 20 connections: {came:?}");
     assert_adds_up(&came);
 }
 

@@ -87,6 +87,40 @@ impl Group {
         Some(groups)
     }
 
+    /// Make a cgroup below it with a quota, in percent of one CPU, where the kernel has cgroup v1's rule for such; else says so.
+    pub fn below(&self, percent: u64) -> Option<Group> {
+        if self.quotas == self.path {
+            skip_kernel("quotas of nested cgroups depend on each other with cgroup v1 only");
+            return None;
+        }
+        let [path, quotas] = [&self.path, &self.quotas].map(|folder| folder.join("below"));
+        let below = Group { path, quotas, name: format!("{}/below", self.name) };
+        [&below.path, &below.quotas].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        below.set(percent * 1000, 100_000).unwrap();
+        Some(below)
+    }
+
+    /// Write its quota and its period, in us, in the order in which the kernel takes them; needs v1.
+    pub fn set(&self, quota: u64, period: u64) -> std::io::Result<()> {
+        let write = |file, value: u64| fs::write(self.quotas.join(file), value.to_string());
+        if write("cpu.cfs_quota_us", quota).is_err() {
+            write("cpu.cfs_period_us", period)?;
+            write("cpu.cfs_quota_us", quota)?;
+        }
+        write("cpu.cfs_period_us", period)
+    }
+
+    /// Write its quota alone, in us; needs v1.
+    pub fn set_quota(&self, quota: u64) {
+        fs::write(self.quotas.join("cpu.cfs_quota_us"), quota.to_string()).unwrap();
+    }
+
+    /// Return the line of a journal that has its quota as a killed run left it; needs v1.
+    pub fn left(&self, was: u64, wrote: u64) -> String {
+        let inode = fs::metadata(&self.quotas).unwrap().ino();
+        format!("quota\t{}\t{inode}\t{was}\t100000\t0\t1000000\t{wrote:20}\t{wrote:20}\n", self.quotas.display())
+    }
+
     /// Give it a quota of 30% of one CPU, of the longest period that the kernel takes.
     pub fn give_long_quota(&self) {
         if self.quotas.join("cpu.max").exists() {
