@@ -30,6 +30,9 @@ pub struct Case {
 }
 
 const FLOWS_10K: &str = "flows=10k,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
+const FLOWS_UDP: &str = "flows=10k,size=64,proto=udp,dst=203.0.0.0/16,dport=1-60000";
+/// As many entries as 10,000 flows have that are known both ways.
+const FLOWS_20K: &str = "flows=20k,size=64,proto=udp,dst=203.0.0.0/16,dport=1-60000";
 const FLOWS_10K_V6: &str = "flows=10k,size=64,proto=udp:1+tcp:1,ipv6=100%,dport=1-60000";
 const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 const FLOWS_10M: &str = "flows=10M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
@@ -287,7 +290,7 @@ pub fn all() -> Vec<Case> {
         },
         Case {
             name: "r: LB of one server",
-            traffic: FLOWS_10K,
+            traffic: FLOWS_20K,
             functions: vec![lb_of_one()],
             bar: None,
             peers: &[],
@@ -297,7 +300,7 @@ pub fn all() -> Vec<Case> {
         },
         Case {
             name: "s: LB of one server, packets and answers in turn",
-            traffic: FLOWS_10K,
+            traffic: FLOWS_UDP,
             functions: vec![lb_of_one()],
             bar: None,
             peers: &[],

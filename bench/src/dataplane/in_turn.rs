@@ -9,8 +9,7 @@ use catena_packet::{Batch, Way};
 
 /// Where the addresses and ports of UDP and TCP over IPv4 without options are in a frame.
 const SRC: usize = 26;
-const DST: usize = 30;
-const PORTS: usize = 34;
+const END: usize = 38;
 
 /// Makes every other packet of a generator an answer to one of its flow, from the server that a balancer has chosen. All flows have
 /// both in time.
@@ -30,10 +29,11 @@ impl Source for InTurn {
             packet.meta_mut().way = Way::by(u16::from(is_answer));
             if is_answer {
                 let frame = packet.data_mut();
-                frame.copy_within(SRC..DST, DST);
-                frame[SRC..DST].copy_from_slice(&self.server.octets());
-                let [source, destination] = [PORTS, PORTS + 2].map(|at| [frame[at], frame[at + 1]]);
-                frame[PORTS..PORTS + 4].copy_from_slice(&[destination, source].concat());
+                let [a, b, c, d] = self.server.octets();
+                if let Some([e, f, g, h, _, _, _, _, i, j, k, l]) = frame.get(SRC..END) {
+                    let turned = [a, b, c, d, *e, *f, *g, *h, *k, *l, *i, *j];
+                    frame[SRC..END].copy_from_slice(&turned);
+                }
             }
         }
         pulled

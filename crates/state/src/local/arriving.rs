@@ -21,14 +21,24 @@ pub(super) struct Arriving {
     hashes: [u64; MOST],
     entries: [u32; MOST],
     count: usize,
+    /// Whether the buckets of some were asked for: they are linked the next time.
+    is_asked: bool,
 }
 
 impl Arriving {
-    pub(super) const NOBODY: Arriving = Arriving { seen: [0; 4], hashes: [0; MOST], entries: [0; MOST], count: 0 };
+    pub(super) const NOBODY: Arriving =
+        Arriving { seen: [0; 4], hashes: [0; MOST], entries: [0; MOST], count: 0, is_asked: false };
 
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Return whether a key of this hash may be among them.
+    #[inline(always)]
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::bit(hash);
+        self.seen[word] & bit != 0
     }
 
     /// Return a bit of `seen` for a hash, and the word it is in. Neither the bits that make addresses nor the tag.
@@ -42,8 +52,7 @@ impl<K: Key, V> LocalMap<K, V> {
     /// Return the entry of a key, if it is arriving.
     #[inline(always)]
     pub(super) fn arriving(&self, key: &K, hash: u64) -> Option<u32> {
-        let (word, bit) = Arriving::bit(hash);
-        if self.arriving.seen[word] & bit == 0 { None } else { self.search_arriving(key) }
+        if self.arriving.may_have(hash) { self.search_arriving(key) } else { None }
     }
 
     #[cold]
@@ -75,6 +84,25 @@ impl<K: Key, V> LocalMap<K, V> {
         Some(entry)
     }
 
+    /// Ask for the buckets of those that are arriving, or link them where that was done the last time: so nobody arrives for long where
+    /// few come, and looking entries up is short again.
+    #[inline(always)]
+    pub(super) fn settle_in_turn(&mut self) {
+        if !self.arriving.is_empty() {
+            self.settle_soon();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_soon(&mut self) {
+        if std::mem::replace(&mut self.arriving.is_asked, true) {
+            return self.settle_all();
+        }
+        for hash in &self.arriving.hashes[..self.arriving.count] {
+            prefetch(&raw const self.buckets[self.address(*hash)]);
+        }
+    }
+
     /// Link those that are arriving.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
@@ -85,7 +113,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     #[inline(never)]
     fn settle_all(&mut self) {
-        self.arriving.seen = [0; 4];
+        (self.arriving.seen, self.arriving.is_asked) = ([0; 4], false);
         self.reach = self.entries.len();
         for hash in &self.arriving.hashes[..self.arriving.count] {
             prefetch(&raw const self.buckets[self.address(*hash)]);

@@ -145,6 +145,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         most: usize,
         mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
     ) -> usize {
+        self.settle_in_turn();
         self.expire_by(now, most, |key, value| look(tx, key, value))
     }
 

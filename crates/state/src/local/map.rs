@@ -173,8 +173,13 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     #[inline(never)]
     fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let entry = self.entry_of(&ticket.key, self.hash(ticket))?;
-        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
+        let hash = self.hash(ticket);
+        // The guess is good where only others are arriving.
+        let guess = ticket.place as usize;
+        let is_it = guess < self.entries.len() && self.entries[guess].pair().is_some_and(|pair| pair.0 == ticket.key);
+        let entry =
+            if is_it && !self.arriving.may_have(hash) { guess } else { self.entry_of(&ticket.key, hash)? as usize };
+        self.entries[entry].pair_mut().map(|pair| &mut pair.1)
     }
 
     /// Return the entry of a key.
