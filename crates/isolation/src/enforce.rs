@@ -33,7 +33,7 @@ use crate::{Meter, Row, Status};
 const FOLLOW: Duration = Duration::from_secs(1);
 /// Longest control period: half of the kernel's, which must not hand out much beside it.
 pub const LONGEST_PERIOD: Duration = Duration::from_millis(500);
-/// Shortest: below it the kernel's least quota, 1 ms, is a tenth of a CPU.
+/// Shortest: below it the kernel's least quota, 1 ms, is more than a tenth of a period.
 pub const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// A cgroup to hold to its quota.
@@ -83,6 +83,29 @@ struct Held {
     throttled_ns: u64,
     /// Whether those above left less than the last quota.
     is_cut: bool,
+    rest: Rest,
+}
+
+/// How long a cgroup that owes gets nothing at most: it has 1 ms then, and runs on to the next tick of the scheduler, which together is
+/// some hundredth of a CPU.
+const LONGEST_REST: u64 = 500_000_000;
+
+/// A cgroup that owes gets no further quota until it has paid: each one that is written, were it the least, fills the pool again and
+/// forgives what was overdrawn. What is there is the least already, so the kernel's own refill gives no more.
+#[derive(Debug, Default)]
+struct Rest {
+    has_least: bool,
+    ns: u64,
+}
+
+impl Rest {
+    /// Return whether it rests until the next step, `elapsed` after the last one, with this quota and balance in the books.
+    fn goes_on(&mut self, next: u64, balance: i64, elapsed: u64) -> bool {
+        let (is_least, rested) = (next == LEAST.unsigned_abs(), self.ns.saturating_add(elapsed));
+        let rests = is_least && self.has_least && balance < 0 && rested < LONGEST_REST;
+        *self = Rest { has_least: is_least, ns: if rests { rested } else { 0 } };
+        rests
+    }
 }
 
 /// Enforces quotas as long as it lives; what it changed is restored when it ends.
@@ -198,10 +221,21 @@ impl Enforcer {
             self.journal.undo_one(entry);
             return Err(error.into());
         }
-        self.news.extend(too_fine(cgroup.name(), rate, self.period));
         let cgroup = cgroup.clone();
         let (cost_ns, is_cut) = (0, false);
-        self.held.push(Held { cgroup, inodes, ledger, was, entry, usage_ns, next_ns, cost_ns, throttled_ns, is_cut });
+        self.held.push(Held {
+            cgroup,
+            inodes,
+            ledger,
+            was,
+            entry,
+            usage_ns,
+            next_ns,
+            cost_ns,
+            throttled_ns,
+            is_cut,
+            rest: Rest::default(),
+        });
         Ok(())
     }
 
@@ -370,6 +404,7 @@ impl Held {
             return Ok(Some(format!("no more enforced: somebody else changed the quota to {now}")));
         }
         self.next_ns = self.ledger.step(&came, most(came.elapsed));
+        let rests = self.rest.goes_on(self.next_ns, self.ledger.balance(), came.elapsed);
         let took: Vec<u64> = threads.iter_mut().map(|polled| polled.took_ns()).collect();
         let took: u64 = took.iter().sum();
         let (processes, receiving) = if threads.is_empty() {
@@ -377,12 +412,14 @@ impl Held {
         } else {
             divide(self.next_ns, came.own.saturating_sub(took), took)
         };
-        journal.note(self.entry, processes / 1000)?;
-        // Not long before: it may have been made meanwhile.
-        if let Some(news) = self.is_another()? {
-            return Ok(Some(news));
+        if !rests {
+            journal.note(self.entry, processes / 1000)?;
+            // Not long before: it may have been made meanwhile.
+            if let Some(news) = self.is_another()? {
+                return Ok(Some(news));
+            }
+            self.write(&now, &bandwidth(processes), journal)?;
         }
-        self.write(&now, &bandwidth(processes), journal)?;
         for polled in &*threads {
             if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {
                 return Ok(Some(format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}")));
@@ -411,24 +448,6 @@ impl Held {
     }
 }
 
-/// What a quota must be of a period, in ns, for a cgroup to be held to it: each refill lets it run on to the end of a slice.
-const FINEST: u64 = 5_000_000;
-
-/// Say so where a quota is too little of a period to be held.
-fn too_fine(name: &str, rate: u64, period: Duration) -> Option<String> {
-    let of_period = u128::from(rate) * period.as_nanos() / 1_000_000_000;
-    let enough = Duration::from_millis((FINEST * 1000).div_ceil(rate.max(1)));
-    let remedy =
-        if enough <= LONGEST_PERIOD { format!(": try --period {}ms", enough.as_millis()) } else { String::new() };
-    (of_period < u128::from(FINEST)).then(|| {
-        format!(
-            "{name}: its quota is {:.1} ms in each period of {} ms, and is overdrawn by some milliseconds in each one{remedy}",
-            of_period as f64 / 1e6,
-            period.as_millis(),
-        )
-    })
-}
-
 /// The quota of the next step. The kernel's period is the longest: the only refills are those by writing.
 fn bandwidth(next_ns: u64) -> Bandwidth {
     Bandwidth { quota_us: Some(next_ns / 1000), period_us: LONGEST_US, burst_us: 0 }
@@ -454,12 +473,26 @@ fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    /// A process that always runs has what it is given and the rest of a tick, 5 ms in all, whenever a quota is written.
     #[test]
-    fn a_quota_that_is_too_little_of_a_period_is_told_with_one_that_is_not() {
-        let said = |percent: u64, ms| too_fine("/a", percent * 10_000_000, Duration::from_millis(ms));
-        assert_eq!((said(5, 100), said(30, 20), said(1, 500)), (None, None, None));
-        let expected = "/a: its quota is 1.0 ms in each period of 20 ms, and is overdrawn by some milliseconds in each one: try --period 100ms";
-        assert_eq!(said(5, 20).unwrap(), expected);
-        assert!(too_fine("/a", 5_000_000, LONGEST_PERIOD).unwrap().ends_with("in each one"));
+    fn who_overdraws_each_quota_has_what_he_may_all_the_same() {
+        const TICK: u64 = 4_000_000;
+        for (percent, ms) in [(1, 100), (1, 20), (1, 10), (5, 20), (5, 10), (10, 10), (30, 10)] {
+            let period = ms * 1_000_000;
+            let (mut ledger, mut rest) = (Ledger::new(percent * 10_000_000, 1_000_000_000), Rest::default());
+            let (mut took, mut own) = (0, 0);
+            for _ in 0..10_000 / ms {
+                let came = Came { elapsed: period, own, ..Came::default() };
+                let next = ledger.step(&came, most(period));
+                own = if rest.goes_on(next, ledger.balance(), period) { 0 } else { (next + TICK).min(period) };
+                took += own;
+            }
+            let part = took as f64 / 1e8;
+            assert!((percent as f64 - 0.2..percent as f64 + 0.2).contains(&part), "{percent}% at {ms} ms: {part}%");
+        }
+        // Who owes more than he can ever pay is not left without anything.
+        let mut rest = Rest::default();
+        let wrote = (0..100).filter(|_| !rest.goes_on(LEAST.unsigned_abs(), -1 << 40, 20_000_000)).count();
+        assert_eq!(wrote, 4);
     }
 }
