@@ -44,7 +44,23 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 31] = [
+/// All workers of a plan.
+fn workers(plan: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let servers = plan["servers"].as_array_mut().expect("servers").iter_mut();
+    servers.flat_map(|server| server["workers"].as_array_mut().expect("workers"))
+}
+
+/// Change the first limit in a worker's tree; false: there is none.
+fn limit(plan: &mut Value, change: fn(&mut Value)) -> bool {
+    let leaves = workers(plan).filter_map(|worker| worker.get_mut("tree")).flat_map(|tree| match tree.get("fair") {
+        Some(_) => tree["fair"].as_array_mut().expect("children").iter_mut().map(|child| &mut child[1]).collect(),
+        None => vec![tree],
+    });
+    let mut limits = leaves.filter(|leaf| leaf["limit"].is_object());
+    limits.next().map(change).is_some()
+}
+
+const LIES: [Lie; 36] = [
     ("a reason that is none", |plan| {
         let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
         let other = if guarded { "no_switch" } else { "guarded" };
@@ -130,6 +146,21 @@ const LIES: [Lie; 31] = [
     ("a switch that forwards more than it can", |plan| {
         let carries = plan["placement"]["rates_bps"][0].as_f64().is_some_and(|bps| bps > 1e6);
         carries && change(plan, "/problem/switch/capacity_bps", |bps| *bps = json!(1e3))
+    }),
+    ("a worker's limit of nothing", |plan| {
+        limit(plan, |tree| {
+            (tree["limit"]["rate"], tree["limit"]["burst"]) = (json!(1), json!(1));
+        })
+    }),
+    ("a worker's limit of packets", |plan| limit(plan, |tree| tree["limit"]["unit"] = json!("packets"))),
+    ("a worker's limit that saves up too much", |plan| limit(plan, |tree| tree["limit"]["burst"] = json!(1e15 as u64))),
+    ("a worker without its limit", |plan| limit(plan, |tree| *tree = tree["limit"]["child"].clone())),
+    ("a worker's other weights", |plan| {
+        let mut trees = workers(plan).filter_map(|worker| worker.pointer_mut("/tree/fair")?.as_array_mut());
+        trees.find(|children| children.len() > 1).is_some_and(|children| {
+            children[0][0] = json!(children[0][0].as_u64().unwrap_or(0) / 2 + 60_000);
+            true
+        })
     }),
     ("an unknown server", |plan| {
         let Some(f) = first(plan, "/chains/0/functions", |f| f["device"] == "server") else { return false };

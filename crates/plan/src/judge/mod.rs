@@ -31,6 +31,7 @@ mod tree;
 mod walk_tests;
 #[cfg(test)]
 mod whole_tests;
+mod workers;
 
 use catena_plan_model::check::{Report, check};
 use catena_plan_model::placement::Placement;

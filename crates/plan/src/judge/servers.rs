@@ -2,7 +2,6 @@
 
 use super::{Judge, TOLERANCE};
 use crate::plan::{ServerPlan, SubgroupPlan};
-use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::ServerId;
 use catena_plan_model::rack::SwitchKind;
@@ -23,7 +22,7 @@ impl Judge<'_> {
             let used = self.report.cores[id].used;
             self.close(format!("{at}.cores_used"), says.cores_used, used, used.max(1.0));
             self.subgroups(id, says);
-            self.workers(&at, says);
+            self.workers(&at, id, says);
         }
     }
 
@@ -63,7 +62,7 @@ impl Judge<'_> {
     }
 
     /// Every core is one of the server's, and no more than one is given of it.
-    fn workers(&mut self, at: &str, says: &ServerPlan) {
+    fn workers(&mut self, at: &str, server: ServerId, says: &ServerPlan) {
         let cores = says.cores as usize + says.steering.len();
         let mut given = vec![0.0; says.subgroups.len()];
         let mut on: Vec<Vec<u32>> = vec![Vec::new(); says.subgroups.len()];
@@ -93,10 +92,9 @@ impl Judge<'_> {
                 self.wrong(format!("{at}.parts"), format!("{sum} of one core are given"));
             }
             self.same(format!("{at}.tree: there is one"), &worker.tree.is_some(), &says.tasks.is_none());
-            let mut tasks = worker.tree.as_ref().map(SchedulerTree::tasks).unwrap_or_default();
-            tasks.sort_unstable();
-            let parts = if says.tasks.is_none() { worker.parts.len() } else { 0 };
-            self.same(format!("{at}.tree: tasks"), &tasks, &(0..parts).collect());
+            if let (Some(tree), None) = (&worker.tree, &says.tasks) {
+                self.worker_tree(&format!("{at}.tree"), server, worker, tree);
+            }
         }
         for (n, (group, (given, on))) in says.subgroups.iter().zip(given.into_iter().zip(on)).enumerate() {
             self.same(format!("{at}.subgroups[{n}].on"), &group.on, &on);
