@@ -10,6 +10,8 @@
 mod bounds;
 mod chains;
 mod delta;
+#[cfg(test)]
+mod delta_tests;
 mod deployment;
 #[cfg(test)]
 mod deployment_tests;

@@ -25,7 +25,7 @@ const SERVERS: [&str; 5] = ["nf0", "nf1", "nf2", "nf3", "nf4"];
 
 /// What an operator has written, and which servers there are.
 #[derive(Clone)]
-struct World {
+pub(super) struct World {
     chains: Vec<Chain>,
     servers: BTreeMap<&'static str, u32>,
     switch: bool,
@@ -45,10 +45,10 @@ struct Chain {
 }
 
 /// What changed: the chains that it is about; None: all may be concerned.
-type Concerned = Option<usize>;
+pub(super) type Concerned = Option<usize>;
 
 impl World {
-    fn first(random: &mut Random) -> World {
+    pub(super) fn first(random: &mut Random) -> World {
         let mut world =
             World { chains: Vec::new(), servers: SERVERS[..3].iter().map(|name| (*name, 6)).collect(), switch: true };
         world.add(random, 0);
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Change something.
-    fn change(&mut self, random: &mut Random, number: usize) -> Concerned {
+    pub(super) fn change(&mut self, random: &mut Random, number: usize) -> Concerned {
         let chain = random.below(self.chains.len());
         match random.below(10) {
             0 | 1 if self.chains.len() < 10 => {
@@ -147,7 +147,7 @@ impl World {
     }
 
     /// The plan from what runs; None: nothing keeps the promises.
-    fn plan(&self, runs: Option<&Plan>) -> Option<Plan> {
+    pub(super) fn plan(&self, runs: Option<&Plan>) -> Option<Plan> {
         let (policy, rack, problem) = self.problem()?;
         let switch = for_problem(&problem);
         let kept = runs.map_or_else(Runs::default, |old| old.runs(&problem));
