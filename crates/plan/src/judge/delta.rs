@@ -185,8 +185,8 @@ impl Flows<'_> {
         }
     }
 
-    /// Flows leave what ran before: an instance that stays gives all its functions' flows of the same slots, and one that stops leaves
-    /// none behind.
+    /// Flows leave what ran before: an instance that stays gives all its functions' flows of the same slots, and one that stops
+    /// leaves none behind.
     fn leave(&self, judge: &mut Judge<'_>) {
         let mut left: BTreeMap<&str, BTreeMap<&String, Slots>> = BTreeMap::new();
         let mut ended: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();

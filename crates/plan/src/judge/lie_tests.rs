@@ -60,7 +60,18 @@ fn limit(plan: &mut Value, change: fn(&mut Value)) -> bool {
     limits.next().map(change).is_some()
 }
 
-const LIES: [Lie; 36] = [
+/// Change this of the first reason that has it; false: none has.
+fn reason(plan: &mut Value, key: &str, change: fn(&Value) -> Value) -> bool {
+    let chains = plan["chains"].as_array_mut().expect("chains").iter_mut();
+    let mut functions = chains.flat_map(|chain| chain["functions"].as_array_mut().expect("functions"));
+    let why = functions.find(|function| function["why"].get(key).is_some()).map(|function| &mut function["why"]);
+    why.is_some_and(|why| {
+        why[key] = change(&why[key]);
+        true
+    })
+}
+
+const LIES: [Lie; 42] = [
     ("a reason that is none", |plan| {
         let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
         let other = if guarded { "no_switch" } else { "guarded" };
@@ -162,6 +173,32 @@ const LIES: [Lie; 36] = [
             true
         })
     }),
+    ("nothing keeps a chain from more", |plan| {
+        let c = first(plan, "/chains", |chain| {
+            let kinds = chain["bounds"].as_array().expect("bounds").iter();
+            // What is nearly full may be left out.
+            kinds.filter(|bound| ["t_max", "cores"].iter().any(|kind| bound["kind"] == *kind)).count() > 0
+                && chain["t_max_bps"] == chain["rate_bps"]
+        });
+        c.is_some_and(|c| change(plan, &format!("/chains/{c}/bounds"), |bounds| *bounds = json!([])))
+    }),
+    ("what keeps a chain from more, twice", |plan| {
+        change(plan, "/chains/0/bounds", |bounds| {
+            let all = bounds.as_array_mut().expect("bounds");
+            all.extend(all.first().cloned());
+        }) && plan["chains"][0]["bounds"][0].is_object()
+    }),
+    ("a function that may have one core, and is not there", |plan| {
+        let single = |bound: &Value| bound["limit"]["single"].is_string();
+        let c = first(plan, "/chains", |chain| chain["bounds"].as_array().expect("bounds").iter().any(single));
+        c.is_some_and(|c| {
+            let mut all = plan["chains"][c]["bounds"].as_array_mut().expect("bounds").iter_mut();
+            all.find(|bound| single(bound)).map(|bound| bound["limit"]["single"] = json!("nobody")).is_some()
+        })
+    }),
+    ("beside nobody", |plan| reason(plan, "beside", |_| json!(["nobody"]))),
+    ("fewer visits than there are", |plan| reason(plan, "now", |now| json!(now.as_f64().unwrap_or(0.0) / 2.0))),
+    ("more visits than there would be", |plan| reason(plan, "then", |then| json!(then.as_f64().unwrap_or(0.0) * 2.0))),
     ("an unknown server", |plan| {
         let Some(f) = first(plan, "/chains/0/functions", |f| f["device"] == "server") else { return false };
         change(plan, &format!("/chains/0/functions/{f}/on"), |on| *on = json!("nowhere"))

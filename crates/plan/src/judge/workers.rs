@@ -1,5 +1,5 @@
-//! Whose turn it is on a core that has parts of subgroups: each has cycles by its part of the core, and of a chain that may not have all
-//! that comes, no more than it may comes in.
+//! Whose turn it is on a core that has parts of subgroups: each has cycles by its part of the core, and no more comes in of a chain
+//! than it may have.
 
 use super::Judge;
 use super::tree::Held;
