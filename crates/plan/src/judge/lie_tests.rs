@@ -71,7 +71,7 @@ fn reason(plan: &mut Value, key: &str, change: fn(&Value) -> Value) -> bool {
     })
 }
 
-const LIES: [Lie; 42] = [
+const LIES: [Lie; 47] = [
     ("a reason that is none", |plan| {
         let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
         let other = if guarded { "no_switch" } else { "guarded" };
@@ -199,6 +199,16 @@ const LIES: [Lie; 42] = [
     ("beside nobody", |plan| reason(plan, "beside", |_| json!(["nobody"]))),
     ("fewer visits than there are", |plan| reason(plan, "now", |now| json!(now.as_f64().unwrap_or(0.0) / 2.0))),
     ("more visits than there would be", |plan| reason(plan, "then", |then| json!(then.as_f64().unwrap_or(0.0) * 2.0))),
+    ("steering cores that are not there", |plan| change(plan, "/servers/0/steering", |cores| *cores = json!([17, 99]))),
+    ("a steering core twice", |plan| change(plan, "/servers/0/steering", |cores| *cores = json!([1, 1]))),
+    ("by hand: far more steering cores", |plan| {
+        change(plan, "/servers/0/steering", |cores| *cores = json!((0..40).collect::<Vec<u32>>()))
+    }),
+    ("by hand: another part of the promises", |plan| {
+        plan["held"] = json!(0.25);
+        true
+    }),
+    ("a switch of another kind", |plan| change(plan, "/switch/kind", |kind| *kind = json!("programmable, 99 stages"))),
     ("an unknown server", |plan| {
         let Some(f) = first(plan, "/chains/0/functions", |f| f["device"] == "server") else { return false };
         change(plan, &format!("/chains/0/functions/{f}/on"), |on| *on = json!("nowhere"))

@@ -21,8 +21,26 @@ impl Judge<'_> {
             self.same(format!("{at}.cores"), &says.cores, &is.cores);
             let used = self.report.cores[id].used;
             self.close(format!("{at}.cores_used"), says.cores_used, used, used.max(1.0));
+            self.steering(&at, says);
             self.subgroups(id, says);
             self.workers(&at, id, says);
+        }
+    }
+
+    /// Cores for steering are the first ones of a socket, and then of the others.
+    fn steering(&mut self, at: &str, says: &ServerPlan) {
+        let (all, each) = (says.cores as usize + says.steering.len(), says.cores_per_socket.max(1));
+        let is_so = (0..all.div_ceil(each as usize)).any(|socket| {
+            let socket = socket as u32;
+            let others = (0..all as u32).filter(|core| core / each != socket);
+            (0..all as u32)
+                .filter(|core| core / each == socket)
+                .chain(others)
+                .take(says.steering.len())
+                .eq(says.steering.iter().copied())
+        });
+        if !is_so {
+            self.wrong(format!("{at}.steering"), format!("{:?} are not the first cores of a socket", says.steering));
         }
     }
 
@@ -147,6 +165,12 @@ impl Judge<'_> {
             (says, is) => return self.same("switch: there is one", &says.is_some(), &is.is_some()),
         };
         self.same("switch.name", &says.name, &is.name);
+        let kind = match &is.kind {
+            SwitchKind::Plain { .. } => "forwards only".to_owned(),
+            SwitchKind::Pisa(stages) => format!("programmable, {} stages", stages.stages),
+            SwitchKind::OpenFlow { tables } => format!("OpenFlow, {} tables", tables.len()),
+        };
+        self.same("switch.kind", &says.kind, &kind);
         let verdict = &self.report.switch;
         let runs = !matches!(is.kind, SwitchKind::Plain { .. });
         let there = |used: Use| (used.available > 0).then_some((used.used, used.available));
