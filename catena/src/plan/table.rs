@@ -116,7 +116,8 @@ fn verdict(plan: &Plan) -> String {
             };
             let proof = match plan.verdict.gap() {
                 Some(gap) if gap < 1e-6 => format!(
-                    " No plan {related}{}: that is proven.",
+                    " No plan {related}{}{}: that is proven.",
+                    if plan.held.is_some() { "for these parts of the promises " } else { "" },
                     if plan.objective == Objective::Marginal { "carries more" } else { "does better" }
                 ),
                 Some(gap) => format!(

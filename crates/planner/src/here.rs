@@ -105,7 +105,7 @@ fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
         let plan = case.decide(strategy)?.plan;
         if plan.servers.iter().any(|server| server.tasks.is_some()) {
             let held = (halves > 0).then(|| 1.0 / f64::from(1 << halves));
-            return Ok((Plan { held, ..plan }, held.map(|part| Note::Less { workers, part })));
+            return Ok((plan.for_part(held), held.map(|part| Note::Less { workers, part })));
         }
         match (plan.placement.is_some(), &plan.verdict) {
             // Whatever is promised, no tasks can be made.

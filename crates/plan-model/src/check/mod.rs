@@ -113,6 +113,25 @@ pub fn check(problem: &Problem, placement: &Placement, feasible: &dyn Feasible) 
     if check.violations.is_empty() { Ok(check.report) } else { Err(check.violations) }
 }
 
+/// What follows from a chain's sites alone, as the check finds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    /// Visits to servers, per packet of the chain.
+    pub visits: f64,
+    /// The longest path's nanoseconds.
+    pub latency_ns: f64,
+    /// Subgroups.
+    pub subgroups: usize,
+}
+
+/// What would follow if a chain's nodes were at `sites`, of which each must exist and its node be able to run there.
+#[must_use]
+pub fn at_sites(problem: &Problem, chain: ChainId, sites: &[Site]) -> Apart {
+    let facts = facts(problem, &problem.chains[chain], sites);
+    let visits = facts.stays.iter().map(|stay| stay.visits).sum();
+    Apart { visits, latency_ns: facts.latency_ns, subgroups: facts.subgroups.len() }
+}
+
 /// What must be right before anything can be computed: lengths and indices, and that nodes can run where
 /// they are.
 fn shape(problem: &Problem, placement: &Placement) -> Vec<Violation> {

@@ -1,7 +1,8 @@
 //! Follows the steps of a delta, one by one, to see that none leaves a flow without an instance.
 //!
 //! It knows nothing of how deltas are made: it holds who has which slots of which function, and does what the steps say. Before a
-//! delta is written, and after one is read, it must lead from the one deployment to the other.
+//! delta is written, it must lead from the one deployment to the other. Of one that is read, with its plan alone, the judge checks all
+//! that shows without the deployment that it is from ([`crate::judge`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -4,8 +4,9 @@ use super::Judge;
 use crate::plan::{ChainPlan, Device, FunctionPlan, Why};
 use crate::tasks::Start;
 use catena_plan_alpine::tree::{SchedulerTree, Unit};
+use catena_plan_model::check::at_sites;
 use catena_plan_model::placement::Site;
-use catena_plan_model::problem::{ChainId, Node};
+use catena_plan_model::problem::{ChainId, Node, NodeId};
 use catena_plan_model::profile::QUEUE_PACKETS;
 use catena_plan_model::rack::SwitchKind;
 
@@ -66,7 +67,7 @@ impl Judge<'_> {
     }
 
     /// Reasons that the problem alone tells are so; those that ask what another placement would do are not judged.
-    fn why(&mut self, at: &str, says: &FunctionPlan, is: &Node, site: Site) {
+    fn why(&mut self, at: &str, says: &FunctionPlan, is: &Node, site: Site) -> bool {
         let kind = self.problem.switch.as_ref().map(|switch| &switch.kind);
         let runs = match kind {
             Some(SwitchKind::Pisa(_)) => is.pisa.is_some(),
@@ -98,6 +99,37 @@ impl Judge<'_> {
         if !so {
             self.wrong(format!("{at}.why"), format!("`{}` is not so", says.why));
         }
+        so
+    }
+
+    /// What a reason says of the same chain with the function on the switch is so.
+    fn why_not(&mut self, at: &str, id: ChainId, node: NodeId, why: &Why) {
+        if !matches!(why, Why::Late { .. } | Why::Bounces { .. } | Why::Core { .. } | Why::NoGain) {
+            return;
+        }
+        let (sites, chain) = (&self.placement.sites[id], &self.problem.chains[id]);
+        let mut moved = sites.clone();
+        moved[node] = Site::Switch;
+        let (now, then) = (at_sites(self.problem, id, sites), at_sites(self.problem, id, &moved));
+        let group = self.placement.subgroups.iter().find(|group| group.chain == id && group.nodes.contains(&node));
+        let others = group.map_or(&[][..], |group| &group.nodes).iter().filter(|other| **other != node);
+        let others: Vec<&str> = others.map(|other| chain.nodes[*other].name.as_str()).collect();
+        let near = |says: f64, is: f64| (says - is).abs() <= super::TOLERANCE * is.abs().max(1e-3);
+        let more = |then: f64, now: f64| then > now * (1.0 - super::TOLERANCE);
+        let so = match why {
+            Why::Late { then_ns, most_ns } => {
+                near(*then_ns, then.latency_ns) && *most_ns == chain.d_max_ns && more(then.latency_ns, chain.d_max_ns)
+            }
+            Why::Bounces { beside, now: says_now, then: says_then } => {
+                let more = then.visits > now.visits;
+                beside.iter().eq(&others) && near(*says_now, now.visits) && near(*says_then, then.visits) && more
+            }
+            Why::Core { beside } => beside.iter().eq(&others) && then.subgroups > now.subgroups,
+            _ => then.subgroups <= now.subgroups && more(chain.d_max_ns, then.latency_ns),
+        };
+        if !so {
+            self.wrong(format!("{at}.why"), format!("`{why}` is not so"));
+        }
     }
 
     fn functions(&mut self, id: ChainId, chain: &ChainPlan) {
@@ -111,7 +143,9 @@ impl Judge<'_> {
             self.same(format!("{at}.name"), &says.name, &is.name);
             self.same(format!("{at}.function"), &says.function, &is.function);
             self.same(format!("{at}.share"), &says.share, &is.share);
-            self.why(&at, says, is, *site);
+            if self.why(&at, says, is, *site) {
+                self.why_not(&at, id, n, &says.why);
+            }
             let (device, on, cycles) = match *site {
                 Site::Switch => {
                     let switch = self.problem.switch.as_ref();

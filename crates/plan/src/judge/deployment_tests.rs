@@ -35,7 +35,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 54] = [
+const LIES: [Lie; 55] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a server with another schedule", |plan| {
@@ -48,6 +48,10 @@ const LIES: [Lie; 54] = [
     }),
     ("a table that holds less", |plan| a_table(plan).is_some_and(|at| shorten(plan, &format!("{at}/0/functions")))),
     ("a table that is fuller", |plan| a_table(plan).is_some_and(|at| put(plan, &format!("{at}/0/sram"), json!(77)))),
+    ("a stage without tables", |plan| {
+        let at = a_table(plan).filter(|at| plan.pointer(&format!("{at}/0/tables")).is_some());
+        at.is_some_and(|at| put(plan, &format!("{at}/0/tables"), json!(0)))
+    }),
     ("a table with other entries", |plan| {
         let table = a_table(plan).and_then(|at| plan.pointer_mut(&format!("{at}/0")));
         table.is_some_and(|table| {

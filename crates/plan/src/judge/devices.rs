@@ -104,6 +104,11 @@ impl Judge<'_> {
                 self.wrong(at, format!("{} cannot hold that", table.name));
             }
         }
+        for table in &holds.tables {
+            let stage = self.report.stages.iter().find(|stage| stage.name == table.name);
+            let tables = stage.map_or(0, |stage| stage.tables.used);
+            self.same(format!("{at}: tables in {}", table.name), &table.tables, &tables);
+        }
         let sum = |of: fn(&crate::deployment::devices::Table) -> u64| holds.tables.iter().map(of).sum::<u64>();
         let verdict = &self.report.switch;
         let is = (verdict.sram.used, verdict.tcam.used);

@@ -44,7 +44,34 @@ fn placed(plan: &Value, s: usize, group: usize) -> Option<usize> {
     (0..all.len()).filter(|index| all[*index]["server"] == s).nth(group)
 }
 
-const LIES: [Lie; 31] = [
+/// All workers of a plan.
+fn workers(plan: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let servers = plan["servers"].as_array_mut().expect("servers").iter_mut();
+    servers.flat_map(|server| server["workers"].as_array_mut().expect("workers"))
+}
+
+/// Change the first limit in a worker's tree; false: there is none.
+fn limit(plan: &mut Value, change: fn(&mut Value)) -> bool {
+    let leaves = workers(plan).filter_map(|worker| worker.get_mut("tree")).flat_map(|tree| match tree.get("fair") {
+        Some(_) => tree["fair"].as_array_mut().expect("children").iter_mut().map(|child| &mut child[1]).collect(),
+        None => vec![tree],
+    });
+    let mut limits = leaves.filter(|leaf| leaf["limit"].is_object());
+    limits.next().map(change).is_some()
+}
+
+/// Change this of the first reason that has it; false: none has.
+fn reason(plan: &mut Value, key: &str, change: fn(&Value) -> Value) -> bool {
+    let chains = plan["chains"].as_array_mut().expect("chains").iter_mut();
+    let mut functions = chains.flat_map(|chain| chain["functions"].as_array_mut().expect("functions"));
+    let why = functions.find(|function| function["why"].get(key).is_some()).map(|function| &mut function["why"]);
+    why.is_some_and(|why| {
+        why[key] = change(&why[key]);
+        true
+    })
+}
+
+const LIES: [Lie; 47] = [
     ("a reason that is none", |plan| {
         let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
         let other = if guarded { "no_switch" } else { "guarded" };
@@ -131,6 +158,57 @@ const LIES: [Lie; 31] = [
         let carries = plan["placement"]["rates_bps"][0].as_f64().is_some_and(|bps| bps > 1e6);
         carries && change(plan, "/problem/switch/capacity_bps", |bps| *bps = json!(1e3))
     }),
+    ("a worker's limit of nothing", |plan| {
+        limit(plan, |tree| {
+            (tree["limit"]["rate"], tree["limit"]["burst"]) = (json!(1), json!(1));
+        })
+    }),
+    ("a worker's limit of packets", |plan| limit(plan, |tree| tree["limit"]["unit"] = json!("packets"))),
+    ("a worker's limit that saves up too much", |plan| limit(plan, |tree| tree["limit"]["burst"] = json!(1e15 as u64))),
+    ("a worker without its limit", |plan| limit(plan, |tree| *tree = tree["limit"]["child"].clone())),
+    ("a worker's other weights", |plan| {
+        let mut trees = workers(plan).filter_map(|worker| worker.pointer_mut("/tree/fair")?.as_array_mut());
+        trees.find(|children| children.len() > 1).is_some_and(|children| {
+            children[0][0] = json!(children[0][0].as_u64().unwrap_or(0) / 2 + 60_000);
+            true
+        })
+    }),
+    ("nothing keeps a chain from more", |plan| {
+        let c = first(plan, "/chains", |chain| {
+            let kinds = chain["bounds"].as_array().expect("bounds").iter();
+            // What is nearly full may be left out.
+            kinds.filter(|bound| ["t_max", "cores"].iter().any(|kind| bound["kind"] == *kind)).count() > 0
+                && chain["t_max_bps"] == chain["rate_bps"]
+        });
+        c.is_some_and(|c| change(plan, &format!("/chains/{c}/bounds"), |bounds| *bounds = json!([])))
+    }),
+    ("what keeps a chain from more, twice", |plan| {
+        change(plan, "/chains/0/bounds", |bounds| {
+            let all = bounds.as_array_mut().expect("bounds");
+            all.extend(all.first().cloned());
+        }) && plan["chains"][0]["bounds"][0].is_object()
+    }),
+    ("a function that may have one core, and is not there", |plan| {
+        let single = |bound: &Value| bound["limit"]["single"].is_string();
+        let c = first(plan, "/chains", |chain| chain["bounds"].as_array().expect("bounds").iter().any(single));
+        c.is_some_and(|c| {
+            let mut all = plan["chains"][c]["bounds"].as_array_mut().expect("bounds").iter_mut();
+            all.find(|bound| single(bound)).map(|bound| bound["limit"]["single"] = json!("nobody")).is_some()
+        })
+    }),
+    ("beside nobody", |plan| reason(plan, "beside", |_| json!(["nobody"]))),
+    ("fewer visits than there are", |plan| reason(plan, "now", |now| json!(now.as_f64().unwrap_or(0.0) / 2.0))),
+    ("more visits than there would be", |plan| reason(plan, "then", |then| json!(then.as_f64().unwrap_or(0.0) * 2.0))),
+    ("steering cores that are not there", |plan| change(plan, "/servers/0/steering", |cores| *cores = json!([17, 99]))),
+    ("a steering core twice", |plan| change(plan, "/servers/0/steering", |cores| *cores = json!([1, 1]))),
+    ("by hand: far more steering cores", |plan| {
+        change(plan, "/servers/0/steering", |cores| *cores = json!((0..40).collect::<Vec<u32>>()))
+    }),
+    ("by hand: another part of the promises", |plan| {
+        plan["held"] = json!(0.25);
+        true
+    }),
+    ("a switch of another kind", |plan| change(plan, "/switch/kind", |kind| *kind = json!("programmable, 99 stages"))),
     ("an unknown server", |plan| {
         let Some(f) = first(plan, "/chains/0/functions", |f| f["device"] == "server") else { return false };
         change(plan, &format!("/chains/0/functions/{f}/on"), |on| *on = json!("nowhere"))

@@ -10,6 +10,8 @@
 mod bounds;
 mod chains;
 mod delta;
+#[cfg(test)]
+mod delta_tests;
 mod deployment;
 #[cfg(test)]
 mod deployment_tests;
@@ -31,6 +33,7 @@ mod tree;
 mod walk_tests;
 #[cfg(test)]
 mod whole_tests;
+mod workers;
 
 use catena_plan_model::check::{Report, check};
 use catena_plan_model::placement::Placement;

@@ -2,7 +2,6 @@
 
 use super::{Judge, TOLERANCE};
 use crate::plan::{ServerPlan, SubgroupPlan};
-use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::ServerId;
 use catena_plan_model::rack::SwitchKind;
@@ -22,8 +21,26 @@ impl Judge<'_> {
             self.same(format!("{at}.cores"), &says.cores, &is.cores);
             let used = self.report.cores[id].used;
             self.close(format!("{at}.cores_used"), says.cores_used, used, used.max(1.0));
+            self.steering(&at, says);
             self.subgroups(id, says);
-            self.workers(&at, says);
+            self.workers(&at, id, says);
+        }
+    }
+
+    /// Cores for steering are the first ones of a socket, and then of the others.
+    fn steering(&mut self, at: &str, says: &ServerPlan) {
+        let (all, each) = (says.cores as usize + says.steering.len(), says.cores_per_socket.max(1));
+        let is_so = (0..all.div_ceil(each as usize)).any(|socket| {
+            let socket = socket as u32;
+            let others = (0..all as u32).filter(|core| core / each != socket);
+            (0..all as u32)
+                .filter(|core| core / each == socket)
+                .chain(others)
+                .take(says.steering.len())
+                .eq(says.steering.iter().copied())
+        });
+        if !is_so {
+            self.wrong(format!("{at}.steering"), format!("{:?} are not the first cores of a socket", says.steering));
         }
     }
 
@@ -63,7 +80,7 @@ impl Judge<'_> {
     }
 
     /// Every core is one of the server's, and no more than one is given of it.
-    fn workers(&mut self, at: &str, says: &ServerPlan) {
+    fn workers(&mut self, at: &str, server: ServerId, says: &ServerPlan) {
         let cores = says.cores as usize + says.steering.len();
         let mut given = vec![0.0; says.subgroups.len()];
         let mut on: Vec<Vec<u32>> = vec![Vec::new(); says.subgroups.len()];
@@ -93,10 +110,9 @@ impl Judge<'_> {
                 self.wrong(format!("{at}.parts"), format!("{sum} of one core are given"));
             }
             self.same(format!("{at}.tree: there is one"), &worker.tree.is_some(), &says.tasks.is_none());
-            let mut tasks = worker.tree.as_ref().map(SchedulerTree::tasks).unwrap_or_default();
-            tasks.sort_unstable();
-            let parts = if says.tasks.is_none() { worker.parts.len() } else { 0 };
-            self.same(format!("{at}.tree: tasks"), &tasks, &(0..parts).collect());
+            if let (Some(tree), None) = (&worker.tree, &says.tasks) {
+                self.worker_tree(&format!("{at}.tree"), server, worker, tree);
+            }
         }
         for (n, (group, (given, on))) in says.subgroups.iter().zip(given.into_iter().zip(on)).enumerate() {
             self.same(format!("{at}.subgroups[{n}].on"), &group.on, &on);
@@ -149,6 +165,12 @@ impl Judge<'_> {
             (says, is) => return self.same("switch: there is one", &says.is_some(), &is.is_some()),
         };
         self.same("switch.name", &says.name, &is.name);
+        let kind = match &is.kind {
+            SwitchKind::Plain { .. } => "forwards only".to_owned(),
+            SwitchKind::Pisa(stages) => format!("programmable, {} stages", stages.stages),
+            SwitchKind::OpenFlow { tables } => format!("OpenFlow, {} tables", tables.len()),
+        };
+        self.same("switch.kind", &says.kind, &kind);
         let verdict = &self.report.switch;
         let runs = !matches!(is.kind, SwitchKind::Plain { .. });
         let there = |used: Use| (used.available > 0).then_some((used.used, used.available));

@@ -95,7 +95,32 @@ impl Judge<'_> {
             }
         }
         held.iter().for_each(|limit| self.saves(at, limit));
+        self.side_by_side(at, plan, &all[..from], levels);
         levels
+    }
+
+    /// Promises are kept beside each other, whoever they are made to; the tasks of one share it by weight.
+    fn side_by_side(&mut self, at: &str, plan: &TaskPlan, front: &[SchedulerTree], levels: &[SchedulerTree]) {
+        let limits: Vec<&SchedulerTree> = match front {
+            [SchedulerTree::Fair(children)] => {
+                if children.iter().any(|(weight, _)| *weight != children[0].0 || *weight == 0) {
+                    self.wrong(at, "in front of all levels, promises do not have the same weight each");
+                }
+                children.iter().map(|(_, child)| child).collect()
+            }
+            other => other.iter().collect(),
+        };
+        for limit in limits {
+            let SchedulerTree::Limit { child, .. } = limit else {
+                self.wrong(at, "in front of all levels stands what is not held to a rate");
+                continue;
+            };
+            // Weights are those of a level: what is on several has no common one.
+            let tasks = child.tasks();
+            if levels.iter().any(|level| tasks.iter().all(|task| level.tasks().contains(task))) {
+                self.level(at, plan, child);
+            }
+        }
     }
 
     /// Whether what a chain with these tasks is promised stands in front of all: where it waits beside others.
@@ -104,10 +129,10 @@ impl Judge<'_> {
     }
 
     /// A limit saves up no more than it should.
-    fn saves(&mut self, at: &str, limit: &Held) {
+    pub(super) fn saves(&mut self, at: &str, limit: &Held) {
         self.same(format!("{at}: what a limit counts"), &limit.unit, &Unit::Bits);
         let saved = limit.bps * SAVED_SECONDS;
-        if limit.burst < 1.0 || (limit.burst - saved).abs() > 1.0 {
+        if limit.burst < 1.0 || (limit.burst - saved).abs() > 1.0 + SAVED_SECONDS {
             self.wrong(at, format!("{} bits are saved up where {} a second may pass", limit.burst, limit.bps));
         }
     }
@@ -148,7 +173,10 @@ impl Judge<'_> {
                     |tree: &SchedulerTree| tree.tasks().iter().map(|task| plan.tasks[*task].weight).sum::<f64>();
                 let all = weight(tree);
                 for (n, (has, child)) in children.iter().enumerate() {
-                    let (has, is) = (f64::from(*has) / sum, if all > 0.0 { weight(child) / all } else { 0.0 });
+                    let (has, is) = (
+                        f64::from(*has) / sum,
+                        if all > 0.0 { weight(child) / all } else { 1.0 / children.len() as f64 },
+                    );
                     if (has - is).abs() > WEIGHT * children.len() as f64 {
                         self.wrong(
                             format!("{at}.fair[{n}]"),
@@ -253,11 +281,11 @@ impl Judge<'_> {
 }
 
 /// A rate limit of a tree.
-struct Held {
-    unit: Unit,
-    bps: f64,
-    burst: f64,
-    tasks: Vec<usize>,
+pub(super) struct Held {
+    pub unit: Unit,
+    pub bps: f64,
+    pub burst: f64,
+    pub tasks: Vec<usize>,
 }
 
 /// Every limit of a tree.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
 use crate::delta::{Delta, Move, Step};
-use crate::deployment::{Before, Ways};
+use crate::deployment::{Before, Instance, Ways};
 use crate::explain::Case;
 use crate::plan::Plan;
 use catena_plan_alpine::Objective as Tasks;
@@ -25,7 +25,7 @@ const SERVERS: [&str; 5] = ["nf0", "nf1", "nf2", "nf3", "nf4"];
 
 /// What an operator has written, and which servers there are.
 #[derive(Clone)]
-struct World {
+pub(super) struct World {
     chains: Vec<Chain>,
     servers: BTreeMap<&'static str, u32>,
     switch: bool,
@@ -45,10 +45,10 @@ struct Chain {
 }
 
 /// What changed: the chains that it is about; None: all may be concerned.
-type Concerned = Option<usize>;
+pub(super) type Concerned = Option<usize>;
 
 impl World {
-    fn first(random: &mut Random) -> World {
+    pub(super) fn first(random: &mut Random) -> World {
         let mut world =
             World { chains: Vec::new(), servers: SERVERS[..3].iter().map(|name| (*name, 6)).collect(), switch: true };
         world.add(random, 0);
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Change something.
-    fn change(&mut self, random: &mut Random, number: usize) -> Concerned {
+    pub(super) fn change(&mut self, random: &mut Random, number: usize) -> Concerned {
         let chain = random.below(self.chains.len());
         match random.below(10) {
             0 | 1 if self.chains.len() < 10 => {
@@ -147,10 +147,24 @@ impl World {
     }
 
     /// The plan from what runs; None: nothing keeps the promises.
-    fn plan(&self, runs: Option<&Plan>) -> Option<Plan> {
+    pub(super) fn plan(&self, runs: Option<&Plan>) -> Option<Plan> {
+        self.relieving(runs, None)
+    }
+
+    /// The same where an instance has more to do than it can: its segment is to have a core more.
+    fn relieving(&self, runs: Option<&Plan>, overloaded: Option<&Instance>) -> Option<Plan> {
         let (policy, rack, problem) = self.problem()?;
         let switch = for_problem(&problem);
-        let kept = runs.map_or_else(Runs::default, |old| old.runs(&problem));
+        let mut kept = runs.map_or_else(Runs::default, |old| old.runs(&problem));
+        let segment = |(chain, nodes): &(usize, Vec<usize>)| {
+            let chain = &problem.chains[*chain];
+            let names: Vec<&str> = nodes.iter().map(|node| chain.nodes[*node].name.as_str()).collect();
+            format!("{}/{}", chain.name, names.join("+"))
+        };
+        if let Some(instance) = overloaded {
+            let (_, cores) = kept.cores.iter_mut().find(|(group, _)| segment(group) == instance.segment)?;
+            *cores += 1;
+        }
         let old = runs.and_then(|plan| plan.deployment.as_ref());
         let outcome = keep(&problem, &*switch, &kept);
         let sources = BTreeMap::new();
@@ -158,7 +172,11 @@ impl World {
         let catalogue = paper::catalogue(Forwarding::Anywhere);
         let ways = Ways { policy: &policy, catalogue: &catalogue };
         let plan = Plan::of(&case, &outcome).scheduled(&policy, Tasks::FewestTasks);
-        let plan = plan.deployed(old.map_or(Before::Nothing(7), Before::Runs), Some(ways));
+        let before = match (old, overloaded) {
+            (Some(old), Some(instance)) => Before::Overloaded(old, &instance.name),
+            (old, _) => old.map_or(Before::Nothing(7), Before::Runs),
+        };
+        let plan = plan.deployed(before, Some(ways));
         plan.judge(&*switch).unwrap_or_else(|faults| panic!("{faults:#?}"));
         plan.is_kept().then_some(plan)
     }
@@ -188,9 +206,9 @@ fn a_long_walk_of_changes_stays_true() {
     let mut runs = world.plan(None).expect("one chain fits");
     let (mut planned, mut relieved, mut refused, mut alone, mut others) = (0, 0, 0, 0, 0);
     for number in 1..=changes {
-        let old = runs.deployment.as_ref().expect("something runs");
         if random.below(8) == 0 {
-            // A core more where flows are many: the whole plan follows with the next change.
+            // A core more where flows are many, in what runs and in the plan from which the next change is planned.
+            let old = runs.deployment.as_ref().expect("something runs");
             let instance = &old.instances[random.below(old.instances.len())];
             let taken = |core| old.instances.iter().any(|i| i.on == instance.on && i.core == Some(core));
             let free = (1..20).find(|core| !taken(*core)).expect("nobody has so many");
@@ -198,9 +216,17 @@ fn a_long_walk_of_changes_stays_true() {
                 let delta = Delta::between(old, &new, |_| true);
                 assert_eq!(delta.leads(old, &new), Ok(()), "change {number}");
                 assert!(matches!(&delta.steps[..], [Step::Start { .. }, Step::Move(_)]), "change {number}");
-                relieved += 1;
+            }
+            let plan = world.relieving(Some(&runs), Some(instance));
+            let takes = |plan: &Plan| plan.delta.iter().flat_map(Delta::moves).any(|one| one.from == instance.name);
+            if let Some(plan) = plan.filter(takes) {
+                let (delta, new) =
+                    (plan.delta.as_ref().expect("it follows"), plan.deployment.as_ref().expect("it runs"));
+                assert_eq!(delta.leads(old, new), Ok(()), "change {number}");
+                (runs, relieved) = (plan, relieved + 1);
             }
         }
+        let old = runs.deployment.as_ref().expect("something runs");
         let mut next = world.clone();
         let concerned = next.change(&mut random, number);
         let Some(plan) = next.plan(Some(&runs)) else {

@@ -254,7 +254,7 @@ fn within(tree: &mut Value, key: &str, act: &mut dyn FnMut(&mut Value) -> bool) 
     }
 }
 
-const LIES: [Lie; 24] = [
+const LIES: [Lie; 25] = [
     ("a weight of the tree", |plan| {
         within(&mut tasks(plan)["tree"], "fair", &mut |children| {
             let first = &mut children[0][0];
@@ -307,6 +307,16 @@ const LIES: [Lie; 24] = [
         }
         tree["fair"][1][1] = json!({ "fair": levels.iter().map(|level| json!([1, level])).collect::<Vec<_>>() });
         written && levels.len() > 1
+    }),
+    ("a promise before another one", |plan| {
+        let front = tasks(plan).pointer_mut("/tree/fair/1/1/priority/0/fair").and_then(Value::as_array_mut);
+        // The first level may have limits, too, and other weights.
+        let limited = |all: &&mut Vec<Value>| all.len() > 1 && all.iter().all(|child| child[1]["limit"].is_object());
+        front.filter(limited).is_some_and(|all| {
+            let equal = all[0][0] == 1 && all[1][0] == 1;
+            all[0][0] = json!(60_000);
+            equal
+        })
     }),
     ("a limit raised", |plan| {
         within(&mut tasks(plan)["tree"], "limit", &mut |limit| {

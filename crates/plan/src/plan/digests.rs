@@ -17,6 +17,12 @@ pub struct Digests {
     pub bound: String,
     /// Of how many cores a socket of each server has.
     pub sockets: String,
+    /// Of how many cores of each server are for steering; absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<String>,
+    /// Of the part of the promises that was planned for; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 impl Digests {
@@ -31,11 +37,27 @@ impl Digests {
             problem: fnv(serde_json::to_string(problem).unwrap_or_default().as_bytes()),
             bound: fnv(format!("{bound:?}").as_bytes()),
             sockets: fnv(format!("{sockets:?}").as_bytes()),
+            steering: Some(fnv(
+                format!("{:?}", servers.iter().map(|s| s.steering.len()).collect::<Vec<_>>()).as_bytes()
+            )),
+            held: None,
         }
+    }
+
+    fn held(part: Option<f64>) -> Option<String> {
+        part.map(|part| fnv(format!("{part:?}").as_bytes()))
     }
 }
 
 impl Plan {
+    /// The plan, which is for this part of the promises alone; None: for all of them.
+    #[must_use]
+    pub fn for_part(mut self, part: Option<f64>) -> Plan {
+        self.held = part;
+        self.digests.iter_mut().for_each(|digests| digests.held = Digests::held(part));
+        self
+    }
+
     /// What was changed since the plan was made, as far as its digests tell; nothing where it has none.
     #[must_use]
     pub fn altered(&self) -> Vec<&'static str> {
@@ -47,6 +69,8 @@ impl Plan {
             ("problem", made.problem != is.problem),
             ("verdict.bound_bps", bound),
             ("servers: cores_per_socket", made.sockets != is.sockets),
+            ("servers: steering", made.steering.is_some() && made.steering != is.steering),
+            ("held", made.held != Digests::held(self.held)),
         ];
         parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()
     }
