@@ -5,7 +5,8 @@
 //! or by [`crate::explain`]. A plan is judged before it is shown or written, and whenever one is read.
 //!
 //! What is not judged: whether a better plan exists, which a bound claims, or one with fewer tasks; whether rates of chains
-//! follow `priority`, while the tasks' tree is held to it; the packets of a stage or a table; reasons that are about another placement; who decided.
+//! follow `priority`, while the tasks' tree is held to it; the packets of a stage or a
+//! table; whether the switch is full with a function more; who decided.
 
 mod bounds;
 mod chains;
