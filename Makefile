@@ -87,13 +87,17 @@ test-optimised: needs
 	@$(call install,$(TEST_NEEDS))
 	tests/timed $(CARGO) test --workspace --profile optimised
 
-# Random cases alone, with whatever PROPTEST_RNG_SEED says: those of the libraries, optimised. Of plans there are more than the tests
-# have: racks, changes one after the other, and problems whose best plan is known.
+# Random cases alone, with whatever PROPTEST_RNG_SEED says: those of the libraries, optimised.
 .PHONY: test-properties
 test-properties: needs
 	@$(call install,$(TEST_NEEDS))
+	tests/timed $(CARGO) test --workspace --profile optimised --lib
+
+# Plans, more than the tests have: racks, changes one after the other, and problems whose best plan is known.
+.PHONY: test-plans
+test-plans: needs
 	CATENA_PLAN_SEEDS=4000 CATENA_PLAN_CHANGES=10000 CATENA_LEMUR_FAR=1 \
-		tests/timed $(CARGO) test --workspace --profile optimised --lib
+		tests/timed $(CARGO) test --package catena-plan --package catena-plan-lemur --profile optimised --lib
 
 # A chain that loses instances of its functions, with more seeds than the tests have.
 SEEDS ?= 10000
