@@ -1,6 +1,6 @@
 //! Chains of four functions, drawn by seeds: several workers write and record what one does.
 //!
-//! NAT is in none of them: which port a host gets depends on which worker has it, as each worker has its own blocks. Connections
+//! NAT is in none of them (see `translated`): which port a host gets depends on which worker has it, as each has its own blocks. Connections
 //! of a balancer that goes by their number live on: when a worker finds them over depends on its own packets.
 //!
 //! More seeds than usual: `CATENA_SEEDS=500 cargo test --release -p catena --test main do_what_one_does`; the message of one that
@@ -18,7 +18,7 @@ use super::{accounted, run};
 const SEEDS: u64 = 12;
 
 /// Return a step of a chain, and the file that it exports to, if it does.
-fn function(random: &mut SplitMix64, folder: &Path, number: usize) -> (String, Option<String>) {
+pub fn function(random: &mut SplitMix64, folder: &Path, number: usize) -> (String, Option<String>) {
     let step = match random.below(7) {
         0 => {
             let port = random.within(20, 90);
@@ -56,7 +56,7 @@ fn backends(random: &mut SplitMix64) -> String {
 }
 
 /// Return the lines of a function's records, of all workers, in an order that does not depend on who wrote them.
-fn records(file: &str, workers: usize) -> Vec<String> {
+pub fn records(file: &str, workers: usize) -> Vec<String> {
     let of = |worker: usize| if worker == 0 { file.to_owned() } else { format!("{file}.{worker}") };
     let texts = (0..workers).map(|worker| std::fs::read_to_string(of(worker)).expect("records"));
     let mut lines: Vec<String> = texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
@@ -65,7 +65,7 @@ fn records(file: &str, workers: usize) -> Vec<String> {
 }
 
 /// Answers to what has left, but for some, each a while after what it answers.
-fn answers(random: &mut SplitMix64, left: &[Packet]) -> Vec<Packet> {
+pub fn answers(random: &mut SplitMix64, left: &[Packet]) -> Vec<Packet> {
     let mut answers = Vec::new();
     for packet in left {
         if random.is_one_in(4) {

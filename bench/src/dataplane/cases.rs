@@ -41,6 +41,9 @@ pub const NEW_FLOWS: &str = "flows=1k,dist=fixed(1),rate=1Mpps,size=64,proto=udp
 /// The same of a packet in twenty, and of every other one.
 const FEW_NEW_FLOWS: &str = "flows=10k,dist=fixed(20),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
 const MANY_NEW_FLOWS: &str = "flows=10k,dist=fixed(2),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
+/// What captures of a border have: sizes, protocols and lengths of flows; TCP with its handshakes and ends.
+const MIX: &str = "flows=10k,dist=pareto(1.3,10),rate=1Mpps,size=imix,proto=udp:3+tcp:6+icmp:1,tcp=sessions,\
+     src=10.0.0.0/18,dst=203.0.0.0/16,dport=1-60000";
 /// So many of them are alive.
 pub const LIVE: u64 = 1_000_000;
 
@@ -112,6 +115,17 @@ fn vips() -> Value {
 
 pub fn monitor() -> Step {
     ("Monitor", args(vec![("max_flows", Value::Integer(1 << 21))]))
+}
+
+/// With a rate that nobody reaches.
+fn limiter() -> Step {
+    ("Limiter", args(vec![("rate", Value::BitRate(100_000_000_000)), ("per", word("src"))]))
+}
+
+/// Which blocks nobody that the traffic has.
+fn port_scan() -> Step {
+    let parts = [("detection", Value::Percent(99.999_999)), ("false_alarms", Value::Percent(0.000_001))];
+    ("PortScan", args(parts.to_vec()))
 }
 
 /// Return all cases.
@@ -307,6 +321,66 @@ pub fn all() -> Vec<Case> {
             limit: "as (r), in batches of half the size; an entry for each way",
             scales: false,
             answers: Some(SERVER),
+        },
+        Case {
+            name: "t: Limiter of each source, 50% of packets a new flow",
+            traffic: MANY_NEW_FLOWS,
+            functions: vec![limiter()],
+            bar: None,
+            peers: &[],
+            limit: "a cache line of state; the generator takes half",
+            scales: true,
+            answers: None,
+        },
+        Case {
+            name: "u: PortScan, 50% of packets a new flow",
+            traffic: MANY_NEW_FLOWS,
+            functions: vec![port_scan()],
+            bar: None,
+            peers: &[],
+            limit: "entries of the source and of what it asked for",
+            scales: true,
+            answers: None,
+        },
+        Case {
+            name: "v: ACL -> NAT -> LB -> Monitor, a mix of sizes, protocols and sessions",
+            traffic: MIX,
+            functions: short_chain(),
+            bar: None,
+            peers: &[],
+            limit: "as (n)",
+            scales: true,
+            answers: None,
+        },
+        Case {
+            name: "w: NAPT, a mix of sizes, protocols and sessions",
+            traffic: MIX,
+            functions: vec![short(nat(), "udp_timeout")],
+            bar: None,
+            peers: &[],
+            limit: "as (v)",
+            scales: true,
+            answers: None,
+        },
+        Case {
+            name: "x: LB, a mix of sizes, protocols and sessions",
+            traffic: MIX,
+            functions: vec![short(lb(), "udp")],
+            bar: None,
+            peers: &[],
+            limit: "as (v)",
+            scales: true,
+            answers: None,
+        },
+        Case {
+            name: "y: Monitor, a mix of sizes, protocols and sessions",
+            traffic: MIX,
+            functions: vec![short(monitor(), "idle_timeout")],
+            bar: None,
+            peers: &[],
+            limit: "as (v)",
+            scales: true,
+            answers: None,
         },
         Case {
             name: "l: NAPT, 10M flows",
