@@ -140,8 +140,8 @@ impl Build<'_> {
             let engine = catena_state::Delayed::new(self.seed, self.share, delays);
             return self.deploy_late(engine, recipe);
         }
-        if let Some(team) = self.team.filter(|team| R::IS_ORDERED && team.is_in_order()) {
-            let mut engine = Peers::new(self.seed, team, self.share.index as usize);
+        let team = self.team.filter(|_| R::IS_ORDERED);
+        if let Some(mut engine) = team.and_then(|team| Peers::new(self.seed, team, self.share.index as usize)) {
             engine.make_for(self.instance);
             let mut function = recipe.make(&mut engine)?;
             self.must_show_all::<R, _>(&engine, &mut function)?;

@@ -55,12 +55,6 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
         op.apply(&mut LocalPlace { map: &mut self.map, own: &mut self.own, place, slot })
     }
 
-    /// Apply an operation to the entry of a key.
-    #[inline(always)]
-    pub(crate) fn apply_to<O: EntryOp<V>>(&mut self, key: K, op: O) -> O::Reply {
-        self.apply(Slot::NONE, self.map.ticket(key), op)
-    }
-
     /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
     /// to `reply`; `None`, and nothing done, where it is none.
     pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {

@@ -5,7 +5,7 @@
 //! reply before it asks again, and what is only told ends with the entries that it is about, what is kept is bounded by packets and
 //! entries.
 //!
-//! In a replay operations are done in the order of the packets' clocks, the worker's own among them: each is put aside until no
+//! Operations are done in the order of the packets' clocks, the worker's own among them: each is put aside until no
 //! worker has an earlier packet left ([`Horizon`]). What an event tells comes after the latest packet of its worker.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -180,7 +180,6 @@ fn has_come(replies: &mut Numbered<Reply>, units: &mut Numbered<Unit>, number: u
 }
 
 /// All of it.
-#[derive(Default)]
 pub(super) struct Desk {
     /// By worker; none to itself.
     ways: Vec<Option<Way>>,
@@ -193,8 +192,7 @@ pub(super) struct Desk {
     reply: Vec<u8>,
     /// This worker.
     worker: usize,
-    /// In a replay.
-    horizon: Option<Horizon>,
+    horizon: Horizon,
     /// The clock of the latest packet that has begun.
     latest: u64,
     /// Operations that wait for their turn: by clock, worker, and the order in which they came.
@@ -205,8 +203,22 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(ways: Vec<Option<Way>>, worker: usize, horizon: Option<Horizon>) -> Self {
-        Desk { ways, worker, horizon, ..Desk::default() }
+    pub(super) fn new(ways: Vec<Option<Way>>, worker: usize, horizon: Horizon) -> Self {
+        Desk {
+            ways,
+            objects: Vec::new(),
+            units: Numbered::default(),
+            replies: Numbered::default(),
+            message: Vec::new(),
+            bytes: Vec::new(),
+            reply: Vec::new(),
+            worker,
+            horizon,
+            latest: 0,
+            aside: BTreeMap::new(),
+            came: 0,
+            has_news: false,
+        }
     }
 
     /// Note that a packet begins.
@@ -339,22 +351,20 @@ impl Desk {
     pub(super) fn poll(&mut self) -> bool {
         self.has_news = false;
         // Before the look at the rings: what earlier packets asked for is seen there.
-        let through = self.horizon.as_ref().map(|horizon| horizon());
+        let through = (self.horizon)();
         for from in 0..self.ways.len() {
             while let Some(way) = &mut self.ways[from]
                 && way.reader.read(&mut self.message)
             {
-                match through {
-                    Some(_) if self.message[0] as u8 != Kind::Reply as u8 => {
-                        let message = self.message.clone();
-                        self.put_aside(from, message);
-                    }
-                    _ => self.take_in(from),
+                if self.message[0] as u8 == Kind::Reply as u8 {
+                    self.take_in(from);
+                } else {
+                    let message = self.message.clone();
+                    self.put_aside(from, message);
                 }
             }
         }
-        while let Some(through) = through
-            && let Some(first) = self.aside.first_entry()
+        while let Some(first) = self.aside.first_entry()
             && first.key().0 <= through.saturating_add(1)
         {
             let ((_, from, _), message) = first.remove_entry();

@@ -1,4 +1,6 @@
-//! The engine of several workers of one process: flows are each worker's own, what they have in common is shared.
+//! The engine of several workers of one process that replay captures: flows are each worker's own, what they have in common is
+//! shared, and what is done to it is done in the order of the packets' clocks. What live workers tell each other waits for nobody,
+//! and stands on [boards](crate::board).
 //!
 //! Per-flow entries are local ones, of the worker that the flow belongs to. A shared object is owned by one worker, who does what is
 //! asked of it; the others send it operations, as bytes, over a ring of words, and the packets that asked wait for the replies. What
@@ -44,7 +46,7 @@ const RING: usize = 4096;
 /// The workers of a run, and what their functions' instances have in common.
 pub struct Team {
     workers: usize,
-    /// In a replay, where operations are done in the order of their packets.
+    /// In a replay, whose engine is [`Peers`]: operations are done in the order of their packets.
     horizon: Option<Horizon>,
     /// Whether slots go from one worker to another.
     moves: bool,
@@ -126,11 +128,6 @@ impl Team {
         board.unwrap_or_else(|| panic!("{object}: worker {worker} has its board already"))
     }
 
-    /// Return whether operations on shared objects are done in the order of packets' clocks, as in a replay.
-    pub fn is_in_order(&self) -> bool {
-        self.horizon.is_some()
-    }
-
     /// Make a team that does what is asked in the order of the packets' clocks, whoever asks first: what it does is the same in
     /// every run, and where nothing is over meanwhile it is what one worker does. A worker takes no further packet while one waits.
     pub fn in_order(workers: usize, horizon: Horizon) -> Arc<Team> {
@@ -180,6 +177,7 @@ impl Instance {
 pub struct Peers {
     local: Local,
     team: Arc<Team>,
+    horizon: Horizon,
     worker: usize,
     /// What the worker's instance of the function has in common with the others', once it is known which function it is.
     joined: Option<Joined>,
@@ -192,12 +190,11 @@ struct Joined {
 }
 
 impl Peers {
-    /// Make the engine of a worker of a team; `seed` as for [`Local::new`].
-    pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Self {
-        let share = Share { index: worker as u32, count: team.workers as u32 };
-        let local = Local::new(seed, share);
-        let local = if team.moves { local.of_team(team) } else { local };
-        Peers { local, team: Arc::clone(team), worker, joined: None, maps: 0 }
+    /// Make the engine of a worker of a team that keeps an [order](Team::in_order); none of another. `seed` as for [`Local::new`].
+    pub fn new(seed: Seed, team: &Arc<Team>, worker: usize) -> Option<Self> {
+        let horizon = team.horizon.clone()?;
+        let local = Local::new(seed, Share { index: worker as u32, count: team.workers as u32 });
+        Some(Peers { local, team: Arc::clone(team), horizon, worker, joined: None, maps: 0 })
     }
 
     fn joined(&self) -> &Joined {
@@ -208,8 +205,7 @@ impl Peers {
     fn place(&self, number: usize) -> Place {
         let owner = number % self.team.workers;
         let desk = Arc::clone(&self.joined().desk);
-        let is_mine = owner == self.worker;
-        Place { desk, owner, object: number as u16, is_mine, is_at_hand: is_mine && self.team.horizon.is_none() }
+        Place { desk, owner, object: number as u16, is_mine: owner == self.worker }
     }
 
     /// Return whether nothing is left to be sent.
@@ -230,9 +226,7 @@ impl Engine for Peers {
 
     #[inline(always)]
     fn begin(&mut self, tx: Tx) -> Tx {
-        if self.team.horizon.is_some() {
-            open(&self.joined().desk).begins(&tx);
-        }
+        open(&self.joined().desk).begins(&tx);
         tx
     }
 
@@ -259,7 +253,7 @@ impl Engine for Peers {
     }
 
     fn first_unsent(&self) -> Option<u64> {
-        self.team.horizon.as_ref().and_then(|_| open(&self.joined().desk).first_kept())
+        open(&self.joined().desk).first_kept()
     }
 
     fn poll(&mut self) -> bool {
@@ -278,7 +272,7 @@ impl Engine for Peers {
 
     #[inline(always)]
     fn keeps_order(&self) -> bool {
-        self.team.horizon.is_some()
+        true
     }
 
     #[inline(always)]
@@ -301,7 +295,7 @@ impl Engine for Peers {
         let ends = all[self.worker].take();
         drop(all);
         let ends = ends.unwrap_or_else(|| panic!("worker {} has this instance already", self.worker));
-        let desk = Desk::new(ends, self.worker, self.team.horizon.clone());
+        let desk = Desk::new(ends, self.worker, Arc::clone(&self.horizon));
         self.joined = Some(Joined { instance, desk: Arc::new(Mutex::new(desk)) });
     }
 

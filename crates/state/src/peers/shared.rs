@@ -25,8 +25,6 @@ pub(super) struct Place {
     pub(super) object: u16,
     /// Whether this worker owns it.
     pub(super) is_mine: bool,
-    /// Whether it does with it as it likes, whoever comes first. Not in a replay.
-    pub(super) is_at_hand: bool,
 }
 
 impl Place {
@@ -41,7 +39,7 @@ impl Place {
     }
 }
 
-/// The promise of a reply: the operation, where the object is this worker's, else the reply's number.
+/// The promise of a reply: its number, or the operation itself where each worker has a part of the object.
 #[derive(Clone, Copy, Debug)]
 pub struct PeersAsked<T> {
     own: T,
@@ -77,7 +75,7 @@ impl<V: Held> PeersShared<V> {
     pub(super) fn of_parts(place: Place, part: V, parts: Parts<V>) -> Self {
         let value = Arc::new(Mutex::new(part));
         open(&parts).push(Arc::clone(&value));
-        PeersShared { place: Place { is_mine: true, is_at_hand: true, ..place }, value, parts: Some(parts) }
+        PeersShared { place: Place { is_mine: true, ..place }, value, parts: Some(parts) }
     }
 
     /// Put the parts together, where it has parts.
@@ -95,7 +93,7 @@ impl<V: Held> Shared<V> for PeersShared<V> {
 
     fn want<O: Op<V>>(&mut self, tx: &mut Tx, op: O) -> PeersAsked<O> {
         let mut number = 0;
-        if !self.place.is_at_hand {
+        if self.parts.is_none() {
             number = open(&self.place.desk).ask(tx, self.place.address(O::ID), |bytes| {
                 op.write(bytes);
                 0
@@ -105,14 +103,14 @@ impl<V: Held> Shared<V> for PeersShared<V> {
     }
 
     fn got<O: Op<V>>(&mut self, _tx: &mut Tx, ticket: &PeersAsked<O>) -> O::Reply {
-        if self.place.is_at_hand {
+        if self.parts.is_some() {
             return ticket.own.apply(&mut open(&self.value));
         }
         self.place.take(ticket.number)
     }
 
     fn send<O: Op<V, Reply = ()>>(&mut self, tx: &mut Tx, op: O) {
-        if self.place.is_at_hand {
+        if self.parts.is_some() {
             return op.apply(&mut open(&self.value));
         }
         open(&self.place.desk).tell(tx, self.place.address(O::ID), |bytes| {
@@ -169,28 +167,18 @@ fn write<K: Key, O: Plain>(key: &K, op: &O) -> impl FnOnce(&mut Vec<u8>) -> usiz
 }
 
 impl<K: Key, V: Entry> SharedMap<K, V> for PeersSharedMap<K, V> {
-    type Ticket<O: EntryOp<V>> = PeersAsked<(K, O)>;
+    type Ticket<O: EntryOp<V>> = PeersAsked<O>;
 
-    fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> PeersAsked<(K, O)> {
-        let mut number = 0;
-        if !self.place.is_at_hand {
-            number = open(&self.place.desk).ask(tx, self.place.address(O::ID), write(&key, &op));
-        }
-        PeersAsked { own: (key, op), number }
+    fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> PeersAsked<O> {
+        let number = open(&self.place.desk).ask(tx, self.place.address(O::ID), write(&key, &op));
+        PeersAsked { own: op, number }
     }
 
-    fn got<O: EntryOp<V>>(&mut self, _tx: &mut Tx, ticket: &PeersAsked<(K, O)>) -> O::Reply {
-        if self.place.is_at_hand {
-            let (key, op) = ticket.own;
-            return open(&self.map).apply_to(key, op);
-        }
+    fn got<O: EntryOp<V>>(&mut self, _tx: &mut Tx, ticket: &PeersAsked<O>) -> O::Reply {
         self.place.take(ticket.number)
     }
 
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O) {
-        if self.place.is_at_hand {
-            return open(&self.map).apply_to(key, op);
-        }
         open(&self.place.desk).tell(tx, self.place.address(O::ID), write(&key, &op));
     }
 
