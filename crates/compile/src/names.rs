@@ -10,8 +10,17 @@ pub fn classify(direction: Direction) -> &'static str {
     if direction == Direction::Forward { CLASSIFY } else { "classify back" }
 }
 
+/// How names of queues begin.
+const QUEUE: &str = "queue ";
+
 /// The name of the queue in front of a function, which is called so in the pipeline, or of a class.
 #[must_use]
 pub fn queue(of: &str) -> String {
-    format!("queue {of}")
+    format!("{QUEUE}{of}")
+}
+
+/// Whether this is the name of a queue.
+#[must_use]
+pub fn is_queue(name: &str) -> bool {
+    name.starts_with(QUEUE)
 }

@@ -40,6 +40,9 @@ pub struct TaskPlan {
     /// Cycles per packet of finding its chain.
     #[serde(default)]
     pub classify_cycles: f64,
+    /// Cycles per packet of a queue in front of a task: putting it in, and the turn of the task that takes it out.
+    #[serde(default)]
+    pub queue_cycles: f64,
 }
 
 /// A task.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use catena_dataplane::graph::NodeCounters;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::port::Sink;
-use catena_dataplane::queue::{QueueIn, QueueOut, queue};
+use catena_dataplane::queue::{QueueIn, queue};
 use catena_dataplane::slots::Slots;
 use catena_dataplane::steer::{Spread, Steer};
 use catena_dataplane::task::{Task, TaskCounters};
@@ -233,22 +233,4 @@ impl Module for Look {
         }
         std::hint::black_box(self.0);
     }
-}
-
-/// Two tasks of one core with a queue between them: the far one, to be measured against one task.
-pub fn two_tasks(traffic: Traffic, seed: u64) -> Result<Pipeline, String> {
-    let (mut entrances, exit): (Vec<QueueIn>, QueueOut) = queue(QUEUE, 1);
-    let entrance = entrances.pop().ok_or("a queue has an entrance")?;
-    let room = entrance.room();
-    let mut graph = Graph::new();
-    let headers = graph.add("headers", Box::new(Headers));
-    let into = graph.add("queue", Box::new(entrance));
-    graph.connect(headers, 0, into);
-    let sink = graph.add("sink", Box::new(Sink));
-    let mut pipeline = Pipeline::with(graph, Time::Packets);
-    let mut near = Task::new("source", traffic.source(seed)?, headers).rooted(Root::first());
-    near.heed(room);
-    pipeline.add_task(near);
-    pipeline.add_task(Task::new("far", Box::new(exit), sink));
-    Ok(pipeline)
 }

@@ -18,6 +18,7 @@ pub mod figures;
 pub mod machine;
 pub mod overheads;
 pub mod port;
+mod queues;
 
 use std::collections::BTreeMap;
 

@@ -9,11 +9,12 @@ use catena_functions::workload::{LONG_LIVED, SHORT_LIVED};
 use catena_plan_model::profile::{FULL_BATCH, NETWORK_STEPS, Overheads};
 
 use super::Options;
-use super::across::{Across, Far, two_tasks};
+use super::across::{Across, Far};
 use super::bed::{Bed, Traffic};
 use super::calm::{Calm, STRETCH};
 use super::chain::{Chain, Line, PARTS, Parsed};
 use super::figures::median;
+use super::queues::divided;
 
 /// Classes of the two chain files that are compared, powers of two.
 const CLASSES: [u32; 2] = [2, 16];
@@ -34,7 +35,8 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
             |error: String| if error.starts_with(&port.name) { error } else { format!("{}: {error}", port.name) };
         whole(calm, runs, bed).map_err(named)
     });
-    let two = whole(calm, runs, || Bed::of(two_tasks(TRAFFIC, 1)?, Vec::new(), TRAFFIC, 1))?;
+    let [together, by_queues] = [false, true]
+        .map(|by_queues| whole(calm, runs, || Bed::of(divided(TRAFFIC, by_queues, 1)?, Vec::new(), TRAFFIC, 1)));
     let few = classified(calm, runs, &Chain::of_classes(CLASSES[0]))?;
     let many = classified(calm, runs, &Chain::of_classes(CLASSES[1]))?;
     let [few_ports, many_ports] = CLASSES.map(Chain::of_port_classes);
@@ -56,7 +58,7 @@ pub fn measure(calm: &mut Calm, runs: u32, options: &Options) -> Result<Overhead
     Ok(Overheads {
         visit: from_port,
         spread,
-        queue: (two - visit).max(0.0),
+        queue: (by_queues? - together?).max(0.0),
         classify,
         step,
         branch,

@@ -182,7 +182,9 @@ impl Planned {
         }
         let mut framework = Vec::new();
         if let Some(tasks) = self.tasks() {
-            framework.push(Residual::new("in and out".to_owned(), tasks.port_cycles, report.in_and_out()));
+            let (spent, queues) = report.in_and_out();
+            let name = if queues > 0.0 { "in and out, and queues" } else { "in and out" };
+            framework.push(Residual::new(name.to_owned(), tasks.port_cycles + tasks.queue_cycles * queues, spent));
             if let Some(row) = report.module(CLASSIFY).filter(|_| tasks.classify_cycles > 0.0) {
                 let name = "finding the chain".to_owned();
                 framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));

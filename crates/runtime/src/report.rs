@@ -6,7 +6,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use catena_compile::{Host, host::Lowered};
+use catena_compile::{Host, host::Lowered, names};
 use catena_dataplane::clock;
 use catena_dataplane::counter::{self, Histogram, percentile};
 use catena_dataplane::graph::NodeInfo;
@@ -296,12 +296,15 @@ impl Report {
         self.modules.iter().find(|row| row.name == name)
     }
 
-    /// Return what it took to bring packets in and out, in cycles by packet that came in: what was spent neither in
-    /// functions nor between them.
-    pub fn in_and_out(&self) -> f64 {
-        let between = self.modules.iter().filter(|row| !SIDES.contains(&row.name.as_str()));
+    /// Return what it took to bring packets in and out, from task to task too, in cycles by packet that came in: what was spent
+    /// neither in functions nor in finding them. And how many queues a packet went into.
+    pub fn in_and_out(&self) -> (f64, f64) {
+        let came = self.input.packets.max(1) as f64;
+        let is_queue = |row: &&Row| names::is_queue(&row.name);
+        let between = self.modules.iter().filter(|row| !SIDES.contains(&row.name.as_str()) && !is_queue(row));
         let spent: f64 = between.map(|row| row.cycles_per_packet * row.packets as f64).sum();
-        self.cycles_per_packet - spent / self.input.packets.max(1) as f64
+        let queued: u64 = self.modules.iter().filter(is_queue).map(|row| row.packets).sum();
+        (self.cycles_per_packet - spent / came, queued as f64 / came)
     }
 
     /// Return the report as JSON.

@@ -205,6 +205,7 @@ impl Judge<'_> {
         let read = overheads.visit - overheads.classify;
         self.close(format!("{at}.port_cycles"), plan.port_cycles, read, overheads.visit);
         self.close(format!("{at}.classify_cycles"), plan.classify_cycles, overheads.classify, overheads.visit);
+        self.close(format!("{at}.queue_cycles"), plan.queue_cycles, overheads.queue, overheads.visit);
         for (n, task) in plan.tasks.iter().enumerate() {
             let (least, most) = match seen.begins[n] {
                 Some(begins) => {

@@ -43,6 +43,7 @@ pub struct Division {
     workers: u32,
     port_cycles: f64,
     classify_cycles: f64,
+    queue_cycles: f64,
     options: Options,
 }
 
@@ -177,6 +178,7 @@ impl Division {
             workers,
             port_cycles,
             classify_cycles: problem.overheads.classify,
+            queue_cycles: problem.overheads.queue,
             options,
         })
     }
@@ -207,6 +209,7 @@ impl Division {
             minimal: matches!(proof, Proof::Exact | Proof::GeneralPosition),
             port_cycles: self.port_cycles,
             classify_cycles: self.classify_cycles,
+            queue_cycles: self.queue_cycles,
         }
     }
 
