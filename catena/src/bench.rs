@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use catena_bench::{Record, record, report};
+use catena_records::{Record, record, report};
 
 use crate::arguments::{BenchCommand, ReportOptions};
 use crate::inode::Uses;

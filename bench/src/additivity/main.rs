@@ -8,14 +8,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_dataplane::worker::pin_this_thread;
 use catena_functions::registry;
 use catena_functions::workload::Setup;
 use catena_profile::bed::{Bed, Traffic};
 use catena_profile::calm::{Calm, PATIENT, STRETCH};
 use catena_profile::chain::Chain;
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 
 const CHAIN: [(&str, u64); 4] = [("ACL", 1_000), ("NAT", 1), ("LB", 1), ("Monitor", 1)];
 const TRAFFIC: [(&str, Traffic); 4] = [

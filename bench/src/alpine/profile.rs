@@ -4,10 +4,10 @@
 //! costs depend on the packets of a batch is laid through these and three runs more: a queue behind each branch, the
 //! manual way with queues that drop much, and a classifier that tells a single class apart.
 
-use catena_bench::record::median;
 use catena_dataplane::clock;
 use catena_plan::alpine::{Alpine, Ends, Graph, Objective, Promise, Strategy};
 use catena_plan::profile::FULL_BATCH;
+use catena_records::record::median;
 
 use crate::pipelines::{Figures, Shape};
 use crate::ratios::Draw;

@@ -19,9 +19,9 @@ mod works;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catena_bench::Record;
-use catena_bench::record::{median, retire, update};
 use catena_plan::alpine::{Alpine, Front, Graph, Objective, Options, Promise, Strategy, solve};
+use catena_records::Record;
+use catena_records::record::{median, retire, update};
 
 use pipelines::{Figures, Shape};
 use profile::{profile, updated};

@@ -9,9 +9,9 @@ mod ratios;
 
 use std::time::Instant;
 
-use catena_bench::Record;
-use catena_bench::record::{median, retire, update};
 use catena_plan::alpine::{Alpine, Graph, Options, Proof, Refusal, solve};
+use catena_records::Record;
+use catena_records::record::{median, retire, update};
 
 use pipelines::{Figures, Shape};
 use ratios::Draw;

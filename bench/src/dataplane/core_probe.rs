@@ -9,8 +9,8 @@
 
 use std::hint::black_box;
 
-use catena_bench::record::median;
 use catena_dataplane::clock;
+use catena_records::record::median;
 
 /// A probe is the median of so many turns of so many iterations (about 10 µs each): an interrupt does not count.
 const TURNS: usize = 41;

@@ -18,9 +18,9 @@ mod testpmd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_dataplane::clock;
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 
 struct Options {
     core: usize,

@@ -4,7 +4,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use catena_bench::record::median;
 use catena_dataplane::attribute::Attributes;
 use catena_dataplane::generator::{Generator, Rate, Spec};
 use catena_dataplane::pipeline::Time;
@@ -16,6 +15,7 @@ use catena_functions::{Args, Build, Tables, registry};
 use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
+use catena_records::record::median;
 use catena_state::{Share, Team};
 
 use crate::cases::{Case, LIVE, NEW_FLOWS, Step};

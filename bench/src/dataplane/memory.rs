@@ -7,8 +7,8 @@
 //! ACL is not here: it remembers verdicts of a fixed number of flows. Nor is Native: what a C function keeps is its own
 //! choice, in maps like those of the other functions.
 
-use catena_bench::record::Record;
 use catena_functions::Value;
+use catena_records::record::Record;
 use catena_state::Share;
 
 use crate::cases::{Step, lb, lb6, monitor, nat_with, with};

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use catena_bench::record::{Record, median};
+use catena_records::record::{Record, median};
 use catena_state::{Share, Team};
 
 use crate::cases::Case;

@@ -11,7 +11,7 @@ mod time;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use catena_bench::{record, report};
+use catena_records::{record, report};
 
 fn main() -> ExitCode {
     match run() {

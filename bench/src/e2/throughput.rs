@@ -1,12 +1,12 @@
 //! Lan's dissertation, Figure 3.8: the most that a rack of 24 servers and 24 external ports carries, with
 //! instances placed by E2's algorithm (ours, and the paper's alone), packed depth-first, and at random.
 
-use catena_bench::record::{Point, Record, median};
 use catena_plan::e2::random;
 use catena_plan::e2::throughput::{Cluster, Component, Sustained, Work, bound, maximum};
 use catena_plan::e2::traffic::Traffic;
 use catena_plan::e2::{balance, pack, swap};
 use catena_plan::random::Random;
+use catena_records::record::{Point, Record, median};
 
 use crate::graphs::{self, Graph};
 

@@ -4,7 +4,6 @@
 
 use std::time::Instant;
 
-use catena_bench::record::{Point, Record, median};
 use catena_plan::catalogue::Affinity;
 use catena_plan::delta::Delta;
 use catena_plan::deployment::ranges::Slots;
@@ -19,6 +18,7 @@ use catena_plan::e2::traffic::{Places, Traffic};
 use catena_plan::e2::{balance, pack, split, swap};
 use catena_plan::plan::Device;
 use catena_plan::random::Random;
+use catena_records::record::{Point, Record, median};
 
 use crate::graphs::{self, Graph};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use catena_bench::record::{Record, median};
 use catena_isolation::scene::actor::Protocol;
 use catena_isolation::scene::turn::{Times, Traffic, Turn};
 use catena_isolation::scene::{Scene, SceneError};
+use catena_records::record::{Record, median};
 
 use super::{ACT, Options};
 

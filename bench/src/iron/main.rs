@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_isolation::scene::turn::{Seen, Times, Turn};
 use catena_isolation::scene::{OUTSIDE, Scene, actor};
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 
 use cases::{CASES, Case};
 

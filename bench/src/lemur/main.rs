@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_plan::check::check;
 use catena_plan::lemur::{Strategy, place};
 use catena_plan::placement::{Outcome, Placement};
 use catena_plan::problem::Problem;
 use catena_plan::switch;
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 
 fn main() -> ExitCode {
     match run() {

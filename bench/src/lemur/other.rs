@@ -1,10 +1,10 @@
 //! Figure 3 (several servers, SmartNIC, OpenFlow), latency, and the chain of eleven translators.
 
-use catena_bench::Record;
 use catena_plan::lemur::{Strategy, experiment};
 use catena_plan::placement::Site;
 use catena_plan::problem::Problem;
 use catena_plan::switch;
+use catena_records::Record;
 
 use super::{case, plan};
 

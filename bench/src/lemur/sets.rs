@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use catena_bench::{Point, Record};
 use catena_plan::lemur::baselines::judge;
 use catena_plan::lemur::brute::{self, Progress};
 use catena_plan::lemur::{Strategy, experiment};
 use catena_plan::problem::Problem;
 use catena_plan::profile::Overheads;
 use catena_plan::switch;
+use catena_records::{Point, Record};
 
 use super::{case, plan, time};
 

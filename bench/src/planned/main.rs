@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_functions::workload;
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 use serde_json::Value;
 
 use cases::{CASES, Case};

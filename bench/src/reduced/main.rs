@@ -12,8 +12,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cases::Case;
-use catena_bench::record::{self, Record, median};
-use catena_bench::report;
 use catena_compile::library::signatures;
 use catena_compile::{Counts, build, lower, reduce};
 use catena_dataplane::generator::{Generator, Spec};
@@ -26,6 +24,8 @@ use catena_packet::clock::Root;
 use catena_packet::wire::Seed;
 use catena_packet::{Depot, DepotHandle};
 use catena_policy::Files;
+use catena_records::record::{self, Record, median};
+use catena_records::report;
 use catena_state::Share;
 
 /// A sample is the median of so many stretches of this length.

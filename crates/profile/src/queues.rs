@@ -29,7 +29,7 @@ impl Module for Divide {
             let layers = packet.layers();
             // The third byte of the destination, as the classes that functions are measured behind.
             let at = usize::from(layers.l3) + 18;
-            let gate = packet.data().get(at).map_or(0, |byte| u32::from(*byte) * PARTS >> 8);
+            let gate = packet.data().get(at).map_or(0, |byte| (u32::from(*byte) * PARTS) >> 8);
             cx.emit(gate as u16, packet);
             None
         });
