@@ -145,6 +145,54 @@ fn play(folder: &Path, seed: u64) {
     }
 }
 
+/// Play one seed's chain, whose ways part and meet again, with some numbers of workers.
+fn play_ways(folder: &Path, seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    let steps: Vec<String> = (0..6).map(|number| function(&mut random, folder, number).0).collect();
+    let made: String = steps.iter().enumerate().map(|(number, step)| format!("    f{number} = {step}\n")).collect();
+    let (rate, burst) = (random.within(1, 20), random.within(1, 20));
+    let port = random.within(30, 80);
+    let ways = match random.below(3) {
+        0 => format!("    in -> f0 -> [ \"udp\": f1, \"dst port {port}\": f2 -> f3, else: ] -> f4 -> f5 -> out\n"),
+        1 => format!(
+            "    in -> [ \"tcp\": f0, else: f1 ] -> f2 -> [ \"dst portrange 20-{port}\": f3, else: ] -> f4 -> f5 -> out\n"
+        ),
+        _ => format!(
+            "    l = Limiter(rate = {rate}kpps, burst = {burst}, per = src)\n    in -> f0 -> l\n    \
+             l[conform] -> f1 -> f3\n    l[exceed] -> f2 -> f3\n    f3 -> f4 -> f5 -> out\n"
+        ),
+    };
+    let chain = format!("chain c {{\n{made}{ways}}}\n");
+    let [file, out] = ["c.catena", "out.pcap"].map(|name| folder.join(name).display().to_string());
+    std::fs::write(&file, &chain).expect("a chain file");
+    let traffic = format!(
+        "gen:flows={},count=3000,proto=udp:3+tcp:2+icmp,tcp=client,ipv6=10%,order=random,rate={}kpps,size=64..400,dport=20-90,\
+         dist=geometric({}),seed={seed}",
+        random.within(1, 600),
+        random.within(100, 2000),
+        random.within(2, 40)
+    );
+    let mut one = None;
+    for workers in ["1", "2", "3", "7"] {
+        let report = run(&[&file, "--in", &traffic, "--out", &out, "--seed", "7", "--workers", workers]);
+        accounted(&report);
+        let did = std::fs::read(&out).expect("a capture");
+        let one = one.get_or_insert_with(|| did.clone());
+        assert!(*one == did, "not the bytes that one writes: seed {seed}, {workers} workers, of\n{chain}and {traffic}");
+    }
+}
+
+/// Where ways meet, packets of one may come before earlier ones of another; a balancer behind must not wait for these for ever.
+#[test]
+fn several_workers_do_what_one_does_where_ways_meet() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("CATENA_FIRST").unwrap_or(0);
+    for seed in first..first + number("CATENA_SEEDS").unwrap_or(SEEDS) {
+        let folder = tempfile::tempdir().expect("a folder");
+        play_ways(folder.path(), seed);
+    }
+}
+
 #[test]
 fn several_workers_do_what_one_does() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

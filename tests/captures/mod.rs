@@ -32,9 +32,10 @@ use std::process::Command;
 use compare::Between;
 use wireshark::tshark;
 
-/// Run the command; returns its report.
+/// Run the command, for some minutes at most; returns its report.
 fn run(args: &[&str]) -> serde_json::Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_catena")).arg("run").args(args).arg("--json").output();
+    let command = ["--kill-after=5", "300", env!("CARGO_BIN_EXE_catena"), "run"];
+    let output = Command::new("timeout").args(command).args(args).arg("--json").output();
     let output = output.expect("catena starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("the report is JSON")

@@ -8,16 +8,19 @@
 mod counters;
 mod edit;
 mod moving;
+mod waiting;
+mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use catena_packet::{Batch, Clock, Packet};
+use catena_packet::{Batch, Clock};
 
 use crate::clock::cycles;
 use crate::counter::{Gauge, Traffic};
 use crate::module::{Context, Module, Reason};
 use crate::pipeline::Time;
+use waiting::Waiting;
 
 pub use counters::{Drops, NodeCounters, NodeInfo};
 pub use edit::Removed;
@@ -67,12 +70,6 @@ enum Started {
     Failed(String),
 }
 
-struct Waiting {
-    inlet: Inlet,
-    batch: Batch,
-    spill: Vec<Packet>,
-}
-
 impl Node {
     fn start(&mut self, time: Time) -> Result<(), (Arc<str>, String)> {
         let started = self.module.start(time);
@@ -101,6 +98,8 @@ pub struct Graph {
     /// A bit for every place of `waiting` that has packets.
     busy: Vec<u64>,
     numbered: bool,
+    /// Where ways meet packets go on in the order of their clocks, as in a replay: what several workers do there is what one does.
+    pub in_order: bool,
     /// Those modules that are polled.
     polled: Vec<NodeId>,
 }
@@ -212,7 +211,11 @@ impl Graph {
     #[inline]
     pub fn first_waiting(&self) -> Option<Clock> {
         let modules = self.polled.iter().filter_map(|id| self.nodes[id.0 as usize].as_ref());
-        modules.filter_map(|node| node.module.first_waiting()).min()
+        let in_modules = modules.filter_map(|node| node.module.first_waiting()).min();
+        if !self.holds() {
+            return in_modules;
+        }
+        in_modules.into_iter().chain(self.waiting.iter().filter_map(Waiting::first)).min()
     }
 
     /// Let all modules write out what they hold, those first that packets come to first, and bring through what they
@@ -261,7 +264,7 @@ impl Graph {
 
     /// Run what a module handed to its gates, outside its turn, through the graph.
     fn bring_through(&mut self, cx: &mut Context, node: NodeId) {
-        if cx.touched.is_empty() {
+        if cx.touched.is_empty() && self.busy.iter().all(|bits| *bits == 0) {
             return;
         }
         if !self.numbered {
@@ -288,7 +291,7 @@ impl Graph {
 
     #[inline(always)]
     fn run_from(&mut self, cx: &mut Context, mut place: usize, batch: &mut Batch) {
-        let mut time = cycles();
+        let (mut time, holds) = (cycles(), self.holds());
         for _ in 0..MOST_VISITS {
             let Waiting { inlet, .. } = self.waiting[place];
             let Some(node) = self.nodes[inlet.node.0 as usize].as_mut() else { break };
@@ -316,7 +319,7 @@ impl Graph {
                     None
                 }
             };
-            if cx.touched.is_empty() && self.busy.iter().all(|bits| *bits == 0) {
+            if !holds && cx.touched.is_empty() && self.busy.iter().all(|bits| *bits == 0) {
                 time = charge(counters, time, cx.sample);
                 match onward {
                     Some(next) => place = next,
@@ -361,28 +364,6 @@ impl Graph {
         }
     }
 
-    fn wait(&mut self, place: usize, batch: &mut Batch, spill: &mut Vec<Packet>) {
-        let waiting = &mut self.waiting[place];
-        waiting.batch.append(batch);
-        waiting.spill.extend(batch.drain());
-        waiting.spill.append(spill);
-        self.busy[place / 64] |= 1 << (place % 64);
-    }
-
-    /// Take the packets of the lowest inlet that has any into the (empty) batch in hand.
-    fn next_waiting(&mut self, batch: &mut Batch) -> Option<usize> {
-        let word = self.busy.iter().position(|bits| *bits != 0)?;
-        let place = word * 64 + self.busy[word].trailing_zeros() as usize;
-        let waiting = &mut self.waiting[place];
-        batch.append(&mut waiting.batch);
-        let refill = waiting.spill.len().min(catena_packet::BATCH);
-        waiting.spill.drain(..refill).for_each(|packet| waiting.batch.push(packet));
-        if waiting.batch.is_empty() {
-            self.busy[word] &= !(1 << (place % 64));
-        }
-        Some(place)
-    }
-
     /// Drop what is in hand and what waits; the first module counts it where there is no better one.
     #[cold]
     fn abandon(&mut self, cx: &mut Context, batch: &mut Batch, reason: Reason) {
@@ -396,58 +377,6 @@ impl Graph {
             at = self.next_waiting(batch);
             if at.is_none() {
                 return;
-            }
-        }
-    }
-
-    fn place(&self, inlet: Inlet) -> Option<usize> {
-        // Inlets are few; entries of tasks come first.
-        self.waiting.iter().position(|waiting| waiting.inlet == inlet)
-    }
-
-    /// Number the inlets that `start` and the earlier starts lead to, each after those that feed it.
-    #[cold]
-    fn number(&mut self, start: Option<Inlet>) {
-        let alive = |graph: &Graph, inlet: Inlet| graph.nodes[inlet.node.0 as usize].is_some();
-        let mut starts: Vec<Inlet> =
-            self.nodes.iter().flatten().flat_map(|n| &n.gates).filter_map(|gate| gate.to).collect();
-        starts.splice(0..0, start);
-        starts.extend(self.waiting.iter().map(|w| w.inlet));
-        let (mut seen, mut order) = (Vec::new(), Vec::new());
-        for inlet in starts {
-            if alive(self, inlet) {
-                self.visit(inlet, &mut seen, &mut order);
-            }
-        }
-        order.reverse();
-        self.waiting = order.iter().map(|&inlet| Waiting { inlet, batch: Batch::new(), spill: Vec::new() }).collect();
-        self.busy = vec![0; self.waiting.len().div_ceil(64)];
-        for gate in self.nodes.iter_mut().flatten().flat_map(|n| &mut n.gates) {
-            gate.place = gate.to.and_then(|to| order.iter().position(|o| *o == to)).unwrap_or(0);
-        }
-        self.numbered = true;
-    }
-
-    /// Visit depth first, so that `order` is what topological sorting leaves reversed.
-    fn visit(&self, start: Inlet, seen: &mut Vec<Inlet>, order: &mut Vec<Inlet>) {
-        if seen.contains(&start) {
-            return;
-        }
-        seen.push(start);
-        let mut path = vec![(start, 0usize)];
-        while let Some((inlet, next)) = path.last_mut() {
-            let gates = self.nodes[inlet.node.0 as usize].as_ref().map_or(&[][..], |node| &node.gates);
-            let Some(gate) = gates.get(*next) else {
-                order.push(*inlet);
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            if let Some(to) = gate.to
-                && !seen.contains(&to)
-            {
-                seen.push(to);
-                path.push((to, 0));
             }
         }
     }

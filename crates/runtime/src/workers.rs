@@ -249,6 +249,7 @@ impl Making<'_> {
         let exit = |side| exits[side as usize].take().expect("a pipeline has one exit for each side");
         let built = build(self.host, Seed::from_number(self.seed), (Share::WHOLE, None), exit)?;
         let mut pipeline = Pipeline::with(built.graph, self.time);
+        pipeline.graph.in_order = self.time == Time::Packets;
         let (mut inputs, mut ports, mut roots) = (Vec::new(), Vec::new(), Roots::default());
         for (side, source) in sources.into_iter().enumerate() {
             let Some(source) = source else { continue };
@@ -296,6 +297,7 @@ impl Making<'_> {
             }
             let own = Own::new(read, self.spread(count, Some(&team)), &order, index);
             let mut pipeline = Pipeline::with(built.graph, self.time);
+            pipeline.graph.in_order = true;
             let inlets = inlets(&mut pipeline, built.entries);
             pipeline.add_task(self.share(Box::new(own), index, inlets.into(), &rooms).patient());
             let worker = self.worker(&format!("worker {index}"), pipeline, index);

@@ -32,7 +32,8 @@ const FLOWS: Seed = Seed::from_number(1);
 
 /// The packets that wait.
 pub(super) struct Parking<E: Engine, F: Function<E>> {
-    /// In the order in which they came; those whose fates are known leave together, or in that order.
+    /// In the order in which they came; those whose fates are known leave together, or in that order. Where the engine keeps an order,
+    /// in that of their clocks: who comes by a longer way goes before those that came by a shorter one and wait for it.
     parked: Vec<Parked<E, F>>,
     /// The places of those that have no fate yet, as far as they were gone through; empty but for that moment.
     waiting: Vec<usize>,
@@ -186,13 +187,18 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             // SAFETY: as many were written as the batch has packets.
             let work = unsafe { works[i].assume_init_mut() };
             let Parking { parked, presence, .. } = self;
+            let clock = packet.meta().clock;
+            let at = match engine.keeps_order() {
+                true => parked.partition_point(|earlier| earlier.packet.meta().clock <= clock),
+                false => parked.len(),
+            };
             let verdict = match parked.len() {
                 MOST_BEGUN.. => None,
                 _ => {
                     let mut waits = |work: &mut Work<E, F>, packet: &Packet, engine: &E| {
-                        !parked.is_empty()
+                        at > 0
                             && presence.may_meet(engine, work.flow(packet), &work.tx)
-                            && parked
+                            && parked[..at]
                                 .iter_mut()
                                 .any(|earlier| earlier.verdict.is_none() && work.waits_for(packet, earlier, engine))
                     };
@@ -202,7 +208,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             // Nobody else asks for it again.
             let ended = |work: &mut Work<E, F>| std::mem::replace(&mut work.tx, Tx::new(0, 0, 0));
             match verdict {
-                Some(verdict) if parked.is_empty() || !engine.keeps_order() => {
+                Some(verdict) if at == 0 || !engine.keeps_order() => {
                     engine.end(ended(work));
                     Some((packet, verdict))
                 }
@@ -214,7 +220,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                     // SAFETY: it was written, and is read once.
                     let mut work = unsafe { works[i].assume_init_read() };
                     let counted = presence.add(engine, work.flow(&packet), &work.tx);
-                    parked.push(Parked { work, packet, verdict, came: None, counted });
+                    parked.insert(at, Parked { work, packet, verdict, came: None, counted });
                     None
                 }
             }
