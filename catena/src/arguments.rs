@@ -119,7 +119,7 @@ pub struct RunOptions {
     /// Workers to spread the packets over, all packets of an inside address to the same one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
-    /// Let slots of flows go from busy workers to idle ones while packets flow
+    /// Let slots of flows go from busy workers to idle ones while packets flow; for traffic by the wall's time
     #[arg(long)]
     pub rebalance: bool,
     /// Let chains that a `cpu` relation names pay out of their parts for receiving and dropping their packets, too

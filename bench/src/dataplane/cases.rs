@@ -23,8 +23,8 @@ pub struct Case {
     pub peers: &'static [(&'static str, f64)],
     /// What limits it now.
     pub limit: &'static str,
-    /// Whether a second worker is measured as well.
-    pub scales: bool,
+    /// Whether a second worker is measured as well, and the least that it must add to what the first one does alone, 0 for anything.
+    pub second: Option<f64>,
     /// The server whose answers come in turn with its clients' packets: one of each, in one batch.
     pub answers: Option<Ipv4Addr>,
 }
@@ -141,7 +141,7 @@ pub fn all() -> Vec<Case> {
             peers: &[("BESS", 24.0), ("FastClick", 153.0)],
             limit: "writing the frame and the metadata line; pool and counters once a batch",
             // Not for its own sake: it shows what the second core is worth just now.
-            scales: true,
+            second: Some(0.0),
             answers: None,
         },
         Case {
@@ -151,7 +151,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(75.0),
             peers: &[("BESS", 91.0), ("FastClick", 212.0)],
             limit: "parsing, checksum, time to live and look-up, about equal parts",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -161,7 +161,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(100.0),
             peers: &[("BESS", 1298.0), ("FastClick", 24386.0)],
             limit: "reading and hashing the key, one cache line of verdicts from the second-level cache",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -171,7 +171,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(110.0),
             peers: &[("BESS", 118.0), ("FastClick", 632.0)],
             limit: "two cache lines of the mapping from the second-level cache, checksums",
-            scales: true,
+            second: Some(0.9),
             answers: None,
         },
         Case {
@@ -181,7 +181,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(420.0),
             peers: &[("BESS", 2087.0), ("FastClick", 22223.0)],
             limit: "seven cache lines of state a packet, most from the third-level cache",
-            scales: true,
+            second: Some(0.9),
             answers: None,
         },
         Case {
@@ -191,7 +191,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "longer keys: more to hash, to compare and to keep",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -201,7 +201,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "two cache lines from memory, prefetched within the batch",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -211,7 +211,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(150.0),
             peers: &[],
             limit: "as (c): verdicts of known flows; unknown ones search the trees",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -221,7 +221,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(250.0),
             peers: &[],
             limit: "as (c): verdicts of known flows; unknown ones search the trees",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -231,7 +231,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "the generator draws a flow",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -241,7 +241,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(450.0),
             peers: &[],
             limit: "a dozen cache lines: two entries made and two taken out, two ports, their blocks and hosts",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -251,7 +251,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(350.0),
             peers: &[],
             limit: "two entries made and two taken out",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -261,7 +261,7 @@ pub fn all() -> Vec<Case> {
             bar: Some(250.0),
             peers: &[],
             limit: "an entry made, and one taken out",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -271,7 +271,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (e) and (i) to (k); the generator takes half",
-            scales: true,
+            second: Some(0.7),
             answers: None,
         },
         Case {
@@ -281,7 +281,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (i) to (k)",
-            scales: true,
+            second: Some(0.7),
             answers: None,
         },
         Case {
@@ -291,7 +291,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (j); the generator takes half",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -301,7 +301,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (j)",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -311,7 +311,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "a cache line of state, checksums",
-            scales: false,
+            second: None,
             answers: None,
         },
         Case {
@@ -321,7 +321,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (r), in batches of half the size; an entry for each way",
-            scales: false,
+            second: None,
             answers: Some(SERVER),
         },
         Case {
@@ -331,7 +331,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "a cache line of state; the generator takes half",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -341,7 +341,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "entries of the source and of what it asked for",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -351,7 +351,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (n)",
-            scales: true,
+            second: Some(0.7),
             answers: None,
         },
         Case {
@@ -361,7 +361,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (v)",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -371,7 +371,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (v)",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -381,7 +381,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (v)",
-            scales: true,
+            second: Some(0.6),
             answers: None,
         },
         Case {
@@ -391,7 +391,7 @@ pub fn all() -> Vec<Case> {
             bar: None,
             peers: &[],
             limit: "as (g)",
-            scales: false,
+            second: None,
             answers: None,
         },
     ]

@@ -125,7 +125,7 @@ fn run(options: &Options) -> Result<(), String> {
         records.push(memory::measure(flows)?);
     }
     let mut scaling = Vec::new();
-    for case in cases::all().iter().filter(|case| case.scales) {
+    for case in cases::all().iter().filter(|case| case.second.is_some()) {
         if cores >= 2 && options.asks_for(case.name) {
             eprintln!("two workers: {}", case.name);
             scaling.extend(second::second_worker(case, options.samples)?);

@@ -73,7 +73,7 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Vec<Record>, String>
         );
         rounds.push(first.iter().zip(&second).map(|(first, second)| round(first, second)).collect());
     }
-    let of = |most: f64, name: &str, unit: &str| {
+    let of = |most: f64, name: &str, floor: Option<f64>| {
         let mut kept = 0;
         let mut medians = Vec::new();
         for sample in &rounds {
@@ -88,7 +88,8 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Vec<Record>, String>
         let record = Record {
             bench: "dataplane".to_owned(),
             case: format!("{}: a second worker adds{name}", case.name),
-            unit: unit.to_owned(),
+            unit: "of the first one's rate".to_owned(),
+            floor,
             value,
             spread,
             limit: Some(format!("{kept} of {all} rounds")),
@@ -96,11 +97,11 @@ pub fn second_worker(case: &Case, samples: usize) -> Result<Vec<Record>, String>
         };
         (!medians.is_empty()).then_some(record)
     };
-    let whole = of(fastest * WHOLE, ", each on a core of its own", "of the first one's rate (at least 0.9)");
+    let whole = of(fastest * WHOLE, ", each on a core of its own", case.second.filter(|floor| *floor > 0.0));
     if whole.is_none() {
         eprintln!("{}: there were no two whole cores for long enough to measure a second worker", case.name);
     }
-    let any = of(f64::INFINITY, ", whatever the host gives", "of the first one's rate");
+    let any = of(f64::INFINITY, ", whatever the host gives", None);
     Ok(whole.into_iter().chain(any).collect())
 }
 

@@ -17,7 +17,7 @@ pub fn check(host: &Host, ports: &Ports, workers: usize, names: &Names) -> Resul
         return Err(format!("{name}: there is one worker; take several: `{} 2`", names.workers).into());
     }
     if !ports.is_live() {
-        let why = "an interface on one side at least; what is recorded and written to files goes through in order";
+        let why = "an interface on one side at least, or generated with `time=wall`; what is recorded and written to files goes through in order";
         return Err(format!("{name}: it is for traffic by the wall's time: {why}").into());
     }
     if !host.cuts.is_empty() {

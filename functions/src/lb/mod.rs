@@ -77,7 +77,7 @@
 //! `no backend up`; `connection table full` (all connections are established ones of TCP or SCTP; nothing could be
 //! rewritten on the way back, so there is no fallback without a table); `segment of no connection` (a FIN or RST that
 //! no connection knows); `fragment without its first`. In a replay from files by several workers a new connection waits for all workers to
-//! come as far, and nothing is dropped; many new connections are replayed faster by one worker.
+//! come as far, and nothing is dropped; where most packets are new connections one worker is many times faster.
 //!
 //! VLAN tags are read through, and do not tell connections apart: one client in two VLANs has one connection.
 //!
