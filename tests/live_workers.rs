@@ -1,9 +1,11 @@
 //! Several workers on an interface: what one of them knows the others need, and what goes from one to another.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::captures::clocks::commented;
 use crate::captures::notation::craft;
 use crate::captures::packets::{Packet, read, write};
 use crate::interfaces::Namespace;
@@ -81,6 +83,32 @@ fn slots_go_to_the_idle_worker_and_no_packet_is_lost() {
         let records = ["m.csv", "m.csv.1"].map(|name| std::fs::read_to_string(folder.path().join(name)));
         let records: String = records.into_iter().map(|text| text.expect("records")).collect();
         assert_eq!(records.lines().filter(|line| line.contains("id.orig_h")).count() as u64, FLOWS, "{report}");
+    }
+    assert!(moved > 0, "nothing was moved in three runs");
+}
+
+/// Clocks tell who came first.
+#[test]
+fn no_packet_overtakes_another_of_its_flow_while_slots_move() {
+    let Some(namespace) = Namespace::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = "chain c { in <-> Monitor() <-> NAT(pool = 198.51.100.1) <-> PortScan() <-> out }\n";
+    let traffic = "gen:count=200000,rate=100kpps,time=wall,flows=5,src=10.0.0.0/24,proto=udp";
+    let ports = ["--in", traffic, "--out", "out.pcapng,clocks", "--workers", "2", "--rebalance", "--json"];
+    let mut moved = 0;
+    for seed in 1..=3 {
+        let (ran, _) = namespace.run(&folder, chain, &[&ports[..], &["--seed", &seed.to_string()]].concat());
+        let report = json(&ran);
+        moved += number(&report, "/rebalanced/moves");
+        let mut latest: HashMap<Vec<u8>, u64> = HashMap::new();
+        let packets = commented(&folder.path().join("out.pcapng"));
+        assert_eq!(packets.len(), 200_000, "{report}");
+        for (frame, clock) in packets {
+            let clock = clock.split_once(':').and_then(|(_, count)| count.parse().ok()).expect("a clock");
+            let before = latest.insert(frame[26..38].to_vec(), clock).unwrap_or(0);
+            assert!(before < clock, "{before} leaves before {clock}: {report}");
+        }
+        assert_eq!(latest.len(), 5, "each flow has one external endpoint: {report}");
     }
     assert!(moved > 0, "nothing was moved in three runs");
 }

@@ -14,13 +14,21 @@ const PACKETS: u64 = 3000;
 /// The packets of a capture by their bytes, with their comments.
 type Comments = BTreeMap<Vec<u8>, String>;
 
-/// Read a plain pcapng as this program writes it, where each packet differs from all others; packets without a comment
-/// have an empty one.
+/// Read a plain pcapng as this program writes it, where each packet differs from all others.
 fn comments(path: &Path) -> Comments {
+    let packets = commented(path);
+    let count = packets.len();
+    let comments = Comments::from_iter(packets);
+    assert_eq!(comments.len(), count, "two packets are the same");
+    comments
+}
+
+/// Read the packets of a plain pcapng as this program writes it, with their comments; packets without one have an empty one.
+pub fn commented(path: &Path) -> Vec<(Vec<u8>, String)> {
     const ENHANCED_PACKET: usize = 6;
     let file = std::fs::read(path).expect("the capture was written");
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes")) as usize;
-    let (mut comments, mut at, mut packets) = (Comments::new(), 0, 0);
+    let (mut packets, mut at) = (Vec::new(), 0);
     while at < file.len() {
         let length = number(at + 4);
         if number(at) == ENHANCED_PACKET {
@@ -33,13 +41,11 @@ fn comments(path: &Path) -> Comments {
                 assert_eq!(number(option) & 0xffff, 1, "the option is a comment");
                 &file[option + 4..option + 4 + (number(option) >> 16)]
             };
-            comments.insert(file[data].to_vec(), String::from_utf8(comment.to_vec()).expect("a comment is text"));
-            packets += 1;
+            packets.push((file[data].to_vec(), String::from_utf8(comment.to_vec()).expect("a comment is text")));
         }
         at += length;
     }
-    assert_eq!(comments.len(), packets, "two packets are the same");
-    comments
+    packets
 }
 
 /// A packet from or to one of many clients, which differs from all others.

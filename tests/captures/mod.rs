@@ -5,7 +5,7 @@
 
 mod alike;
 mod broken;
-mod clocks;
+pub mod clocks;
 mod compare;
 mod faults;
 mod instances;
