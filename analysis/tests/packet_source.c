@@ -5,6 +5,7 @@
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum { MOST_PACKETS = 200 };
 static unsigned char packets[MOST_PACKETS][PACKET];
@@ -23,8 +25,18 @@ static unsigned next(unsigned below) {
     return (unsigned)(state >> 33) % below;
 }
 
+/* Threads may ask at once. The first that gets no more ends the program; a second one that did would cut short what the first does at
+ * the end, such as writing what was traced. */
+static atomic_flag asked = ATOMIC_FLAG_INIT;
+
 unsigned char *next_packet(int ahead) {
-    if (given == MOST_PACKETS) exit(0);
+    while (atomic_flag_test_and_set_explicit(&asked, memory_order_acquire)) continue;
+    if (given >= MOST_PACKETS) {
+        int is_first = given++ == MOST_PACKETS;
+        atomic_flag_clear_explicit(&asked, memory_order_release);
+        if (is_first) exit(0);
+        for (;;) pause();
+    }
     unsigned char *bytes = packets[given++];
     for (int i = 0; i < PACKET; ++i) bytes[i] = (unsigned char)next(256);
     if (ahead) bytes[12] = 8, bytes[13] = 0;
@@ -36,6 +48,7 @@ unsigned char *next_packet(int ahead) {
     struct tcphdr *tcp = (struct tcphdr *)(ip + 1);
     tcp->source = htons((uint16_t)(1000 + next(4))), tcp->dest = htons((uint16_t)(80 + next(4)));
     tcp->doff = 5, tcp->syn = next(2), tcp->ack = next(2);
+    atomic_flag_clear_explicit(&asked, memory_order_release);
     return bytes;
 }
 
