@@ -25,8 +25,8 @@ static unsigned next(unsigned below) {
     return (unsigned)(state >> 33) % below;
 }
 
-/* Threads may ask at once. The first that gets no more ends the program; a second one that did would cut short what the first does at
- * the end, such as writing what was traced. */
+/* Threads may ask at once. The first that gets no more ends the program; a second one that did would cut short what the
+ * first does at the end, such as writing what was traced. */
 static atomic_flag asked = ATOMIC_FLAG_INIT;
 
 unsigned char *next_packet(int ahead) {
