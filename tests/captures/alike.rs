@@ -6,6 +6,7 @@
 //! More seeds than usual: `CATENA_SEEDS=500 cargo test --release -p catena --test main do_what_one_does`; the message of one that
 //! fails has its number, and `CATENA_FIRST` is the seed to begin with.
 
+use std::ops::Range;
 use std::path::Path;
 
 use catena_packet::random::SplitMix64;
@@ -16,6 +17,13 @@ use super::{accounted, run};
 
 /// Seeds that every run of the tests tries.
 const SEEDS: u64 = 12;
+
+/// Return the seeds that the environment says, or `usual` many.
+pub fn seeds(usual: u64) -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("CATENA_FIRST").unwrap_or(0);
+    first..first + number("CATENA_SEEDS").unwrap_or(usual)
+}
 
 /// Return a step of a chain, and the file that it exports to, if it does.
 pub fn function(random: &mut SplitMix64, folder: &Path, number: usize) -> (String, Option<String>) {
@@ -185,9 +193,7 @@ fn play_ways(folder: &Path, seed: u64) {
 /// Where ways meet, packets of one may come before earlier ones of another; a balancer behind must not wait for these for ever.
 #[test]
 fn several_workers_do_what_one_does_where_ways_meet() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("CATENA_FIRST").unwrap_or(0);
-    for seed in first..first + number("CATENA_SEEDS").unwrap_or(SEEDS) {
+    for seed in seeds(SEEDS) {
         let folder = tempfile::tempdir().expect("a folder");
         play_ways(folder.path(), seed);
     }
@@ -195,9 +201,7 @@ fn several_workers_do_what_one_does_where_ways_meet() {
 
 #[test]
 fn several_workers_do_what_one_does() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("CATENA_FIRST").unwrap_or(0);
-    for seed in first..first + number("CATENA_SEEDS").unwrap_or(SEEDS) {
+    for seed in seeds(SEEDS) {
         let folder = tempfile::tempdir().expect("a folder");
         play(folder.path(), seed);
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use catena_packet::random::SplitMix64;
 
-use super::alike::{answers, function, records};
+use super::alike::{answers, function, records, seeds};
 use super::packets::{Packet, read, write};
 use super::parts::{Parts, put_right};
 use super::{accounted, run};
@@ -150,15 +150,13 @@ fn play(folder: &Path, seed: u64) -> [usize; 2] {
 
 #[test]
 fn several_workers_translate_what_one_does() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let first = number("CATENA_FIRST").unwrap_or(0);
-    let seeds = number("CATENA_SEEDS").unwrap_or(SEEDS);
-    let mut passed = [0; 2];
-    for seed in first..first + seeds {
+    let (all, mut passed) = (seeds(SEEDS), [0; 2]);
+    let count = all.end - all.start;
+    for seed in all {
         let folder = tempfile::tempdir().expect("a folder");
         let played = play(folder.path(), seed);
         passed = [passed[0] + played[0], passed[1] + played[1]];
     }
-    println!("{passed:?} packets left and came back in {seeds} runs");
-    assert!(passed.iter().all(|passed| *passed as u64 > 500 * seeds), "{passed:?} packets in {seeds} runs");
+    println!("{passed:?} packets left and came back in {count} runs");
+    assert!(passed.iter().all(|passed| *passed as u64 > 500 * count), "{passed:?} packets in {count} runs");
 }

@@ -78,10 +78,13 @@ impl Graph {
         let new = order.iter().map(|&inlet| Waiting::new(inlet, leading_to(inlet) > 1)).collect();
         let mut old = std::mem::replace(&mut self.waiting, new);
         old.retain(|waiting| !waiting.is_empty());
-        for waiting in old {
+        for mut waiting in old {
             // Where its module is gone it is as if the way went round in a circle: what waits is dropped, and counted.
             match order.iter().position(|inlet| *inlet == waiting.inlet) {
-                Some(place) => self.waiting[place] = waiting,
+                Some(place) => {
+                    waiting.meets = self.waiting[place].meets;
+                    self.waiting[place] = waiting;
+                }
                 None => self.waiting.push(waiting),
             }
         }
