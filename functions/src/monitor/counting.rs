@@ -360,7 +360,7 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
         self.tidy(shared, tx, usize::MAX);
         let (now, limits) = (tx.now, shared.limits);
         self.map.expire(tx, u64::MAX, usize::MAX, |tx, key, flow| {
-            shared.export_or_lose(tx, key, flow, flow.is_over(now, &limits).unwrap_or(End::Forced));
+            shared.export_or_lose(tx, key, flow, flow.end_at(now, &limits));
             Fate::Until(FOREVER)
         });
     }

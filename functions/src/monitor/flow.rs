@@ -205,6 +205,13 @@ impl Flow {
         !self.has(FRESH) && now.saturating_sub(self.first) > limits.active
     }
 
+    /// Return why the flow's last record is written when a run ends now. It is the flow that says so, not whether it was looked
+    /// at in time: entries that end within one step of a map's calendar are looked at together.
+    pub(super) fn end_at(&self, now: u64, limits: &Limits) -> End {
+        let is_long = if self.is_long(now, limits) { End::Active } else { End::Forced };
+        self.is_over(now, limits).unwrap_or(is_long)
+    }
+
     /// Begin to count anew, after a record of what was counted.
     pub(super) fn segment(&mut self) {
         (self.packets, self.bytes) = ([0; 2], [0; 2]);

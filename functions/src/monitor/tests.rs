@@ -180,6 +180,18 @@ fn a_flow_ends_by_silence_by_age_and_by_a_new_beginning() {
 }
 
 #[test]
+fn what_became_old_just_before_the_end_says_so() {
+    for (end, told) in [(25_000, "forced"), (25_001, "active")] {
+        let mut bench = Bench::new("json", Limits { idle: 10 * SECOND, active: 25 * SECOND }, 100);
+        for ms in ["0", "9000", "18000"] {
+            bench.run(&format!("{ms} udp 7.0.0.1:1 > 7.0.0.2:2"));
+        }
+        bench.run(&format!("20000 udp 7.0.0.3:3 > 7.0.0.4:4\n{end} udp 7.0.0.3:3 > 7.0.0.4:4"));
+        assert_eq!(bench.lines()[0]["end"], told, "a run of {end} ms");
+    }
+}
+
+#[test]
 fn who_makes_room_was_not_used_of_late() {
     let mut bench = Bench::new("json", LIMITS, 24);
     let udp = |port: u16| frame(17, SocketAddr::from(([7, 0, 0, 1], port)), "7.0.0.2:53".parse().unwrap(), 0, 0);
@@ -469,6 +481,7 @@ pub(super) const LATE: Late = Late {
     quick: tests![
         records_in_json,
         a_flow_ends_by_silence_by_age_and_by_a_new_beginning,
+        what_became_old_just_before_the_end_says_so,
         who_makes_room_was_not_used_of_late,
         a_counter_never_wraps,
         records_in_ipfix,
