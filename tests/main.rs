@@ -18,6 +18,7 @@ mod new_function;
 mod one_plan;
 mod outputs;
 mod plan;
+mod plan_classes;
 mod plan_from;
 mod plan_schema;
 mod plan_told;

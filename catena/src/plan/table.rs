@@ -6,7 +6,7 @@ use catena_plan::plan::{Bound, ChainPlan, Device, FunctionPlan, Plan, Remedies, 
 
 use catena_plan::problem::Objective;
 use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
-use catena_plan::relation::{Relation, is_provable};
+use catena_plan::relation::{Relation, Traffic, is_provable};
 use catena_plan::tasks::TaskPlan;
 
 use super::changes::Changes;
@@ -125,8 +125,8 @@ fn verdict(plan: &Plan) -> String {
                      plan could have, at most {} is missing.",
                     percent(gap)
                 ),
-                None if !plan.within.is_empty() => {
-                    let told: Vec<String> = plan.within.iter().map(|text| format!("`{text}`")).collect();
+                None if !plan.unseen.is_empty() => {
+                    let told: Vec<String> = plan.unseen.iter().map(|text| format!("`{text}`")).collect();
                     format!(
                         " It is not known whether another plan does better: the planner does not see {}.",
                         told.join(", ")
@@ -168,7 +168,7 @@ fn verdict(plan: &Plan) -> String {
 fn related(plan: &Plan) -> String {
     let Some(policy) = plan.policy.as_ref().filter(|_| !plan.chains.is_empty()) else { return String::new() };
     let mut text = String::new();
-    let orders: Vec<&Vec<usize>> = plan
+    let orders: Vec<&Vec<Traffic>> = plan
         .problem
         .relations
         .iter()
@@ -176,7 +176,7 @@ fn related(plan: &Plan) -> String {
         .collect();
     let last = plan.problem.relations.iter().any(|relation| matches!(relation, Relation::Last(_)));
     let unnamed: Vec<&str> = (0..plan.chains.len())
-        .filter(|id| !orders.is_empty() && !orders.iter().any(|order| order.contains(id)))
+        .filter(|id| !orders.is_empty() && !orders.iter().any(|order| order.iter().any(|traffic| traffic.chain == *id)))
         .filter(|id| !plan.problem.relations.iter().any(|r| matches!(r, Relation::Last(chains) if chains.contains(id))))
         .map(|id| plan.chains[id].name.as_str())
         .collect();
@@ -187,8 +187,10 @@ fn related(plan: &Plan) -> String {
     for relation in plan.problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty()) {
         let words: Vec<&str> = relation.split(|c: char| c.is_whitespace() || ":>=".contains(c)).collect();
         for chain in policy.chains.iter().filter(|chain| !words.contains(&chain.name.as_str())) {
-            if let Some(class) = chain.classes.first().filter(|class| words.contains(&class.as_str())) {
-                text += &format!("In `{relation}` the class {class} is all of chain {}.\n", chain.name);
+            let part = if chain.classes.len() > 1 { "any part of what chain" } else { "all of chain" };
+            let carries = if chain.classes.len() > 1 { " carries, for more of it may come at any time" } else { "" };
+            for class in chain.classes.iter().filter(|class| words.contains(&class.as_str())) {
+                text += &format!("In `{relation}` the class {class} is {part} {}{carries}.\n", chain.name);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rates that keep the relations between chains, by integer programs: one for each level of priority.
 
 use catena_plan_model::problem::{ChainId, Objective};
-use catena_plan_model::relation::{Relation, levels};
+use catena_plan_model::relation::{Relation, Traffic, levels};
 use catena_solver::{Column, Limits, Outcome, Program, Sense};
 
 use super::exact::resources::UNIT;
@@ -21,8 +21,23 @@ pub struct Rate {
 
 /// Hold the rates of a program to the ratios among those chains that it has.
 pub fn rows(lp: &mut Program, relations: &[Relation], rate: impl Fn(ChainId) -> Option<Rate>) {
+    // What classes carry, where a relation names one of several of its chain.
+    let mut classes: Vec<(Traffic, Column)> = Vec::new();
     for relation in relations {
-        let members: Vec<_> = relation.members().iter().filter_map(|m| Some((m, rate(m.chain)?))).collect();
+        let mut of = |traffic: Traffic| -> Option<Rate> {
+            let whole = rate(traffic.chain)?;
+            if traffic.class.is_none() {
+                return Some(whole);
+            }
+            let known = classes.iter().find(|(class, _)| *class == traffic).map(|(_, column)| *column);
+            let column = known.unwrap_or_else(|| {
+                let column = lp.column(0.0, 0.0, whole.high);
+                classes.push((traffic, column));
+                column
+            });
+            Some(Rate { terms: vec![(column, 1.0)], low: 0.0, high: whole.high })
+        };
+        let members: Vec<_> = relation.members().iter().filter_map(|m| Some((m, of(m.traffic())?))).collect();
         if members.len() < 2 {
             continue;
         }
@@ -41,6 +56,13 @@ pub fn rows(lp: &mut Program, relations: &[Relation], rate: impl Fn(ChainId) -> 
                 lp.row(-from, f64::INFINITY, has().chain([(level, -1.0)]));
             }
         }
+    }
+    // All of a chain's together carry no more than it does.
+    classes.sort_by_key(|(class, _)| class.chain);
+    for together in classes.chunk_by(|(a, _), (b, _)| a.chain == b.chain) {
+        let Some(whole) = rate(together[0].0.chain) else { continue };
+        let others = whole.terms.iter().map(|(column, k)| (*column, -k));
+        lp.row(f64::NEG_INFINITY, whole.low, together.iter().map(|(_, column)| (*column, 1.0)).chain(others));
     }
 }
 

@@ -130,7 +130,7 @@ pub fn problem(
         switch_ns: 500.0,
         replication,
         relations: Vec::new(),
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: Objective::Marginal,
     }
 }

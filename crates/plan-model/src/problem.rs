@@ -77,9 +77,9 @@ pub struct Problem {
     /// How the chains stand to each other.
     #[serde(default)]
     pub relations: Vec<Relation>,
-    /// Relations of the file that are about classes within chains: planners do not know of them.
+    /// Relations of the file that planners do not know: of cycles that functions of a chain do not take, of classes that no chain serves.
     #[serde(default)]
-    pub within: Vec<String>,
+    pub unseen: Vec<String>,
     /// What is maximised.
     pub objective: Objective,
 }

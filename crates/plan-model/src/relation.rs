@@ -1,5 +1,7 @@
 //! How chains stand to each other, beside what each is promised.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ pub enum Relation {
         /// As the file has it.
         text: String,
         /// The first comes first.
-        order: Vec<ChainId>,
+        order: Vec<Traffic>,
     },
     /// What the chains get is in a ratio.
     Ratio {
@@ -27,11 +29,35 @@ pub enum Relation {
     Last(Vec<ChainId>),
 }
 
+/// Traffic of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// Which chain.
+    pub chain: ChainId,
+    /// Which of its classes, by its place in the file; absent: all that the chain carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<u32>,
+}
+
+impl Traffic {
+    /// All that a chain carries.
+    #[must_use]
+    pub fn of(chain: ChainId) -> Traffic {
+        Traffic { chain, class: None }
+    }
+}
+
 /// A chain in a ratio: `factor × (rate − from_bps)` is the same for all members, but one that carries `cap_bps` may have less.
+///
+/// Of a chain's classes that a relation names, one by one, nobody knows how much comes: a class may be all of what its chain
+/// carries, and all of them together are no more than that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// Which.
     pub chain: ChainId,
+    /// Which of its classes, by its place in the file; absent: all that the chain carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<u32>,
     /// What a bit per second counts, divided by the chain's weight.
     pub factor: f64,
     /// The rate from which it counts.
@@ -42,7 +68,13 @@ pub struct Member {
 }
 
 impl Member {
-    /// What the chain has of the ratio's measure.
+    /// Whose rate it is.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        Traffic { chain: self.chain, class: self.class }
+    }
+
+    /// What the chain, or its class, has of the ratio's measure.
     #[must_use]
     pub fn has(&self, rate_bps: f64) -> f64 {
         self.factor * (rate_bps - self.from_bps)
@@ -66,25 +98,24 @@ impl Relation {
     }
 }
 
-/// The level of each chain: those of level 0 get what they can first. Chains that no priority names have the last one.
+/// The level of each chain: those of level 0 get what they can first. Chains that no priority names have the last one; one
+/// with several classes that are named has that of the first of them, for all that it carries may be of that class.
 #[must_use]
 pub fn levels(chains: usize, relations: &[Relation]) -> Vec<usize> {
-    let mut level = vec![0; chains];
-    let mut named = vec![false; chains];
+    let mut named: HashMap<Traffic, usize> = HashMap::new();
+    let orders =
+        || relations.iter().filter_map(|r| if let Relation::Priority { order, .. } = r { Some(order) } else { None });
+    orders().flatten().for_each(|traffic| _ = named.insert(*traffic, 0));
     // The longest way from the first; the language refuses circles.
-    for _ in 0..chains {
-        for relation in relations {
-            let Relation::Priority { order, .. } = relation else { continue };
-            order.iter().for_each(|&chain| named[chain] = true);
-            for pair in order.windows(2) {
-                level[pair[1]] = level[pair[1]].max(level[pair[0]] + 1);
-            }
+    for _ in 0..named.len() {
+        for pair in orders().flat_map(|order| order.windows(2)) {
+            let least = named[&pair[0]] + 1;
+            named.entry(pair[1]).and_modify(|level| *level = least.max(*level));
         }
     }
-    let last = level.iter().copied().max().unwrap_or(0);
-    for chain in (0..chains).filter(|&chain| !named[chain]) {
-        level[chain] = last;
-    }
+    let last = named.values().copied().max().unwrap_or(0);
+    let mut level: Vec<usize> = vec![last; chains];
+    named.iter().for_each(|(traffic, own)| level[traffic.chain] = level[traffic.chain].min(*own));
     for relation in relations {
         let Relation::Last(chains) = relation else { continue };
         chains.iter().for_each(|&chain| level[chain] = last + 1);
@@ -96,11 +127,21 @@ pub fn levels(chains: usize, relations: &[Relation]) -> Vec<usize> {
     level.iter().map(|l| used.binary_search(l).unwrap_or(0)).collect()
 }
 
+/// Whether some of a problem's traffic comes before other traffic of it.
+fn is_ranked(problem: &Problem) -> bool {
+    let ranks = |relation: &Relation| match relation {
+        Relation::Priority { order, .. } => order.len() > 1,
+        Relation::Last(chains) => chains.len() < problem.chains.len(),
+        Relation::Ratio { .. } => false,
+    };
+    problem.chains.len() > 1 && problem.relations.iter().any(ranks)
+}
+
 /// Whether the best of a problem's plans is one by its objective: with several levels a fair division is not defined, and
 /// planners look for the largest sums instead, of which nothing is proven by the least that a chain has.
 #[must_use]
 pub fn is_provable(problem: &Problem) -> bool {
-    problem.objective != Objective::Fair || levels(problem.chains.len(), &problem.relations).iter().all(|l| *l == 0)
+    problem.objective != Objective::Fair || !is_ranked(problem)
 }
 
 /// What the chains of each level carry beyond their promises, by weight if the objective says so: of two plans the better
@@ -121,7 +162,7 @@ mod tests {
     use super::*;
 
     fn priority(order: &[ChainId]) -> Relation {
-        Relation::Priority { text: String::new(), order: order.to_vec() }
+        Relation::Priority { text: String::new(), order: order.iter().copied().map(Traffic::of).collect() }
     }
 
     #[test]
@@ -130,5 +171,18 @@ mod tests {
         assert_eq!(levels(4, &[priority(&[2, 0]), priority(&[0, 1])]), [1, 2, 0, 2]);
         assert_eq!(levels(2, &[Relation::Last(vec![0])]), [1, 0]);
         assert_eq!(levels(1, &[Relation::Last(vec![0])]), [0]);
+    }
+
+    #[test]
+    fn a_chain_comes_where_the_first_of_its_classes_does() {
+        let class = |chain, class| Traffic { chain, class: Some(class) };
+        let order = |order: &[Traffic]| Relation::Priority { text: String::new(), order: order.to_vec() };
+        // Chain 0 has the classes 5 and 6, chain 1 has 7 alone, nobody names chain 2.
+        let [a, b, c] = [class(0, 5), class(0, 6), Traffic::of(1)];
+        assert_eq!(levels(3, &[order(&[a, c, b])]), [0, 1, 2]);
+        assert_eq!(levels(3, &[order(&[c, b])]), [1, 0, 1]);
+        assert_eq!(levels(3, &[order(&[c, b]), order(&[a, Traffic::of(2)])]), [0, 0, 1]);
+        assert_eq!(levels(3, &[order(&[a, b])]), [0, 1, 1]);
+        assert_eq!(levels(1, &[order(&[a, b])]), [0]);
     }
 }

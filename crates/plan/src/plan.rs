@@ -38,7 +38,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,9 +75,9 @@ pub struct Plan {
     pub switch: Option<SwitchPlan>,
     /// Functions whose figures nobody measured here, with where they come from.
     pub borrowed: Vec<Borrowed>,
-    /// Relations of the file about classes within chains, which the planners' model does not have.
+    /// Relations of the file that the planners' model does not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub within: Vec<String>,
+    pub unseen: Vec<String>,
     /// The chain file that it is for; absent where chains are known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,

@@ -102,7 +102,7 @@ fn carried(plan: &TaskPlan, chain: &str) -> f64 {
 pub fn broken(problem: &Problem, plan: &TaskPlan) -> Option<String> {
     let written = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
     let texts: Vec<String> =
-        written.chain(problem.within.iter().map(String::as_str)).map(|text| format!("`{text}`")).collect();
+        written.chain(problem.unseen.iter().map(String::as_str)).map(|text| format!("`{text}`")).collect();
     if texts.is_empty() {
         return None;
     }

@@ -54,7 +54,7 @@ fn rack(chains: Vec<Chain>, servers: usize, cores: u32) -> Problem {
         switch_ns: 0.0,
         replication: Replication::ByState,
         relations: vec![],
-        within: vec![],
+        unseen: vec![],
         objective: Objective::Marginal,
     }
 }

@@ -6,7 +6,7 @@ use super::patterns::sites;
 use catena_plan_model::estimate::{Group, Layout};
 use catena_plan_model::placement::Site;
 use catena_plan_model::problem::{Objective, Problem};
-use catena_plan_model::relation::levels;
+use catena_plan_model::relation::{Relation, levels};
 use catena_plan_model::switch::Feasible;
 
 /// `Σ factors × rate ≤ limit`, in thousands of millions of bits per second.
@@ -148,6 +148,15 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
             }
             rows.push(Row { factors, limit: (own + smart) / 1e9 });
         }
+    }
+    // A class in a ratio with a chain: its own chain carries at least its part. Of ratios this reference knows no others, and
+    // none with an upper end.
+    for members in problem.relations.iter().map(Relation::members).filter(|members| !members.is_empty()) {
+        let [class, chain] = members else { unreachable!("two members") };
+        assert!(class.class.is_some() && chain.class.is_none() && class.cap_bps.is_infinite());
+        let mut row = alone(class.chain, -class.factor, 0.0);
+        row.factors[chain.chain] = chain.factor;
+        rows.push(row);
     }
     let low: Vec<f64> = problem.chains.iter().map(|c| c.t_min_bps / 1e9).collect();
     if !holds(&rows, &low) {

@@ -150,7 +150,7 @@ pub fn instance(seed: u64) -> (Problem, Scales) {
         switch_ns: 500.0,
         replication: one_of(random, &[Replication::Paper, Replication::ByState]),
         relations: Vec::new(),
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: one_of(random, &[Objective::Marginal, Objective::Marginal, Objective::Weighted, Objective::Fair]),
     };
     let scales = Scales {

@@ -7,7 +7,7 @@ use catena_plan_model::check::check;
 use catena_plan_model::demand::relations::usable_bps;
 use catena_plan_model::placement::Outcome;
 use catena_plan_model::problem::{Objective, Problem, Replication};
-use catena_plan_model::relation::{Member, Relation, by_level};
+use catena_plan_model::relation::{Member, Relation, Traffic, by_level};
 use catena_plan_model::switch::for_problem;
 
 fn ratio(problem: &Problem, weights: [f64; 2], share: bool) -> Relation {
@@ -17,7 +17,7 @@ fn ratio(problem: &Problem, weights: [f64; 2], share: bool) -> Relation {
             if share { (about.t_min_bps, usable_bps(about, &problem.servers)) } else { (0.0, about.limit_bps()) };
         // Of rates, or of packets.
         let each = if share { 1.0 } else { problem.chains[0].packet_bits() / about.packet_bits() };
-        Member { chain, factor: each / weight, from_bps, cap_bps }
+        Member { chain, class: None, factor: each / weight, from_bps, cap_bps }
     };
     let word = if share { "share" } else { "throughput" };
     let text = format!("{word} a : b = {} : {}", weights[0], weights[1]);
@@ -57,6 +57,41 @@ fn the_best_plan_in_a_ratio_is_what_brute_force_finds() {
 }
 
 #[test]
+fn a_class_in_a_ratio_takes_no_more_than_its_chain_has() {
+    let (mut placed, mut less) = (0, 0);
+    for seed in 0..250 {
+        let (mut problem, switch) = instance(seed);
+        if problem.chains.len() < 2 {
+            continue;
+        }
+        problem.objective = [Objective::Marginal, Objective::Weighted][seed as usize % 2];
+        (problem.chains[0].t_max_bps, problem.chains[0].ingress_bps) = (f64::INFINITY, f64::INFINITY);
+        problem.chains[1].t_min_bps = 0.0;
+        let free = plan(&problem, &switch, None, &Settings::default()).outcome.marginal_bps();
+        let mut related = ratio(&problem, [3.0, 1.0 + (seed % 3) as f64], false);
+        let Relation::Ratio { members, .. } = &mut related else { unreachable!() };
+        members[0].class = Some(5);
+        problem.relations = vec![related];
+        let reference = exhaustive::best(&problem, &switch);
+        match (plan(&problem, &switch, None, &Settings::default()).outcome, reference) {
+            (Outcome::Placed { placement, marginal_bps, bound_bps }, Some(reference)) => {
+                check(&problem, &placement, &switch).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong:?}"));
+                assert_eq!(bound_bps, Some(marginal_bps), "seed {seed}");
+                let same = (marginal_bps / 1e9 - reference[0]).abs() <= 1e-5 * (1.0 + reference[0]);
+                assert!(same, "seed {seed}: {marginal_bps}, exhaustive search {reference:?}");
+                placed += 1;
+                if free.is_some_and(|free| marginal_bps < free * 0.999) {
+                    less += 1;
+                }
+            }
+            (Outcome::Infeasible { .. }, None) => {}
+            (outcome, reference) => panic!("seed {seed}: {outcome:?}, exhaustive search {reference:?}"),
+        }
+    }
+    assert!(placed > 40 && less > 10, "{placed} {less}");
+}
+
+#[test]
 fn who_comes_first_has_what_exhaustive_search_gives_it() {
     let (mut placed, mut fair) = (0, 0);
     for seed in 0..250 {
@@ -65,7 +100,7 @@ fn who_comes_first_has_what_exhaustive_search_gives_it() {
             continue;
         }
         problem.objective = [Objective::Marginal, Objective::Weighted, Objective::Fair][seed as usize % 3];
-        let order = if seed % 2 == 0 { vec![0, 1] } else { vec![1, 0] };
+        let order = if seed % 2 == 0 { [0, 1] } else { [1, 0] }.map(Traffic::of).into();
         problem.relations = vec![Relation::Priority { text: "priority a > b".into(), order }];
         let reference = exhaustive::best(&problem, &switch);
         match (plan(&problem, &switch, None, &Settings::default()).outcome, reference) {
@@ -111,7 +146,8 @@ fn who_comes_first_gets_all_it_can() {
     let mut problem = two();
     let free = rates(&problem);
     assert!(free[0] < 1e3 && free[1] > 10e9, "{free:?}");
-    problem.relations = vec![Relation::Priority { text: "priority slow > quick".into(), order: vec![0, 1] }];
+    problem.relations =
+        vec![Relation::Priority { text: "priority slow > quick".into(), order: [0, 1].map(Traffic::of).into() }];
     let first = rates(&problem);
     assert!(first[0] > 2e9 && first[1] < 1e6, "{first:?}");
     problem.chains[0].t_max_bps = 1e9;

@@ -4,6 +4,8 @@ use super::Violation;
 use crate::problem::{Chain, Problem};
 use crate::rack::SwitchKind;
 use crate::relation::Relation;
+#[cfg(test)]
+use crate::relation::Traffic;
 
 /// More stages, blocks, tables or entries than any switch has.
 const MOST: u32 = 1 << 20;
@@ -49,7 +51,7 @@ pub(super) fn wrong(problem: &Problem) -> Vec<Violation> {
     }
     for relation in &problem.relations {
         let chains: Vec<usize> = match relation {
-            Relation::Priority { order, .. } => order.clone(),
+            Relation::Priority { order, .. } => order.iter().map(|traffic| traffic.chain).collect(),
             Relation::Ratio { members, .. } => members.iter().map(|member| member.chain).collect(),
             Relation::Last(chains) => chains.clone(),
         };
@@ -106,7 +108,8 @@ mod tests {
         assert_eq!(whats(|problem| problem.smart_nics[0].server = 2), [card]);
         let relation = "problem: `priority x > y` names a chain that is not there";
         let order = |problem: &mut Problem| {
-            problem.relations = vec![Relation::Priority { text: "priority x > y".into(), order: vec![0, 1] }];
+            problem.relations =
+                vec![Relation::Priority { text: "priority x > y".into(), order: [0, 1].map(Traffic::of).into() }];
         };
         assert_eq!(whats(order), [relation]);
         assert_eq!(whats(|problem| problem.servers[1].clock_hz = 0.0), ["problem: server `right` has no clock"]);

@@ -4,9 +4,11 @@
 //! text, the chains and the servers, and a limit that is written down otherwise is a fault by itself. Who comes first is not
 //! judged: rates alone do not tell whether another placement gave more.
 
+use std::collections::HashMap;
+
 use super::{TOLERANCE, Violation};
 use crate::problem::{Chain, Problem};
-use crate::relation::{Member, Relation};
+use crate::relation::{Member, Relation, Traffic};
 
 /// A thousand bits per second are nothing.
 const NOTHING_BPS: f64 = 1e3;
@@ -14,22 +16,26 @@ const NOTHING_BPS: f64 = 1e3;
 /// The relations that these rates break.
 pub(super) fn broken(problem: &Problem, rates_bps: &[f64]) -> Vec<Violation> {
     let mut found = Vec::new();
+    let mut ratios: Vec<Ratio<'_>> = Vec::new();
     for relation in &problem.relations {
         let Relation::Ratio { text, members } = relation else { continue };
         let there = members.iter().all(|member| member.chain < rates_bps.len());
-        let Some(measures) = measures(problem, text, members).filter(|_| there) else {
-            found.push(Violation::Unrelated { relation: text.clone() });
-            continue;
-        };
-        if !holds(rates_bps, members, &measures) {
-            found.push(Violation::Unrelated { relation: text.clone() });
+        match measures(problem, text, members).filter(|_| there) {
+            Some(measures) => ratios.push(Ratio { text, members, measures }),
+            None => found.push(Violation::Unrelated { relation: text.clone() }),
         }
-        for (member, measure) in members.iter().zip(&measures) {
+    }
+    let rates = Rates::of(rates_bps, &ratios);
+    for ratio in &ratios {
+        if !ratio.holds(&rates) {
+            found.push(Violation::Unrelated { relation: ratio.text.to_owned() });
+        }
+        for (member, measure) in ratio.members.iter().zip(&ratio.measures) {
             let chain = &problem.chains[member.chain].name;
             let (most, written) = (measure.most_bps, member.cap_bps);
             let same = written == most || (most.is_finite() && (written - most).abs() <= TOLERANCE * most);
             if !same {
-                let what = format!("`{text}`: the limit of chain `{chain}` is {most:e} bit/s, not {written:e}");
+                let what = format!("`{}`: the limit of chain `{chain}` is {most:e} bit/s, not {written:e}", ratio.text);
                 found.push(Violation::Problem { what });
             }
         }
@@ -37,15 +43,72 @@ pub(super) fn broken(problem: &Problem, rates_bps: &[f64]) -> Vec<Violation> {
     found
 }
 
-/// Whether nobody has less than another, but for chains that can have no more.
-fn holds(rates_bps: &[f64], members: &[Member], measures: &[Measure]) -> bool {
-    let has: Vec<f64> = members.iter().zip(measures).map(|(m, measure)| measure.of(rates_bps[m.chain])).collect();
-    // What `NOTHING_BPS` are in the measure of the chain for which they count most.
-    let nothing = measures.iter().map(|measure| measure.per_bit * NOTHING_BPS).fold(0.0, f64::max);
-    members.iter().zip(measures).zip(&has).all(|((member, measure), mine)| {
-        let full = rates_bps[member.chain] >= measure.most_bps * (1.0 - TOLERANCE);
-        full || has.iter().all(|other| *other <= mine + TOLERANCE * other.abs() + nothing)
-    })
+/// A ratio with what each member has of it.
+struct Ratio<'a> {
+    text: &'a str,
+    members: &'a [Member],
+    measures: Vec<Measure>,
+}
+
+impl Ratio<'_> {
+    /// Whether nobody has less than another, but for chains that can have no more.
+    fn holds(&self, rates: &Rates<'_>) -> bool {
+        let has: Vec<f64> = self.has(rates).collect();
+        // What `NOTHING_BPS` are in the measure of the chain for which they count most.
+        let nothing = self.measures.iter().map(|measure| measure.per_bit * NOTHING_BPS).fold(0.0, f64::max);
+        self.members.iter().zip(&self.measures).zip(&has).all(|((member, measure), mine)| {
+            let full = rates.bps(member.traffic()) >= measure.most_bps * (1.0 - TOLERANCE);
+            let there = member.class.is_none() || rates.has_room(member.chain);
+            there && (full || has.iter().all(|other| *other <= mine + TOLERANCE * other.abs() + nothing))
+        })
+    }
+
+    fn has(&self, rates: &Rates<'_>) -> impl Iterator<Item = f64> {
+        self.members.iter().zip(&self.measures).map(|(member, measure)| measure.of(rates.bps(member.traffic())))
+    }
+}
+
+/// What chains carry, and of it the least that each class does which is one of several: what ratios with others make of it.
+struct Rates<'a> {
+    chains: &'a [f64],
+    classes: HashMap<Traffic, f64>,
+}
+
+impl Rates<'_> {
+    fn of<'a>(chains: &'a [f64], ratios: &[Ratio<'_>]) -> Rates<'a> {
+        let named = ratios.iter().flat_map(|ratio| ratio.members).map(Member::traffic);
+        let classes = named.filter(|traffic| traffic.class.is_some()).map(|traffic| (traffic, 0.0)).collect();
+        let mut rates = Rates { chains, classes };
+        // What one ratio gives a class, another may ask of its other members. It only grows, until there is no room for it.
+        while rates.raise(ratios) && rates.classes.keys().all(|class| rates.has_room(class.chain)) {}
+        rates
+    }
+
+    /// Give each class as much as the others of a ratio have; returns whether one had less.
+    fn raise(&mut self, ratios: &[Ratio<'_>]) -> bool {
+        let mut is_more = false;
+        for ratio in ratios {
+            let most = ratio.has(self).fold(0.0, f64::max);
+            for (member, measure) in ratio.members.iter().zip(&ratio.measures) {
+                let Some(own) = self.classes.get_mut(&member.traffic()) else { continue };
+                let part = (measure.from_bps + most / measure.per_bit).min(measure.most_bps);
+                if part > *own + 1.0 + *own * 1e-9 {
+                    (*own, is_more) = (part, true);
+                }
+            }
+        }
+        is_more
+    }
+
+    /// Whether a chain carries what its classes do.
+    fn has_room(&self, chain: usize) -> bool {
+        let parts = self.classes.iter().filter(|(class, _)| class.chain == chain);
+        parts.map(|(_, bps)| bps).sum::<f64>() <= self.chains[chain] * (1.0 + TOLERANCE) + NOTHING_BPS
+    }
+
+    fn bps(&self, traffic: Traffic) -> f64 {
+        self.classes.get(&traffic).copied().unwrap_or(self.chains[traffic.chain])
+    }
 }
 
 /// What is in the ratio, divided by the chain's weight.
@@ -78,7 +141,9 @@ fn measures(problem: &Problem, text: &str, members: &[Member]) -> Option<Vec<Mea
             "cpu" => Some(Measure { per_bit: cycles(chain) / bits / weight, from_bps: 0.0, most_bps }),
             "throughput" => Some(Measure { per_bit: 1.0 / bits / weight, from_bps: 0.0, most_bps }),
             "share" => {
-                Some(Measure { per_bit: 1.0 / weight, from_bps: chain.t_min_bps, most_bps: usable(problem, chain) })
+                // What is promised is promised to the chain, to none of its classes.
+                let from_bps = if member.class.is_some() { 0.0 } else { chain.t_min_bps };
+                Some(Measure { per_bit: 1.0 / weight, from_bps, most_bps: usable(problem, chain) })
             }
             _ => None,
         }
@@ -131,7 +196,7 @@ mod tests {
             chain.nodes.iter_mut().for_each(|node| node.replicable = true);
         }
         // What a planner would compute with says nothing: it is not asked.
-        let member = |chain| Member { chain, factor: 1.0, from_bps: 0.0, cap_bps: most_bps[chain] };
+        let member = |chain| Member { chain, class: None, factor: 1.0, from_bps: 0.0, cap_bps: most_bps[chain] };
         problem.relations = vec![Relation::Ratio { text: text.into(), members: vec![member(0), member(1)] }];
         problem
     }
@@ -158,6 +223,41 @@ mod tests {
         let first = related("throughput a : b = 7 : 3", [1e10, f64::INFINITY]);
         assert!(broken(&first, &[7e9, 3e9]).is_empty() && broken(&first, &[1e10, 9e9]).is_empty());
         assert!(!broken(&first, &[7e9, 4e9]).is_empty() && !broken(&first, &[7e9, 2e9]).is_empty());
+    }
+
+    #[test]
+    fn a_class_is_part_of_what_its_chain_carries() {
+        let class = |problem: &mut Problem, relation: usize, member: usize, class: u32| {
+            let Relation::Ratio { members, .. } = &mut problem.relations[relation] else { unreachable!() };
+            members[member].class = Some(class);
+        };
+        // The first chain has three times what the second has, or more of other classes.
+        let mut one = related("throughput v : b = 3 : 1", [f64::INFINITY; 2]);
+        class(&mut one, 0, 0, 4);
+        let kept = |problem: &Problem, rates_bps: [f64; 2]| broken(problem, &rates_bps).is_empty();
+        assert!(kept(&one, [3e9, 1e9]) && kept(&one, [5e9, 1e9]) && !kept(&one, [2.9e9, 1e9]));
+        // Two classes of it with 3 and 2 times as much, in relations of their own.
+        let mut two = related("throughput v : b = 3 : 1", [f64::INFINITY; 2]);
+        two.relations.push(related("throughput w : b = 2 : 1", [f64::INFINITY; 2]).relations.remove(0));
+        class(&mut two, 0, 0, 4);
+        class(&mut two, 1, 0, 5);
+        assert!(kept(&two, [5e9, 1e9]) && !kept(&two, [4.9e9, 1e9]));
+        // One class of each chain: any part of it may be theirs, unless another ratio holds one of them.
+        class(&mut two, 0, 1, 6);
+        assert!(kept(&two, [2e9, 1e9]) && !kept(&two, [1.9e9, 1e9]));
+        // A class in two ratios at once hands on what it has to have: b has 1, so w 2, so v 6.
+        let mut both = related("throughput w : b = 2 : 1", [f64::INFINITY; 2]);
+        both.relations.push(related("throughput v : w = 3 : 1", [f64::INFINITY; 2]).relations.remove(0));
+        let Relation::Ratio { members, .. } = &mut both.relations[1] else { unreachable!() };
+        members.iter_mut().for_each(|member| member.chain = 0);
+        [(0, 0, 5), (1, 0, 4), (1, 1, 5)].iter().for_each(|&(ratio, member, id)| class(&mut both, ratio, member, id));
+        assert!(kept(&both, [8e9, 1e9]) && !kept(&both, [7.9e9, 1e9]));
+        // Nothing is enough for a class that is to have twice what it has.
+        let mut never = both.clone();
+        let Relation::Ratio { text, .. } = &mut never.relations[1] else { unreachable!() };
+        *text = "throughput v : w = 1 : 1".into();
+        never.relations.push(both.relations[1].clone());
+        assert!(!kept(&never, [8e9, 1e9]) && kept(&never, [8e9, 0.0]));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub fn problem() -> Problem {
         switch_ns: 500.0,
         replication: Replication::Paper,
         relations: Vec::new(),
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: Objective::Marginal,
     }
 }

@@ -197,7 +197,7 @@ pub fn problem(
         switch_ns,
         replication: options.replication,
         relations: related.relations,
-        within: related.within,
+        unseen: related.unseen,
         objective: options.objective,
     })
 }

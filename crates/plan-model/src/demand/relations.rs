@@ -1,31 +1,32 @@
 //! The file's relations between chains, as far as rates of chains can hold them.
 
-use catena_policy::{ChainId, End, PolicyGraph, Relation, Subject};
+use catena_policy::{End, PolicyGraph, Relation, Subject};
 
 use crate::problem::{Chain, Node, Server};
-use crate::relation::{self, Member};
+use crate::relation::{self, Member, Traffic};
 
 /// The relations of a file.
 pub(super) struct Related {
-    /// Those between chains.
+    /// Those that rates of chains can hold.
     pub relations: Vec<relation::Relation>,
-    /// Those that are about classes within chains: no rate of a chain holds or breaks them.
-    pub within: Vec<String>,
+    /// Those that no rate can hold: of cycles that a chain does not take, of classes that no chain serves.
+    pub unseen: Vec<String>,
 }
 
 /// Read the relations of `graph`, whose chains are `chains`.
 pub(super) fn of(graph: &PolicyGraph, chains: &[Chain], servers: &[Server]) -> Related {
-    let mut found = Related { relations: Vec::new(), within: Vec::new() };
+    let mut found = Related { relations: Vec::new(), unseen: Vec::new() };
     let ratios = graph.relations.iter().filter(|r| matches!(r, Relation::Cpu(_) | Relation::Throughput(_)));
     let told: Vec<Subject> = ratios.flat_map(subjects).collect();
     for relation in &graph.relations {
         let text = text(graph, relation);
-        let Some(about) = subjects(relation).iter().map(|s| chain(graph, *s)).collect::<Option<Vec<usize>>>() else {
-            found.within.push(text);
+        let Some(about) = subjects(relation).iter().map(|s| traffic(graph, *s)).collect::<Option<Vec<Traffic>>>()
+        else {
+            found.unseen.push(text);
             continue;
         };
         let member =
-            |(&id, (_, weight)): (&usize, &(Subject, f64))| member(relation, &chains[id], servers, id, *weight);
+            |(of, (_, weight)): (&Traffic, &(Subject, f64))| member(relation, &chains[of.chain], servers, *of, *weight);
         match relation {
             Relation::Priority(_) => found.relations.push(relation::Relation::Priority { text, order: about }),
             // A ratio of cycles or packets says more than a share of what is left.
@@ -37,14 +38,14 @@ pub(super) fn of(graph: &PolicyGraph, chains: &[Chain], servers: &[Server]) -> R
                 if members.iter().all(|m| m.factor > 0.0) {
                     found.relations.push(relation::Relation::Ratio { text, members });
                 } else {
-                    found.within.push(text);
+                    found.unseen.push(text);
                 }
             }
         }
     }
     let leaves = |chain: &catena_policy::Chain| chain.edges.iter().any(|e| matches!(e.to, End::In | End::Out));
     let named: Vec<usize> =
-        graph.relations.iter().flat_map(subjects).filter_map(|subject| chain(graph, subject)).collect();
+        graph.relations.iter().flat_map(subjects).filter_map(|subject| Some(traffic(graph, subject)?.chain)).collect();
     let drops = (0..graph.chains.len()).filter(|id| !leaves(&graph.chains[*id]) && !named.contains(id));
     let drops: Vec<usize> = drops.collect();
     if !drops.is_empty() {
@@ -62,32 +63,31 @@ fn subjects(relation: &Relation) -> Vec<Subject> {
     }
 }
 
-/// The chain that a subject is: a class is one if it is all that one chain is for.
-fn chain(graph: &PolicyGraph, subject: Subject) -> Option<usize> {
+/// The traffic that a subject is; a class that is all that its chain is for is the chain. None: no chain serves it.
+#[must_use]
+pub fn traffic(graph: &PolicyGraph, subject: Subject) -> Option<Traffic> {
     let class = match subject {
-        Subject::Chain(chain) => return Some(chain as usize),
+        Subject::Chain(chain) => return Some(Traffic::of(chain as usize)),
         Subject::Class(class) => class,
     };
-    let mut of: Vec<ChainId> =
-        (0..).zip(&graph.chains).filter(|(_, c)| c.classes.contains(&class)).map(|c| c.0).collect();
-    let only = of.pop().filter(|id| of.is_empty() && graph.chains[*id as usize].classes.len() == 1)?;
-    Some(only as usize)
+    let chain = graph.chains.iter().position(|chain| chain.classes.contains(&class))?;
+    Some(Traffic { chain, class: Some(class).filter(|_| graph.chains[chain].classes.len() > 1) })
 }
 
-fn member(relation: &Relation, chain: &Chain, servers: &[Server], id: usize, weight: f64) -> Member {
+fn member(relation: &Relation, chain: &Chain, servers: &[Server], of: Traffic, weight: f64) -> Member {
     let per_packet = match relation {
         Relation::Cpu(_) => chain.nodes.iter().map(|node| node.share * node.server.unwrap_or(0.0)).sum::<f64>(),
         _ => 1.0,
     };
-    let factor = per_packet / chain.packet_bits() / weight;
-    match relation {
-        // What is left is divided among those that can use it.
+    let (factor, from_bps, cap_bps) = match relation {
+        // What is left is divided among those that can use it. Nothing is promised to a class.
         Relation::Share(_) => {
-            let cap_bps = usable_bps(chain, servers);
-            Member { chain: id, factor: 1.0 / weight, from_bps: chain.t_min_bps, cap_bps }
+            let from_bps = if of.class.is_none() { chain.t_min_bps } else { 0.0 };
+            (1.0 / weight, from_bps, usable_bps(chain, servers))
         }
-        _ => Member { chain: id, factor, from_bps: 0.0, cap_bps: chain.limit_bps() },
-    }
+        _ => (per_packet / chain.packet_bits() / weight, 0.0, chain.limit_bps()),
+    };
+    Member { chain: of.chain, class: of.class, factor, from_bps, cap_bps }
 }
 
 /// The most that a chain can use of what is left: what it may carry, and what one core can.

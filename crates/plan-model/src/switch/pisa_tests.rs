@@ -63,7 +63,7 @@ pub fn problem(chains: Vec<Chain>) -> Problem {
         switch_ns: 0.0,
         replication: Replication::ByState,
         relations: Vec::new(),
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: Objective::Marginal,
     }
 }

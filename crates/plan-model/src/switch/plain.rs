@@ -32,7 +32,7 @@ mod tests {
             switch_ns: 0.0,
             replication: Replication::ByState,
             relations: Vec::new(),
-            within: Vec::new(),
+            unseen: Vec::new(),
             objective: Objective::Marginal,
         };
         assert!(Plain.verdict(&problem, &[vec![false, false]]).fits());

@@ -4,7 +4,7 @@ use super::View;
 use crate::plan::{Bound, CoreLimit};
 use catena_plan_model::placement::Subgroup;
 use catena_plan_model::problem::ChainId;
-use catena_plan_model::relation::Relation;
+use catena_plan_model::relation::{Relation, Traffic};
 
 /// A limit is reached from this part of it on: solvers stop a little short.
 const REACHED: f64 = 1.0 - 1e-6;
@@ -63,12 +63,13 @@ impl View<'_> {
         };
         match relation {
             Relation::Priority { order, .. } => {
-                let later = order.iter().skip(1).any(|&other| other == id);
+                let later = order.iter().position(|other| other.chain == id).is_some_and(|place| place > 0);
                 (later || !self.is_named(id)) && below(id, rate)
             }
             Relation::Last(chains) => chains.contains(&id) && below(id, rate),
             Relation::Ratio { members, .. } => {
-                members.iter().any(|m| m.chain == id && rate < m.cap_bps * REACHED) && below(id, rate)
+                // A class that is one of several leaves its chain free to carry more of the others.
+                members.iter().any(|m| m.traffic() == Traffic::of(id) && rate < m.cap_bps * REACHED) && below(id, rate)
             }
         }
     }
@@ -79,7 +80,7 @@ impl View<'_> {
             Relation::Priority { order, .. } => Some(order),
             _ => None,
         });
-        orders.into_iter().any(|order| order.contains(&id))
+        orders.into_iter().flatten().any(|traffic| traffic.chain == id)
     }
 
     /// Why a subgroup has no more cores.

@@ -59,7 +59,7 @@ impl Plan {
         let verdict = match outcome {
             Outcome::Placed { marginal_bps, bound_bps, .. } => {
                 // Nothing is proven of what the model does not have.
-                let bound_bps = bound_bps.filter(|_| case.problem.within.is_empty());
+                let bound_bps = bound_bps.filter(|_| case.problem.unseen.is_empty());
                 Verdict::Kept { marginal_bps: *marginal_bps, bound_bps }
             }
             Outcome::Infeasible { proven, why } => {
@@ -81,7 +81,7 @@ impl Plan {
             smart_nics: view.smart_nics(),
             switch: view.switch(),
             borrowed: view.borrowed(),
-            within: case.problem.within.clone(),
+            unseen: case.problem.unseen.clone(),
             policy: None,
             held: None,
             made_of: None,

@@ -164,15 +164,16 @@ impl Judge<'_> {
         match relation {
             Relation::Priority { order, .. } => {
                 let named = self.problem.relations.iter().any(|relation| match relation {
-                    Relation::Priority { order, .. } => order.contains(&id),
+                    Relation::Priority { order, .. } => order.iter().any(|traffic| traffic.chain == id),
                     _ => false,
                 });
-                let later = order.iter().skip(1).any(|other| *other == id) || !named;
+                let first = order.iter().find(|traffic| traffic.chain == id);
+                let later = first.is_some_and(|own| *own != order[0]) || !named;
                 (later, later)
             }
             Relation::Last(chains) => (chains.contains(&id), chains.contains(&id)),
             Relation::Ratio { members, .. } => {
-                let own = members.iter().find(|member| member.chain == id);
+                let own = members.iter().find(|member| member.chain == id && member.class.is_none());
                 (own.is_some(), own.is_some_and(|own| rate < own.cap_bps * (1.0 - 1e-4)))
             }
         }

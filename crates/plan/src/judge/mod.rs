@@ -141,7 +141,7 @@ impl Judge<'_> {
         let (plan, problem) = (self.plan, self.problem);
         self.same("objective", &plan.objective, &problem.objective);
         self.same("replication", &plan.replication, &problem.replication);
-        self.same("within", &plan.within, &problem.within);
+        self.same("unseen", &plan.unseen, &problem.unseen);
         if plan.held.is_some_and(|part| !(part > 0.0 && part < 1.0)) {
             self.wrong("held", "it is no part of what is promised");
         }
@@ -153,7 +153,7 @@ impl Judge<'_> {
         }
         self.same("policy.chains", &names(policy), &chains);
         let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
-        for text in related.chain(problem.within.iter().map(String::as_str)) {
+        for text in related.chain(problem.unseen.iter().map(String::as_str)) {
             if !policy.relations.iter().any(|relation| relation == text) {
                 self.wrong("policy.relations", format!("`{text}` was planned, and is not there"));
             }
@@ -191,14 +191,14 @@ impl Judge<'_> {
         }
         // Some chain comes before another one, where a fair division is not what planners look for.
         let ranked = self.problem.relations.iter().any(|relation| match relation {
-            Relation::Priority { order, .. } => order.len() > 1,
+            Relation::Priority { order, .. } => order.len() > 1 && self.problem.chains.len() > 1,
             Relation::Last(chains) => chains.len() < self.problem.chains.len(),
             Relation::Ratio { .. } => false,
         });
         if bound_bps.is_some() && ranked && self.problem.objective == Objective::Fair {
             self.wrong("verdict.bound_bps", "nothing is proven of a fair division where chains come first");
         }
-        if bound_bps.is_some() && !self.problem.within.is_empty() {
+        if bound_bps.is_some() && !self.problem.unseen.is_empty() {
             self.wrong("verdict.bound_bps", "nothing is proven of relations within chains");
         }
     }

@@ -360,7 +360,7 @@ impl Judge<'_> {
     fn kept(&mut self, at: &str, plan: &TaskPlan) {
         let problem = self.problem;
         let written = problem.relations.iter().any(|relation| !relation.text().is_empty());
-        if !written && problem.within.is_empty() {
+        if !written && problem.unseen.is_empty() {
             return;
         }
         for chain in &problem.chains {
@@ -377,14 +377,22 @@ impl Judge<'_> {
                 Some("cpu") => |class| class.cpu,
                 _ => continue,
             };
-            let Some((_, weights)) = text.rsplit_once('=') else { continue };
+            let Some((names, weights)) = text.split_once(' ').and_then(|(_, rest)| rest.rsplit_once('=')) else {
+                continue;
+            };
             let weights = weights.split(':').filter_map(|weight| weight.trim().parse::<f64>().ok());
-            let has = |chain: &Chain| sum(plan, chain, figure);
             let parts: Vec<(f64, &Chain)> = members
                 .iter()
-                .zip(weights)
-                .map(|(member, weight)| (&problem.chains[member.chain], weight))
-                .map(|(chain, weight)| (has(chain) / weight, chain))
+                .zip(names.split(':').zip(weights))
+                .map(|(member, (name, weight))| {
+                    let chain = &problem.chains[member.chain];
+                    let class = member.class.map(|_| format!("{}/{}", chain.name, name.trim()));
+                    let has = match class {
+                        Some(class) => plan.classes.iter().filter(|own| is_way_of(&own.name, &class)).map(figure).sum(),
+                        None => sum(plan, chain, figure),
+                    };
+                    (has / weight, chain)
+                })
                 .collect();
             let most = parts.iter().map(|(part, _)| *part).fold(0.0, f64::max);
             // Who has all that it may have may have less than its part.
@@ -407,6 +415,11 @@ pub(super) fn sum(plan: &TaskPlan, chain: &Chain, figure: fn(&ClassFigures) -> f
 /// Whether a class is a chain's: it has the chain's name, and if the chain has several the class's behind it.
 fn is_of(class: &str, chain: &str) -> bool {
     class.split_once('/').map_or(class, |(chain, _)| chain) == chain
+}
+
+/// Whether a class is this one, by chain and name, also where its packets are dropped as they enter the chain.
+fn is_way_of(own: &str, class: &str) -> bool {
+    own.strip_prefix(class).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '/']))
 }
 
 /// Whether a class of a chain waits in a queue where it enters the chain.

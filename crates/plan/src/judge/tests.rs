@@ -15,7 +15,7 @@ use catena_plan_model::problem::{Chain, Edge, Node, Objective, Problem, Replicat
 use catena_plan_model::profile::FULL_BATCH;
 use catena_plan_model::rack::{self, Rack, SwitchKind, Wrap};
 use catena_plan_model::random::Random;
-use catena_plan_model::relation::{Member, Relation};
+use catena_plan_model::relation::{Member, Relation, Traffic};
 use catena_plan_model::switch::for_problem;
 
 /// A function that some devices of the rack can run.
@@ -163,7 +163,7 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
         overheads: paper::overheads(),
         replication: [Replication::ByState, Replication::Paper][random.below(2)],
         relations,
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: [Objective::Marginal, Objective::Weighted, Objective::Fair][random.below(3)],
     };
     (problem, rack)
@@ -172,9 +172,11 @@ pub(super) fn drawn(seed: u64) -> (Problem, Rack) {
 /// Sometimes a ratio of the first two chains, sometimes a priority.
 fn relations(random: &mut Random, chains: &[Chain], servers: &[Server]) -> Vec<Relation> {
     let weights = [1.0, 1.0 + random.below(4) as f64];
-    let ratio = |word: &str, factor: &dyn Fn(&Chain) -> f64| {
+    // Of the first chain all, or a class of this name that is one of several.
+    let ratio = |class: Option<u32>, word: &str, factor: &dyn Fn(&Chain) -> f64| {
         let member = |chain: usize| Member {
             chain,
+            class: class.filter(|_| chain == 0),
             factor: factor(&chains[chain]) / weights[chain],
             from_bps: if word == "share" { chains[chain].t_min_bps } else { 0.0 },
             cap_bps: if word == "share" { usable_bps(&chains[chain], servers) } else { chains[chain].limit_bps() },
@@ -183,11 +185,12 @@ fn relations(random: &mut Random, chains: &[Chain], servers: &[Server]) -> Vec<R
         vec![Relation::Ratio { text, members: vec![member(0), member(1)] }]
     };
     let cycles = |c: &Chain| c.nodes.iter().map(|n| n.share * n.server.unwrap_or(0.0)).sum::<f64>() / 1e4;
-    match random.below(6) {
-        0 => ratio("throughput", &|_| 1.0),
-        1 if chains[..2].iter().all(|chain| cycles(chain) > 0.0) => ratio("cpu", &cycles),
-        2 => ratio("share", &|_| 1.0),
-        3 => vec![Relation::Priority { text: "priority c0 > c1".into(), order: vec![0, 1] }],
+    match random.below(8) {
+        0 => ratio(None, "throughput", &|_| 1.0),
+        1 if chains[..2].iter().all(|chain| cycles(chain) > 0.0) => ratio(None, "cpu", &cycles),
+        2 => ratio(None, "share", &|_| 1.0),
+        3 => vec![Relation::Priority { text: "priority c0 > c1".into(), order: [0, 1].map(Traffic::of).into() }],
+        4 => ratio(Some(7), "throughput", &|_| 1.0),
         _ => Vec::new(),
     }
 }

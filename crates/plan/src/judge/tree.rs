@@ -13,6 +13,9 @@ const WEIGHT: f64 = 1.0 / 32_768.0;
 /// A limit saves up what comes in this many seconds.
 const SAVED_SECONDS: f64 = 1e-2;
 
+/// A chain in an order, or one of its classes by name.
+type Standing<'a> = (ChainId, Option<&'a str>);
+
 impl Judge<'_> {
     pub(super) fn tree(&mut self, at: &str, plan: &TaskPlan, seen: &Seen) {
         let at = format!("{at}.tree");
@@ -53,7 +56,7 @@ impl Judge<'_> {
             }
             self.level(&place, plan, level);
         }
-        self.priorities(&at, seen, levels);
+        self.priorities(&at, plan, seen, levels);
         self.limits(&at, plan, seen, levels);
     }
 
@@ -193,45 +196,49 @@ impl Judge<'_> {
     }
 
     /// Who comes first by the file comes first in the tree, and nobody else does.
-    fn priorities(&mut self, at: &str, seen: &Seen, levels: &[SchedulerTree]) {
+    fn priorities(&mut self, at: &str, plan: &TaskPlan, seen: &Seen, levels: &[SchedulerTree]) {
         let mut level = vec![0; seen.begins.len()];
         for (n, tree) in levels.iter().enumerate() {
             tree.tasks().into_iter().for_each(|task| level[task] = n);
         }
-        // The first and the last level of each chain; who waits for no turn is before all.
-        let of: Vec<(usize, usize)> = seen
-            .of
-            .iter()
-            .map(|tasks| {
-                let own = || tasks.iter().map(|task| level[*task]);
-                (own().min().unwrap_or(0), own().max().unwrap_or(0))
-            })
-            .collect();
+        // The first and the last level of a chain, or of one of its classes; who waits for no turn is before all.
+        let of = |(chain, class): Standing<'_>| {
+            let is_own = |task: &&usize| {
+                class.is_none_or(|class| matches!(&plan.tasks[**task].start, Start::Class(own) if own == class))
+            };
+            let own = || seen.of[chain].iter().filter(is_own).map(|task| level[*task]);
+            (own().min().unwrap_or(0), own().max().unwrap_or(0))
+        };
         let all: Vec<ChainId> = (0..self.problem.chains.len()).collect();
-        let mut before: Vec<(ChainId, ChainId, String)> = Vec::new();
+        let mut before: Vec<(Standing<'_>, Standing<'_>, String)> = Vec::new();
         for relation in &self.problem.relations {
             match relation {
                 Relation::Priority { order, text } => {
-                    before.extend(order.windows(2).map(|pair| (pair[0], pair[1], format!("`{text}`"))));
+                    let names = text.split_once(' ').map_or("", |(_, names)| names).split('>').map(str::trim);
+                    let standing =
+                        order.iter().zip(names).map(|(traffic, name)| (traffic.chain, traffic.class.map(|_| name)));
+                    let standing: Vec<Standing<'_>> = standing.collect();
+                    before.extend(standing.windows(2).map(|pair| (pair[0], pair[1], format!("`{text}`"))));
                 }
                 Relation::Last(last) => {
                     for first in all.iter().filter(|chain| !last.contains(chain)) {
                         let why = "what leaves nothing has what others leave";
-                        before.extend(last.iter().map(|later| (*first, *later, why.to_owned())));
+                        before.extend(last.iter().map(|later| ((*first, None), (*later, None), why.to_owned())));
                     }
                 }
                 Relation::Ratio { .. } => {}
             }
         }
-        if before.is_empty() && self.problem.within.is_empty() && levels.len() > 1 {
+        if before.is_empty() && self.problem.unseen.is_empty() && levels.len() > 1 {
             self.wrong(at, "nobody comes first by the file");
         }
         // The packets of a chain without functions leave in the port's task: they wait for nobody, and nobody for them.
         let waits = |chain: ChainId| !self.problem.chains[chain].nodes.is_empty();
-        before.retain(|(first, later, _)| waits(*first) && waits(*later));
+        before.retain(|(first, later, _)| waits(first.0) && waits(later.0));
         for (first, later, why) in before {
-            if of[later].0 <= of[first].1 {
-                let [first, later] = [first, later].map(|chain| &self.problem.chains[chain].name);
+            if of(later).0 <= of(first).1 {
+                let [first, later] =
+                    [first, later].map(|(chain, class)| class.unwrap_or(&self.problem.chains[chain].name));
                 self.wrong(at, format!("{first} does not come before {later}: {why}"));
             }
         }

@@ -279,7 +279,7 @@ const LIES: [Lie; 25] = [
         }
     }),
     ("a priority that nobody has", |plan| {
-        let free = plan["problem"]["relations"].as_array().is_none_or(Vec::is_empty) && plan["within"].is_null();
+        let free = plan["problem"]["relations"].as_array().is_none_or(Vec::is_empty) && plan["unseen"].is_null();
         let tree = &mut tasks(plan)["tree"];
         let children = tree["fair"].as_array().cloned().unwrap_or_default();
         *tree = json!({ "priority": children.iter().map(|child| child[1].clone()).collect::<Vec<_>>() });

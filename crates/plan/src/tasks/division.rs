@@ -1,17 +1,18 @@
 //! How the cycles of a server's workers are divided: the pipeline as Alpine sees it, its tasks, and what they have to hold.
 
-use catena_policy::{Direction, PolicyGraph};
+use catena_policy::{Direction, PolicyGraph, Subject};
 
 use catena_plan_alpine::measured::Measured;
 use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
 use catena_plan_alpine::{
     Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Tasks,
 };
+use catena_plan_model::demand::relations::traffic;
 use catena_plan_model::demand::shares;
 use catena_plan_model::placement::Placement;
 use catena_plan_model::problem::{Chain, Problem, ServerId};
 use catena_plan_model::profile::FULL_BATCH;
-use catena_plan_model::relation::{self, Relation};
+use catena_plan_model::relation::{self, Relation, Traffic};
 
 use super::rates::{self, Bound};
 use super::{ClassFigures, Start, TaskFigures, TaskPlan, tree};
@@ -97,9 +98,14 @@ impl Division {
         // What is left is shared as the plan shares it: what a chain has of that depends on its promise and its limits.
         let shared: Vec<usize> =
             problem.relations.iter().filter(|r| is_share(r)).flat_map(|r| r.members()).map(|m| m.chain).collect();
-        let relations =
-            policy.relations.iter().filter(|r| !matches!(r, catena_policy::Relation::Share(_)) || shared.is_empty());
-        let about = PolicyGraph { relations: relations.cloned().collect(), ..policy.clone() };
+        let relations = policy.relations.iter().filter_map(|relation| match relation {
+            catena_policy::Relation::Share(given) => match parts(policy, problem, placement, given) {
+                Some(parts) => Some(catena_policy::Relation::Throughput(parts)),
+                None => shared.is_empty().then(|| relation.clone()),
+            },
+            _ => Some(relation.clone()),
+        });
+        let about = PolicyGraph { relations: relations.collect(), ..policy.clone() };
         let mut seen = pipeline(&about, &figures).map_err(|error| error.to_string())?;
         let owners: Vec<Option<usize>> =
             seen.graph.modules.iter().enumerate().map(|(m, _)| chain_of(&seen.origins, m)).collect();
@@ -346,14 +352,40 @@ impl Division {
     }
 }
 
+/// What each subject of a `share` has as the plan divides what is left, where it names a class that is one of several of its
+/// chain; None: it names none.
+fn parts(
+    policy: &PolicyGraph,
+    problem: &Problem,
+    placement: &Placement,
+    given: &[(Subject, f64)],
+) -> Option<Vec<(Subject, f64)>> {
+    let whose: Vec<Traffic> = given.iter().map(|(subject, _)| traffic(policy, *subject)).collect::<Option<_>>()?;
+    let all = || whose.iter().zip(given);
+    whose.iter().find(|of| of.class.is_some())?;
+    let carries = |of: &Traffic| placement.rates_bps.get(of.chain).copied().unwrap_or(0.0);
+    let left = |(of, (_, weight)): (&Traffic, &(Subject, f64))| {
+        let promised = problem.chains.get(of.chain).map_or(0.0, |chain| chain.t_min_bps);
+        (carries(of) - promised) / weight
+    };
+    let level = all().filter(|(of, _)| of.class.is_none()).map(left).fold(0.0, f64::max);
+    // Where chains have nothing beyond their promises, or none is named, nothing but the ratio is known.
+    let has = |(of, (subject, weight)): (&Traffic, &(Subject, f64))| match of.class {
+        _ if level <= 0.0 => (*subject, *weight),
+        None => (*subject, carries(of)),
+        Some(_) => (*subject, level * weight),
+    };
+    Some(all().map(has).collect())
+}
+
 /// Whether a chain may have less than can come.
 fn is_capped(chain: &Chain) -> bool {
     chain.t_max_bps < chain.ingress_bps
 }
 
-/// Whether a relation shares what is left beyond promises.
+/// Whether a relation shares what is left beyond promises among chains.
 fn is_share(relation: &Relation) -> bool {
-    relation.text().starts_with("share ")
+    relation.text().starts_with("share ") && relation.members().iter().all(|member| member.class.is_none())
 }
 
 /// Packets per second that one of `workers` is offered of each chain: no more than a port brings.

@@ -58,7 +58,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
         switch_ns: 0.0,
         replication: Replication::ByState,
         relations: Vec::new(),
-        within: Vec::new(),
+        unseen: Vec::new(),
         objective: Objective::Marginal,
     }
 }
@@ -113,7 +113,7 @@ fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
 fn what_relations_leave_a_chain_is_held_against_its_promise() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 9\n"));
     let mut problem = problem(&policy);
-    problem.within = vec!["cpu a : b = 1 : 9".into()];
+    problem.unseen = vec!["cpu a : b = 1 : 9".into()];
     let plan = of(&policy, &problem, 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     let gets = plan.classes[0].packets * 1_000.0;
     problem.chains[0].t_min_bps = 0.9 * gets;
