@@ -56,12 +56,24 @@ pub(crate) struct Parameter {
     pub(crate) default: Option<Expr>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RelationWord {
     Priority,
     Cpu,
     Throughput,
     Share,
+}
+
+impl RelationWord {
+    /// As a file spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RelationWord::Priority => "priority",
+            RelationWord::Cpu => "cpu",
+            RelationWord::Throughput => "throughput",
+            RelationWord::Share => "share",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@ impl<'a> Resolver<'a> {
         let ids: HashMap<&str, u32> = chains.iter().zip(0u32..).map(|(c, id)| (c.name.as_str(), id)).collect();
         let mut relations = Vec::new();
         let mut before: HashMap<Subject, Vec<Subject>> = HashMap::new();
+        let mut ratios: HashMap<RelationWord, Ratios> = HashMap::new();
         for item in items {
             let Item::Relation(relation) = item else {
                 continue;
@@ -29,7 +30,8 @@ impl<'a> Resolver<'a> {
             let Some(weights) = self.weights(relation) else {
                 continue;
             };
-            let weighted = subjects.into_iter().zip(weights).collect();
+            let weighted: Vec<(Subject, f64)> = subjects.into_iter().zip(weights).collect();
+            self.ratio(relation, &weighted, ratios.entry(relation.word).or_default());
             relations.push(match relation.word {
                 RelationWord::Cpu => Relation::Cpu(weighted),
                 RelationWord::Throughput => Relation::Throughput(weighted),
@@ -102,6 +104,19 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Adds `a : b : c = 1 : 2 : 3`, and reports it if earlier ones of its kind say otherwise.
+    fn ratio(&mut self, relation: &ast::Relation, members: &[(Subject, f64)], ratios: &mut Ratios) {
+        for (pair, names) in members.windows(2).zip(relation.members.windows(2)) {
+            let [(one, weight), (other, weight_of_other)] = pair else { continue };
+            if !ratios.add(*one, *other, weight / weight_of_other) {
+                let (one, other) = (&names[0].node, &names[1].node);
+                let message = format!("`{one}` and `{other}` are in another ratio by what stands before");
+                let finding = Diagnostic::error(Code::Relation, names[0].span.to(names[1].span), message);
+                self.find(finding.label(format!("contradicts an earlier `{}`", relation.word.name())));
+            }
+        }
+    }
+
     fn weights(&mut self, relation: &ast::Relation) -> Option<Vec<f64>> {
         let mut weights = Vec::new();
         for expr in &relation.weights {
@@ -127,6 +142,38 @@ impl<'a> Resolver<'a> {
             return None;
         }
         Some(weights)
+    }
+}
+
+/// What ratios of one kind say together.
+#[derive(Default)]
+struct Ratios {
+    /// By subject, another one with which it is in a ratio, and how many times as much it has.
+    known: HashMap<Subject, (Subject, f64)>,
+}
+
+impl Ratios {
+    /// Add that `one` has so many times as much as `other`. Returns whether that can be.
+    fn add(&mut self, one: Subject, other: Subject, times: f64) -> bool {
+        let ((first, has), (second, others)) = (self.root(one), self.root(other));
+        if first != second {
+            self.known.insert(first, (second, times * others / has));
+            return true;
+        }
+        // Weights are written in decimal.
+        (has / others / times - 1.0).abs() < 1e-9
+    }
+
+    /// Return the one that stands for all that a subject is in ratios with, and how many times as much the subject has.
+    fn root(&mut self, subject: Subject) -> (Subject, f64) {
+        let (mut at, mut has) = (subject, 1.0);
+        while let Some((next, times)) = self.known.get(&at) {
+            (at, has) = (*next, has * times);
+        }
+        if at != subject {
+            self.known.insert(subject, (at, has));
+        }
+        (at, has)
     }
 }
 
