@@ -79,7 +79,7 @@ test: needs
 test-all:
 	@$(call install,$(TEST_NEEDS))
 	tests/timed $(CARGO) test --workspace
-	$(MAKE) --no-print-directory test-optimised test-analysis
+	CATENA_CHECKED=$(abspath $(TARGET))/debug/catena $(MAKE) --no-print-directory test-optimised test-analysis
 
 # And as users run it: a compiler that loses code does so only when it optimises.
 .PHONY: test-optimised
