@@ -199,8 +199,8 @@ fn page(profile: &Profile, functions: &[&str]) -> String {
     let from = profile.port.as_ref().map_or(String::new(), |port| format!(" (from {port})"));
     _ = writeln!(
         page,
-        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, dividing by class {:.0} and each class tried {:.1}, each instruction of a longer filter {:.1}{spread}",
-        o.visit, o.queue, o.branch, o.classify, o.step
+        "\nthe framework: in and out {:.0}{from}, a queue between tasks {:.0}, dividing by class {:.0}, each bit that the class tells {:.1}, each class tried {:.1}, each instruction of a longer filter {:.1}{spread}",
+        o.visit, o.queue, o.branch, o.choice, o.classify, o.step
     );
     page
 }

@@ -97,6 +97,10 @@ pub struct Overheads {
     /// Dividing packets by class, however many are tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub branch: f64,
+    /// For each bit that the class tells, 1 of two that are as frequent and 2 of four: the processor foresees fewer branches, and
+    /// batches are divided smaller.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub choice: f64,
     /// Of `visit`, parsing headers: without a switch in front, a chain's first function does it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub parse: f64,
@@ -199,8 +203,8 @@ impl Overheads {
     /// All of them, `factor` times as much.
     #[must_use]
     pub fn times(mut self, factor: f64) -> Overheads {
-        let Overheads { visit, spread, queue, classify, step, branch, parse, parse_batch } = &mut self;
-        for cycles in [visit, spread, queue, classify, step, branch, parse, parse_batch] {
+        let Overheads { visit, spread, queue, classify, step, branch, choice, parse, parse_batch } = &mut self;
+        for cycles in [visit, spread, queue, classify, step, branch, choice, parse, parse_batch] {
             *cycles *= factor;
         }
         self

@@ -147,10 +147,18 @@ impl Line {
     /// # Errors
     /// What a function refuses.
     pub fn new(chain: &Chain, seed: u64, companion: Option<Companion>) -> Result<Line, String> {
-        let host = chain.lower()?;
         let mut companion = companion;
+        Line::ending(chain, seed, || companion.take())
+    }
+
+    /// Build a chain whose ends are companions, as long as `end` has one, and sinks.
+    ///
+    /// # Errors
+    /// What a function refuses.
+    pub fn ending(chain: &Chain, seed: u64, mut end: impl FnMut() -> Option<Companion>) -> Result<Line, String> {
+        let host = chain.lower()?;
         let exit = |_| -> Box<dyn Module> {
-            match companion.take() {
+            match end() {
                 Some(companion) => Box::new(companion),
                 None => Box::new(Sink),
             }

@@ -227,8 +227,14 @@ fn in_front(graph: &PolicyGraph, rack: &Rack, overheads: Overheads, of_all: &[f6
     });
     let tries: f64 = if several { tried.sum() } else { 0.0 };
     let parse = if rack.switch.is_none() { overheads.parse.min(overheads.visit) } else { 0.0 };
-    let classify = if several { parse + overheads.branch + tries } else { 0.0 };
+    let classify = if several { parse + overheads.branch + tries + overheads.choice * bits(of_all) } else { 0.0 };
     Overheads { visit: overheads.visit - parse + classify, classify, ..overheads }
+}
+
+/// How many bits it takes to say which part something belongs to (Shannon, "A Mathematical Theory of Communication", §6).
+fn bits(parts: &[f64]) -> f64 {
+    let all: f64 = parts.iter().sum();
+    parts.iter().map(|part| part / all).filter(|part| *part > 0.0).map(|part| -part * part.log2()).sum()
 }
 
 /// What a chain weighs by the `share` relations that name it; 1 otherwise.

@@ -40,19 +40,24 @@ fn what_the_branches_of_a_filter_keep_flows_together_again_at_the_merge() {
 fn a_filter_costs_what_its_steps_do() {
     let rack = "name = \"one\"\n[[server]]\nname = \"s\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
     let rack = crate::rack::parse(rack, &[]).rack.expect("a rack");
-    let overheads = Overheads { visit: 50.0, classify: 14.0, step: 2.0, branch: 10.0, ..Overheads::default() };
-    let found = |first: &str| {
+    let overheads =
+        Overheads { visit: 50.0, classify: 14.0, step: 2.0, branch: 10.0, choice: 8.0, ..Overheads::default() };
+    let found_of = |first: &str, parts: [f64; 2]| {
         let text = format!(
             "class a = \"{first}\"\nclass b = \"dst net 203.0.128.0/17\"\n\
              chain x for a {{ in -> A -> out }}\nchain y for b {{ in -> B -> out }}\n"
         );
         let graph = graph(&text);
-        (graph.classes[0].filter.steps(), in_front(&graph, &rack, overheads, &[0.5, 0.5]).classify)
+        (graph.classes[0].filter.steps(), in_front(&graph, &rack, overheads, &parts).classify)
     };
+    let found = |first: &str| found_of(first, [0.5, 0.5]);
     let (network, both) = found("dst net 203.0.0.0/17");
     assert_eq!(network, NETWORK_STEPS);
     // Half of the packets try one filter, half both.
-    near(&[both], &[10.0 + 1.5 * 14.0]);
+    near(&[both], &[10.0 + 1.5 * 14.0 + 8.0]);
+    // Of those of which three in four are of one class, 0.81 bits tell the class.
+    near(&[found_of("dst net 203.0.0.0/17", [0.75, 0.25]).1], &[10.0 + 1.25 * 14.0 + 8.0 * 0.811_278_124_459_133]);
+    near(&[found_of("dst net 203.0.0.0/17", [1.0, 0.0]).1], &[10.0 + 14.0]);
     let (ports, longer) = found("src net 10.0.0.0/8 and udp portrange 1-1000");
     assert!(ports > network);
     near(&[longer], &[both + f64::from(ports - network) * 2.0]);
@@ -75,6 +80,7 @@ fn a_margin_is_over_every_cycle_whoever_adds_it() {
         classify: 14.0,
         step: 2.0,
         branch: 10.0,
+        choice: 8.0,
         ..profile.overheads
     };
     let made = |profile: &crate::profile::Profile| {

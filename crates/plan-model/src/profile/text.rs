@@ -74,6 +74,7 @@ impl Profile {
             ("classify", o.classify),
             ("step", o.step),
             ("branch", o.branch),
+            ("choice", o.choice),
             ("parse", o.parse),
             ("parse_batch", o.parse_batch),
         ] {
@@ -168,6 +169,7 @@ mod tests {
                 classify: 3.0,
                 step: 2.0,
                 branch: 7.0,
+                choice: 6.0,
                 parse: 5.0,
                 parse_batch: 90.0,
             },
