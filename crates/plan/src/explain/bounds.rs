@@ -37,8 +37,8 @@ impl View<'_> {
             }
         }
         let direct = self.is_direct_full(id, REACHED);
-        for (server, link, bps) in self.all_links() {
-            if (direct || self.visits(id, server, link) > 0.0) && self.carried(server, link) >= bps * REACHED {
+        for &(server, link, bps, carried) in self.carried() {
+            if carried >= bps * REACHED && (direct || self.visits(id, server, link) > 0.0) {
                 bounds.push(Bound::Link { link: self.link_name(server, link), bps });
             }
         }

@@ -1,54 +1,89 @@
 //! What links and SmartNICs will carry, by the definitions of [`catena_plan_model::problem`].
 
+use std::collections::HashMap;
+
 use super::View;
 use crate::plan::{LinkPlan, SmartNicPlan};
-use catena_plan_model::estimate::all_links;
-use catena_plan_model::placement::Link;
-use catena_plan_model::problem::{ChainId, ServerId};
+use catena_plan_model::estimate::{Layout, all_links};
+use catena_plan_model::placement::{Link, Placement};
+use catena_plan_model::problem::{ChainId, Problem, ServerId};
+
+/// What links carry, worked out once: there may be a thousand links, and as many chains.
+#[derive(Default)]
+pub(super) struct Loads {
+    /// By chain, what it puts on each link that it uses, each way, for each bit per second of its rate.
+    visits: Vec<Vec<(ServerId, Link, f64)>>,
+    /// All links: what they can carry, and will, in bits per second each way.
+    carried: Vec<(ServerId, Link, f64, f64)>,
+}
+
+impl Loads {
+    pub(super) fn of(problem: &Problem, placement: &Placement, layouts: &[Layout]) -> Loads {
+        let mut visits: Vec<Vec<(ServerId, Link, f64)>> = layouts.iter().map(|_| Vec::new()).collect();
+        let mut put = |id: ChainId, server: ServerId, link: Link, part: f64| {
+            let Some(own) = visits.get_mut(id) else { return };
+            match own.iter_mut().find(|(on, by, _)| (*on, *by) == (server, link)) {
+                Some((_, _, whole)) => *whole += part,
+                None => own.push((server, link, part)),
+            }
+        };
+        for (id, layout) in layouts.iter().enumerate() {
+            // A stay loads its SmartNIC's link once, however many subgroups belong to it.
+            for stay in &layout.stays {
+                if let Some(nic) = stay.smart_nic
+                    && let Some(about) = problem.smart_nics.get(nic)
+                {
+                    put(id, about.server, Link::SmartNic(nic), stay.visits);
+                }
+            }
+        }
+        // Other subgroups come and go by whichever card they were given.
+        for subgroup in &placement.subgroups {
+            let Some(layout) = layouts.get(subgroup.chain) else { continue };
+            let group = layout.groups.iter().find(|group| group.nodes == subgroup.nodes);
+            if let Some(group) = group.filter(|group| group.smart_nic.is_none()) {
+                put(subgroup.chain, subgroup.server, subgroup.link, group.visits);
+            }
+        }
+        let rate = |id: ChainId| placement.rates_bps.get(id).copied().unwrap_or(0.0);
+        let links = all_links(problem);
+        let mut used = vec![0.0; links.len()];
+        let places: HashMap<(ServerId, Link), usize> = links.iter().enumerate().map(|(n, l)| ((l.0, l.1), n)).collect();
+        for (id, own) in visits.iter().enumerate() {
+            for (server, link, part) in own {
+                if let Some(place) = places.get(&(*server, *link)) {
+                    used[*place] += part * rate(id);
+                }
+            }
+        }
+        // Packets that no node sees fill links in their order; the last one takes what has no room.
+        let mut direct: f64 = layouts.iter().enumerate().map(|(id, l)| l.direct * rate(id)).sum();
+        let mut carried = Vec::new();
+        for (n, ((server, link, bps), used)) in links.iter().zip(used).enumerate() {
+            let part = if n + 1 == links.len() { direct } else { direct.min((bps - used).max(0.0)) };
+            direct -= part;
+            carried.push((*server, *link, *bps, used + part));
+        }
+        Loads { visits, carried }
+    }
+}
 
 impl View<'_> {
     /// What chain `id` puts on a link each way, for each bit per second of its rate.
     pub(super) fn visits(&self, id: ChainId, server: ServerId, link: Link) -> f64 {
-        let Some(layout) = self.layouts.get(id) else { return 0.0 };
-        // A stay loads its SmartNIC's link once, however many subgroups belong to it.
-        let beside = |nic: usize| layout.stays.iter().filter(move |stay| stay.smart_nic == Some(nic));
-        let stays: f64 = match link {
-            Link::SmartNic(nic) => beside(nic).map(|stay| stay.visits).sum(),
-            Link::Nic(_) => 0.0,
-        };
-        // Other subgroups come and go by whichever card they were given.
-        let here = self
-            .placement
-            .subgroups
-            .iter()
-            .filter(|subgroup| subgroup.chain == id && subgroup.server == server && subgroup.link == link);
-        let groups = here.filter_map(|subgroup| layout.groups.iter().find(|group| group.nodes == subgroup.nodes));
-        stays + groups.filter(|group| group.smart_nic.is_none()).map(|group| group.visits).sum::<f64>()
+        let own = self.loads.visits.get(id).map_or(&[][..], |own| own);
+        own.iter().find(|(on, by, _)| (*on, *by) == (server, link)).map_or(0.0, |(_, _, part)| *part)
     }
 
-    /// Bits per second that a link will carry each way.
-    pub(super) fn carried(&self, server: ServerId, link: Link) -> f64 {
-        let stays = |(server, link, _): &(ServerId, Link, f64)| -> f64 {
-            (0..self.layouts.len()).map(|id| self.visits(id, *server, *link) * self.rate(id)).sum()
-        };
-        // Packets that no node sees fill links in their order; the last one takes what has no room.
-        let mut direct: f64 = self.layouts.iter().enumerate().map(|(id, l)| l.direct * self.rate(id)).sum();
-        let links = self.all_links();
-        for (id, one) in links.iter().enumerate() {
-            let used = stays(one);
-            let part = if id + 1 == links.len() { direct } else { direct.min((one.2 - used).max(0.0)) };
-            if (one.0, one.1) == (server, link) {
-                return used + part;
-            }
-            direct -= part;
-        }
-        0.0
+    /// All links: server, link, what it can carry and will, in bits per second each way.
+    pub(super) fn carried(&self) -> &[(ServerId, Link, f64, f64)] {
+        &self.loads.carried
     }
 
     /// Whether packets of chain `id` go by cards without a node that sees them, and no card has room for more.
     pub(super) fn is_direct_full(&self, id: ChainId, reached: f64) -> bool {
         self.layouts.get(id).is_some_and(|layout| layout.direct > 0.0)
-            && self.all_links().iter().all(|(server, link, bps)| self.carried(*server, *link) >= bps * reached)
+            && self.carried().iter().all(|(_, _, bps, carried)| *carried >= bps * reached)
     }
 
     /// Cycles that a packet of chain `id` takes of a SmartNIC.
@@ -63,20 +98,15 @@ impl View<'_> {
         chains.map(|(id, chain)| self.rate(id) / chain.packet_bits() * self.smart_nic_cycles(id, nic)).sum()
     }
 
-    /// All links, with what they can carry: server, link, bits per second.
-    pub(super) fn all_links(&self) -> Vec<(ServerId, Link, f64)> {
-        all_links(self.problem)
-    }
-
     pub(super) fn links(&self) -> Vec<LinkPlan> {
-        let plan = |(server, link, bps)| LinkPlan {
+        let plan = |&(server, link, bps, used_bps): &(ServerId, Link, f64, f64)| LinkPlan {
             name: self.link_name(server, link),
             server: self.server_name(server),
             smart: matches!(link, Link::SmartNic(_)),
             bps,
-            used_bps: self.carried(server, link),
+            used_bps,
         };
-        self.all_links().into_iter().map(plan).collect()
+        self.carried().iter().map(plan).collect()
     }
 
     pub(super) fn smart_nics(&self) -> Vec<SmartNicPlan> {

@@ -24,6 +24,7 @@ use catena_plan_model::placement::{Link, Outcome, Placement, Site};
 use catena_plan_model::problem::{ChainId, Problem};
 use catena_plan_model::rack::{Rack, SwitchKind};
 use catena_plan_model::switch::{Feasible, Use};
+use loads::Loads;
 
 /// What a plan is explained with.
 pub struct Case<'a> {
@@ -102,6 +103,8 @@ struct View<'a> {
     placement: &'a Placement,
     /// By chain; empty without a placement.
     layouts: Vec<Layout>,
+    /// Of links.
+    loads: Loads,
     /// By subgroup of the placement.
     numbers: Vec<Vec<cores::Part>>,
 }
@@ -117,8 +120,9 @@ impl<'a> View<'a> {
     fn bare(case: &'a Case<'a>, placement: &'a Placement) -> View<'a> {
         let problem = case.problem;
         let chains = problem.chains.iter().zip(&placement.sites);
-        let layouts = chains.map(|(chain, sites)| Layout::of(problem, chain, sites)).collect();
-        View { case, problem, placement, layouts, numbers: Vec::new() }
+        let layouts: Vec<Layout> = chains.map(|(chain, sites)| Layout::of(problem, chain, sites)).collect();
+        let loads = Loads::of(problem, placement, &layouts);
+        View { case, problem, placement, layouts, loads, numbers: Vec::new() }
     }
 
     /// Whether a subgroup of the placement may have several cores.
