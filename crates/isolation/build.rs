@@ -12,7 +12,6 @@ fn main() {
     // With what it includes.
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
-    println!("cargo::rerun-if-env-changed=PATH");
     let folder = std::env::var_os("OUT_DIR").unwrap_or_default();
     let object = Path::new(&folder).join("account.bpf.o");
     let named = std::env::var("CLANG").ok();
@@ -34,6 +33,9 @@ fn main() {
             Err(_) => {}
         }
     }
+    // Once there is one. Where one was found nothing is made anew for another path: Cargo's own commands have other ones than those
+    // that they run.
+    println!("cargo::rerun-if-env-changed=PATH");
     std::fs::write(&object, []).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=ACCOUNT_PROBLEM={problem}");
 }
