@@ -37,15 +37,6 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Take all pages from the system now: the first touch of one costs as much as thousands of packets. Where the system has not
-    /// so many, they come as they are touched.
-    pub fn fill(&self) {
-        if cfg!(not(miri)) {
-            // SAFETY: the range is mapped, and what stands there stays. Systems before Linux 5.14 refuse, which changes nothing.
-            unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
-        }
-    }
-
     /// Map the beginning of what `fd` stands for, shared with whoever else maps it, with all its pages in place.
     ///
     /// # Errors
@@ -104,23 +95,6 @@ mod tests {
             last.write(7);
             assert_eq!(last.read(), 7);
         }
-    }
-
-    #[test]
-    #[cfg(not(miri))]
-    fn filled_memory_is_there_and_keeps_what_is_written() {
-        let mapping = Mapping::anonymous(1 << 20).unwrap();
-        // SAFETY: the addresses are within the mapping, and zero is a number.
-        unsafe {
-            mapping.at::<u64>(0).write(7);
-            mapping.fill();
-            assert_eq!((mapping.at::<u64>(0).read(), mapping.at::<u64>((1 << 20) - 8).read()), (7, 0));
-        }
-        let pages = mapping.bytes / PAGE;
-        let mut there = vec![0u8; pages];
-        // SAFETY: a byte for each page of the mapping.
-        let status = unsafe { libc::mincore(mapping.start.as_ptr().cast(), mapping.bytes, there.as_mut_ptr()) };
-        assert!(status == 0 && there.iter().all(|page| page & 1 == 1), "{pages} pages");
     }
 
     #[test]

@@ -15,9 +15,6 @@ pub(crate) unsafe trait Zeroed {}
 // SAFETY: zero is a number.
 unsafe impl Zeroed for u32 {}
 
-/// Most bytes of a table whose pages are all taken at the start.
-const MOST_FILLED: usize = 64 << 20;
-
 /// A fixed number of `T`s, all zero at first; pages are taken from the system as they are touched.
 pub(crate) struct Reserved<T: Zeroed> {
     memory: Mapping,
@@ -38,19 +35,6 @@ impl<T: Zeroed> Reserved<T> {
         // SAFETY: the mapping has at least a page, and zero is what stands there.
         unsafe { memory.start().write_volatile(0) };
         Ok(Reserved { memory, count, values: PhantomData })
-    }
-
-    /// Reserve room for `count` values that are used in no order from the first moment on: its pages are taken now, where they are
-    /// not too many. Else each that is touched for the first time would hold up packets.
-    ///
-    /// # Errors
-    /// The system's, when the address space is exhausted.
-    pub(crate) fn scattered(count: usize) -> io::Result<Self> {
-        let reserved = Self::new(count)?;
-        if count.saturating_mul(size_of::<T>()) <= MOST_FILLED {
-            reserved.memory.fill();
-        }
-        Ok(reserved)
     }
 }
 

@@ -33,15 +33,6 @@ impl<V: Copy> Places<V> {
         Ok(Places { places })
     }
 
-    /// Make `count` empty places that are filled in no order.
-    ///
-    /// # Errors
-    /// [`NoMemory`] where so many find no room.
-    pub fn scattered(object: &'static str, count: usize) -> Result<Self, NoMemory> {
-        let places = Reserved::scattered(count).map_err(|_| NoMemory { object, entries: count })?;
-        Ok(Places { places })
-    }
-
     /// Return the value at a place, if it was filled.
     #[inline]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut V> {

@@ -163,7 +163,7 @@ impl Ports {
             limits,
             share,
             hosts: Table::new("hosts", seed, room.max(1))?,
-            known: Places::scattered("blocks", all)?,
+            known: Places::new("blocks", all)?,
             blocks: Places::new("blocks", room)?,
             free_place: NONE,
             places: 0,
