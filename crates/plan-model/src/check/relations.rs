@@ -13,6 +13,10 @@ use crate::relation::{Member, Relation, Traffic};
 /// A thousand bits per second are nothing.
 const NOTHING_BPS: f64 = 1e3;
 
+/// Rounds after which classes that still get more in each are taken for ones that no rate is enough for; one hands a figure on
+/// from ratio to ratio, so no more are needed than there are ratios.
+const MOST_ROUNDS: usize = 10_000;
+
 /// The relations that these rates break.
 pub(super) fn broken(problem: &Problem, rates_bps: &[f64]) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -58,7 +62,7 @@ impl Ratio<'_> {
         let nothing = self.measures.iter().map(|measure| measure.per_bit * NOTHING_BPS).fold(0.0, f64::max);
         self.members.iter().zip(&self.measures).zip(&has).all(|((member, measure), mine)| {
             let full = rates.bps(member.traffic()) >= measure.most_bps * (1.0 - TOLERANCE);
-            let there = member.class.is_none() || rates.has_room(member.chain);
+            let there = member.class.is_none() || rates.is_settled && rates.has_room(member.chain);
             there && (full || has.iter().all(|other| *other <= mine + TOLERANCE * other.abs() + nothing))
         })
     }
@@ -72,15 +76,23 @@ impl Ratio<'_> {
 struct Rates<'a> {
     chains: &'a [f64],
     classes: HashMap<Traffic, f64>,
+    /// Whether that came to an end: ratios in a file that nearly contradict each other would go on almost for ever.
+    is_settled: bool,
 }
 
 impl Rates<'_> {
     fn of<'a>(chains: &'a [f64], ratios: &[Ratio<'_>]) -> Rates<'a> {
         let named = ratios.iter().flat_map(|ratio| ratio.members).map(Member::traffic);
         let classes = named.filter(|traffic| traffic.class.is_some()).map(|traffic| (traffic, 0.0)).collect();
-        let mut rates = Rates { chains, classes };
+        let mut rates = Rates { chains, classes, is_settled: false };
         // What one ratio gives a class, another may ask of its other members. It only grows, until there is no room for it.
-        while rates.raise(ratios) && rates.classes.keys().all(|class| rates.has_room(class.chain)) {}
+        for _ in 0..MOST_ROUNDS {
+            let is_more = rates.raise(ratios);
+            if !is_more || !rates.classes.keys().all(|class| rates.has_room(class.chain)) {
+                rates.is_settled = true;
+                break;
+            }
+        }
         rates
     }
 
@@ -258,6 +270,10 @@ mod tests {
         *text = "throughput v : w = 1 : 1".into();
         never.relations.push(both.relations[1].clone());
         assert!(!kept(&never, [8e9, 1e9]) && kept(&never, [8e9, 0.0]));
+        // Nor where it is to have hardly more each time: that is found out soon.
+        let Relation::Ratio { text, .. } = &mut never.relations[1] else { unreachable!() };
+        *text = "throughput v : w = 3.00000001 : 1".into();
+        assert!(!kept(&never, [8e18, 1e9]));
     }
 
     #[test]
