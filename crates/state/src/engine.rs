@@ -23,6 +23,7 @@ use crate::plain::Plain;
 use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
 use crate::tx::Tx;
+use crate::two_keys::{Other, TwoKeyMap};
 
 /// What a packet will do with an entry at most. An engine fetches, locks or copies it accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +118,8 @@ pub trait Engine: Send + 'static {
     type Ticket<K: Key>: Copy + Send;
     /// Per-flow entries.
     type FlowMap<K: Key, V: Plain>: FlowMap<K, V, Ticket = Self::Ticket<K>>;
+    /// The same, with two keys each.
+    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>>: TwoKeyMap<K, V, X, Ticket = Self::Ticket<K>>;
     /// What is reached by operations alone.
     type Shared<V: Held>: Shared<V>;
     /// The same, by key.
@@ -221,6 +224,17 @@ pub trait Engine: Send + 'static {
         object: &Declaration,
         capacity: usize,
     ) -> Result<Self::FlowMap<K, V>, NoMemory>;
+
+    /// Make an empty map for up to `capacity` entries with two keys, which are declared one after the other: the entries, and who has
+    /// which other key.
+    ///
+    /// # Errors
+    /// [`NoMemory`] where so many find no room.
+    fn two_key_map<K: Key, V: Plain, X: Other<K, V>>(
+        &mut self,
+        objects: [&Declaration; 2],
+        capacity: usize,
+    ) -> Result<Self::TwoKeyMap<K, V, X>, NoMemory>;
 
     /// Make a shared object of its first value.
     fn shared<V: Held>(&mut self, object: &Declaration, value: V) -> Self::Shared<V> {

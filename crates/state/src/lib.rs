@@ -26,6 +26,7 @@ pub mod plain;
 pub mod shared;
 pub mod shared_map;
 pub mod tx;
+pub mod two_keys;
 pub mod value;
 
 pub use board::{Board, Room};
@@ -42,3 +43,4 @@ pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, Place, SharedMap};
 pub use tx::{Name, Tx};
+pub use two_keys::{Other, TwoKeyMap};

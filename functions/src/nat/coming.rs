@@ -1,10 +1,10 @@
 //! What a batch is about to map: whatever that will look at is brought near, for all of its packets together.
 //!
-//! A new mapping looks at its host, then at the host's block, then where the external endpoint of the block's next free port
-//! belongs: each tells where the next is. Foreseen is only what comes near; what is true is found out later.
+//! A new mapping looks at its host, then at the host's block: each tells where the next is. Foreseen is only what comes near; what is
+//! true is found out later.
 
 use catena_packet::BATCH;
-use catena_state::{Engine, FlowMap, Shared};
+use catena_state::{Engine, Shared};
 
 use super::family::Translate;
 use super::mapping::Mappings;
@@ -35,13 +35,6 @@ impl<F: Translate> Coming<F> {
 
     #[inline(never)]
     fn bring_all<E: Engine>(&mut self, mappings: &mut Mappings<E, F>) {
-        let Mappings { ports, space, external, .. } = mappings;
-        let mut next = [None; BATCH];
-        ports.bring(|ports| ports.bring_next(self.0.iter().map(|inside| F::host_of(*inside)), &mut next));
-        let comes = |(inside, next): (F::Endpoint, Option<(u32, u16)>)| {
-            let (index, port) = next?;
-            Some(F::endpoint(space.address(index), port, F::parts(inside).2))
-        };
-        external.bring(self.0.drain(..).zip(next).filter_map(comes));
+        mappings.ports.bring(|ports| ports.bring_next(self.0.drain(..).map(F::host_of)));
     }
 }

@@ -3,13 +3,13 @@
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{ports, tcp};
-use catena_state::{Engine, FlowMap, Intent, Tx, taken};
+use catena_state::{Engine, FlowMap, Intent, TwoKeyMap, Tx, taken};
 
 use super::family::Translate;
 use super::fragments::{self, Became, Fragments};
 use super::icmp;
 use super::identifications::Ident;
-use super::plan::{External, ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::sessions::{self, Contact};
 use super::tags::vlan;
@@ -93,7 +93,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         Step::Done(BACK)
     }
 
-    /// From outside, or from inside with a new `source`: whose the external endpoint is has been asked for.
+    /// From outside, or from inside with a new `source`: which mapping has the external endpoint was asked for.
     pub(super) fn inward(
         &mut self,
         tx: &mut Tx,
@@ -102,22 +102,21 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         ticket: &ExternalTicket<E, F>,
         source: Source<F>,
     ) -> Step {
-        let Some(inside) = self.mappings.external.read(tx, ticket).copied() else {
-            if !plan.hairpin || !self.mappings.may_be_elsewhere(External::<E, F>::key(ticket)) {
+        let Some(found) = self.mappings.inside.found(tx, ticket, Intent::Change) else {
+            if !plan.hairpin || !self.mappings.may_be_elsewhere(Inside::<E, F>::other_key(ticket)) {
                 return drop(NO_MAPPING);
             }
             let ident = self.ask_hairpin_ident(tx, packet, plan, source);
             return self.then(tx, packet, plan, Next::Turn(source, ident));
         };
-        let ticket = self.mappings.inside.want(tx, inside, Intent::Change);
         if !self.sessions.filter() {
             let ident = self.ask_hairpin_ident(tx, packet, plan, source);
-            return self.then(tx, packet, plan, Next::Back(ticket, source, ident));
+            return self.then(tx, packet, plan, Next::Back(found, source, ident));
         }
         let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
-        let session = self.sessions.want(tx, self.sessions.key(inside, remote), Intent::Change);
+        let session = self.sessions.want(tx, self.sessions.key(Inside::<E, F>::key(&found), remote), Intent::Change);
         let ident = self.ask_hairpin_ident(tx, packet, plan, source);
-        self.then(tx, packet, plan, Next::Filtered(ticket, session, source, ident))
+        self.then(tx, packet, plan, Next::Filtered(found, session, source, ident))
     }
 
     /// From inside, to an external endpoint of another instance: it goes there as a packet from outside.

@@ -1,11 +1,13 @@
 //! Mappings: an inside endpoint, the external endpoint it appears as, and how long that holds.
 
 use std::collections::HashSet;
+use std::marker::PhantomData;
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::{
-    Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Shared, Tx, looks,
+    Access, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Other, Plain, Scope, Shared, TwoKeyMap, Tx,
+    looks,
 };
 
 use super::family::{Host, Translate};
@@ -20,7 +22,7 @@ pub const PORTS: Declaration = Declaration::shared("ports", "who has which ports
 /// By inside endpoint.
 pub const MAPPINGS: Declaration =
     Declaration::flow_map("mappings", "external endpoints", Scope::SourceEndpoint, Access::ReadWrite);
-/// By external endpoint.
+/// By external endpoint: which mapping has it.
 pub const EXTERNAL: Declaration =
     Declaration::flow_map("external endpoints", "whose they are", Scope::SourceEndpoint, Access::ReadMostly);
 
@@ -143,12 +145,22 @@ impl<A: Copy> Mapping<A> {
 // With key and the map's own eight bytes an entry is one cache line, of IPv6 too.
 const _: () = assert!(size_of::<Mapping<[u64; 2]>>() == 32);
 
+/// The external endpoint of a mapping: address, port and protocol.
+pub struct External<F>(PhantomData<F>);
+
+impl<F: Translate> Other<F::Endpoint, Mapping<F::Address>> for External<F> {
+    type Key = F::Endpoint;
+
+    #[inline(always)]
+    fn of(inside: &F::Endpoint, mapping: &Mapping<F::Address>) -> F::Endpoint {
+        F::endpoint(mapping.address, mapping.port, F::parts(*inside).2)
+    }
+}
+
 /// All mappings, by inside and by external endpoint, and the ports they use.
 pub struct Mappings<E: Engine, F: Translate> {
-    /// By inside address, port and protocol, and the VLAN they are in.
-    pub inside: E::FlowMap<F::Endpoint, Mapping<F::Address>>,
-    /// The inside endpoints by external address, port and protocol.
-    pub external: E::FlowMap<F::Endpoint, F::Endpoint>,
+    /// By inside address, port and protocol, and the VLAN they are in; and by external address, port and protocol.
+    pub inside: Inside<E, F>,
     /// Who has which ports.
     pub ports: E::Shared<Ports>,
     /// The external addresses.
@@ -157,23 +169,15 @@ pub struct Mappings<E: Engine, F: Translate> {
     claims: Option<Claimed>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
-    /// Mappings that are over: only a place to write them down, empty but for the moment when they go.
-    going: Vec<Going<F::Endpoint>>,
+    /// The ports of mappings that are over, each behind the index of its address: only a place to write them down, empty but for the
+    /// moment when they go.
+    going: Vec<(u32, u16)>,
 }
 
-/// What a mapping that is over leaves behind.
-struct Going<K> {
-    external: K,
-    inside: K,
-    /// The port, and the index of its address.
-    port: Option<(u32, u16)>,
-}
-
-impl<K: Copy> Going<K> {
-    fn of<F: Translate<Endpoint = K>>(key: &K, mapping: &Mapping<F::Address>, space: &Space<F>) -> Self {
-        let Change { address, port, .. } = mapping.change();
-        let external = F::endpoint(address, port, F::parts(*key).2);
-        Going { external, inside: *key, port: space.index(address).map(|index| (index, port)) }
+impl<A: Copy> Mapping<A> {
+    /// Return the index of its external address, and its port.
+    fn leased<F: Translate<Address = A>>(&self, space: &Space<F>) -> Option<(u32, u16)> {
+        space.index(self.address).map(|index| (index, self.port))
     }
 }
 
@@ -196,8 +200,7 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         let limits =
             Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: claims.as_ref().is_some_and(|claims| claims.moves) };
         Ok(Mappings {
-            inside: engine.flow_map(&MAPPINGS.part(F::PART), max)?,
-            external: engine.flow_map(&EXTERNAL.part(F::PART), max)?,
+            inside: engine.two_key_map([&MAPPINGS.part(F::PART), &EXTERNAL.part(F::PART)], max)?,
             ports: engine.shared_of(&PORTS.part(F::PART), || Ports::new(space.grid, limits, share, seed))?,
             space,
             claims,
@@ -214,7 +217,7 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         (address, port): (F::Address, u16),
     ) -> (InsideTicket<E, F>, ExternalTicket<E, F>) {
         let external = F::endpoint(address, port, F::parts(Inside::<E, F>::key(inside)).2);
-        (self.inside.want_again(tx, inside, Intent::Create), self.external.want(tx, external, Intent::Create))
+        (self.inside.want_again(tx, inside, Intent::Create), self.inside.want_other(tx, external, Intent::Create))
     }
 
     /// Make the mapping whose places were asked for, for a packet with these flags of TCP. `None` where there is no room: the port is
@@ -232,11 +235,8 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         let Change { address, port, address_sum, upper_sum } = Change::of::<F>((address, port), to, number);
         let state = State::first(number).out(flags);
         let mapping = Mapping { last: now, address, port, address_sum, upper_sum, state, birth };
-        if self.inside.insert(tx, here, mapping, self.timeouts.end(state, now)).is_ok() {
-            if self.external.insert(tx, there, inside, FOREVER).is_ok() {
-                return Some(mapping);
-            }
-            self.inside.remove(tx, here);
+        if self.inside.insert_both(tx, (here, there), mapping, self.timeouts.end(state, now)).is_ok() {
+            return Some(mapping);
         }
         self.release(tx, to);
         None
@@ -269,7 +269,6 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
     pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
         let mut hosts = HashSet::new();
         mover.flows(tx, &mut self.inside, |_, inside, _| _ = hosts.insert(F::host_of(*inside)));
-        mover.flows(tx, &mut self.external, |_, _, _| {});
         mover.records(
             &mut self.ports,
             |ports, _, write| {
@@ -316,12 +315,12 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
             let some = left.min(MOST_GOING);
             left -= some;
             let Mappings { inside, space, going, .. } = self;
-            let looked = inside.expire(tx, now, some, |_, key, mapping| {
+            let looked = inside.expire(tx, now, some, |_, _, mapping| {
                 let end = timeouts.end(mapping.state, mapping.last);
                 if end > now {
                     return Fate::Until(end);
                 }
-                going.push(Going::of(key, mapping, space));
+                going.extend(mapping.leased(space));
                 Fate::Over
             });
             self.let_go(tx);
@@ -343,7 +342,7 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
             inside.sweep(tx, some, |_, key, mapping| {
                 let is_over = timeouts(key).over(mapping.state, mapping.last, now);
                 if is_over {
-                    going.push(Going::of(key, mapping, space));
+                    going.extend(mapping.leased(space));
                 }
                 is_over
             });
@@ -351,30 +350,23 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         }
     }
 
-    /// Take back what mappings leave behind that have gone. It is anywhere: it is asked for for all, one part after the other,
+    /// Take back the ports of mappings that have gone. They are anywhere: what leads to all is asked for, one part after the other,
     /// and looked at when it has come.
     fn let_go(&mut self, tx: &mut Tx) {
-        let Mappings { external, ports, going, .. } = self;
+        let Mappings { ports, going, .. } = self;
         if going.is_empty() {
             return;
         }
-        external.bring(going.iter().map(|one| one.external));
-        ports.bring(|ports| ports.bring_leased(going.iter().filter_map(|one| one.port)));
-        for Going { external: key, inside, port } in going.drain(..) {
-            external.forget(tx, key, |of| *of == inside);
-            if let Some((index, port)) = port {
-                ports.send(tx, Release(index, port));
-            }
+        ports.bring(|ports| ports.bring_leased(going.iter().copied()));
+        for (index, port) in going.drain(..) {
+            ports.send(tx, Release(index, port));
         }
     }
 
     /// Take back a mapping that is over.
     pub fn remove(&mut self, tx: &mut Tx, ticket: &InsideTicket<E, F>) {
-        let inside = Inside::<E, F>::key(ticket);
         if let Some(mapping) = self.inside.remove(tx, ticket) {
-            let Change { address, port, .. } = mapping.change();
-            self.external.forget(tx, F::endpoint(address, port, F::parts(inside).2), |of| *of == inside);
-            self.release(tx, (address, port));
+            self.release(tx, (mapping.address, mapping.port));
         }
     }
 }

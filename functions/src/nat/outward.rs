@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::{icmp_identifier, ports, tcp};
-use catena_state::{Engine, FlowMap, Intent, Shared, Tx, taken};
+use catena_state::{Engine, FlowMap, Intent, Shared, TwoKeyMap, Tx, taken};
 
 use super::family::Translate;
 use super::fragments::Fragments;
@@ -119,7 +119,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             return match self.external_of(packet, plan.kind, change.port) {
                 Some(external) => {
                     self.count(tx, &layers);
-                    let ticket = self.mappings.external.want(tx, external, Intent::Read);
+                    let ticket = self.mappings.inside.want_other(tx, external, Intent::Change);
                     self.then(tx, packet, plan, Next::Hairpin(ticket, (change.address, change.port)))
                 }
                 None => drop(UNTRANSLATABLE),

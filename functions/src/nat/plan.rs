@@ -1,11 +1,11 @@
 //! What *prepare* hands to *finish*: what was read of a packet, and the state that was asked for.
 
 use catena_dataplane::module::Verdict;
-use catena_state::{Engine, FlowMap, Shared};
+use catena_state::{Engine, Shared, TwoKeyMap};
 
 use super::family::Translate;
 use super::identifications::Ident;
-use super::mapping::Mapping;
+use super::mapping::{External, Mapping};
 use super::sessions::{Contact, NewSession};
 use super::{fragments, sessions};
 use crate::family::AddressOf;
@@ -13,15 +13,13 @@ use crate::function::{Held, Step};
 use crate::rewrite::{Change, Side};
 use catena_state::value::ports::{Lease, Ports};
 
-/// The mappings by inside endpoint.
-pub type Inside<E, F> = <E as Engine>::FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>;
+/// The mappings.
+pub type Inside<E, F> = <E as Engine>::TwoKeyMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>, External<F>>;
 /// The promise of a mapping.
-pub type InsideTicket<E, F> = <Inside<E, F> as FlowMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>>>::Ticket;
-/// The inside endpoints by external one.
-pub type External<E, F> = <E as Engine>::FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint>;
-/// The promise of an inside endpoint.
+pub type InsideTicket<E, F> = <E as Engine>::Ticket<<F as Translate>::Endpoint>;
+/// The promise of a mapping by its external endpoint.
 pub type ExternalTicket<E, F> =
-    <External<E, F> as FlowMap<<F as Translate>::Endpoint, <F as Translate>::Endpoint>>::Ticket;
+    <Inside<E, F> as TwoKeyMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>, External<F>>>::OtherTicket;
 
 /// The promise of a port.
 pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;
@@ -43,7 +41,7 @@ pub enum Phase<E: Engine, F: Translate> {
     Plain(InsideTicket<E, F>),
     /// From inside: its mapping.
     Out(InsideTicket<E, F>),
-    /// From outside: whose the external endpoint is.
+    /// From outside: which mapping has the external endpoint.
     In(ExternalTicket<E, F>),
     /// A later fragment.
     Later,

@@ -9,7 +9,7 @@ use catena_packet::wire::tcp::flag;
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Shared, Tx};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Shared, TwoKeyMap, Tx};
 
 use super::coming::Coming;
 use super::family::Translate;
@@ -311,7 +311,7 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
         let phase = match what {
             What::Out if !special => Phase::Plain(self.mappings.inside.want(tx, endpoint, Intent::Change)),
             What::Out => Phase::Out(self.mappings.inside.want(tx, endpoint, Intent::Change)),
-            What::In => Phase::In(self.mappings.external.want(tx, endpoint, Intent::Read)),
+            What::In => Phase::In(self.mappings.inside.want_other(tx, endpoint, Intent::Change)),
             What::Later => Phase::Later,
             What::Pass => Phase::Done(Verdict::Gate(tx.gate)),
             What::Refuse => Phase::Done(Verdict::Drop(UNTRANSLATABLE)),
@@ -330,7 +330,7 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
                     self.coming.add(Inside::<E, F>::key(ticket), &self.mappings);
                 }
             }
-            Phase::In(ticket) => self.mappings.external.warm(ticket),
+            Phase::In(ticket) => self.mappings.inside.warm_other(ticket),
             _ => {}
         }
     }

@@ -23,6 +23,7 @@ mod objects;
 mod outlet;
 mod post;
 mod shared;
+mod two_keys;
 mod view;
 mod watch;
 
@@ -30,6 +31,7 @@ pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
 pub use outlet::DelayedOutlet;
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
+pub use two_keys::DelayedTwoKeyMap;
 pub use view::{Holds, View};
 
 use std::any::Any;
@@ -46,6 +48,7 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
+use crate::two_keys::Other;
 use objects::Entries;
 use view::Maps;
 use watch::{Watch, lock};
@@ -112,6 +115,7 @@ impl Engine for Delayed {
 
     type Ticket<K: Key> = DelayedTicket<K>;
     type FlowMap<K: Key, V: Plain> = DelayedMap<K, V>;
+    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>> = DelayedTwoKeyMap<K, V, X>;
     type Shared<V: Held> = DelayedShared<V>;
     type SharedMap<K: Key, V: Entry> = DelayedSharedMap<K, V>;
     type Outlet<S: Sink> = DelayedOutlet<S>;
@@ -188,6 +192,15 @@ impl Engine for Delayed {
         let entries: Entries<K, V> = Arc::new(Mutex::new(self.local.flow_map(object, capacity)?));
         maps.push((made, Box::new(Arc::clone(&entries))));
         Ok(DelayedMap::new(entries, made, &self.watch))
+    }
+
+    #[track_caller]
+    fn two_key_map<K: Key, V: Plain, X: Other<K, V>>(
+        &mut self,
+        [object, others]: [&Declaration; 2],
+        capacity: usize,
+    ) -> Result<DelayedTwoKeyMap<K, V, X>, NoMemory> {
+        Ok(DelayedTwoKeyMap::new(self.flow_map(object, capacity)?, self.flow_map(others, capacity)?))
     }
 
     #[track_caller]

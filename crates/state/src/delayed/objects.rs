@@ -240,7 +240,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
             let (_, first) = self.once(tx, ("expire", now), |map, _| map.first_over(now));
             let Some((key, value)) = first else { return looked };
             let fate = look(tx, &key, &value);
-            self.once(tx, ("fate", (key, plain_fate(&fate))), |map, _| _ = map.expire_by(now, 1, |_, _| fate));
+            self.once(tx, ("fate", (key, plain_fate(&fate))), |map, _| _ = map.expire_by(now, 1, |_, _, _| fate));
         }
         most
     }

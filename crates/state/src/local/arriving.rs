@@ -6,9 +6,7 @@
 //! An entry that arrives is found before any that is linked. Its bucket has not been looked at, so an older entry of the same key
 //! may be linked there: that one gets the value when both meet, keeps its mark, and is not counted twice until then.
 
-use catena_packet::buffer::prefetch;
-
-use super::map::{LocalMap, tag};
+use super::map::LocalMap;
 use crate::key::Key;
 
 /// How many may be arriving at a time.
@@ -99,7 +97,7 @@ impl<K: Key, V> LocalMap<K, V> {
             return self.settle_all();
         }
         for hash in &self.arriving.hashes[..self.arriving.count] {
-            prefetch(&raw const self.buckets[self.address(*hash)]);
+            self.buckets.bring(*hash);
         }
     }
 
@@ -116,7 +114,7 @@ impl<K: Key, V> LocalMap<K, V> {
         (self.arriving.seen, self.arriving.is_asked) = ([0; 4], false);
         self.reach = self.entries.len();
         for hash in &self.arriving.hashes[..self.arriving.count] {
-            prefetch(&raw const self.buckets[self.address(*hash)]);
+            self.buckets.bring(*hash);
         }
         for i in 0..std::mem::take(&mut self.arriving.count) {
             let (hash, entry) = (self.arriving.hashes[i], self.arriving.entries[i]);
@@ -129,8 +127,7 @@ impl<K: Key, V> LocalMap<K, V> {
                 }
                 continue;
             }
-            self.link(self.address(hash), tag(hash), entry)
-                .expect("there are overflow buckets for any hashes, see `new`");
+            self.buckets.link(hash, entry).expect("there are overflow buckets for any hashes, see `Buckets::new`");
         }
     }
 

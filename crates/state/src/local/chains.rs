@@ -1,25 +1,132 @@
-//! Chains of buckets: entries are linked and unlinked, and the table grows by a bucket at a time.
+//! Buckets and their chains, by linear hashing: what is known by a hash is linked and unlinked, and the table grows by a bucket at a
+//! time.
+//!
+//! What is linked are numbers. Whoever has the table knows what they stand for: the key of an entry, or another key of it.
 
-use super::bucket::WAYS;
-use super::map::{LOAD, LocalMap};
+use std::hint::select_unpredictable;
+use std::io;
+
+use catena_packet::buffer::prefetch;
+
+use super::bucket::{Bucket, WAYS};
 use crate::engine::Full;
-use crate::key::Key;
+use crate::memory::Reserved;
 
-impl<K: Key, V> LocalMap<K, V> {
-    #[inline(always)]
-    pub(super) fn overflow(&self, link: u32) -> usize {
-        self.most_buckets + link as usize - 1
+/// Buckets before the first split; a power of two.
+const FIRST_BUCKETS: usize = 16;
+/// The table splits a bucket when there are more numbers than this per bucket: few enough that one in
+/// a hundred buckets overflows.
+pub(super) const LOAD: usize = 5;
+
+#[inline(always)]
+fn tag(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+/// The table.
+pub(super) struct Buckets {
+    /// The buckets by address, then those for overflow.
+    buckets: Reserved<Bucket>,
+    /// Buckets in use, and the mask of the address bits that all of them have.
+    count: usize,
+    mask: usize,
+    most: usize,
+    /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
+    free_overflow: u32,
+    overflows: usize,
+}
+
+impl Buckets {
+    /// Make an empty table for up to `capacity` numbers.
+    ///
+    /// # Errors
+    /// The system's, when it has not the address space.
+    pub(super) fn new(capacity: usize) -> io::Result<Self> {
+        let most = (capacity / LOAD + 1).max(FIRST_BUCKETS);
+        // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
+        // can be, and twice that while a bucket is split, whatever the hashes.
+        let overflow = 2 * (capacity / WAYS) + 4;
+        Ok(Buckets {
+            buckets: Reserved::new(most + overflow)?,
+            count: FIRST_BUCKETS,
+            mask: FIRST_BUCKETS - 1,
+            most,
+            free_overflow: 0,
+            overflows: 0,
+        })
     }
 
-    /// Write an entry's number into the first free way of a chain.
-    pub(super) fn link(&mut self, address: usize, tag: u8, entry: u32) -> Result<(), Full> {
+    #[inline(always)]
+    fn address(&self, hash: u64) -> usize {
+        let wide = hash as usize & (2 * self.mask + 1);
+        // Whether its bucket was split already is as good as drawn by lot: a branch would be guessed wrong.
+        select_unpredictable(wide < self.count, wide, hash as usize & self.mask)
+    }
+
+    #[inline(always)]
+    fn overflow(&self, link: u32) -> usize {
+        self.most + link as usize - 1
+    }
+
+    /// Bring the bucket of a hash near.
+    #[inline(always)]
+    pub(super) fn bring(&self, hash: u64) {
+        prefetch(&raw const self.buckets[self.address(hash)]);
+    }
+
+    /// Return the first number in the bucket of a hash that may be meant.
+    #[inline(always)]
+    pub(super) fn guess(&self, hash: u64) -> Option<u32> {
+        let bucket = &self.buckets[self.address(hash)];
+        let matches = bucket.matches(tag(hash));
+        (matches != 0).then(|| bucket.entries[matches.trailing_zeros() as usize])
+    }
+
+    /// Return where the number is linked that has this hash and is the one: bucket, way, number.
+    #[inline(always)]
+    pub(super) fn search(&self, hash: u64, is_the_one: impl Fn(u32) -> bool) -> Option<(usize, usize, u32)> {
+        let mut at = self.address(hash);
+        loop {
+            let bucket = &self.buckets[at];
+            let mut matches = bucket.matches(tag(hash));
+            while matches != 0 {
+                let way = matches.trailing_zeros() as usize;
+                let number = bucket.entries[way];
+                if is_the_one(number) {
+                    return Some((at, way, number));
+                }
+                matches &= matches - 1;
+            }
+            if bucket.next == 0 {
+                return None;
+            }
+            at = self.overflow(bucket.next);
+        }
+    }
+
+    /// Link a number under a hash.
+    ///
+    /// # Errors
+    /// [`Full`] where there are as many as there may be.
+    #[inline(always)]
+    pub(super) fn link(&mut self, hash: u64, number: u32) -> Result<(), Full> {
+        self.link_at(self.address(hash), tag(hash), number)
+    }
+
+    /// Let another number stand where one was found.
+    pub(super) fn replace(&mut self, bucket: usize, way: usize, number: u32) {
+        self.buckets[bucket].entries[way] = number;
+    }
+
+    /// Write a number into the first free way of a chain.
+    fn link_at(&mut self, address: usize, tag: u8, number: u32) -> Result<(), Full> {
         let mut at = address;
         loop {
             let free = self.buckets[at].matches(0);
             if free != 0 {
                 let way = free.trailing_zeros() as usize;
                 self.buckets[at].tags[way] = tag;
-                self.buckets[at].entries[way] = entry;
+                self.buckets[at].entries[way] = number;
                 return Ok(());
             }
             if self.buckets[at].next == 0 {
@@ -36,14 +143,14 @@ impl<K: Key, V> LocalMap<K, V> {
             self.free_overflow = std::mem::take(&mut self.buckets[at].next);
             return Ok(link);
         }
-        if self.most_buckets + self.overflows == self.buckets.len() {
+        if self.most + self.overflows == self.buckets.len() {
             return Err(Full);
         }
         self.overflows += 1;
         Ok(self.overflows as u32)
     }
 
-    /// Give the chain's empty overflow buckets back, after moving entries forward into free ways.
+    /// Give the chain's empty overflow buckets back, after moving numbers forward into free ways.
     fn tighten(&mut self, address: usize) {
         while self.buckets[address].next != 0 {
             let (mut before, mut last) = (address, self.overflow(self.buckets[address].next));
@@ -55,9 +162,9 @@ impl<K: Key, V> LocalMap<K, V> {
                 if tag == 0 {
                     continue;
                 }
-                let entry = self.buckets[last].entries[way];
+                let number = self.buckets[last].entries[way];
                 // The first free way is at worst the one just freed, so this always finds one.
-                let _ = self.link(address, tag, entry);
+                let _ = self.link_at(address, tag, number);
                 if self.buckets[last].tags[way] != 0 {
                     return;
                 }
@@ -70,6 +177,8 @@ impl<K: Key, V> LocalMap<K, V> {
         }
     }
 
+    /// Unlink what was found under a hash.
+    #[inline(always)]
     pub(super) fn unlink(&mut self, hash: u64, bucket: usize, way: usize) {
         self.buckets[bucket].tags[way] = 0;
         let address = self.address(hash);
@@ -78,31 +187,27 @@ impl<K: Key, V> LocalMap<K, V> {
         }
     }
 
-    /// Add a bucket where there are too many entries for those that there are.
+    /// Return whether so many numbers are too many for the buckets that there are.
     #[inline(always)]
-    pub(super) fn grow(&mut self) {
-        if self.len >= self.bucket_count * LOAD && self.bucket_count < self.most_buckets {
-            self.split();
-        }
+    pub(super) fn are_few_for(&self, numbers: usize) -> bool {
+        numbers >= self.count * LOAD && self.count < self.most
     }
 
-    /// Add a bucket, and move to it what belongs there from the bucket it splits.
+    /// Add a bucket, and move to it what belongs there from the bucket it splits: `hash` tells of each number under which hash it is
+    /// linked.
     #[inline(never)]
-    fn split(&mut self) {
-        // Who is leaving is not moved.
-        while self.unlink_one() {}
-        let (old, new, bit) = (self.bucket_count - (self.mask + 1), self.bucket_count, self.mask + 1);
-        self.bucket_count += 1;
-        if self.bucket_count == 2 * bit {
+    pub(super) fn split(&mut self, hash: impl Fn(u32) -> Option<u64>) {
+        let (old, new, bit) = (self.count - (self.mask + 1), self.count, self.mask + 1);
+        self.count += 1;
+        if self.count == 2 * bit {
             self.mask = 2 * bit - 1;
         }
         let mut at = old;
         loop {
             for way in 0..WAYS {
-                let (tag, entry) = (self.buckets[at].tags[way], self.buckets[at].entries[way]);
-                let Some((key, _)) = self.entries[entry as usize].pair().filter(|_| tag != 0) else { continue };
-                if key.hash(&self.seed) as usize & bit != 0 {
-                    self.link(new, tag, entry).expect("there are overflow buckets for any hashes, see `new`");
+                let (tag, number) = (self.buckets[at].tags[way], self.buckets[at].entries[way]);
+                if tag != 0 && hash(number).is_some_and(|hash| hash as usize & bit != 0) {
+                    self.link_at(new, tag, number).expect("there are overflow buckets for any hashes, see `new`");
                     self.buckets[at].tags[way] = 0;
                 }
             }
@@ -112,5 +217,11 @@ impl<K: Key, V> LocalMap<K, V> {
             at = self.overflow(self.buckets[at].next);
         }
         self.tighten(old);
+    }
+
+    /// Return how many buckets there are, and how many of them overflow.
+    #[cfg(test)]
+    pub(super) fn overflowing(&self) -> (usize, usize) {
+        (self.count, self.buckets[..self.count].iter().filter(|bucket| bucket.next != 0).count())
     }
 }

@@ -1,7 +1,5 @@
 //! Entries whose end may have come, and what becomes of them.
 
-use catena_packet::buffer::prefetch;
-
 use super::calendar::Date;
 use super::map::LocalMap;
 use crate::engine::Fate;
@@ -12,9 +10,10 @@ use crate::looks::let_look;
 const AHEAD: usize = 24;
 
 impl<K: Key, V> LocalMap<K, V> {
-    /// Look at up to `most` entries whose end has come; returns how many there were.
+    /// Look at up to `most` entries whose end has come; returns how many there were. `look` hears
+    /// the number of each, too.
     #[inline(always)]
-    pub(crate) fn expire_by(&mut self, now: u64, most: usize, look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
+    pub(crate) fn expire_by(&mut self, now: u64, most: usize, look: impl FnMut(u32, &K, &V) -> Fate<V>) -> usize {
         if self.calendar.may_be_over(now) { self.expire_some(now, most, look) } else { 0 }
     }
 
@@ -42,7 +41,7 @@ impl<K: Key, V> LocalMap<K, V> {
     }
 
     #[inline(never)]
-    fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(&K, &V) -> Fate<V>) -> usize {
+    fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(u32, &K, &V) -> Fate<V>) -> usize {
         // Who arrives may be another one's double, and go then.
         self.settle();
         let mut looked = 0;
@@ -80,8 +79,22 @@ impl<K: Key, V> LocalMap<K, V> {
         Some(next)
     }
 
+    /// Look at up to `most` entries, those that end first at first, until one is over; returns whether one was.
+    pub(super) fn expire_one_by(
+        &mut self,
+        now: u64,
+        most: usize,
+        mut look: impl FnMut(u32, &K, &V) -> Fate<V>,
+    ) -> bool {
+        self.settle();
+        (0..most).any(|_| match self.calendar.first() {
+            Some(entry) => self.look_at(entry, now, &mut look),
+            None => false,
+        })
+    }
+
     /// Let an entry be looked at; returns whether it is over.
-    pub(super) fn look_at(&mut self, entry: u32, now: u64, look: &mut impl FnMut(&K, &V) -> Fate<V>) -> bool {
+    fn look_at(&mut self, entry: u32, now: u64, look: &mut impl FnMut(u32, &K, &V) -> Fate<V>) -> bool {
         let date = std::mem::take(&mut self.entries[entry as usize].date);
         self.calendar.leave(entry, date);
         self.judge(entry, now, look)
@@ -89,9 +102,9 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Do with an entry, which stands on no day, what becomes of it; returns whether it is over.
     #[inline(always)]
-    fn judge(&mut self, entry: u32, now: u64, look: &mut impl FnMut(&K, &V) -> Fate<V>) -> bool {
+    fn judge(&mut self, entry: u32, now: u64, look: &mut impl FnMut(u32, &K, &V) -> Fate<V>) -> bool {
         let Some((key, value)) = self.entries[entry as usize].pair_mut() else { return false };
-        let until = match look(key, value) {
+        let until = match look(entry, key, value) {
             Fate::Over => {
                 let hash = key.hash(&self.seed);
                 self.let_go(hash, entry);
@@ -121,7 +134,7 @@ impl<K: Key, V> LocalMap<K, V> {
     /// End an entry, and unlink it some entries later, when its bucket has come.
     #[inline(always)]
     pub(super) fn let_go(&mut self, hash: u64, entry: u32) {
-        prefetch(&raw const self.buckets[self.address(hash)]);
+        self.buckets.bring(hash);
         if self.leaving.is_full() {
             self.unlink_one();
         }

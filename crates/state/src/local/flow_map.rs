@@ -35,6 +35,21 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
         self.entries[self.swept].pair().copied()
     }
 
+    /// Look at the next places, and take out those of which `goes` says so, which hears the number of each, too.
+    #[inline(always)]
+    pub(super) fn sweep_by(&mut self, count: usize, mut goes: impl FnMut(u32, &K, &V) -> bool) -> usize {
+        let count = self.places(count);
+        for _ in 0..count {
+            self.go_on();
+            let number = self.swept as u32;
+            let Some((key, value)) = self.entries[self.swept].pair() else { continue };
+            if goes(number, key, value) {
+                self.let_go(key.hash(&self.seed), number);
+            }
+        }
+        count
+    }
+
     /// Take out the entry at this place.
     pub(crate) fn let_swept_go(&mut self) {
         if let Some((key, _)) = self.entries[self.swept].pair() {
@@ -146,28 +161,15 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
     ) -> usize {
         self.settle_in_turn();
-        self.expire_by(now, most, |key, value| look(tx, key, value))
+        self.expire_by(now, most, |_, key, value| look(tx, key, value))
     }
 
     fn expire_one(&mut self, tx: &mut Tx, most: usize, mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> bool {
-        self.settle();
-        let now = tx.now;
-        (0..most).any(|_| match self.calendar.first() {
-            Some(entry) => self.look_at(entry, now, &mut |key, value| look(tx, key, value)),
-            None => false,
-        })
+        self.expire_one_by(tx.now, most, |_, key, value| look(tx, key, value))
     }
 
     fn sweep(&mut self, tx: &mut Tx, count: usize, mut goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize {
-        let count = self.places(count);
-        for _ in 0..count {
-            self.go_on();
-            let Some((key, value)) = self.entries[self.swept].pair() else { continue };
-            if goes(tx, key, value) {
-                self.let_go(key.hash(&self.seed), self.swept as u32);
-            }
-        }
-        count
+        self.sweep_by(count, |_, key, value| goes(tx, key, value))
     }
 
     fn owed(&mut self, _tx: &mut Tx, now: u64) -> usize {
@@ -195,8 +197,8 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         Some((key, value))
     }
 
-    fn leave(&mut self, slots: &SlotSet, each: impl FnMut(Moved<K, V>)) {
-        self.leave_by(slots, each);
+    fn leave(&mut self, slots: &SlotSet, mut each: impl FnMut(Moved<K, V>)) {
+        self.leave_by(slots, |_, moved| each(moved));
     }
 
     fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {

@@ -4,41 +4,52 @@
 //! and looked at when it has come, some entries later.
 
 /// How many may be leaving at a time.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
+
+/// The number of no entry.
+const NOBODY: u32 = u32::MAX;
 
 /// Those that are leaving.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving {
-    /// Hash and number.
-    entries: [(u64, u32); MOST],
+    hashes: [u64; MOST],
+    numbers: [u32; MOST],
     first: usize,
     count: usize,
 }
 
 impl Leaving {
-    pub(super) const NOBODY: Leaving = Leaving { entries: [(0, 0); MOST], first: 0, count: 0 };
+    pub(super) const NOBODY: Leaving = Leaving { hashes: [0; MOST], numbers: [NOBODY; MOST], first: 0, count: 0 };
 
-    /// Return the one that has been leaving longest.
+    /// Return the one that has been leaving longest: hash and number.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<(u64, u32)> {
         if self.count == 0 {
             return None;
         }
-        let entry = self.entries[self.first];
+        let (hash, number) = (self.hashes[self.first], std::mem::replace(&mut self.numbers[self.first], NOBODY));
         self.first = (self.first + 1) % MOST;
         self.count -= 1;
-        Some(entry)
+        Some((hash, number))
     }
 
     /// Add one; there is room for it.
     #[inline(always)]
-    pub(super) fn add(&mut self, hash: u64, entry: u32) {
-        self.entries[(self.first + self.count) % MOST] = (hash, entry);
+    pub(super) fn add(&mut self, hash: u64, number: u32) {
+        let at = (self.first + self.count) % MOST;
+        (self.hashes[at], self.numbers[at]) = (hash, number);
         self.count += 1;
     }
 
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.count == MOST
+    }
+
+    /// Return whether an entry with this number is leaving.
+    #[inline(always)]
+    pub(super) fn holds(&self, number: u32) -> bool {
+        // All places, so that many are compared at once.
+        self.numbers.iter().fold(false, |holds, one| holds | (*one == number))
     }
 }

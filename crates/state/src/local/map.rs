@@ -6,15 +6,14 @@
 //! Hashing: A New Tool for File and Table Addressing", §2), in memory reserved at the start: no insertion
 //! waits for a rehash, and few flows keep to few lines even where room for millions is reserved.
 
-use std::hint::select_unpredictable;
 use std::io;
 
 use catena_packet::Slot;
 use catena_packet::wire::Seed;
 
 use super::arriving::Arriving;
-use super::bucket::{Bucket, WAYS};
 use super::calendar::Calendar;
+use super::chains::Buckets;
 use super::entry::Entry;
 use super::leaving::Leaving;
 use super::line::Line;
@@ -24,11 +23,6 @@ use crate::key::Key;
 use crate::looks::Looks;
 use crate::memory::Reserved;
 
-/// Buckets before the first split; a power of two.
-const FIRST_BUCKETS: usize = 16;
-/// The table splits a bucket when there are more entries than this per bucket: few enough that one in
-/// a hundred buckets overflows.
-pub(super) const LOAD: usize = 5;
 /// An unused entry is asked for when it is the one after so many others.
 const SOON: usize = 8;
 /// No entry.
@@ -37,16 +31,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A flow map in the worker's own memory.
 pub struct LocalMap<K: Key, V> {
     pub(super) seed: Seed,
-    /// The buckets by address, then those for overflow.
-    pub(super) buckets: Reserved<Bucket>,
+    pub(super) buckets: Buckets,
     pub(super) entries: Reserved<Entry<K, V>>,
-    /// Buckets in use, and the mask of the address bits that all of them have.
-    pub(super) bucket_count: usize,
-    pub(super) mask: usize,
-    pub(super) most_buckets: usize,
-    /// The first unused overflow bucket, plus one, chained through `next`; and how many were ever used.
-    pub(super) free_overflow: u32,
-    pub(super) overflows: usize,
     /// The entries that were given back, from `free_first` on, the first one first to be used again: so entries lie in the order in
     /// which they come and go. And how many were ever used.
     pub(super) free: Reserved<u32>,
@@ -81,11 +67,6 @@ pub struct LocalTicket<K> {
     pub(super) place: u64,
 }
 
-#[inline(always)]
-pub(super) fn tag(hash: u64) -> u8 {
-    ((hash >> 56) as u8).max(1)
-}
-
 impl<K: Key, V> LocalMap<K, V> {
     /// Make an empty map for up to `limit` entries, with room for so many in all: others' that [arrive](crate::FlowMap::arrive) may be more.
     ///
@@ -94,21 +75,12 @@ impl<K: Key, V> LocalMap<K, V> {
     pub(crate) fn new(seed: Seed, limit: usize, room: usize) -> io::Result<Self> {
         let limit = limit.clamp(1, NONE as usize - 1);
         let capacity = room.clamp(limit, NONE as usize - 1);
-        let most_buckets = (capacity / LOAD + 1).max(FIRST_BUCKETS);
-        // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
-        // can be, and twice that while a bucket is split, whatever the hashes.
         // Entries that arrive are in no bucket yet, and those that leave are not used again before they are in none, so never
         // more than `capacity` are linked.
-        let overflow = 2 * (capacity / WAYS) + 4;
         Ok(LocalMap {
             seed,
-            buckets: Reserved::new(most_buckets + overflow)?,
+            buckets: Buckets::new(capacity)?,
             entries: Reserved::new(capacity)?,
-            bucket_count: FIRST_BUCKETS,
-            mask: FIRST_BUCKETS - 1,
-            most_buckets,
-            free_overflow: 0,
-            overflows: 0,
             free: Reserved::new(capacity)?,
             free_count: 0,
             free_first: 0,
@@ -134,39 +106,10 @@ impl<K: Key, V> LocalMap<K, V> {
         if ticket.place > u64::from(NONE) { ticket.place } else { ticket.key.hash(&self.seed) }
     }
 
-    #[inline(always)]
-    pub(super) fn address(&self, hash: u64) -> usize {
-        let wide = hash as usize & (2 * self.mask + 1);
-        // Whether its bucket was split already is as good as drawn by lot: a branch would be guessed wrong.
-        select_unpredictable(wide < self.bucket_count, wide, hash as usize & self.mask)
-    }
-
     /// Return where the entry of a key stands: bucket, way, entry.
     #[inline(always)]
     pub(super) fn find(&self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
-        self.search(hash, |entry| self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key))
-    }
-
-    /// Return where the entry stands that is linked under this hash and is the one.
-    #[inline(always)]
-    fn search(&self, hash: u64, is_the_one: impl Fn(u32) -> bool) -> Option<(usize, usize, u32)> {
-        let mut at = self.address(hash);
-        loop {
-            let bucket = &self.buckets[at];
-            let mut matches = bucket.matches(tag(hash));
-            while matches != 0 {
-                let way = matches.trailing_zeros() as usize;
-                let entry = bucket.entries[way];
-                if is_the_one(entry) {
-                    return Some((at, way, entry));
-                }
-                matches &= matches - 1;
-            }
-            if bucket.next == 0 {
-                return None;
-            }
-            at = self.overflow(bucket.next);
-        }
+        self.buckets.search(hash, |entry| self.entries[entry as usize].pair().is_some_and(|pair| pair.0 == *key))
     }
 
     /// Look an entry up that does not stand where it was guessed to; apart, so that the usual case stays short.
@@ -205,11 +148,27 @@ impl<K: Key, V> LocalMap<K, V> {
         self.find(key, hash)
     }
 
+    /// Add a bucket where there are too many entries for those that there are.
+    #[inline(always)]
+    pub(super) fn grow(&mut self) {
+        if self.buckets.are_few_for(self.len) {
+            self.split();
+        }
+    }
+
+    #[inline(never)]
+    fn split(&mut self) {
+        // Who is leaving is not moved.
+        while self.unlink_one() {}
+        let LocalMap { buckets, entries, seed, .. } = self;
+        buckets.split(|entry| entries[entry as usize].pair().map(|(key, _)| key.hash(seed)));
+    }
+
     /// Unlink the entry that has been leaving longest.
     pub(super) fn unlink_one(&mut self) -> bool {
         let Some((hash, entry)) = self.leaving.take() else { return false };
-        if let Some((bucket, way, _)) = self.search(hash, |one| one == entry) {
-            self.unlink(hash, bucket, way);
+        if let Some((bucket, way, _)) = self.buckets.search(hash, |one| one == entry) {
+            self.buckets.unlink(hash, bucket, way);
         }
         self.give_back(entry);
         true
@@ -249,7 +208,7 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Take out what [`Self::find`] has found for a key of this hash.
     pub(super) fn take_out(&mut self, hash: u64, (bucket, way, entry): (usize, usize, u32)) -> Option<V> {
-        self.unlink(hash, bucket, way);
+        self.buckets.unlink(hash, bucket, way);
         self.give_entry(entry)
     }
 
@@ -269,12 +228,11 @@ impl<K: Key, V> LocalMap<K, V> {
         &mut place.pair.write((key, value)).1
     }
 
-    /// Give an entry another value; `None` where it is not used.
+    /// Give an entry another value, and return what it had; `None` where it is not used.
     #[inline(always)]
-    pub(super) fn overwrite(&mut self, entry: u32, value: V) -> Option<&mut V> {
+    pub(super) fn overwrite(&mut self, entry: u32, value: V) -> Option<V> {
         let pair = self.entries[entry as usize].pair_mut()?;
-        pair.1 = value;
-        Some(&mut pair.1)
+        Some(std::mem::replace(&mut pair.1, value))
     }
 
     /// Return the promise of an entry, whose bucket is asked for.
@@ -369,27 +327,60 @@ impl<K: Key, V> LocalMap<K, V> {
 
     /// Take the entry that was promised out.
     pub(crate) fn take(&mut self, ticket: &LocalTicket<K>) -> Option<V> {
+        self.take_found(ticket).map(|found| found.1)
+    }
+
+    /// The same, and return which entry it was.
+    pub(super) fn take_found(&mut self, ticket: &LocalTicket<K>) -> Option<(u32, V)> {
         let hash = self.hash(ticket);
         let found = self.find_linked(&ticket.key, hash)?;
-        self.take_out(hash, found)
+        self.take_out(hash, found).map(|value| (found.2, value))
     }
 
     /// Put an entry in, and link it at once.
     #[inline(always)]
-    fn put(&mut self, (slot, now): (Slot, u64), ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
+    fn put(&mut self, of: (Slot, u64), ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
+        let (entry, _) = self.put_at(of, ticket, value, until)?;
+        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1).ok_or(Full)
+    }
+
+    /// The same, where there is room; returns the entry, and the value whose place it takes.
+    #[inline(always)]
+    pub(super) fn put_one(
+        &mut self,
+        of: (Slot, u64),
+        ticket: &LocalTicket<K>,
+        value: V,
+        until: u64,
+    ) -> Result<(u32, Option<V>), Full> {
+        if self.len >= self.limit && self.is_one_too_many(&ticket.key) {
+            return Err(Full);
+        }
+        self.put_at(of, ticket, value, until)
+    }
+
+    #[inline(always)]
+    pub(super) fn put_at(
+        &mut self,
+        (slot, now): (Slot, u64),
+        ticket: &LocalTicket<K>,
+        value: V,
+        until: u64,
+    ) -> Result<(u32, Option<V>), Full> {
         let hash = self.hash(ticket);
         if let Some(entry) = self.entry_of(&ticket.key, hash) {
             self.lasts(entry, now, until);
-            return self.overwrite(entry, value).ok_or(Full);
+            return Ok((entry, self.overwrite(entry, value)));
         }
         self.grow();
         let entry = self.take_entry()?;
-        if self.link(self.address(hash), tag(hash), entry).is_err() {
+        if self.buckets.link(hash, entry).is_err() {
             self.give_back(entry);
             return Err(Full);
         }
         self.begin(entry, now, until);
-        Ok(self.write(entry, slot, ticket.key, value))
+        self.write(entry, slot, ticket.key, value);
+        Ok((entry, None))
     }
 
     /// End an entry, which may still be linked.

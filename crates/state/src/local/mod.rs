@@ -12,9 +12,11 @@ mod line;
 mod map;
 mod moving;
 mod near;
+mod others;
 mod outlet;
 mod shared;
 mod shared_map;
+mod two_keys;
 
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ pub use map::{LocalMap, LocalTicket};
 pub use outlet::LocalOutlet;
 pub use shared::LocalShared;
 pub use shared_map::{LocalAsked, LocalSharedMap};
+pub use two_keys::LocalTwoKeyMap;
 
 use crate::board::{Board, Room};
 use crate::declare::Declaration;
@@ -33,6 +36,7 @@ use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
+use crate::two_keys::Other;
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.
@@ -70,6 +74,7 @@ impl Engine for Local {
 
     type Ticket<K: Key> = LocalTicket<K>;
     type FlowMap<K: Key, V: Plain> = LocalMap<K, V>;
+    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>> = LocalTwoKeyMap<K, V, X>;
     type Shared<V: Held> = LocalShared<V>;
     type SharedMap<K: Key, V: Entry> = LocalSharedMap<K, V>;
     type Outlet<S: Sink> = LocalOutlet<S>;
@@ -88,6 +93,15 @@ impl Engine for Local {
         let mut map = map.map_err(|_| NoMemory { object: object.name, entries })?;
         map.spare = self.moving().map(|(team, instance)| team.room(instance, object));
         Ok(map)
+    }
+
+    fn two_key_map<K: Key, V: Plain, X: Other<K, V>>(
+        &mut self,
+        objects: [&Declaration; 2],
+        entries: usize,
+    ) -> Result<LocalTwoKeyMap<K, V, X>, NoMemory> {
+        let map = self.flow_map(objects[0], entries)?;
+        LocalTwoKeyMap::new(map, self.seed).map_err(|_| NoMemory { object: objects[1].name, entries })
     }
 
     fn shared_of<V: Held, X>(

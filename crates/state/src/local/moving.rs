@@ -32,8 +32,8 @@ impl<K: Key, V> LocalMap<K, V> {
 
 impl<K: Key, V: Plain> LocalMap<K, V> {
     /// Take out all entries of some slots, those that are marked last, in the order of their marks. It looks at all places once. Room
-    /// goes with each, so that all instances together never have more than their total.
-    pub(crate) fn leave_by(&mut self, slots: &SlotSet, mut each: impl FnMut(Moved<K, V>)) {
+    /// goes with each, so that all instances together never have more than their total. `each` hears the number of each, too.
+    pub(crate) fn leave_by(&mut self, slots: &SlotSet, mut each: impl FnMut(u32, Moved<K, V>)) {
         self.settle();
         // Room goes with what takes it, and is not left behind.
         let spare = self.spare.take();
@@ -69,11 +69,11 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
         entry.used && slots.holds(entry.slot)
     }
 
-    fn hand_over(&mut self, number: u32, is_marked: bool, each: &mut impl FnMut(Moved<K, V>)) {
+    fn hand_over(&mut self, number: u32, is_marked: bool, each: &mut impl FnMut(u32, Moved<K, V>)) {
         let entry = &self.entries[number as usize];
         let Some(pair) = entry.pair().copied() else { return };
         let until = self.calendar.time(entry.date).unwrap_or(FOREVER);
-        each(Moved::new(pair, until, entry.slot, is_marked));
+        each(number, Moved::new(pair, until, entry.slot, is_marked));
         self.limit = self.limit.saturating_sub(1);
         self.let_go(pair.0.hash(&self.seed), number);
     }

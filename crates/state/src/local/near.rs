@@ -1,24 +1,20 @@
 //! What brings entries near before they are looked at, and places that stay known while an entry is there.
 
-use catena_packet::buffer::prefetch;
-
-use super::map::{LocalMap, LocalTicket, tag};
+use super::map::{LocalMap, LocalTicket};
 use crate::key::Key;
 
 impl<K: Key, V> LocalMap<K, V> {
     #[inline(always)]
     pub(crate) fn bring_bucket(&self, key: K) -> u64 {
         let hash = key.hash(&self.seed);
-        prefetch(&raw const self.buckets[self.address(hash)]);
+        self.buckets.bring(hash);
         hash
     }
 
     /// Return the first entry in the bucket of a hash that may be meant.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        let bucket = &self.buckets[self.address(hash)];
-        let matches = bucket.matches(tag(hash));
-        (matches != 0).then(|| bucket.entries[matches.trailing_zeros() as usize])
+        self.buckets.guess(hash)
     }
 
     #[inline(always)]

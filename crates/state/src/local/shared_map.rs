@@ -66,7 +66,7 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
 
 #[inline(always)]
 fn forget_some<K: Key, V: Entry>(map: &mut LocalMap<K, V>, rules: &V::Rules, most: usize, now: u64) {
-    map.expire_by(now, most, |_, entry| match entry.end(rules) {
+    map.expire_by(now, most, |_, _, entry| match entry.end(rules) {
         end if end <= now => Fate::Over,
         end => Fate::Until(end),
     });
@@ -131,7 +131,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for LocalSharedMap<K, V> {
     }
 
     fn leave(&mut self, slots: &SlotSet, each: &mut dyn FnMut(Moved<K, V>)) {
-        self.map.leave_by(slots, each);
+        self.map.leave_by(slots, |_, moved| each(moved));
     }
 
     fn arrive(&mut self, now: u64, moved: Moved<K, V>) -> Result<(), Full> {

@@ -4,28 +4,55 @@ use catena_packet::SlotSet;
 
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
-use crate::local::{LocalMap, LocalTicket};
+use crate::local::{LocalMap, LocalTicket, LocalTwoKeyMap};
 use crate::mover::Moved;
 use crate::plain::Plain;
 use crate::tx::Tx;
+use crate::two_keys::{Other, TwoKeyMap};
 
 /// A map of per-flow entries, of flows that are this worker's.
-pub struct PeersMap<K: Key, V> {
-    map: LocalMap<K, V>,
+pub struct PeersMap<M> {
+    map: M,
     /// Tells this map's keys from those of others.
     salt: u64,
 }
 
-impl<K: Key, V> PeersMap<K, V> {
-    pub(super) fn new(map: LocalMap<K, V>, number: u64) -> Self {
-        PeersMap { map, salt: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+/// What makes the salts of maps with small numbers differ.
+const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl<M> PeersMap<M> {
+    pub(super) fn new(map: M, number: u64) -> Self {
+        PeersMap { map, salt: number.wrapping_mul(SALT) }
     }
 }
 
-impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
+/// What tells the hash of a ticket's key.
+pub trait Hashes<T> {
+    /// Return it.
+    fn hash(&self, ticket: &T) -> u64;
+}
+
+impl<K: Key, V> Hashes<LocalTicket<K>> for LocalMap<K, V> {
+    #[inline(always)]
+    fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+        self.hash(ticket)
+    }
+}
+
+impl<K: Key, V: Plain, X: Other<K, V>> Hashes<LocalTicket<K>> for LocalTwoKeyMap<K, V, X> {
+    #[inline(always)]
+    fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+        self.hash(ticket)
+    }
+}
+
+impl<K: Key, V: Plain, M> FlowMap<K, V> for PeersMap<M>
+where
+    M: FlowMap<K, V, Ticket = LocalTicket<K>> + Hashes<LocalTicket<K>>,
+{
     type Ticket = LocalTicket<K>;
     type Entry<'a>
-        = &'a mut V
+        = M::Entry<'a>
     where
         Self: 'a;
 
@@ -56,7 +83,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
 
     #[inline(always)]
     fn seems_new(ticket: &LocalTicket<K>) -> bool {
-        LocalMap::<K, V>::seems_new(ticket)
+        M::seems_new(ticket)
     }
 
     fn bring(&mut self, keys: impl Iterator<Item = K>) {
@@ -65,7 +92,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
 
     #[inline(always)]
     fn key(ticket: &LocalTicket<K>) -> K {
-        LocalMap::<K, V>::key(ticket)
+        M::key(ticket)
     }
 
     #[inline(always)]
@@ -74,12 +101,12 @@ impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
     }
 
     #[inline(always)]
-    fn get(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&mut V> {
+    fn get(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<M::Entry<'_>> {
         self.map.get(tx, ticket)
     }
 
     #[inline(always)]
-    fn insert(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
+    fn insert(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<M::Entry<'_>, Full> {
         self.map.insert(tx, ticket, value, until)
     }
 
@@ -141,6 +168,44 @@ impl<K: Key, V: Plain> FlowMap<K, V> for PeersMap<K, V> {
     }
 
     fn len(&self) -> usize {
-        FlowMap::len(&self.map)
+        self.map.len()
+    }
+}
+
+impl<K: Key, V: Plain, X: Other<K, V>> TwoKeyMap<K, V, X> for PeersMap<LocalTwoKeyMap<K, V, X>> {
+    type OtherTicket = LocalTicket<X::Key>;
+
+    #[inline(always)]
+    fn want_other(&mut self, tx: &mut Tx, other: X::Key, intent: Intent) -> LocalTicket<X::Key> {
+        tx.asks_for(self.map.hash_other(&other) ^ self.salt.wrapping_add(SALT / 2));
+        self.map.want_other(tx, other, intent)
+    }
+
+    #[inline(always)]
+    fn warm_other(&mut self, ticket: &mut LocalTicket<X::Key>) {
+        self.map.warm_other(ticket);
+    }
+
+    #[inline(always)]
+    fn other_key(ticket: &LocalTicket<X::Key>) -> X::Key {
+        LocalTwoKeyMap::<K, V, X>::other_key(ticket)
+    }
+
+    #[inline(always)]
+    fn found(&mut self, tx: &mut Tx, ticket: &LocalTicket<X::Key>, intent: Intent) -> Option<LocalTicket<K>> {
+        let found = self.map.found(tx, ticket, intent)?;
+        tx.asks_for(self.map.hash(&found) ^ self.salt);
+        Some(found)
+    }
+
+    #[inline(always)]
+    fn insert_both(
+        &mut self,
+        tx: &mut Tx,
+        tickets: (&LocalTicket<K>, &LocalTicket<X::Key>),
+        value: V,
+        until: u64,
+    ) -> Result<&mut V, Full> {
+        self.map.insert_both(tx, tickets, value, until)
     }
 }

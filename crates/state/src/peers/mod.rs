@@ -30,12 +30,13 @@ use crate::claims::Claims;
 use crate::declare::{Access, Declaration};
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
-use crate::local::{Local, LocalOutlet, LocalTicket};
+use crate::local::{Local, LocalMap, LocalOutlet, LocalTicket, LocalTwoKeyMap};
 use crate::outlet::Sink;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::tx::Tx;
+use crate::two_keys::Other;
 pub use desk::Horizon;
 use desk::{Desk, Way};
 use shared::{Kept, Place, open};
@@ -219,7 +220,8 @@ impl Engine for Peers {
     const ALL_SEE: bool = true;
 
     type Ticket<K: Key> = LocalTicket<K>;
-    type FlowMap<K: Key, V: Plain> = PeersMap<K, V>;
+    type FlowMap<K: Key, V: Plain> = PeersMap<LocalMap<K, V>>;
+    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>> = PeersMap<LocalTwoKeyMap<K, V, X>>;
     type Shared<V: Held> = PeersShared<V>;
     type SharedMap<K: Key, V: Entry> = PeersSharedMap<K, V>;
     type Outlet<S: Sink> = LocalOutlet<S>;
@@ -303,9 +305,18 @@ impl Engine for Peers {
         &mut self,
         object: &Declaration,
         capacity: usize,
-    ) -> Result<PeersMap<K, V>, NoMemory> {
+    ) -> Result<PeersMap<LocalMap<K, V>>, NoMemory> {
         self.maps += 1;
         Ok(PeersMap::new(self.local.flow_map(object, capacity)?, self.maps))
+    }
+
+    fn two_key_map<K: Key, V: Plain, X: Other<K, V>>(
+        &mut self,
+        objects: [&Declaration; 2],
+        capacity: usize,
+    ) -> Result<PeersMap<LocalTwoKeyMap<K, V, X>>, NoMemory> {
+        self.maps += 1;
+        Ok(PeersMap::new(self.local.two_key_map(objects, capacity)?, self.maps))
     }
 
     fn shared_of<V: Held, X>(

@@ -71,7 +71,7 @@ struct Bench {
     others: PeersShared<Counts>,
     line: PeersShared<Line>,
     sums: PeersSharedMap<u64, Sum>,
-    flows: PeersMap<u64, u64>,
+    flows: PeersMap<LocalMap<u64, u64>>,
 }
 
 fn team(workers: usize) -> Vec<Bench> {

@@ -179,22 +179,14 @@ impl Ports {
         self.hosts.bring(host);
     }
 
-    /// Bring near what leasing a port to each of these hosts will look at, and tell which port that seems to be, and the index
-    /// of its address. What leads to the hosts has come.
-    pub fn bring_next(&self, hosts: impl Iterator<Item = Host>, next: &mut [Option<(u32, u16)>; BATCH]) {
+    /// Bring near what leasing a port to each of these hosts, a batch of them at most, will look at. What leads to the hosts has come.
+    pub fn bring_next(&self, hosts: impl Iterator<Item = Host>) {
         let mut places = [None; BATCH];
         for (place, host) in places.iter_mut().zip(hosts) {
             *place = self.hosts.guess(host);
         }
-        for place in &mut places {
-            *place = place.and_then(|host| self.hosts.look(host)).map(|tenant| tenant.open);
-            place.iter().for_each(|open| self.blocks.bring(*open as usize));
-        }
-        for (next, place) in next.iter_mut().zip(places) {
-            *next = place.and_then(|open| self.blocks.look(open as usize)).and_then(|block| {
-                let (index, first) = self.grid.place(block.number);
-                Some((index, first + block.next(self.grid.block_ports)?))
-            });
+        for tenant in places.into_iter().flatten().filter_map(|place| self.hosts.look(place)) {
+            self.blocks.bring(tenant.open as usize);
         }
     }
 

@@ -1,0 +1,308 @@
+//! The flow map whose entries have two keys: a [`LocalMap`], and beside it the other keys of its entries.
+
+use std::io;
+use std::marker::PhantomData;
+
+use catena_packet::SlotSet;
+use catena_packet::wire::Seed;
+
+use super::map::{LocalMap, LocalTicket, NONE};
+use super::others::Others;
+use crate::engine::{Fate, FlowMap, Full, Intent};
+use crate::key::Key;
+use crate::mover::Moved;
+use crate::plain::Plain;
+use crate::tx::Tx;
+use crate::two_keys::{Other, TwoKeyMap};
+
+/// A flow map in the worker's own memory whose entries have two keys.
+pub struct LocalTwoKeyMap<K: Key, V, X> {
+    pub(super) map: LocalMap<K, V>,
+    others: Others,
+    other: PhantomData<fn() -> X>,
+}
+
+/// Return the other key of the entry with this number, if it is used.
+#[inline(always)]
+fn other<K: Key, V, X: Other<K, V>>(map: &LocalMap<K, V>, number: u32) -> Option<X::Key> {
+    map.entries[number as usize].pair().map(|(key, value)| X::of(key, value))
+}
+
+impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
+    /// Make an empty map, as [`LocalMap::new`] does.
+    ///
+    /// # Errors
+    /// The system's, when it has not the address space.
+    pub(crate) fn new(map: LocalMap<K, V>, seed: Seed) -> io::Result<Self> {
+        let others = Others::new(seed, map.entries.len())?;
+        Ok(LocalTwoKeyMap { map, others, other: PhantomData })
+    }
+
+    /// Return the hash of a ticket's key.
+    #[inline(always)]
+    pub(crate) fn hash(&self, ticket: &LocalTicket<K>) -> u64 {
+        self.map.hash(ticket)
+    }
+
+    /// Return the hash of another key.
+    #[inline(always)]
+    pub(crate) fn hash_other(&self, key: &X::Key) -> u64 {
+        self.others.hash(key)
+    }
+
+    /// An entry with this number is there now.
+    #[inline(always)]
+    fn come(&mut self, key: &K, value: &V, number: u32) {
+        let map = &self.map;
+        self.others.come(&X::of(key, value), number, |number| other::<K, V, X>(map, number));
+    }
+
+    /// The entry with this number is gone, or about to go.
+    #[inline(always)]
+    fn gone(&mut self, key: &K, value: &V, number: u32) {
+        let map = &self.map;
+        self.others.go(&X::of(key, value), number, |number| other::<K, V, X>(map, number));
+    }
+
+    #[inline(always)]
+    fn settle(&mut self) {
+        let map = &self.map;
+        self.others.settle(|number| other::<K, V, X>(map, number));
+    }
+
+    /// An entry has another value than before, and perhaps another key.
+    #[cold]
+    #[inline(never)]
+    fn changed(&mut self, key: &K, before: &V, number: u32) {
+        self.gone(key, before, number);
+        self.others.unlink_all();
+        if let Some((key, value)) = self.map.entries[number as usize].pair().copied() {
+            self.come(&key, &value, number);
+        }
+    }
+
+    fn put(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<u32, Full> {
+        let (number, before) = self.map.put_one((tx.slot, tx.now), ticket, value, until)?;
+        match before {
+            None => self.come(&ticket.key, &value, number),
+            Some(before) => self.changed(&ticket.key, &before, number),
+        }
+        Ok(number)
+    }
+}
+
+impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X> {
+    type Ticket = LocalTicket<K>;
+    type Entry<'a>
+        = &'a mut V
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> LocalTicket<K> {
+        self.map.want(tx, key, intent)
+    }
+
+    #[inline(always)]
+    fn warm(&mut self, ticket: &mut LocalTicket<K>) {
+        self.map.warm(ticket);
+    }
+
+    #[inline(always)]
+    fn want_again(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, intent: Intent) -> LocalTicket<K> {
+        self.map.want_again(tx, ticket, intent)
+    }
+
+    #[inline(always)]
+    fn seems_new(ticket: &LocalTicket<K>) -> bool {
+        LocalMap::<K, V>::seems_new(ticket)
+    }
+
+    fn bring(&mut self, keys: impl Iterator<Item = K>) {
+        self.map.bring(keys);
+    }
+
+    #[inline(always)]
+    fn key(ticket: &LocalTicket<K>) -> K {
+        LocalMap::<K, V>::key(ticket)
+    }
+
+    #[inline(always)]
+    fn read(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&V> {
+        self.map.read(tx, ticket)
+    }
+
+    #[inline(always)]
+    fn get(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<&mut V> {
+        self.map.get(tx, ticket)
+    }
+
+    fn insert(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
+        let number = self.put(tx, ticket, value, until)?;
+        self.map.entries[number as usize].pair_mut().map(|pair| &mut pair.1).ok_or(Full)
+    }
+
+    fn sooner(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, until: u64) {
+        self.map.sooner(tx, ticket, until);
+    }
+
+    fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
+        let (number, value) = self.map.take_found(ticket)?;
+        self.gone(&ticket.key, &value, number);
+        Some(value)
+    }
+
+    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+        if self.map.peek(tx, key).is_some_and(goes) {
+            let ticket = self.map.ticket(key);
+            self.remove(tx, &ticket);
+        }
+    }
+
+    fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V> {
+        self.map.peek(tx, key)
+    }
+
+    fn expire(
+        &mut self,
+        tx: &mut Tx,
+        now: u64,
+        most: usize,
+        mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
+    ) -> usize {
+        self.settle();
+        let LocalTwoKeyMap { map, others, .. } = self;
+        map.settle_in_turn();
+        map.expire_by(now, most, |number, key, value| {
+            let fate = look(tx, key, value);
+            if matches!(fate, Fate::Over) {
+                others.go_settled(&X::of(key, value), number);
+            }
+            fate
+        })
+    }
+
+    fn expire_one(&mut self, tx: &mut Tx, most: usize, mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>) -> bool {
+        self.settle();
+        let LocalTwoKeyMap { map, others, .. } = self;
+        map.expire_one_by(tx.now, most, |number, key, value| {
+            let fate = look(tx, key, value);
+            if matches!(fate, Fate::Over) {
+                others.go_settled(&X::of(key, value), number);
+            }
+            fate
+        })
+    }
+
+    fn sweep(&mut self, tx: &mut Tx, count: usize, mut goes: impl FnMut(&mut Tx, &K, &V) -> bool) -> usize {
+        self.settle();
+        let LocalTwoKeyMap { map, others, .. } = self;
+        map.sweep_by(count, |number, key, value| {
+            let is_over = goes(tx, key, value);
+            if is_over {
+                others.go_settled(&X::of(key, value), number);
+            }
+            is_over
+        })
+    }
+
+    fn owed(&mut self, tx: &mut Tx, now: u64) -> usize {
+        self.map.owed(tx, now)
+    }
+
+    fn mark(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, marked: bool) {
+        self.map.mark(tx, ticket, marked);
+    }
+
+    fn marked(&mut self, tx: &mut Tx) -> usize {
+        self.map.marked(tx)
+    }
+
+    fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)> {
+        let number = self.map.marked.first()?;
+        let (key, value) = self.map.take_marked(tx)?;
+        self.gone(&key, &value, number);
+        Some((key, value))
+    }
+
+    fn leave(&mut self, slots: &SlotSet, mut each: impl FnMut(Moved<K, V>)) {
+        self.settle();
+        let LocalTwoKeyMap { map, others, .. } = self;
+        map.leave_by(slots, |number, moved| {
+            others.go_settled(&X::of(&moved.key, &moved.value), number);
+            each(moved);
+        });
+    }
+
+    fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
+        let ticket = self.map.ticket(moved.key);
+        let before = self.map.value(&ticket).map(|value| *value);
+        FlowMap::arrive(&mut self.map, tx, moved)?;
+        let Some(number) = self.map.likely(&ticket) else { return Err(Full) };
+        match before {
+            None => self.come(&moved.key, &moved.value, number),
+            Some(before) => self.changed(&moved.key, &before, number),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn is_full(&mut self, tx: &mut Tx) -> bool {
+        self.map.is_full(tx)
+    }
+
+    fn len(&self) -> usize {
+        FlowMap::len(&self.map)
+    }
+}
+
+impl<K: Key, V: Plain, X: Other<K, V>> TwoKeyMap<K, V, X> for LocalTwoKeyMap<K, V, X> {
+    type OtherTicket = LocalTicket<X::Key>;
+
+    /// One for an entry that is to come needs nothing near: the entry tells the key, and waits for its bucket.
+    #[inline(always)]
+    fn want_other(&mut self, _tx: &mut Tx, other: X::Key, intent: Intent) -> LocalTicket<X::Key> {
+        let place = if intent == Intent::Create { NONE.into() } else { self.others.bring(&other) };
+        LocalTicket { key: other, place }
+    }
+
+    #[inline(always)]
+    fn warm_other(&mut self, ticket: &mut LocalTicket<X::Key>) {
+        if let Some(number) = self.others.guess(ticket.place) {
+            self.map.bring_place(number);
+            ticket.place = number.into();
+        }
+    }
+
+    #[inline(always)]
+    fn other_key(ticket: &LocalTicket<X::Key>) -> X::Key {
+        ticket.key
+    }
+
+    #[inline(always)]
+    fn found(&mut self, _tx: &mut Tx, ticket: &LocalTicket<X::Key>, _intent: Intent) -> Option<LocalTicket<K>> {
+        let LocalTwoKeyMap { map, others, .. } = self;
+        let of = |number: u32| other::<K, V, X>(map, number);
+        let is_it = ticket.place < map.entries.len() as u64
+            && others.are_settled()
+            && of(ticket.place as u32) == Some(ticket.key);
+        let number = if is_it { ticket.place as u32 } else { others.find(&ticket.key, of)? };
+        map.entries[number as usize].pair().map(|(key, _)| LocalTicket::guessed(*key, number))
+    }
+
+    #[inline(always)]
+    fn insert_both(
+        &mut self,
+        tx: &mut Tx,
+        (ticket, other): (&LocalTicket<K>, &LocalTicket<X::Key>),
+        value: V,
+        until: u64,
+    ) -> Result<&mut V, Full> {
+        debug_assert!(X::of(&ticket.key, &value) == other.key, "an entry has the other key that was asked for");
+        self.insert(tx, ticket, value, until)
+    }
+}
+
+#[cfg(test)]
+#[path = "two_keys_tests.rs"]
+mod tests;
