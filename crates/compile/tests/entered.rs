@@ -263,7 +263,9 @@ fn compare(name: &str, text: &str) -> Option<(BTreeSet<String>, usize)> {
                 seen.source, seen.destination, seen.bytes
             );
             if direction == Direction::Return {
-                otherwise += usize::from(by_plan(&classes, &of_classes, direction, seen) != ran);
+                if by_plan(&classes, &of_classes, direction, seen) != ran {
+                    otherwise += 1;
+                }
                 met.extend(ran);
             }
         }
