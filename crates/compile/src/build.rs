@@ -9,9 +9,9 @@ use catena_functions::Build;
 use catena_functions::config::ArgError;
 use catena_packet::wire::Seed;
 use catena_plan::profile::QUEUE_PACKETS;
+use catena_plan::returns::Prefix;
 use catena_policy::{Direction, Filter};
 use catena_state::{Share, Team};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::filter::prefix;
@@ -202,17 +202,13 @@ fn test(when: &When, attributes: &mut Attributes, seed: Seed) -> Result<Test, Bu
             let scaled = |part: f64| (part.clamp(0.0, 1.0) * (1u64 << 32) as f64).round() as u64;
             Test::Split { from: scaled(*from), to: scaled(*to), seed: Seed::from_number(seed.hash2([*salt, 1])) }
         }
-        When::Returns { destinations, sources, or } => {
-            let address = |endpoint, prefixes: &[(IpAddr, u8)]| Test::Address {
+        When::Returns { destinations, sources } => {
+            let address = |endpoint, networks: &[Prefix]| Test::Address {
                 endpoint,
-                prefixes: prefixes.iter().map(|(address, length)| prefix(*address, *length)).collect(),
+                prefixes: networks.iter().map(|network| prefix(network.address(), network.length())).collect(),
                 resolution: Vec::new(),
             };
-            let mut any = vec![address(Endpoint::Destination, destinations), address(Endpoint::Source, sources)];
-            if let Some(filter) = or {
-                any.push(filter_test(filter)?);
-            }
-            Test::Any(any)
+            Test::Any(vec![address(Endpoint::Destination, destinations), address(Endpoint::Source, sources)])
         }
     })
 }

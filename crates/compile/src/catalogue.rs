@@ -1,9 +1,12 @@
 //! The function library as planners see it: where each function can run, how it may be split, what its size is.
 
+use std::net::IpAddr;
+
 use catena_functions::config::ArgError;
 use catena_functions::workload::Told;
 use catena_functions::{Affinity, Args, Descriptor, Rewrites, registry};
-use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Particular, Platform, Traits};
+use catena_plan::catalogue::{self, Catalogue, Fields, Memory, Particular, Platform, Returning, Traits};
+use catena_plan::returns::{Prefix, Returns};
 use catena_policy as policy;
 use catena_state::{Declaration, Object, Scope};
 
@@ -12,7 +15,7 @@ use crate::library::value;
 /// Return what planners must know of every function of the library.
 #[must_use]
 pub fn catalogue() -> Catalogue {
-    Catalogue { functions: registry::FUNCTIONS.iter().map(|f| traits(f)).collect(), particular: Vec::new() }
+    Catalogue { functions: registry::FUNCTIONS.iter().map(|f| traits(f)).collect(), ..Catalogue::default() }
 }
 
 /// Return what planners must know of a function with these arguments where they, and not the function alone, tell:
@@ -33,6 +36,28 @@ pub fn particular(function: &str, args: &[(String, policy::Value)]) -> Result<Op
     };
     let traits = Traits { affinity, memory, ..traits(descriptor) };
     Ok(Some(Particular { argument: param.to_owned(), value: given.clone(), traits }))
+}
+
+/// Return by which addresses packets on the way back show that they are of a function with these arguments.
+#[must_use]
+pub fn returns(function: &str, args: &[(String, policy::Value)]) -> Returns {
+    let Some(descriptor) = registry::find(function) else { return Returns::default() };
+    let args = Args::new(args.iter().map(|(name, given)| (name.clone(), value(given))));
+    let returns = (descriptor.returns)(&args);
+    let prefixes = |all: Vec<(IpAddr, u8)>| all.into_iter().filter_map(|(a, n)| Prefix::new(a, n)).collect();
+    Returns { destinations: prefixes(returns.destinations), sources: prefixes(returns.sources) }
+}
+
+/// Return the same of all functions of a policy that have any such addresses, as planners look it up.
+#[must_use]
+pub fn returning(graph: &policy::PolicyGraph) -> Vec<Returning> {
+    let nodes = graph.chains.iter().flat_map(|chain| &chain.nodes);
+    let of = |node: &policy::Node| Returning {
+        function: node.function.clone(),
+        args: node.args.clone(),
+        returns: returns(&node.function, &node.args),
+    };
+    nodes.map(of).filter(|one| !one.returns.is_empty()).collect()
 }
 
 fn traits(function: &Descriptor) -> Traits {

@@ -1,19 +1,21 @@
 //! The host backend: a policy graph as modules and links of one host's pipeline.
 //!
-//! Packets enter by a side (`in` on the way out, `out` on the way back), a branch finds their chain by
-//! class, and the chain's edges become links. Where a node's edges have conditions, a branch follows the
+//! Packets enter by a side (`in` on the way out, `out` on the way back), a branch finds their chain by the entries that plans
+//! list too ([`catena_plan::deployment::entrances`]), and the chain's edges become links. Where a node's edges have conditions, a branch follows the
 //! node. A function's output gates are `2 × value + direction`, value 0 being the usual way (see
 //! [`Method::Port`]).
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use catena_dataplane::steer::Owner;
 use catena_functions::{Args, Descriptor, Method, Spared, Tables, registry};
-use catena_policy::{Chain, Class, Condition, Direction, Edge, End, Filter, PolicyGraph, Unparsed};
+use catena_plan::deployment::entrances::{Criterion, entries};
+use catena_plan::returns::{Prefix, Returns};
+use catena_policy::{Chain, Condition, Direction, Edge, End, Filter, Node, PolicyGraph, Unparsed};
 use catena_state::Team;
 
+use crate::catalogue;
 use crate::library;
 use crate::names;
 use crate::tasks::Cut;
@@ -107,12 +109,10 @@ pub enum When {
     },
     /// The packet is on the way back because of a function: sent to, or coming from, one of these.
     Returns {
-        /// Prefixes sent to.
-        destinations: Vec<(IpAddr, u8)>,
-        /// Prefixes coming from.
-        sources: Vec<(IpAddr, u8)>,
-        /// Or it matches this filter.
-        or: Option<Filter>,
+        /// Networks sent to.
+        destinations: Vec<Prefix>,
+        /// Networks coming from.
+        sources: Vec<Prefix>,
     },
 }
 
@@ -244,29 +244,13 @@ impl Lowering<'_> {
 
     /// The branch that finds a packet's chain, or the first module itself where there is only one way.
     fn entry(&mut self, direction: Direction) -> Result<(), LowerError> {
-        let start = if direction == Direction::Forward { End::In } else { End::Out };
-        let has_way = |chain: &Chain| chain.edges_from(start, direction).next().is_some();
         let graph = self.graph;
-        let chains: Vec<(usize, &Chain)> = graph.chains.iter().enumerate().filter(|(_, c)| has_way(c)).collect();
-        let mut arms: Vec<(Vec<When>, usize)> = Vec::new();
-        // On the way back, what a function turned round is known by the addresses that it used.
-        if direction == Direction::Return && chains.len() > 1 {
-            for (c, chain) in &chains {
-                if let Some(returns) = self.returns(*c, chain) {
-                    arms.push((vec![returns], *c));
-                }
-            }
-        }
-        for (index, class) in graph.classes.iter().enumerate() {
-            let named = |c: &&(usize, &Chain)| c.1.classes.contains(&(index as u32));
-            if let Some((c, chain)) = chains.iter().find(named) {
-                arms.push((vec![self.class_condition(*c, chain, class, direction)], *c));
-            }
-        }
-        if let Some((c, _)) = chains.iter().find(|(_, chain)| chain.classes.is_empty()) {
-            arms.push((Vec::new(), *c));
-        }
-        if chains.is_empty() {
+        let returns = |node: &Node| catalogue::returns(&node.function, &node.args);
+        let arms: Vec<(Vec<When>, usize)> = entries(graph, direction, returns)
+            .into_iter()
+            .map(|entry| (conditions(entry.criterion), entry.chain))
+            .collect();
+        if arms.is_empty() {
             return Ok(());
         }
         let side = gate_of(direction);
@@ -307,35 +291,6 @@ impl Lowering<'_> {
         let parsed = self.add(self.qualified(chain, name), Lowered::Parsed);
         self.host.links.push(Link { from: parsed, gate: 0, to, to_gate });
         Ok((parsed, 0))
-    }
-
-    fn class_condition(&self, c: usize, chain: &Chain, class: &Class, direction: Direction) -> When {
-        match (direction, &class.back) {
-            (Direction::Forward, _) => When::Filter(class.filter.clone()),
-            (Direction::Return, back) => match self.returns(c, chain) {
-                Some(When::Returns { destinations, sources, .. }) => {
-                    When::Returns { destinations, sources, or: back.clone() }
-                }
-                _ => When::Filter(back.clone().unwrap_or_else(|| class.filter.clone())),
-            },
-        }
-    }
-
-    /// What packets on a chain's way back carry because of its functions.
-    fn returns(&self, c: usize, chain: &Chain) -> Option<When> {
-        let (mut destinations, mut sources) = (Vec::new(), Vec::new());
-        for n in 0..chain.nodes.len() {
-            let passed = chain.edges_from(End::Node(n as u32), Direction::Return).next().is_some();
-            if let Lowered::Function { descriptor, args, .. } = &self.host.modules[self.functions[&(c, n)]].kind
-                && passed
-            {
-                let returns = (descriptor.returns)(args);
-                destinations.extend(returns.destinations);
-                sources.extend(returns.sources);
-            }
-        }
-        let any = !destinations.is_empty() || !sources.is_empty();
-        any.then_some(When::Returns { destinations, sources, or: None })
     }
 
     /// Link all output gates of a node that packets leave by in one direction.
@@ -451,6 +406,15 @@ impl Lowering<'_> {
         let id = self.add(name.to_owned(), kind);
         self.ends.insert(end, id);
         (id, 0)
+    }
+}
+
+/// The conditions of an arm whose packets enter a chain.
+fn conditions(criterion: Criterion<'_>) -> Vec<When> {
+    match criterion {
+        Criterion::Addresses(Returns { destinations, sources }) => vec![When::Returns { destinations, sources }],
+        Criterion::Class(_, filter) => vec![When::Filter(filter.clone())],
+        Criterion::Others => Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use catena_functions::Affinity;
 use catena_functions::manifest::Manifest;
+use catena_plan::returns::Prefix;
 use catena_policy::Direction;
 
 use crate::host::{Arm, Host, Link, Lowered, Module, When};
@@ -89,10 +90,8 @@ fn condition(when: &When) -> String {
             format!("{name} {} {}", if *negated { "not in" } else { "in" }, values.join(", "))
         }
         When::Split { from, to, .. } => format!("{:.1}% of flows", (to - from) * 100.0),
-        When::Returns { destinations, sources, or } => {
-            let list = |prefixes: &[(std::net::IpAddr, u8)]| {
-                prefixes.iter().map(|(a, n)| format!("{a}/{n}")).collect::<Vec<_>>().join(", ")
-            };
+        When::Returns { destinations, sources } => {
+            let list = |networks: &[Prefix]| networks.iter().map(Prefix::to_string).collect::<Vec<_>>().join(", ");
             let mut ways = Vec::new();
             if !destinations.is_empty() {
                 ways.push(format!("to {}", list(destinations)));
@@ -100,7 +99,6 @@ fn condition(when: &When) -> String {
             if !sources.is_empty() {
                 ways.push(format!("from {}", list(sources)));
             }
-            ways.extend(or.iter().map(|filter| format!("\"{}\"", filter.text)));
             ways.join(" or ")
         }
     }

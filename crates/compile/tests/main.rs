@@ -1,6 +1,7 @@
 //! Tests of the compiler's public face: what a chain does when it is built, and when it is reduced first.
 
 mod attributes;
+mod entered;
 mod filters;
 mod reduced;
 mod run;

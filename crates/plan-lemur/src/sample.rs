@@ -44,6 +44,7 @@ pub fn node(name: &str, server: Option<f64>, pisa: bool, replicable: bool) -> No
         openflow: None,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable,
     }
 }

@@ -4,6 +4,8 @@ use catena_policy::Value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::returns::Returns;
+
 /// The functions that chains may name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalogue {
@@ -12,6 +14,9 @@ pub struct Catalogue {
     /// What holds instead of a function that was given certain arguments.
     #[serde(default)]
     pub particular: Vec<Particular>,
+    /// By which addresses packets on the way back show that they are of a function that was given certain arguments.
+    #[serde(default)]
+    pub returning: Vec<Returning>,
 }
 
 /// What holds of a function that was given a certain argument, such as a description of its state.
@@ -23,6 +28,17 @@ pub struct Particular {
     pub value: Value,
     /// What holds then; the function is the one of this name.
     pub traits: Traits,
+}
+
+/// The addresses of packets on the way back that are a function's doing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Returning {
+    /// The function.
+    pub function: String,
+    /// What it was given.
+    pub args: Vec<(String, Value)>,
+    /// The addresses.
+    pub returns: Returns,
 }
 
 impl Catalogue {
@@ -38,6 +54,13 @@ impl Catalogue {
         let given = |one: &&Particular| args.iter().any(|(n, value)| *n == one.argument && *value == one.value);
         let particular = self.particular.iter().filter(|one| one.traits.name == name).find(given);
         particular.map(|one| &one.traits).or_else(|| self.find(name))
+    }
+
+    /// By which addresses packets on the way back show that they are of the function called `name`, given `args`.
+    #[must_use]
+    pub fn returns(&self, name: &str, args: &[(String, Value)]) -> Returns {
+        let given = |one: &&Returning| one.function == name && one.args == args;
+        self.returning.iter().find(given).map(|one| one.returns.clone()).unwrap_or_default()
     }
 }
 

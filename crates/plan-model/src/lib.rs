@@ -13,6 +13,7 @@ pub mod profile;
 pub mod rack;
 pub mod random;
 pub mod relation;
+pub mod returns;
 pub mod switch;
 mod unbounded;
 pub mod unite;

@@ -46,6 +46,7 @@ use crate::demand::relations::usable_bps;
 use crate::profile::{FULL_BATCH, Overheads};
 use crate::rack::{SwitchKind, Wrap};
 use crate::relation::Relation;
+use crate::returns::Returns;
 
 /// Index of a chain in [`Problem::chains`].
 pub type ChainId = usize;
@@ -235,6 +236,9 @@ pub struct Node {
     /// Whether packets behind it have other addresses or ports than in front.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rewrites: bool,
+    /// By which addresses packets on the way back show that they are its.
+    #[serde(default, skip_serializing_if = "Returns::is_empty")]
+    pub returns: Returns,
     /// Whether it may run on several cores, as far as its state is concerned.
     pub replicable: bool,
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use catena_compile::catalogue::returning;
 use catena_plan::catalogue::{Catalogue, Particular};
 use catena_plan::profile::Profile;
 use catena_plan::rack::{Rack, parse};
@@ -92,6 +93,10 @@ impl Inputs {
         }
         for (name, graph) in &graphs {
             known.catalogue.particular.extend(particular(name, graph)?);
+            // The papers' functions are others of the same names.
+            if asked.paper.is_none() {
+                known.catalogue.returning.extend(returning(graph));
+            }
         }
         if graphs.iter().all(|(_, graph)| graph.chains.is_empty()) {
             return Err(
@@ -117,6 +122,7 @@ impl Inputs {
     /// When arguments say nothing of what a function costs.
     pub fn here(file: &str, graph: PolicyGraph, rack: Rack, mut known: Known) -> Result<Inputs, Failure> {
         known.catalogue.particular.extend(particular(file, &graph)?);
+        known.catalogue.returning.extend(returning(&graph));
         Ok(Inputs { graph, rack, known })
     }
 }

@@ -3,12 +3,15 @@
 use std::fmt;
 
 use catena_plan::alpine::SchedulerTree;
+use catena_plan::deployment::entrances::entries;
 use catena_plan::deployment::ranges::SLOTS;
 use catena_plan::plan::{Device, ServerPlan};
 use catena_plan::schedule::not_whole;
 use catena_plan::tasks as planned;
+use catena_policy::{Direction, Node};
 
 use super::{Artifact, Backend, Part, Unlowered};
+use crate::catalogue;
 use crate::host::{self, Host};
 use crate::reduce::{Counts, Findings, reduce};
 use crate::tasks::{Start, partition};
@@ -66,6 +69,7 @@ impl Backend for OnHost {
 
     fn lower(&self, part: &Part<'_>) -> Result<Box<dyn Artifact>, Unlowered> {
         let server = whole(part)?;
+        as_entered(part)?;
         let mut findings = None;
         let mut host = match (&self.lowered, self.reduce) {
             (Some(lowered), _) => lowered.clone(),
@@ -98,6 +102,21 @@ fn whole<'a>(part: &Part<'a>) -> Result<&'a ServerPlan, Unlowered> {
         Some(why) => Err(partly(why)),
         None => Ok(server),
     }
+}
+
+/// Check that packets enter chains by the plan as they do in the pipeline.
+fn as_entered(part: &Part<'_>) -> Result<(), Unlowered> {
+    let returns = |node: &Node| catalogue::returns(&node.function, &node.args);
+    for (direction, side) in [(Direction::Forward, "in"), (Direction::Return, "out")] {
+        // A plan that knows chains in numbers alone says nothing of it.
+        let said = !part.deployment.paths.is_empty();
+        if said && part.deployment.entries(part.policy, direction) != Some(entries(part.policy, direction, returns)) {
+            return Err(Unlowered::Other(format!(
+                "by the plan, packets that come by side {side} enter other chains than they would here: plan the file again"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Where the plan's tasks begin, but for the one that reads the ports.

@@ -21,6 +21,7 @@ fn node(name: &str, cycles: f64, openflow: Option<u32>) -> Node {
         openflow,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable: true,
     }
 }

@@ -96,6 +96,7 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         openflow: None,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable: kinds[function].replicable,
     });
     let t_min_bps = one_of(random, &[0.0, 0.2e9, 1e9, 3e9]);

@@ -33,6 +33,7 @@ pub fn line(cycles: &[f64]) -> Chain {
         openflow: None,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable: true,
     };
     Chain {

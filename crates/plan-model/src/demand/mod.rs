@@ -11,6 +11,7 @@ use crate::catalogue::{Affinity, Catalogue, Fields, Memory, Platform, Table, Tra
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
 use crate::profile::{Cost, FULL_BATCH, NETWORK_STEPS, OTHERS, Overheads, Profile};
 use crate::rack::{Rack, SwitchKind};
+use crate::returns::Returns;
 
 /// What to reckon with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -131,7 +132,8 @@ pub fn problem(
             let divide = if guarded { entering * profile.overheads.branch } else { 0.0 };
             let server = made.server.map(|cycles| cycles + parse + divide);
             let per_batch = made.per_batch + first * profile.overheads.parse_batch;
-            let mut made = Node { name: node.name.clone(), share, entry, server, per_batch, guarded, ..made };
+            let returns = catalogue.returns(&node.function, &node.args);
+            let mut made = Node { name: node.name.clone(), returns, share, entry, server, per_batch, guarded, ..made };
             if guarded {
                 (made.smart_nic, made.pisa, made.openflow) = (None, None, None);
                 if made.server.is_none() {
@@ -284,6 +286,7 @@ fn node(
             .map(|used| used.entries.saturating_add((used.entries_per_unit * size).ceil().max(0.0) as u32)),
         guarded: false,
         rewrites: traits.rewrites != Fields::NONE,
+        returns: Returns::default(),
         replicable: match replication {
             Replication::Paper => stateless,
             Replication::ByState => traits.affinity != Affinity::Single && traits.memory != Memory::Shared,

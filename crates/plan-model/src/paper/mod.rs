@@ -112,7 +112,7 @@ pub fn catalogue(forwarding: Forwarding) -> Catalogue {
             source: Some(TABLE_3.to_owned()),
         }
     });
-    Catalogue { functions: functions.collect(), particular: Vec::new() }
+    Catalogue { functions: functions.collect(), ..Catalogue::default() }
 }
 
 /// What the functions cost. IPv4Fwd has no figure for servers anywhere.

@@ -37,6 +37,7 @@ pub fn chain(functions: Vec<Vec<Table>>, edges: &[(usize, usize)]) -> Chain {
         openflow: None,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable: true,
     };
     Chain {

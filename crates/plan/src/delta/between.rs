@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catena_plan_model::returns::Prefix;
 use catena_policy::Direction;
 
 use super::{Delta, Move, Part, Step};
 use crate::deployment::devices::Tunnel;
-use crate::deployment::paths::{Entrance, Path};
+use crate::deployment::entrances::Entrance;
+use crate::deployment::paths::Path;
 use crate::deployment::{Deployment, Instance, Segment};
 
 impl Delta {
@@ -76,8 +78,8 @@ fn equipped(on: &str, old: &Deployment, new: &Deployment) -> Option<Step> {
     (!with.is_empty()).then(|| Step::Equip { on: on.to_owned(), with })
 }
 
-/// An entrance as packets meet it: class, filter, chain, and whether frames that are not IP are dropped.
-type Told = (Option<String>, Option<String>, Option<String>, bool);
+/// An entrance as packets meet it: addresses, class, filter, chain, and whether frames that are not IP are dropped.
+type Told = ([Vec<Prefix>; 2], Option<String>, Option<String>, Option<String>, bool);
 
 /// Whether packets of live flows may be of another chain by the new entrances: unless the old ones are all there, in their order, and
 /// others come behind them and took nothing from anybody.
@@ -88,13 +90,16 @@ fn others(old: &Deployment, new: &Deployment) -> bool {
     [Direction::Forward, Direction::Return].into_iter().any(|direction| {
         let of = |deployment: &Deployment| -> Vec<Told> {
             let own = deployment.entrances.iter().filter(|entrance| entrance.direction == direction);
-            let seen = |e: &Entrance| (e.class.clone(), e.filter.clone(), chain(deployment, e.spi), e.drops_unparsed);
+            let seen = |e: &Entrance| {
+                let addresses = [e.destinations.clone(), e.sources.clone()];
+                (addresses, e.class.clone(), e.filter.clone(), chain(deployment, e.spi), e.drops_unparsed)
+            };
             own.map(seen).collect()
         };
         let (before, after) = (of(old), of(new));
         // Chains that end take their classes with them; that is said of the chains.
         let there = |spi: &Option<String>| new.paths.iter().any(|path| Some(&path.chain) == spi.as_ref());
-        let kept: Vec<_> = before.into_iter().filter(|(_, _, chain, _)| there(chain)).collect();
+        let kept: Vec<_> = before.into_iter().filter(|(_, _, _, chain, _)| there(chain)).collect();
         !after.starts_with(&kept)
     })
 }

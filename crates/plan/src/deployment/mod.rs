@@ -9,6 +9,7 @@
 //! once. These are targets: while a deployment replaces another one, flows that live may still be where they were.
 
 pub mod devices;
+pub mod entrances;
 mod make;
 pub mod paths;
 pub mod ranges;
@@ -20,7 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Device;
 use devices::{Holds, Tunnel};
-use paths::{Entrance, Path};
+use entrances::Entrance;
+use paths::Path;
 use ranges::Slots;
 
 pub use make::Before;

@@ -3,21 +3,18 @@
 //! Each chain has a path in each direction that it has ways in, with a number of its own (SPI). Where a packet enters a segment is a
 //! *hop* with an index (SI) that falls along the path, so that a packet that carries both says where it goes next, and one that
 //! is led in circles ends. Rules say by what a packet leaves a function; a rule's order is its place in the list, and the first that holds
-//! takes the packet. Entrances say which packets enter which path at a side, first match first.
-//!
-//! Behind a function that rewrites addresses, a packet on its way back does not show what it would have to match: its chain, and its slot.
-//! These are learnt, for each flow, from packets on the way out (Lan's dissertation, §3.4.2, where fields that were left as they were
-//! tell flows; those of two customers of one server would be one, so here it is all five as they are behind the function).
+//! takes the packet. Which packets enter which path at a side is said by [`super::entrances`].
 
 use std::collections::BTreeMap;
 
-use catena_plan_model::catalogue::{Catalogue, Fields};
-use catena_policy::{Chain, Direction, End, PolicyGraph, Unparsed};
+use catena_plan_model::catalogue::Catalogue;
+use catena_policy::{Chain, Direction, End, PolicyGraph};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Deployment;
 use super::devices::Place;
+use super::entrances::entrances;
 use crate::plan::Plan;
 
 /// The first index of a path (RFC 8300, §2.3: "the initial value SHOULD default to 255").
@@ -88,43 +85,12 @@ pub enum Next {
     Drop,
 }
 
-/// Packets that enter a path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Entrance {
-    /// Where they come from: forward ones by the side `in`, others by `out`.
-    pub direction: Direction,
-    /// The class, for people; absent: all that no entrance before took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<String>,
-    /// Which packets these are, as tcpdump writes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filter: Option<String>,
-    /// The path that they enter.
-    pub spi: u32,
-    /// Whether what is not IPv4, IPv6 or ARP is dropped there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub drops_unparsed: bool,
-    /// That they are of this path does not show: it is learnt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learnt: Option<Learnt>,
-}
-
-/// How packets on the way back are known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Learnt {
-    /// Behind the last of these functions on the way out, packets look as those on the way back will, turned round: a flow is known
-    /// by its addresses, ports and protocol there.
-    pub behind: Vec<String>,
-}
-
 /// What paths are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways<'a> {
     /// The policy that is planned.
     pub policy: &'a PolicyGraph,
-    /// What functions rewrite.
+    /// What functions rewrite, and which addresses they use.
     pub catalogue: &'a Catalogue,
 }
 
@@ -216,7 +182,7 @@ impl Deployment {
 }
 
 /// The side by which packets of a direction come.
-fn beginning(direction: Direction) -> End {
+pub(super) fn beginning(direction: Direction) -> End {
     match direction {
         Direction::Forward => End::In,
         Direction::Return => End::Out,
@@ -250,42 +216,4 @@ fn along(chain: &Chain, direction: Direction) -> Vec<u32> {
     }
     order.reverse();
     order
-}
-
-/// Who enters by the side of a direction, in the order in which packets are told apart: by class, and last the chain without classes.
-fn entrances(ways: Ways<'_>, direction: Direction, numbers: &BTreeMap<(usize, Direction), u32>) -> Vec<Entrance> {
-    let policy = ways.policy;
-    let chains = || policy.chains.iter().enumerate().filter(|(id, _)| numbers.contains_key(&(*id, direction)));
-    let entrance = |(id, chain): (usize, &Chain), class: Option<&catena_policy::Class>| Entrance {
-        direction,
-        class: class.map(|class| class.name.clone()),
-        filter: class.map(|class| match direction {
-            Direction::Forward => class.filter.text.clone(),
-            Direction::Return => class.back.as_ref().unwrap_or(&class.filter).text.clone(),
-        }),
-        spi: numbers.get(&(id, direction)).copied().unwrap_or_default(),
-        drops_unparsed: chain.unparsed == Unparsed::Drop,
-        learnt: if direction == Direction::Return { learnt(ways.catalogue, chain) } else { None },
-    };
-    let mut all = Vec::new();
-    for (class, id) in policy.classes.iter().zip(0_u32..) {
-        let named = chains().find(|(_, chain)| chain.classes.contains(&id));
-        all.extend(named.map(|chain| entrance(chain, Some(class))));
-    }
-    let rest = chains().find(|(_, chain)| chain.classes.is_empty());
-    all.extend(rest.map(|chain| entrance(chain, None)));
-    all
-}
-
-/// How packets on a chain's way back are known; None: they show it themselves.
-fn learnt(catalogue: &Catalogue, chain: &Chain) -> Option<Learnt> {
-    let mut behind = Vec::new();
-    for node in &chain.nodes {
-        let passed = chain.edges_from(End::Node(node.id), Direction::Return).next().is_some();
-        let rewrites = catalogue.find_with(&node.function, &node.args).map_or(Fields::NONE, |traits| traits.rewrites);
-        if passed && rewrites != Fields::NONE {
-            behind.push(format!("{}/{}", chain.name, node.name));
-        }
-    }
-    (!behind.is_empty()).then_some(Learnt { behind })
 }

@@ -35,7 +35,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 55] = [
+const LIES: [Lie; 58] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a server with another schedule", |plan| {
@@ -178,6 +178,29 @@ const LIES: [Lie; 55] = [
         })
     }),
     ("a class that is another", |plan| put(plan, "/deployment/entrances/0/filter", json!("udp port 53"))),
+    ("an address that no function uses", |plan| {
+        let first = plan.pointer_mut("/deployment/entrances/0");
+        first.is_some_and(|first| {
+            first["sources"] = json!(["10.0.0.0/8"]);
+            true
+        })
+    }),
+    ("an address that a function uses, left out", |plan| {
+        let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
+        entrances.is_some_and(|entrances| {
+            let there = entrances.len();
+            entrances.retain(|entrance| entrance.get("destinations").is_none());
+            entrances.len() < there
+        })
+    }),
+    ("another address than the one that a function uses", |plan| {
+        let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
+        let entrance = entrances.and_then(|all| all.iter_mut().find(|one| one.get("destinations").is_some()));
+        entrance.is_some_and(|entrance| {
+            entrance["destinations"] = json!(["198.51.100.0/29"]);
+            true
+        })
+    }),
     ("no paths at all", |plan| {
         put(plan, "/deployment/paths", json!([])) && put(plan, "/deployment/entrances", json!([]))
     }),

@@ -11,9 +11,11 @@ use crate::explain::Case;
 use crate::plan::{Device, Plan};
 use catena_plan_alpine::Objective as Tasks;
 use catena_plan_lemur::{Strategy, place};
+use catena_plan_model::catalogue::Returning;
 use catena_plan_model::demand::{self, Options};
 use catena_plan_model::paper::{self, Forwarding};
 use catena_plan_model::rack::{self, Wrap};
+use catena_plan_model::returns::Returns;
 use catena_plan_model::switch::for_problem;
 
 const P4: &str = "[switch]\nname = \"tor\"\nkind = \"pisa\"\nports = 32\nport = \"100Gbps\"\n";
@@ -51,7 +53,10 @@ pub fn planned(file: &str, rack: &str, strategy: Strategy, before: Before<'_>) -
     let policy = outcome.graph.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
     let parsed = rack::parse(rack, &["ACL", "Monitor"]);
     let rack = parsed.rack.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-    let catalogue = paper::catalogue(Forwarding::Anywhere);
+    let mut catalogue = paper::catalogue(Forwarding::Anywhere);
+    // As if it turned flows round.
+    let returns = Returns { destinations: vec!["198.51.100.0/28".parse().expect("a network")], sources: Vec::new() };
+    catalogue.returning.push(Returning { function: "FastEncrypt".to_owned(), args: Vec::new(), returns });
     let problem = demand::problem(&policy, &rack, &catalogue, &paper::profile(), Options::default());
     let problem = problem.unwrap_or_else(|unknown| panic!("{unknown:?}"));
     let (switch, sources) = (for_problem(&problem), BTreeMap::new());

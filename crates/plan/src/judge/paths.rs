@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use catena_plan_model::returns::Returns;
 use catena_policy::Direction;
 
 use super::Judge;
 use crate::deployment::Deployment;
-use crate::deployment::paths::{Entrance, Next, PATHS, Path};
+use crate::deployment::entrances::Entrance;
+use crate::deployment::paths::{Next, PATHS, Path};
 use crate::policy::{ChainPolicy, Policy};
 
 impl Judge<'_> {
@@ -142,26 +144,63 @@ impl Judge<'_> {
         }
     }
 
-    /// At each side, each class enters the first chain that names it, and the rest the chain without classes.
+    /// By which addresses packets on the way back show that they are of a path: those that functions use which are on it.
+    fn returns(&self, path: &Path) -> Returns {
+        let mut all = Returns::default();
+        let chain = self.problem.chains.iter().find(|chain| chain.name == path.chain);
+        for node in chain.iter().flat_map(|chain| &chain.nodes) {
+            let name = format!("{}/{}", path.chain, node.name);
+            if path.direction == Direction::Return && path.rules.iter().any(|rule| rule.from == name) {
+                all.extend(node.returns.clone());
+            }
+        }
+        all
+    }
+
+    /// At each side, what comes to or from addresses that a chain's functions use enters that chain, then each class the first chain that
+    /// names it, and the rest the chain without classes.
     fn entrances(&mut self, says: &Deployment, policy: &Policy) {
         for direction in [Direction::Forward, Direction::Return] {
-            let path = |chain: &ChainPolicy| {
+            let path = |chain: &&ChainPolicy| {
                 let own = |path: &&Path| path.chain == chain.name && path.direction == direction;
-                says.paths.iter().find(own).map(|path| path.spi)
+                says.paths.iter().find(own)
             };
-            let mut wanted: Vec<(Option<String>, u32, bool)> = Vec::new();
+            let wanted = |class: Option<&str>, path: &Path, chain: &ChainPolicy, returns: Returns| Entrance {
+                direction,
+                destinations: returns.destinations,
+                sources: returns.sources,
+                class: class.map(str::to_owned),
+                filter: None,
+                spi: path.spi,
+                drops_unparsed: chain.drops_unparsed,
+                learnt: None,
+            };
+            let chains: Vec<(&ChainPolicy, &Path)> =
+                policy.chains.iter().filter_map(|chain| Some((chain, path(&chain)?))).collect();
+            // A chain alone that takes all needs not be told from others.
+            let alone = matches!(&chains[..], [(chain, _)] if chain.classes.is_empty());
+            let mut all = Vec::new();
+            for (chain, path) in chains.iter().filter(|_| !alone) {
+                let returns = self.returns(path);
+                if !returns.is_empty() {
+                    all.push(wanted(None, path, chain, returns));
+                }
+            }
             for class in &policy.classes {
                 let name = class.split(" = ").next().unwrap_or_default();
-                let chains = policy.chains.iter().filter(|chain| chain.classes.iter().any(|own| own == name));
-                let first = chains.filter_map(|chain| Some((path(chain)?, chain.drops_unparsed))).next();
-                wanted.extend(first.map(|(spi, drops)| (Some(name.to_owned()), spi, drops)));
+                let first = chains.iter().find(|(chain, _)| chain.classes.iter().any(|own| own == name));
+                let Some((chain, path)) = first else { continue };
+                // The class of a chain that is known by addresses has a filter for the way back, or none at all there.
+                if class.contains("\", return \"") || self.returns(path).is_empty() {
+                    all.push(wanted(Some(name), path, chain, Returns::default()));
+                }
             }
-            let rest = policy.chains.iter().filter(|chain| chain.classes.is_empty());
-            let rest = rest.filter_map(|chain| Some((path(chain)?, chain.drops_unparsed))).next();
-            wanted.extend(rest.map(|(spi, drops)| (None, spi, drops)));
+            let rest = chains.iter().find(|(chain, _)| chain.classes.is_empty());
+            all.extend(rest.map(|(chain, path)| wanted(None, path, chain, Returns::default())));
+            let wanted = all;
             let there = says.entrances.iter().filter(|entrance| entrance.direction == direction);
-            let said: Vec<(Option<String>, u32, bool)> =
-                there.clone().map(|one| (one.class.clone(), one.spi, one.drops_unparsed)).collect();
+            let said: Vec<Entrance> =
+                there.clone().map(|one| Entrance { filter: None, learnt: None, ..one.clone() }).collect();
             self.same(format!("deployment.entrances: {direction:?}"), &said, &wanted);
             for entrance in there {
                 self.learnt(says, entrance);

@@ -45,6 +45,7 @@ fn node(random: &mut Random, n: usize, switch: bool, card: bool) -> Node {
         openflow: None,
         guarded: false,
         rewrites: false,
+        returns: Default::default(),
         replicable: random.below(3) > 0,
     }
 }

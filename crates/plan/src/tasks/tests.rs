@@ -34,6 +34,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
             openflow: None,
             guarded: false,
             rewrites: false,
+            returns: Default::default(),
             replicable: true,
         };
         Chain {
