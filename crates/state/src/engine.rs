@@ -22,8 +22,8 @@ use crate::outlet::{Outlet, Sink};
 use crate::plain::Plain;
 use crate::shared::{Held, Shared};
 use crate::shared_map::{Entry, SharedMap};
-use crate::tx::Tx;
 use crate::two_keys::{Other, TwoKeyMap};
+use crate::tx::Tx;
 
 /// What a packet will do with an entry at most. An engine fetches, locks or copies it accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +119,7 @@ pub trait Engine: Send + 'static {
     /// Per-flow entries.
     type FlowMap<K: Key, V: Plain>: FlowMap<K, V, Ticket = Self::Ticket<K>>;
     /// The same, with two keys each.
-    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>>: TwoKeyMap<K, V, X, Ticket = Self::Ticket<K>>;
+    type TwoKeyMap<K: Key, V: Plain, X: Other<K, V>>: TwoKeyMap<K, V, X, Ticket = Self::Ticket<K>, OtherTicket = Self::Ticket<X::Key>>;
     /// What is reached by operations alone.
     type Shared<V: Held>: Shared<V>;
     /// The same, by key.

@@ -25,8 +25,8 @@ pub mod peers;
 pub mod plain;
 pub mod shared;
 pub mod shared_map;
-pub mod tx;
 pub mod two_keys;
+pub mod tx;
 pub mod value;
 
 pub use board::{Board, Room};
@@ -42,5 +42,5 @@ pub use peers::{Peers, Team};
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, Place, SharedMap};
-pub use tx::{Name, Tx};
 pub use two_keys::{Other, TwoKeyMap};
+pub use tx::{Name, Tx};

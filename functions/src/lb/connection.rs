@@ -1,8 +1,8 @@
-//! The table's entries: one a direction of a connection, and one for the later fragments of a datagram.
+//! The table's entries: a connection, found by the packets of its client and by those of its server, and what becomes of a datagram's
+//! later fragments.
 //!
 //! An entry is written when its connection opens, changes or has been used for a quarter of its time-out; all
-//! other packets only read it. So the two entries of a connection can tell each other of life at little cost,
-//! and each can be dropped by what stands in it alone.
+//! other packets only read it.
 //!
 //! What a packet proves of its connection is in `proof`: here it is only remembered.
 
@@ -11,12 +11,13 @@ use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 
 use catena_state::Plain;
 
-use super::family::Class;
 use super::proof::proves;
 use crate::rewrite::Change;
 
 /// The packet opens the datagram whose later fragments follow; stands beside TCP's flags.
 pub(super) const FIRST_FRAGMENT: u8 = 0x80;
+/// The packet is one of these; stands there, too.
+pub(super) const LATER_FRAGMENT: u8 = 0x40;
 /// The TCP flags that change a connection.
 pub(super) const EVENTS: u8 = FIN | SYN | RST;
 
@@ -33,14 +34,10 @@ pub(super) struct Timeouts {
 const FRAGMENTS: u64 = 30_000_000_000;
 
 impl Timeouts {
-    fn of(&self, proto: u8, class: Class, state: State) -> u64 {
-        if class.is_fragment() {
-            FRAGMENTS
-        } else if proto != proto::TCP {
+    fn of(&self, proto: u8, state: State) -> u64 {
+        if proto != proto::TCP {
             self.udp
-        } else if state.any(State::SETTLED | State::HEARD)
-            && !state.any(State::FIN_HERE | State::FIN_THERE | State::CLOSED)
-        {
+        } else if state.any(State::SETTLED | State::HEARD) && !state.any(State::FINS | State::CLOSED) {
             self.tcp_established
         } else {
             self.tcp_transitory
@@ -55,21 +52,25 @@ pub(super) struct State(u16);
 impl State {
     /// Established: server and client have shown that they hear each other.
     pub(super) const SETTLED: u16 = 1;
-    /// FIN was seen in this direction.
-    pub(super) const FIN_HERE: u16 = 2;
-    /// FIN was seen in the other direction.
-    pub(super) const FIN_THERE: u16 = 4;
+    /// The client has sent FIN.
+    pub(super) const FIN_OUT: u16 = 2;
+    /// The server has sent FIN.
+    pub(super) const FIN_BACK: u16 = 4;
+    /// Both have.
+    const FINS: u16 = Self::FIN_OUT | Self::FIN_BACK;
     /// Reset, or FIN both ways.
     pub(super) const CLOSED: u16 = 8;
-    /// It counts as an active connection of its server; only in entries of the way out.
+    /// It counts as an active connection of its server.
     pub(super) const COUNTED: u16 = 16;
-    /// Packets without an event change nothing.
-    pub(super) const QUIET: u16 = 32;
+    /// The client's packets without an event change nothing.
+    pub(super) const QUIET_OUT: u16 = 32;
+    /// The server's packets without an event change nothing.
+    pub(super) const QUIET_BACK: u16 = 1 << 10;
     /// Closed by a RST of the client alone, whose source may be false: an established connection keeps its entry.
     pub(super) const CUT: u16 = 64;
     /// The client has sent a SYN.
     pub(super) const BEGAN: u16 = 128;
-    /// The server has sent SYN and ACK, so that [`Connection::proof`] is known; only in entries of the way out.
+    /// The server has sent SYN and ACK, so that [`Connection::proof`] is known.
     pub(super) const AWAITS: u16 = 256;
     /// The server has answered, which proves nothing: of TCP, what began before the balancer did, which is kept as long as
     /// an established connection; of what is neither TCP nor SCTP, anything. It goes first when the table is full.
@@ -94,31 +95,32 @@ impl State {
 
     /// Return the state with these bits, closed once both sides have sent FIN.
     const fn with(self, bits: u16) -> State {
-        let fins = Self::FIN_HERE | Self::FIN_THERE;
         let (reset, cut) = (Self::CLOSED, Self::CLOSED | Self::CUT);
         let has_ended = self.0 & cut == reset || bits & cut == reset;
         let mut state = self.0 | bits;
         if bits & Self::ANEW != 0 {
-            state &= !(cut | fins | Self::SETTLED | Self::HEARD);
+            state &= !(cut | Self::FINS | Self::SETTLED | Self::HEARD);
         } else {
             if bits & Self::REVIVED != 0 {
                 state &= !cut;
             }
-            if state & fins == fins || has_ended {
+            if state & Self::FINS == Self::FINS || has_ended {
                 state = (state | Self::CLOSED) & !Self::CUT;
             }
         }
         State(state & !(Self::REVIVED | Self::ANEW))
     }
 
-    /// Return the state, and in it whether a packet without an event would change nothing.
-    const fn routed(self, class: Class, proto: u8) -> State {
-        let quiet = match class.is_back() {
-            _ if class.is_fragment() => true,
-            true => self.is_answered(proto) && !self.has(Self::CUT),
-            false => self.has(Self::SETTLED) || !self.has(Self::AWAITS),
-        };
-        State(if quiet { self.0 | Self::QUIET } else { self.0 & !Self::QUIET })
+    /// Return the state, and in it of each way whether a packet without an event would change nothing.
+    const fn routed(self, proto: u8) -> State {
+        let mut state = self.0 & !(Self::QUIET_OUT | Self::QUIET_BACK);
+        if self.has(Self::SETTLED) || !self.has(Self::AWAITS) {
+            state |= Self::QUIET_OUT;
+        }
+        if self.is_answered(proto) && !self.has(Self::CUT) {
+            state |= Self::QUIET_BACK;
+        }
+        State(state)
     }
 
     /// Return whether the server has answered, with proof where the protocol has any.
@@ -130,21 +132,15 @@ impl State {
     pub(super) const fn goes_first(self) -> bool {
         !self.has(Self::SETTLED) || self.has(Self::CLOSED) && !self.has(Self::CUT)
     }
-
-    /// Return what the entry of the other direction has to know.
-    pub(super) const fn seen_from_there(self) -> u16 {
-        let fin = if self.has(Self::FIN_HERE) { Self::FIN_THERE } else { 0 };
-        self.0 & (Self::SETTLED | Self::HEARD | Self::BEGAN | Self::CLOSED | Self::CUT) | fin
-    }
 }
 
-/// An entry: how packets are rewritten, and whose they are.
+/// A connection: how its client's packets are rewritten, and its server's the other way round.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Connection<A> {
     pub(super) rewrite: Change<A>,
     /// When the entry is to be written again, in ns: a quarter of its time-out after it last was.
     pub(super) due: u64,
-    /// The acknowledgement that shows that the client got the server's SYN. Of the way out.
+    /// The acknowledgement that shows that the client got the server's SYN.
     pub(super) proof: u32,
     /// The server's place in the ranking.
     pub(super) place: u16,
@@ -158,12 +154,12 @@ const _: () = assert!(size_of::<Connection<[u64; 2]>>() <= 72, "with its key, an
 
 impl<A> Connection<A> {
     /// Take note of a packet. Returns whether the entry changed or was due.
-    pub(super) fn note(&mut self, bits: u16, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
-        let state = self.state.with(bits).routed(class, proto);
+    pub(super) fn note(&mut self, bits: u16, now: u64, proto: u8, timeouts: &Timeouts) -> bool {
+        let state = self.state.with(bits).routed(proto);
         let touched = state != self.state || now > self.due;
         self.state = state;
         if touched {
-            self.due = now.saturating_add(timeouts.of(proto, class, state) / 4);
+            self.due = now.saturating_add(timeouts.of(proto, state) / 4);
         }
         touched
     }
@@ -193,12 +189,41 @@ impl<A> Connection<A> {
     }
 
     /// Return when the connection is over if no packet comes until then.
-    pub(super) fn end(&self, proto: u8, class: Class, timeouts: &Timeouts) -> u64 {
-        self.due.saturating_add(timeouts.of(proto, class, self.state)).saturating_add(1)
+    pub(super) fn end(&self, proto: u8, timeouts: &Timeouts) -> u64 {
+        self.due.saturating_add(timeouts.of(proto, self.state)).saturating_add(1)
     }
 
     /// Return whether there was no packet for at least the time-out, and at most five quarters of it.
-    pub(super) fn is_over(&self, now: u64, proto: u8, class: Class, timeouts: &Timeouts) -> bool {
-        now > self.due && now - self.due > timeouts.of(proto, class, self.state)
+    pub(super) fn is_over(&self, now: u64, proto: u8, timeouts: &Timeouts) -> bool {
+        now > self.due && now - self.due > timeouts.of(proto, self.state)
+    }
+}
+
+/// A datagram whose first fragment was seen: how the later ones are rewritten, which go one way.
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct Part<A> {
+    pub(super) rewrite: Change<A>,
+    /// When the entry is to be written again, in ns: as of a connection.
+    due: u64,
+    /// The server's number in the configuration, from 0.
+    pub(super) server: u16,
+}
+
+impl<A> Part<A> {
+    /// Make it for a datagram that begins now.
+    pub(super) fn new(rewrite: Change<A>, server: u16, now: u64) -> Self {
+        Part { rewrite, due: now.saturating_add(FRAGMENTS / 4), server }
+    }
+
+    /// Take note of a later fragment.
+    pub(super) fn note(&mut self, now: u64) {
+        if now > self.due {
+            self.due = now.saturating_add(FRAGMENTS / 4);
+        }
+    }
+
+    /// Return when it is over if no fragment comes until then.
+    pub(super) fn end(&self) -> u64 {
+        self.due.saturating_add(FRAGMENTS).saturating_add(1)
     }
 }

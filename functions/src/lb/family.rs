@@ -37,10 +37,6 @@ impl Class {
         Class(self.0 | Self::FRAGMENT)
     }
 
-    pub const fn other_way(self) -> Class {
-        Class(self.0 ^ 1)
-    }
-
     const fn bits(self) -> u64 {
         (self.0 as u64) << 40
     }

@@ -1,4 +1,4 @@
-//! What happens to a connection that has entries: each of its two directions learns what a packet shows.
+//! What happens to a connection that has an entry, and to later fragments.
 
 use catena_dataplane::module::Verdict;
 use catena_packet::Packet;
@@ -7,15 +7,15 @@ use catena_state::{Engine, FlowMap, Tx, taken};
 
 use crate::function::Step;
 
-use super::balancer::{Event, NO_BACKEND, Shared};
+use super::balancer::{Event, NO_BACKEND, NO_FIRST, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
-use super::family::{Balance, Class};
+use super::family::Balance;
 use super::proof::{News, proves};
-use super::side::{Leaving, Map, Side, other_way, way};
-use super::stages::{Datagram, Stage, Try, Want};
+use super::side::{Leaving, Map, Parts, Side, way_back};
+use super::stages::{Datagram, Try, Want};
 
 impl<E: Engine, F: Balance> Side<E, F> {
-    /// A packet of a connection that something happens to.
+    /// A packet of a connection that something happens to, or of none.
     pub(super) fn known(
         &mut self,
         shared: &mut Shared<E>,
@@ -23,24 +23,19 @@ impl<E: Engine, F: Balance> Side<E, F> {
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Step {
-        let pass = Step::Done(Verdict::Gate(tx.gate));
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let Some(mut own) = self.maps[way(tx.gate)].get(tx, &want.ticket) else { return pass };
-        if class.is_fragment() {
-            own.note(0, tx.now, tuple.proto, class, &shared.timeouts);
-            return Step::Done(shared.send::<F>(tx, packet, own.server, &own.rewrite));
-        }
-        if own.is_over(tx.now, tuple.proto, class, &shared.timeouts) {
-            // Nobody has come by to forget it. The other direction may be forgotten already: it does not live again alone.
+        let (key, is_back) = (Map::<E, F>::key(&want.ticket), tx.gate == 1);
+        let tuple = F::tuple(&key).0;
+        let Some(mut own) = self.connections.get(tx, &want.ticket) else {
+            return self.unknown(shared, tx, packet, want);
+        };
+        if own.is_over(tx.now, tuple.proto, &shared.timeouts) {
+            // Nobody has come by to forget it.
             drop(own);
-            match class.is_back() {
-                true => _ = self.maps[1].remove(tx, &want.ticket),
-                false => self.remove(shared, tx, &want.ticket),
-            }
+            self.remove(shared, tx, &want.ticket);
             return self.unknown(shared, tx, packet, want);
         }
         let moves = self.servers.must_move(own.place);
-        if class == Class::FORWARD && (moves || want.special & SYN != 0 && own.state.has(State::CLOSED)) {
+        if !is_back && (moves || want.special & SYN != 0 && own.state.has(State::CLOSED)) {
             // A false RST and SYN must not take a connection from its server, which knows what to do with a SYN of
             // one that lives (RFC 5961 §4).
             let is_kept = own.state.has(State::CUT) && self.servers.is_up(own.place);
@@ -50,8 +45,8 @@ impl<E: Engine, F: Balance> Side<E, F> {
                 if is_abandoned {
                     shared.note(tx, Event::Moved);
                     shared.add_active::<F>(tx, own.place, -1);
-                    self.maps[0].mark(tx, &want.ticket, true);
-                    self.maps[0].sooner(tx, &want.ticket, own.end(tuple.proto, class, &shared.timeouts));
+                    self.connections.mark(tx, &want.ticket, true);
+                    self.connections.sooner(tx, &want.ticket, own.end(tuple.proto, &shared.timeouts));
                 }
                 return Step::Done(Verdict::Drop(NO_BACKEND));
             }
@@ -66,86 +61,63 @@ impl<E: Engine, F: Balance> Side<E, F> {
                 return self.admit(shared, tx, packet, want, place, (Try::First, None));
             }
         }
-        if want.special & FIRST_FRAGMENT != 0 {
+        let is_first = want.special & FIRST_FRAGMENT != 0;
+        if is_first {
             own.due = 0;
         }
         let before = own.state;
-        let news = News::read(&own, packet, want.special, tuple.proto, class);
-        let touched = own.note(news.here(), tx.now, tuple.proto, class, &shared.timeouts);
+        let news = News::read(&own, packet, want.special, tuple.proto, is_back);
+        let is_noted = own.note(news.bits, tx.now, tuple.proto, &shared.timeouts);
+        if news.bits & State::AWAITS != 0 {
+            own.proof = news.proof;
+        }
+        if news.bits & State::ANEW != 0 {
+            shared.note(tx, Event::Opened);
+        }
         if own.released() {
             shared.add_active::<F>(tx, own.place, -1);
+        } else if own.revived() {
+            shared.add_active::<F>(tx, own.place, 1);
         }
         let own = taken(own);
         if own.state != before {
-            self.maps[way(tx.gate)].sooner(tx, &want.ticket, own.end(tuple.proto, class, &shared.timeouts));
+            self.connections.sooner(tx, &want.ticket, own.end(tuple.proto, &shared.timeouts));
         }
         let goes_first = own.state.goes_first();
-        if !class.is_back() && before.goes_first() != goes_first {
-            self.maps[0].mark(tx, &want.ticket, goes_first);
+        if is_back && is_noted && !proves(tuple.proto) {
+            // The server's answer to what has no proof: to the end of the line.
+            self.connections.mark(tx, &want.ticket, false);
+            self.connections.mark(tx, &want.ticket, goes_first);
+        } else if before.goes_first() != goes_first {
+            self.connections.mark(tx, &want.ticket, goes_first);
         }
-        if !touched && want.special & FIRST_FRAGMENT == 0 && news.there() == 0 {
-            return Step::Done(shared.send::<F>(tx, packet, own.server, &own.rewrite));
+        let (service, server) = ((tuple.dst, tuple.dport), (own.rewrite.address, own.rewrite.port));
+        let (from, to) = if is_back { (server, service) } else { (service, server) };
+        let leaving = Leaving { from, to, server: own.server };
+        if is_first {
+            let is_answered = own.state.is_answered(tuple.proto);
+            let datagram = Datagram { leaving, is_answered };
+            let packets = if is_back { F::tuple(&way_back::<F>(&key, server)).0 } else { tuple };
+            return self.ask_fragments(shared, tx, packet, want, &packets, datagram, Try::First);
         }
-        let (address, port) = if class.is_back() { (tuple.src, tuple.sport) } else { (tuple.dst, tuple.dport) };
-        let bits = own.state.seen_from_there() | news.there();
-        want.stage = Stage::Other { bits, proof: news.proof, server: own.server, port, address };
-        let to = (own.rewrite.address, own.rewrite.port);
-        self.ask_for(tx, want, &other_way(&tuple, class, to), class.other_way());
-        Step::Again
+        leaving.leave::<E, F>(shared, tx, packet)
     }
 
-    /// Let the entry of the other direction know of a packet, and send it on: it leaves the address and port that `was` its
-    /// own on the side that is rewritten.
-    #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet in the step before")]
-    pub(super) fn tell_other(
+    /// A later fragment.
+    pub(super) fn part(
         &mut self,
         shared: &mut Shared<E>,
         tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
-        news: News,
-        server: u16,
-        was: (F::Address, u16),
     ) -> Step {
-        let (there, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let to = if class.is_back() { (there.src, there.sport) } else { (there.dst, there.dport) };
-        let leaving = Leaving { from: was, to, server };
-        let Some(mut other) = self.maps[1 - way(tx.gate)].get(tx, &want.ticket) else {
-            return leaving.leave::<E, F>(shared, tx, packet);
+        let Some(mut part) = self.parts.get(tx, &want.ticket) else {
+            let tuple = F::tuple(&Parts::<E, F>::key(&want.ticket)).0;
+            let is_ours = tx.gate != 1 && self.servers.serves_address(tuple.dst);
+            return Step::Done(if is_ours { Verdict::Drop(NO_FIRST) } else { Verdict::Gate(tx.gate) });
         };
-        // Another connection of the same client may have taken its place.
-        if (other.rewrite.address, other.rewrite.port) != was {
-            return leaving.leave::<E, F>(shared, tx, packet);
-        }
-        let before = other.state.goes_first();
-        // Both become due at once, so that neither is forgotten while the other is used.
-        other.due = 0;
-        other.note(news.bits, tx.now, there.proto, class, &shared.timeouts);
-        if news.bits & State::AWAITS != 0 {
-            other.proof = news.proof;
-        }
-        if news.bits & State::ANEW != 0 {
-            shared.note(tx, Event::Opened);
-        }
-        if other.released() {
-            shared.add_active::<F>(tx, other.place, -1);
-        } else if !class.is_back() && other.revived() {
-            shared.add_active::<F>(tx, other.place, 1);
-        }
-        let other = taken(other);
-        self.maps[1 - way(tx.gate)].sooner(tx, &want.ticket, other.end(there.proto, class, &shared.timeouts));
-        let goes_first = other.state.goes_first();
-        if !class.is_back() && (goes_first != before || !proves(there.proto)) {
-            // The server's answer to what has no proof: to the end of the line.
-            self.maps[0].mark(tx, &want.ticket, false);
-            self.maps[0].mark(tx, &want.ticket, goes_first);
-        }
-        if want.special & FIRST_FRAGMENT != 0 {
-            let tuple = other_way(&there, class, was);
-            let is_answered = other.state.is_answered(there.proto);
-            let datagram = Datagram { leaving, place: other.place, is_answered };
-            return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::First);
-        }
-        leaving.leave::<E, F>(shared, tx, packet)
+        part.note(tx.now);
+        let part = taken(part);
+        Step::Done(shared.send::<F>(tx, packet, part.server, &part.rewrite))
     }
 }

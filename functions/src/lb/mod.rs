@@ -141,7 +141,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         method: Method::Metadata,
         doc: "the number of the packet's server, from 1; 0 for none",
     }],
-    state: &[side::OUT, side::BACK, balancer::CONNECTIONS, balancer::BYTES, balancer::EVENTS],
+    state: &[side::CONNECTIONS, side::BACK, side::PARTS, balancer::CONNECTIONS, balancer::BYTES, balancer::EVENTS],
     affinity: Affinity::Scope(Scope::Connection),
     // No `owner`: the client's address tells, it is the inside one both ways.
     returns,

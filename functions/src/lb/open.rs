@@ -1,6 +1,6 @@
 //! How a connection opens.
 //!
-//! It is let in first ([`Admission`](super::admission::Admission)), then both its entries are written in one step. A hash
+//! It is let in first ([`Admission`](super::admission::Admission)), then its entry is written. A hash
 //! or its past may name its server: then all of that is asked for at once.
 
 use catena_dataplane::module::Verdict;
@@ -8,16 +8,16 @@ use catena_packet::Packet;
 use catena_packet::wire::icmp_identifier;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
-use catena_state::{Engine, FlowMap, Intent, Shared as _, Tx};
+use catena_state::{Engine, FlowMap, Intent, Shared as _, TwoKeyMap, Tx};
 
 use crate::function::Step;
 use crate::rewrite::Change;
 
 use super::admission::{Admit, Admitted, Release, To};
-use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, NO_FIRST, Shared, TABLE_FULL};
+use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, Shared, TABLE_FULL};
 use super::connection::{Connection, FIRST_FRAGMENT, State};
-use super::family::{Balance, Class, Tuple};
-use super::side::{Leaving, Map, Side, other_way};
+use super::family::{Balance, Tuple};
+use super::side::{Leaving, Map, Side, way_back};
 use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
 
 /// That a connection is let in, asked for the first time or the last.
@@ -33,11 +33,8 @@ impl<E: Engine, F: Balance> Side<E, F> {
         want: &mut Want<E, F>,
     ) -> Step {
         let pass = Step::Done(Verdict::Gate(tx.gate));
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        if class.is_fragment() && !class.is_back() && self.servers.serves_address(tuple.dst) {
-            return Step::Done(Verdict::Drop(NO_FIRST));
-        }
-        if class != Class::FORWARD || !self.servers.serves(&tuple) {
+        let tuple = F::tuple(&Map::<E, F>::key(&want.ticket)).0;
+        if tx.gate == 1 || !self.servers.serves(&tuple) {
             return pass;
         }
         let is_icmp = matches!(tuple.proto, proto::ICMP | proto::ICMPV6);
@@ -89,7 +86,7 @@ impl<E: Engine, F: Balance> Side<E, F> {
         }
     }
 
-    /// Ask for both entries of a connection to the server at `place`.
+    /// Ask for the entry of a connection to the server at `place`, by both keys.
     fn want_both(
         &mut self,
         shared: &mut Shared<E>,
@@ -99,14 +96,13 @@ impl<E: Engine, F: Balance> Side<E, F> {
         (place, asked): (u16, Option<Admission<E>>),
     ) -> Step {
         let key = Map::<E, F>::key(&want.ticket);
-        let (tuple, class) = F::tuple(&key);
-        want.ticket = self.maps[0].want_again(tx, &want.ticket, Intent::Create);
-        let there = other_way(&tuple, class, self.target(&tuple, place));
-        let back = self.maps[1].want_new(tx, F::key(&there, class.other_way()));
+        let to = self.target(&F::tuple(&key).0, place);
+        want.ticket = self.connections.want_again(tx, &want.ticket, Intent::Create);
+        let back = self.connections.want_other(tx, way_back::<F>(&key, to), Intent::Create);
         self.then(shared, tx, packet, want, Next::Both(back, place, asked))
     }
 
-    /// Write both entries of a connection to the server at `place`, which was let in, or is if `asked` says so, and send its
+    /// Write the entry of a connection to the server at `place`, which was let in, or is if `asked` says so, and send its
     /// packet.
     pub(super) fn open(
         &mut self,
@@ -123,25 +119,21 @@ impl<E: Engine, F: Balance> Side<E, F> {
                 return want.refuse(answer, Some(place), which);
             }
         }
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
+        let key = Map::<E, F>::key(&want.ticket);
+        let tuple = F::tuple(&key).0;
         let (from, to) = ((tuple.dst, tuple.dport), self.target(&tuple, place));
-        let mut own = self.entry(from, to, place, State::COUNTED);
-        own.note(want.began(), tx.now, tuple.proto, class, &shared.timeouts);
-        let mut there = self.entry(to, from, place, 0);
-        there.note(want.began(), tx.now, tuple.proto, class.other_way(), &shared.timeouts);
-        let (server, rewrite) = (own.server, own.rewrite);
-        let [out, ways_back] = &mut self.maps;
-        let until = own.end(tuple.proto, class, &shared.timeouts);
-        let is_written = out.insert(tx, &want.ticket, own, until).is_ok();
-        if !is_written || ways_back.insert(tx, back, there, until).is_err() {
-            out.remove(tx, &want.ticket);
+        let (server, rewrite) = (self.servers.at(place).number, Change::new::<F>(from, to));
+        let mut own = Connection { rewrite, due: 0, proof: 0, place, server, state: State::new(State::COUNTED) };
+        own.note(want.began(), tx.now, tuple.proto, &shared.timeouts);
+        let until = own.end(tuple.proto, &shared.timeouts);
+        if self.connections.insert_both(tx, (&want.ticket, back), own, until).is_err() {
             shared.admission.send(tx, shared.release::<F>(Some(place)));
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
-        out.mark(tx, &want.ticket, true);
+        self.connections.mark(tx, &want.ticket, true);
         shared.note(tx, Event::Opened);
         if want.special & FIRST_FRAGMENT != 0 {
-            let datagram = Datagram { leaving: Leaving { from, to, server }, place, is_answered: false };
+            let datagram = Datagram { leaving: Leaving { from, to, server }, is_answered: false };
             return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::First);
         }
         Step::Done(shared.send::<F>(tx, packet, server, &rewrite))
@@ -152,11 +144,6 @@ impl<E: Engine, F: Balance> Side<E, F> {
         let server = self.servers.at(place);
         let has_port = matches!(tuple.proto, proto::TCP | proto::UDP);
         (server.address, server.port.filter(|_| has_port).unwrap_or(tuple.dport))
-    }
-
-    fn entry(&self, from: (F::Address, u16), to: (F::Address, u16), place: u16, state: u16) -> Connection<F::Address> {
-        let (server, rewrite) = (self.servers.at(place).number, Change::new::<F>(from, to));
-        Connection { rewrite, due: 0, proof: 0, place, server, state: State::new(state) }
     }
 }
 

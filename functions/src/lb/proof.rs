@@ -19,7 +19,6 @@ use catena_packet::wire::tcp::flag::{ACK, FIN, RST, SYN};
 use catena_packet::wire::{Layers, sctp, tcp};
 
 use super::connection::{Connection, State};
-use super::family::Class;
 
 /// The chunks that begin a server's packets of an association (RFC 9260 §3.2, RFC 4895 §4.1, RFC 8260 §2.1): DATA, SACK,
 /// HEARTBEAT, HEARTBEAT ACK, COOKIE ACK, AUTH, I-DATA.
@@ -51,11 +50,11 @@ pub(super) struct News {
 
 impl News {
     /// Read what a packet of a known connection, not yet rewritten, does to it.
-    pub(super) fn read<A>(own: &Connection<A>, packet: &Packet, special: u8, proto: u8, class: Class) -> News {
-        let (state, is_back) = (own.state, class.is_back());
+    pub(super) fn read<A>(own: &Connection<A>, packet: &Packet, special: u8, proto: u8, is_back: bool) -> News {
+        let state = own.state;
         let mut bits = 0;
         if special & FIN != 0 {
-            bits |= State::FIN_HERE;
+            bits |= if is_back { State::FIN_BACK } else { State::FIN_OUT };
         }
         if special & RST != 0 {
             bits |= if is_back { State::CLOSED } else { State::CLOSED | State::CUT };
@@ -93,15 +92,5 @@ impl News {
             (false, false) => 0,
         };
         News { bits, proof: 0 }
-    }
-
-    /// Return what its own direction's entry has to know.
-    pub(super) const fn here(self) -> u16 {
-        self.bits & !State::AWAITS
-    }
-
-    /// Return what the other direction's entry has to know beyond the state of this one.
-    pub(super) const fn there(self) -> u16 {
-        self.bits & (State::AWAITS | State::REVIVED | State::ANEW)
     }
 }

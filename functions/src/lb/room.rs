@@ -8,20 +8,17 @@
 //! that is noted sends it to the end of the line. Whose packet still waits has no entry yet, and cannot go.
 
 use catena_packet::Packet;
-use catena_state::{Engine, Fate, FlowMap, Mover, Shared as _, Tx, looks};
+use catena_state::{Engine, Fate, FlowMap, Intent, Mover, Shared as _, Tx, looks};
 
 use crate::function::Step;
 use crate::rewrite::Change;
 
 use super::admission::{AddActive, AdmitFragments, BringFragments, GoOver, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
-use super::connection::{Connection, State};
+use super::connection::{Connection, Part};
 use super::family::{Balance, Class, Tuple};
-use super::side::{Map, Side, other_way};
-use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
-
-/// Most connections that leave the table together.
-pub(super) const MOST_GOING: usize = 64;
+use super::side::{Parts, Side};
+use super::stages::{Asked, Datagram, Next, Of, Stage, Ticket, Try, Want};
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]
@@ -72,28 +69,26 @@ fn make_room<E: Engine, F: Balance, G: Balance>(
 impl<E: Engine, F: Balance> Side<E, F> {
     /// Return how many connections go before any other: the half-open and the closed ones.
     fn first_to_go(&mut self, tx: &mut Tx) -> usize {
-        self.maps[0].marked(tx)
+        self.connections.marked(tx)
     }
 
     /// Forget one of those that go first. Returns what says that it leaves, if there was one.
     fn evict(&mut self, shared: &mut Shared<E>, tx: &mut Tx) -> Option<Release> {
-        let [out, ways_back] = &mut self.maps;
-        let (key, mut gone) = out.take_marked(tx)?;
+        let (_, mut gone) = self.connections.take_marked(tx)?;
         shared.note(tx, Event::Evicted);
-        Some(forget_way_back::<E, F>(ways_back, shared, tx, Going::of::<F>(&key, &mut gone)))
+        Some(shared.leaves::<F>(&mut gone))
     }
 
     /// Forget the connection of a ticket.
     pub(super) fn remove(&mut self, shared: &mut Shared<E>, tx: &mut Tx, ticket: &Ticket<E, F>) {
-        let [out, ways_back] = &mut self.maps;
-        if let Some(mut gone) = out.remove(tx, ticket) {
-            let going = Going::of::<F>(&Map::<E, F>::key(ticket), &mut gone);
-            leave_table::<E, F>(ways_back, shared, tx, going);
+        if let Some(mut gone) = self.connections.remove(tx, ticket) {
+            let release = shared.leaves::<F>(&mut gone);
+            shared.admission.send(tx, release);
         }
     }
 
-    /// Ask for the entry of the later fragments of the datagram that `packet` begins, and for room for it; where it has no
-    /// identification, send it.
+    /// Ask for the entry of the later fragments of the datagram that `packet` begins, one of those with these ends, and for room
+    /// for it; where it has no identification, send it.
     #[expect(clippy::too_many_arguments, reason = "all that was learned of the packet on the way here")]
     pub(super) fn ask_fragments(
         &mut self,
@@ -101,17 +96,18 @@ impl<E: Engine, F: Balance> Side<E, F> {
         tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
-        tuple: &Tuple<F::Address>,
+        packets: &Tuple<F::Address>,
         datagram: Datagram<F::Address>,
         which: Try,
     ) -> Step {
         let Some(ident) = F::fragment_ident(packet.data(), packet.layers().l3.into()) else {
             return datagram.leaving.leave::<E, F>(shared, tx, packet);
         };
-        let key = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*tuple };
+        let tuple = Tuple { sport: ident as u16, dport: (ident >> 16) as u16, ..*packets };
         let class = Class::of_gate(tx.gate).fragment();
-        self.ask_for(tx, want, &key, class);
-        let sender = F::sender(client(&key, class));
+        want.ticket = self.parts.want(tx, F::key(&tuple, class), Intent::Create);
+        want.of = Of::Part;
+        let sender = F::sender(client(&tuple, class));
         let room = AdmitFragments { sender, is_answered: datagram.is_answered };
         let asked = shared.admission.want(tx, room);
         self.then(shared, tx, packet, want, Next::Fragments(asked, which, datagram))
@@ -128,18 +124,14 @@ impl<E: Engine, F: Balance> Side<E, F> {
         (asked, which): (Asked<E, AdmitFragments>, Try),
         datagram: Datagram<F::Address>,
     ) -> Step {
-        let Datagram { leaving, place, .. } = datagram;
+        let leaving = datagram.leaving;
         let has_room = shared.admission.got(tx, &asked);
-        let (tuple, class) = F::tuple(&Map::<E, F>::key(&want.ticket));
-        let (rewrite, state) = (Change::new::<F>((leaving.from.0, 0), (leaving.to.0, 0)), State::new(State::QUIET));
-        let mut entry = Connection { rewrite, due: 0, proof: 0, place, server: leaving.server, state };
-        entry.note(0, tx.now, tuple.proto, class, &shared.timeouts);
-        let entries = &mut self.maps[usize::from(class.is_back())];
-        let is_known = entries.get(tx, &want.ticket).map(|mut known| *known = entry).is_some();
-        let until = entry.end(tuple.proto, class, &shared.timeouts);
-        let is_new = !is_known && has_room && entries.insert(tx, &want.ticket, entry, until).is_ok();
+        let (tuple, class) = F::tuple(&Parts::<E, F>::key(&want.ticket));
+        let part = Part::new(Change::new::<F>((leaving.from.0, 0), (leaving.to.0, 0)), leaving.server, tx.now);
+        let is_known = self.parts.get(tx, &want.ticket).map(|mut known| *known = part).is_some();
+        let is_new = !is_known && has_room && self.parts.insert(tx, &want.ticket, part, part.end()).is_ok();
         let may_ask_again = !is_known && !has_room && which == Try::First;
-        if may_ask_again && self.expire(shared, tx, looks::MOST).entries > 0 {
+        if may_ask_again && self.expire(shared, tx, looks::MOST).parts > 0 {
             return self.ask_fragments(shared, tx, packet, want, &tuple, datagram, Try::Last);
         }
         if has_room && !is_new {
@@ -148,50 +140,40 @@ impl<E: Engine, F: Balance> Side<E, F> {
         leaving.leave::<E, F>(shared, tx, packet)
     }
 
-    /// Forget what is over of up to `most` entries of each way whose end may have come.
+    /// Forget what is over of up to `most` connections, and as many datagrams in fragments, whose end may have come.
     pub(super) fn expire(&mut self, shared: &mut Shared<E>, tx: &mut Tx, most: usize) -> Gone {
         let mut gone = Gone::default();
-        let mut left = most;
-        let Side { maps: [out, ways_back], going, .. } = self;
-        while left > 0 {
-            let some = left.min(MOST_GOING);
-            left -= some;
-            let looked = out.expire(tx, tx.now, some, |tx, key, entry| {
-                let fate = shared.fate::<F>(tx, key, entry);
-                if matches!(fate, Fate::Over) {
-                    gone.entries += 1;
-                    if !F::tuple(key).1.is_fragment() {
-                        going.push(Going::of::<F>(key, &mut { *entry }));
-                    }
-                }
-                fate
-            });
-            gone.connections += going.len();
-            if !going.is_empty() {
-                leave_together::<E, F>(ways_back, shared, tx, going);
+        let Side { connections, parts, .. } = self;
+        connections.expire(tx, tx.now, most, |tx, key, entry| {
+            let end = entry.end(F::tuple(key).0.proto, &shared.timeouts);
+            if end > tx.now {
+                return Fate::Until(end);
             }
-            if looked < some {
-                break;
+            let release = shared.leaves::<F>(&mut { *entry });
+            shared.admission.send(tx, release);
+            gone.connections += 1;
+            Fate::Over
+        });
+        parts.expire(tx, tx.now, most, |tx, key, part| {
+            if part.end() > tx.now {
+                return Fate::Until(part.end());
             }
-        }
-        ways_back.expire(tx, tx.now, most, |tx, key, entry| {
-            let fate = shared.fate::<F>(tx, key, entry);
-            if matches!(fate, Fate::Over) {
-                gone.entries += 1;
-            }
-            fate
+            shared.admission.send(tx, ReleaseFragments { sender: sender::<F>(key) });
+            gone.parts += 1;
+            Fate::Over
         });
         gone
     }
-}
 
-impl<E: Engine, F: Balance> Side<E, F> {
     /// Show a mover the table. Who takes a connection in has it on its part from now on, and who gave it has not.
     pub(super) fn objects(&mut self, shared: &mut Shared<E>, tx: &mut Tx, mover: &mut Mover) {
         let comes = mover.from().is_some();
-        let [out, ways_back] = &mut self.maps;
-        mover.flows(tx, out, |tx, key, _| shared.goes_over::<F>(tx, key, comes));
-        mover.flows(tx, ways_back, |tx, key, _| shared.goes_over::<F>(tx, key, comes));
+        let (instance, admission) = (shared.instance, &mut shared.admission);
+        mover.flows(tx, &mut self.connections, |tx, _, _| admission.send(tx, GoOver { instance, comes }));
+        mover.flows(tx, &mut self.parts, |tx, key, _| match comes {
+            true => admission.send(tx, BringFragments { sender: sender::<F>(key) }),
+            false => admission.send(tx, ReleaseFragments { sender: sender::<F>(key) }),
+        });
     }
 }
 
@@ -200,63 +182,8 @@ impl<E: Engine, F: Balance> Side<E, F> {
 pub(super) struct Gone {
     /// Connections.
     connections: usize,
-    /// Entries that nobody took out but their own end: of connections, of their ways back, of fragments.
-    entries: usize,
-}
-
-/// A connection that leaves the table: its own entry is no longer there, or about to go.
-pub(super) struct Going<K, A> {
-    /// The key of its way back.
-    way_back: K,
-    /// Where its client sends to.
-    service: (A, u16),
-    /// Where it counts as active, if it still does.
-    place: Option<u16>,
-}
-
-impl<K, A: Copy + Eq> Going<K, A> {
-    /// Take a connection with this key off its server's count.
-    fn of<F: Balance<Key = K, Address = A>>(key: &K, gone: &mut Connection<A>) -> Self {
-        let tuple = F::tuple(key).0;
-        let server = (gone.rewrite.address, gone.rewrite.port);
-        let way_back = F::key(&other_way(&tuple, Class::FORWARD, server), Class::BACK);
-        Going { way_back, service: (tuple.dst, tuple.dport), place: gone.abandon().then_some(gone.place) }
-    }
-}
-
-/// Let connections leave whose ways back are anywhere: they are brought near together, and looked at then.
-#[inline(never)]
-fn leave_together<E: Engine, F: Balance>(
-    ways_back: &mut Map<E, F>,
-    shared: &mut Shared<E>,
-    tx: &mut Tx,
-    going: &mut Vec<Going<F::Key, F::Address>>,
-) {
-    ways_back.bring(going.iter().map(|one| one.way_back));
-    going.drain(..).for_each(|one| leave_table::<E, F>(ways_back, shared, tx, one));
-}
-
-/// Take out the way back of a connection that goes, and give its room back.
-fn leave_table<E: Engine, F: Balance>(
-    ways_back: &mut Map<E, F>,
-    shared: &mut Shared<E>,
-    tx: &mut Tx,
-    going: Going<F::Key, F::Address>,
-) {
-    let release = forget_way_back::<E, F>(ways_back, shared, tx, going);
-    shared.admission.send(tx, release);
-}
-
-/// Take out the way back of a connection that goes, unless it is that of a younger connection by now. Returns what gives its room
-/// back.
-fn forget_way_back<E: Engine, F: Balance>(
-    ways_back: &mut Map<E, F>,
-    shared: &Shared<E>,
-    tx: &mut Tx,
-    Going { way_back, service, place }: Going<F::Key, F::Address>,
-) -> Release {
-    ways_back.forget(tx, way_back, |back| (back.rewrite.address, back.rewrite.port) == service);
-    shared.release::<F>(place)
+    /// Datagrams in fragments.
+    parts: usize,
 }
 
 impl<E: Engine> Shared<E> {
@@ -265,42 +192,21 @@ impl<E: Engine> Shared<E> {
         Release { is_v6: F::IS_V6, place, instance: self.instance }
     }
 
-    /// Note that an entry goes over to another instance, or comes from one.
-    fn goes_over<F: Balance>(&mut self, tx: &mut Tx, key: &F::Key, comes: bool) {
-        let (tuple, class) = F::tuple(key);
-        let sender = F::sender(client(&tuple, class));
-        match class {
-            _ if class.is_fragment() && comes => self.admission.send(tx, BringFragments { sender }),
-            _ if class.is_fragment() => self.admission.send(tx, ReleaseFragments { sender }),
-            // Its way back goes with it.
-            _ if class.is_back() => {}
-            _ => self.admission.send(tx, GoOver { instance: self.instance, comes }),
-        }
+    /// Take a connection that leaves the table off its server's count; returns what says that it leaves.
+    fn leaves<F: Balance>(&self, gone: &mut Connection<F::Address>) -> Release {
+        self.release::<F>(gone.abandon().then_some(gone.place))
     }
 
     /// Count one active connection more at the server at `place`, or one less.
     pub(super) fn add_active<F: Balance>(&mut self, tx: &mut Tx, place: u16, n: i8) {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
     }
+}
 
-    /// Return what becomes of an entry; a fragment's that is over gives its room back.
-    #[inline]
-    fn fate<F: Balance>(
-        &mut self,
-        tx: &mut Tx,
-        key: &F::Key,
-        entry: &Connection<F::Address>,
-    ) -> Fate<Connection<F::Address>> {
-        let (tuple, class) = F::tuple(key);
-        let end = entry.end(tuple.proto, class, &self.timeouts);
-        if end > tx.now {
-            return Fate::Until(end);
-        }
-        if class.is_fragment() {
-            self.admission.send(tx, ReleaseFragments { sender: F::sender(client(&tuple, class)) });
-        }
-        Fate::Over
-    }
+/// Return whose share of the room for fragments a datagram has.
+fn sender<F: Balance>(key: &F::Key) -> [u64; 2] {
+    let (tuple, class) = F::tuple(key);
+    F::sender(client(&tuple, class))
 }
 
 /// Return the client's address.

@@ -1,37 +1,51 @@
 //! The table and the servers of one IP version, and what a packet does there.
 
+use std::marker::PhantomData;
+
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{Layers, tcp};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Scope, Tx};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, NoMemory, Other, Scope, TwoKeyMap, Tx};
 
 use crate::family::AddressOf;
 use crate::function::{Holding, Step};
 use crate::rewrite::Change;
 
 use super::balancer::{MOST_FRAGMENTED, Shared, TABLE_FULL};
-use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, State};
+use super::connection::{Connection, EVENTS, FIRST_FRAGMENT, LATER_FRAGMENT, Part, State};
 use super::family::{Balance, Class, Tuple};
-use super::proof::News;
-use super::room::{Going, MOST_GOING};
 use super::servers::Servers;
 use super::settings::Settings;
-use super::stages::{Next, Stage, Want};
+use super::stages::{Next, Of, Stage, Want};
 
-pub(super) const OUT: Declaration =
+pub(super) const CONNECTIONS: Declaration =
     Declaration::flow_map("mapping", "connection to server mapping", Scope::Connection, Access::ReadWrite);
 pub(super) const BACK: Declaration =
     Declaration::flow_map("mapping back", "the same by its way back", Scope::Connection, Access::ReadWrite);
+pub(super) const PARTS: Declaration =
+    Declaration::flow_map("fragments", "where later fragments of a datagram go", Scope::Connection, Access::ReadWrite);
 
-pub(super) type Map<E, F> = <E as Engine>::FlowMap<<F as Balance>::Key, Connection<AddressOf<F>>>;
+/// The key of a connection by what its server sends.
+pub(super) struct WayBack<F>(PhantomData<F>);
+
+impl<F: Balance> Other<F::Key, Connection<F::Address>> for WayBack<F> {
+    type Key = F::Key;
+
+    #[inline(always)]
+    fn of(key: &F::Key, own: &Connection<F::Address>) -> F::Key {
+        way_back::<F>(key, (own.rewrite.address, own.rewrite.port))
+    }
+}
+
+pub(super) type Map<E, F> = <E as Engine>::TwoKeyMap<<F as Balance>::Key, Connection<AddressOf<F>>, WayBack<F>>;
+pub(super) type Parts<E, F> = <E as Engine>::FlowMap<<F as Balance>::Key, Part<AddressOf<F>>>;
 
 /// The table and the servers of one IP version.
 pub(super) struct Side<E: Engine, F: Balance> {
-    /// Of the way out, and of the way back: apart, so that the entries of traffic one way lie side by side.
-    pub(super) maps: [Map<E, F>; 2],
+    pub(super) connections: Map<E, F>,
+    /// Of datagrams in fragments, by the datagram's identification.
+    pub(super) parts: Parts<E, F>,
     pub(super) servers: Servers<F>,
-    /// Connections that leave the table; empty but for that moment.
-    pub(super) going: Vec<Going<F::Key, F::Address>>,
     /// What comes next for packets whose plans have no room for it.
     held: Holding<Next<E, F>>,
 }
@@ -39,11 +53,13 @@ pub(super) struct Side<E: Engine, F: Balance> {
 impl<E: Engine, F: Balance> Side<E, F> {
     pub(super) fn new(engine: &mut E, settings: &Settings, most: usize) -> Result<Self, NoMemory> {
         let is_used = settings.vips.iter().any(|vip| F::address(vip.ip).is_some());
-        // Every way back belongs to a way out, and goes with it; what room there is more keeps look-ups short.
-        let capacity = if is_used { 2 * most + MOST_FRAGMENTED } else { 1 };
-        let maps = [engine.flow_map(&OUT.part(F::PART), capacity)?, engine.flow_map(&BACK.part(F::PART), capacity)?];
-        let (servers, going) = (Servers::new(settings), Vec::with_capacity(MOST_GOING));
-        Ok(Side { maps, servers, going, held: Holding::of::<E>() })
+        let [connections, parts] = if is_used { [most, MOST_FRAGMENTED] } else { [1; 2] };
+        Ok(Side {
+            connections: engine.two_key_map([&CONNECTIONS.part(F::PART), &BACK.part(F::PART)], connections)?,
+            parts: engine.flow_map(&PARTS.part(F::PART), parts)?,
+            servers: Servers::new(settings),
+            held: Holding::of::<E>(),
+        })
     }
 
     /// Read a packet's key, and what else its entry must know of it.
@@ -58,25 +74,31 @@ impl<E: Engine, F: Balance> Side<E, F> {
 
     #[cold]
     fn read_fragment(frame: &[u8], layers: &Layers, class: Class) -> Option<(F::Key, u8)> {
-        let first = if layers.has(Layers::LATER) { 0 } else { FIRST_FRAGMENT };
-        Some((F::read_fragment(frame, layers, class)?, tcp_events(frame, layers) | first))
+        let which = if layers.has(Layers::LATER) { LATER_FRAGMENT } else { FIRST_FRAGMENT };
+        Some((F::read_fragment(frame, layers, class)?, tcp_events(frame, layers) | which))
     }
 
     /// Ask for the entry of a key.
     #[inline(always)]
     pub(super) fn want(&mut self, tx: &mut Tx, gate: u16, (key, special): (F::Key, u8)) -> Want<E, F> {
-        Want {
-            ticket: self.maps[way(gate)].want(tx, key, Intent::Change),
-            stage: Stage::Own,
-            special,
-            way: way(gate) as u8,
-        }
+        let (ticket, of) = if special & LATER_FRAGMENT != 0 {
+            (self.parts.want(tx, key, Intent::Change), Of::Part)
+        } else if gate == 1 {
+            (self.connections.want_other(tx, key, Intent::Change), Of::Server)
+        } else {
+            (self.connections.want(tx, key, Intent::Change), Of::Client)
+        };
+        Want { ticket, stage: Stage::Own, special, of }
     }
 
     /// Bring the entry near.
     #[inline(always)]
     pub(super) fn warm(&mut self, want: &mut Want<E, F>) {
-        self.maps[usize::from(want.way & 1)].warm(&mut want.ticket);
+        match want.of {
+            Of::Client => self.connections.warm(&mut want.ticket),
+            Of::Server => self.connections.warm_other(&mut want.ticket),
+            Of::Part => self.parts.warm(&mut want.ticket),
+        }
     }
 
     /// Use the entry of a connection that nothing happens to, and decide.
@@ -88,16 +110,29 @@ impl<E: Engine, F: Balance> Side<E, F> {
         packet: &mut Packet,
         want: &mut Want<E, F>,
     ) -> Option<Verdict> {
-        if let Stage::Own = want.stage
-            && want.special == 0
-            && let Some(own) = self.maps[way(tx.gate)].read(tx, &want.ticket)
-            && own.state.has(State::QUIET)
-            && tx.now <= own.due
-            && !self.servers.must_move(own.place)
-        {
-            return Some(shared.send::<F>(tx, packet, own.server, &own.rewrite));
+        if !matches!(want.stage, Stage::Own) | (want.special != 0) {
+            return None;
         }
-        None
+        let is_back = tx.gate == 1;
+        if want.of == Of::Server {
+            // Where entries are late, the ticket that was found is for the next step.
+            if E::WAITS {
+                return None;
+            }
+            want.ticket = self.connections.found(tx, &want.ticket, Intent::Change)?;
+            want.of = Of::Client;
+        }
+        let own = self.connections.read(tx, &want.ticket)?;
+        let quiet = if is_back { State::QUIET_BACK } else { State::QUIET_OUT };
+        if !own.state.has(quiet) | (tx.now > own.due) || self.servers.must_move(own.place) {
+            return None;
+        }
+        let (server, mut change) = (own.server, own.rewrite);
+        if is_back {
+            let Tuple { dst, dport, .. } = F::tuple(&Map::<E, F>::key(&want.ticket)).0;
+            change = change.back(dst, dport);
+        }
+        Some(shared.send::<F>(tx, packet, server, &change))
     }
 
     /// Whatever changes the table, and packets that are none of the balancer's. Where it leaves [`Stage::Full`] room may be
@@ -110,14 +145,18 @@ impl<E: Engine, F: Balance> Side<E, F> {
         want: &mut Want<E, F>,
     ) -> Step {
         match want.stage {
-            Stage::Own if self.maps[way(tx.gate)].read(tx, &want.ticket).is_some() => {
-                self.known(shared, tx, packet, want)
-            }
-            Stage::Own => self.unknown(shared, tx, packet, want),
+            Stage::Own => match want.of {
+                Of::Part => self.part(shared, tx, packet, want),
+                Of::Server => match self.connections.found(tx, &want.ticket, Intent::Change) {
+                    Some(found) => {
+                        (want.ticket, want.of) = (found, Of::Client);
+                        if E::WAITS { Step::Again } else { self.known(shared, tx, packet, want) }
+                    }
+                    None => Step::Done(Verdict::Gate(tx.gate)),
+                },
+                Of::Client => self.known(shared, tx, packet, want),
+            },
             Stage::Full(_) => Step::Done(Verdict::Drop(TABLE_FULL)),
-            Stage::Other { bits, proof, server, port, address } => {
-                self.tell_other(shared, tx, packet, want, News { bits, proof }, server, (address, port))
-            }
             Stage::Held(held) => match self.held.take(held) {
                 Some(next) => self.go_on(shared, tx, packet, want, next),
                 None => Step::Done(Verdict::Drop(Reason::NO_PARKING)),
@@ -159,12 +198,6 @@ impl<E: Engine, F: Balance> Side<E, F> {
         want.stage = Stage::Held(held);
         Step::Again
     }
-
-    /// Ask for another entry, instead of the one before.
-    pub(super) fn ask_for(&mut self, tx: &mut Tx, want: &mut Want<E, F>, tuple: &Tuple<F::Address>, class: Class) {
-        let way = usize::from(class.is_back());
-        (want.ticket, want.way) = (self.maps[way].want(tx, F::key(tuple, class), Intent::Create), way as u8);
-    }
 }
 
 /// How a packet leaves: the address and port that it has, those that it gets instead, and its server's number.
@@ -188,20 +221,11 @@ impl<A: Copy> Leaving<A> {
     }
 }
 
-/// The way out or the way back, as an index.
+/// Return the key of the way back of a connection with this key whose packets get this address and port.
 #[inline(always)]
-pub(super) fn way(gate: u16) -> usize {
-    usize::from(gate == 1)
-}
-
-/// Return the other direction's tuple, as packets bring it, of a direction whose packets get this address and port.
-pub(super) fn other_way<A: Copy>(tuple: &Tuple<A>, class: Class, to: (A, u16)) -> Tuple<A> {
-    let Tuple { src, dst, sport, dport, proto } = *tuple;
-    if class.is_back() {
-        Tuple { src: dst, dst: to.0, sport: dport, dport: to.1, proto }
-    } else {
-        Tuple { src: to.0, dst: src, sport: to.1, dport: sport, proto }
-    }
+pub(super) fn way_back<F: Balance>(key: &F::Key, to: (F::Address, u16)) -> F::Key {
+    let Tuple { src, sport, proto, .. } = F::tuple(key).0;
+    F::key(&Tuple { src: to.0, dst: src, sport: to.1, dport: sport, proto }, Class::BACK)
 }
 
 /// Read the TCP flags that change a connection; none for other protocols.

@@ -1,38 +1,43 @@
 //! What is asked for a packet, step by step.
 
-use catena_state::{Engine, FlowMap, Shared};
+use catena_state::{Engine, Shared};
 
 use super::admission::{Admission, Admit, AdmitFragments};
-use super::connection::Connection;
 use super::family::Balance;
-use super::side::{Leaving, Map};
-use crate::family::AddressOf;
+use super::side::Leaving;
 use crate::function::Held;
 
-/// The promise of an entry.
-pub(super) type Ticket<E, F> = <Map<E, F> as FlowMap<<F as Balance>::Key, Connection<AddressOf<F>>>>::Ticket;
+/// The promise of an entry, by any of its keys.
+pub(super) type Ticket<E, F> = <E as Engine>::Ticket<<F as Balance>::Key>;
 /// The promise of an answer to an operation on [`Admission`].
 pub(super) type Asked<E, O> = <<E as Engine>::Shared<Admission> as Shared<Admission>>::Ticket<O>;
 
 /// What is asked for a packet: an entry, and what the stage says.
 pub struct Want<E: Engine, F: Balance> {
     pub(super) ticket: Ticket<E, F>,
-    pub(super) stage: Stage<F::Address>,
+    pub(super) stage: Stage,
     /// TCP's [`super::connection::EVENTS`] and [`super::connection::FIRST_FRAGMENT`].
     pub(super) special: u8,
-    /// Whose ticket it is: 0 for the way out, 1 for the way back.
-    pub(super) way: u8,
+    /// Whose ticket it is.
+    pub(super) of: Of,
 }
 
-/// What comes next for a packet. All plans of a batch lie side by side, so the fields are flat: no stage makes them larger
-/// than [`Stage::Other`] does.
+/// What a packet's ticket is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A connection, by its client's side.
+    Client,
+    /// A connection, by its server's side.
+    Server,
+    /// What becomes of a later fragment.
+    Part,
+}
+
+/// What comes next for a packet. All plans of a batch lie side by side, so it is small.
 #[derive(Clone, Copy)]
-pub(super) enum Stage<A> {
+pub(super) enum Stage {
     /// The packet's own entry.
     Own,
-    /// The entry of the other direction, which must know of this packet: what it is told, the packet's server, and its
-    /// address and port on the side that will be rewritten.
-    Other { bits: u16, proof: u32, server: u16, port: u16, address: A },
     /// What is held aside for it.
     Held(Held),
     /// There is no room for its connection, which goes to the server at this place, if that is known: room may be made, and
@@ -44,8 +49,8 @@ pub(super) enum Stage<A> {
 pub(super) enum Next<E: Engine, F: Balance> {
     /// Whether a new connection is let in.
     Admitted(Asked<E, Admit>, Try),
-    /// Both entries of a new connection: its own is the packet's ticket, its way back the one here. And whether it is let in
-    /// at this place, if it is not yet.
+    /// A new connection's entry by both keys: by the client's it is the packet's ticket, by the server's the one here. And whether
+    /// it is let in at this place, if it is not yet.
     Both(Ticket<E, F>, u16, Option<(Asked<E, Admit>, Try)>),
     /// The entry for the later fragments of the datagram that this packet begins, and whether there is room for it.
     Fragments(Asked<E, AdmitFragments>, Try, Datagram<F::Address>),
@@ -65,9 +70,7 @@ pub(super) enum Try {
 pub(super) struct Datagram<A> {
     /// How its first fragment leaves, and the others.
     pub(super) leaving: Leaving<A>,
-    /// Where its server stands.
-    pub(super) place: u16,
-    /// Whether that has answered the client.
+    /// Whether its server has answered the client.
     pub(super) is_answered: bool,
 }
 
@@ -88,6 +91,6 @@ mod tests {
     /// Plans of a whole batch are made side by side: what only some packets need is held aside.
     #[test]
     fn most_packets_need_no_more() {
-        assert!(size_of::<Want<Local, V4>>() <= 48 && size_of::<Want<Local, V6>>() <= 88);
+        assert!(size_of::<Want<Local, V4>>() <= 40 && size_of::<Want<Local, V6>>() <= 64);
     }
 }

@@ -1,7 +1,7 @@
 //! What *prepare* hands to *finish*: what was read of a packet, and the state that was asked for.
 
 use catena_dataplane::module::Verdict;
-use catena_state::{Engine, Shared, TwoKeyMap};
+use catena_state::{Engine, Shared};
 
 use super::family::Translate;
 use super::identifications::Ident;
@@ -18,8 +18,7 @@ pub type Inside<E, F> = <E as Engine>::TwoKeyMap<<F as Translate>::Endpoint, Map
 /// The promise of a mapping.
 pub type InsideTicket<E, F> = <E as Engine>::Ticket<<F as Translate>::Endpoint>;
 /// The promise of a mapping by its external endpoint.
-pub type ExternalTicket<E, F> =
-    <Inside<E, F> as TwoKeyMap<<F as Translate>::Endpoint, Mapping<AddressOf<F>>, External<F>>>::OtherTicket;
+pub type ExternalTicket<E, F> = <E as Engine>::Ticket<<F as Translate>::Endpoint>;
 
 /// The promise of a port.
 pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;

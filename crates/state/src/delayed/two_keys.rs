@@ -5,8 +5,8 @@ use super::objects::{DelayedEntry, DelayedMap, DelayedTicket};
 use crate::engine::{FOREVER, Fate, FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::plain::Plain;
-use crate::tx::Tx;
 use crate::two_keys::{Other, TwoKeyMap};
+use crate::tx::Tx;
 
 /// A map of per-flow entries with two keys.
 pub struct DelayedTwoKeyMap<K: Key, V: Plain, X: Other<K, V>> {

@@ -58,6 +58,14 @@ pub struct LocalMap<K: Key, V> {
     pub(super) looks: Looks,
 }
 
+/// An entry that was put in.
+pub(super) struct Put<'a, V> {
+    pub(super) entry: u32,
+    /// The value whose place it has taken.
+    pub(super) before: Option<V>,
+    value: &'a mut V,
+}
+
 /// The promise of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalTicket<K> {
@@ -228,11 +236,12 @@ impl<K: Key, V> LocalMap<K, V> {
         &mut place.pair.write((key, value)).1
     }
 
-    /// Give an entry another value, and return what it had; `None` where it is not used.
+    /// Give an entry that is used another value.
     #[inline(always)]
-    pub(super) fn overwrite(&mut self, entry: u32, value: V) -> Option<V> {
-        let pair = self.entries[entry as usize].pair_mut()?;
-        Some(std::mem::replace(&mut pair.1, value))
+    pub(super) fn overwrite(&mut self, entry: u32, value: V) {
+        if let Some(pair) = self.entries[entry as usize].pair_mut() {
+            pair.1 = value;
+        }
     }
 
     /// Return the promise of an entry, whose bucket is asked for.
@@ -300,7 +309,7 @@ impl<K: Key, V> LocalMap<K, V> {
                 self.begin(entry, now, until);
                 Ok(self.write(entry, slot, ticket.key, value))
             }
-            None => self.put((slot, now), ticket, value, until),
+            None => self.put((slot, now), ticket, value, until).map(|put| put.value),
         }
     }
 
@@ -337,14 +346,7 @@ impl<K: Key, V> LocalMap<K, V> {
         self.take_out(hash, found).map(|value| (found.2, value))
     }
 
-    /// Put an entry in, and link it at once.
-    #[inline(always)]
-    fn put(&mut self, of: (Slot, u64), ticket: &LocalTicket<K>, value: V, until: u64) -> Result<&mut V, Full> {
-        let (entry, _) = self.put_at(of, ticket, value, until)?;
-        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1).ok_or(Full)
-    }
-
-    /// The same, where there is room; returns the entry, and the value whose place it takes.
+    /// The same, where nothing of this key is arriving: link the entry at once, and tell all of it.
     #[inline(always)]
     pub(super) fn put_one(
         &mut self,
@@ -352,25 +354,28 @@ impl<K: Key, V> LocalMap<K, V> {
         ticket: &LocalTicket<K>,
         value: V,
         until: u64,
-    ) -> Result<(u32, Option<V>), Full> {
+    ) -> Result<Put<'_, V>, Full> {
         if self.len >= self.limit && self.is_one_too_many(&ticket.key) {
             return Err(Full);
         }
-        self.put_at(of, ticket, value, until)
+        self.put(of, ticket, value, until)
     }
 
+    /// Put an entry in, and link it at once.
     #[inline(always)]
-    pub(super) fn put_at(
+    fn put(
         &mut self,
         (slot, now): (Slot, u64),
         ticket: &LocalTicket<K>,
         value: V,
         until: u64,
-    ) -> Result<(u32, Option<V>), Full> {
+    ) -> Result<Put<'_, V>, Full> {
         let hash = self.hash(ticket);
         if let Some(entry) = self.entry_of(&ticket.key, hash) {
             self.lasts(entry, now, until);
-            return Ok((entry, self.overwrite(entry, value)));
+            let pair = self.entries[entry as usize].pair_mut().ok_or(Full)?;
+            let before = Some(std::mem::replace(&mut pair.1, value));
+            return Ok(Put { entry, before, value: &mut pair.1 });
         }
         self.grow();
         let entry = self.take_entry()?;
@@ -379,8 +384,7 @@ impl<K: Key, V> LocalMap<K, V> {
             return Err(Full);
         }
         self.begin(entry, now, until);
-        self.write(entry, slot, ticket.key, value);
-        Ok((entry, None))
+        Ok(Put { entry, before: None, value: self.write(entry, slot, ticket.key, value) })
     }
 
     /// End an entry, which may still be linked.

@@ -35,8 +35,8 @@ use crate::peers::Team;
 use crate::plain::Plain;
 use crate::shared::Held;
 use crate::shared_map::Entry;
-use crate::tx::Tx;
 use crate::two_keys::Other;
+use crate::tx::Tx;
 use catena_packet::wire::Seed;
 
 /// The local engine of one worker.

@@ -6,14 +6,14 @@ use std::marker::PhantomData;
 use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 
-use super::map::{LocalMap, LocalTicket, NONE};
+use super::map::{LocalMap, LocalTicket, NONE, Put};
 use super::others::Others;
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::mover::Moved;
 use crate::plain::Plain;
-use crate::tx::Tx;
 use crate::two_keys::{Other, TwoKeyMap};
+use crate::tx::Tx;
 
 /// A flow map in the worker's own memory whose entries have two keys.
 pub struct LocalTwoKeyMap<K: Key, V, X> {
@@ -82,7 +82,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
     }
 
     fn put(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<u32, Full> {
-        let (number, before) = self.map.put_one((tx.slot, tx.now), ticket, value, until)?;
+        let Put { entry: number, before, .. } = self.map.put_one((tx.slot, tx.now), ticket, value, until)?;
         match before {
             None => self.come(&ticket.key, &value, number),
             Some(before) => self.changed(&ticket.key, &before, number),

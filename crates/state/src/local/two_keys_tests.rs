@@ -82,7 +82,7 @@ proptest! {
         let mut tx = Tx::new(1, 1_000_000_000, 0);
         let mut model = Model::default();
         for (action, a, b) in steps {
-            let (key, value) = (a % 500, (b % others) << 8 | a % 256);
+            let (key, value) = (a % 500, ((b % others) << 8) + a % 256);
             tx.now += 10_000_000;
             match action {
                 0..=8 => {
@@ -156,7 +156,7 @@ proptest! {
         for (key, value, slot) in entries {
             // Each has an other key of its own, and a slot that it keeps.
             let slot = slots.get(&key).map_or(slot, |known| known.1);
-            let value = key << 8 | value % 256;
+            let value = (key << 8) + value % 256;
             tx.slot = Slot::numbered(slot).unwrap();
             put(&mut maps[0], &mut tx, key, value, 9_000_000_000);
             slots.insert(key, (value, slot));

@@ -7,8 +7,8 @@ use crate::key::Key;
 use crate::local::{LocalMap, LocalTicket, LocalTwoKeyMap};
 use crate::mover::Moved;
 use crate::plain::Plain;
-use crate::tx::Tx;
 use crate::two_keys::{Other, TwoKeyMap};
+use crate::tx::Tx;
 
 /// A map of per-flow entries, of flows that are this worker's.
 pub struct PeersMap<M> {

@@ -3,8 +3,8 @@
 use super::super::admission::{Active, Inside};
 use super::super::balancer::Shared;
 use super::super::connection::{Connection, State};
-use super::super::family::{Balance, Class, Tuple};
-use super::super::side::{Side, other_way};
+use super::super::family::Balance;
+use super::super::side::{Side, way_back};
 use super::*;
 use crate::family::V4;
 use crate::function::Runner;
@@ -13,7 +13,7 @@ use crate::testing::agreement::agrees;
 use crate::testing::{Harness, START, craft, engines};
 use catena_dataplane::Module;
 use catena_packet::random::SplitMix64;
-use catena_state::{Crashes, FlowMap, Shared as _};
+use catena_state::{Crashes, FOREVER, FlowMap, Intent, Shared as _, TwoKeyMap};
 use std::collections::BTreeMap;
 
 /// A hash of the connection names its server, whoever came before; and who has one server has no choice. No two addresses
@@ -92,8 +92,10 @@ fn count<E: Engine>(mut engine: E, args: &Args, seed: u64) {
     runner.command(now, add_up);
     let balancer = runner.function();
     let loads: i64 = balancer.backends().map(|backend| backend.connections).sum();
-    let entries: usize = balancer.v4.maps.iter().map(FlowMap::len).sum::<usize>()
-        + balancer.v6.maps.iter().map(FlowMap::len).sum::<usize>();
+    let entries = balancer.v4.connections.len()
+        + balancer.v4.parts.len()
+        + balancer.v6.connections.len()
+        + balancer.v6.parts.len();
     assert_eq!((loads, entries), (0, 0));
     harness.end();
 }
@@ -207,35 +209,19 @@ fn add_up<E: Engine>(balancer: &mut Balancer<E>, tx: &mut Tx) {
     assert_eq!(let_in, (connections, fragmented), "connections, fragmented datagrams");
 }
 
-/// Return how many connections and fragmented datagrams one IP version has. Every way back is that of a connection, and
-/// servers count the connections that say so.
+/// Return how many connections and fragmented datagrams one IP version has. Servers count the connections that say so.
 fn entries<E: Engine, F: Balance>(side: &mut Side<E, F>, shared: &Shared<E>, tx: &mut Tx) -> (usize, usize) {
-    let [mut out, mut back] = [Vec::new(), Vec::new()];
-    let [ways_out, ways_back] = &mut side.maps;
-    for (map, list) in [(ways_out, &mut out), (ways_back, &mut back)] {
-        map.sweep(tx, usize::MAX, |_, key, entry| {
-            list.push((F::tuple(key), *entry));
-            false
-        });
-    }
-    let fragmented = [&out, &back].into_iter().flatten().filter(|((_, class), _)| class.is_fragment()).count();
-    out.retain(|((_, class), _)| !class.is_fragment());
-    back.retain(|((_, class), _)| !class.is_fragment());
-    let there = |tuple: &Tuple<F::Address>| F::key(tuple, Class::BACK);
-    for ((tuple, class), entry) in &back {
-        let own = other_way(tuple, *class, (entry.rewrite.address, entry.rewrite.port));
-        let found = out.iter().find(|((tuple, _), _)| *tuple == own);
-        let is_its = found.is_some_and(|((own, class), entry)| {
-            there(&other_way(own, *class, (entry.rewrite.address, entry.rewrite.port))) == there(tuple)
-        });
-        assert!(is_its, "the way back of nobody: {tuple:?} {entry:?}");
-    }
+    let mut all = Vec::new();
+    side.connections.sweep(tx, usize::MAX, |_, _, entry| {
+        all.push(*entry);
+        false
+    });
     for (number, _, connections) in side.servers.list(|question: Active| shared.admission.look(question)) {
         let counts = |entry: &Connection<_>| entry.server == number && entry.state.has(State::COUNTED);
-        let counted = out.iter().filter(|(_, entry)| counts(entry)).count();
+        let counted = all.iter().filter(|entry| counts(entry)).count();
         assert_eq!(connections, counted as i64, "connections of server {}", number + 1);
     }
-    (out.len(), fragmented)
+    (all.len(), side.parts.len())
 }
 
 /// A packet that finds no place to wait is dropped before its connection opens, not in the middle.
@@ -253,7 +239,7 @@ fn no_connection_is_left_half_open_for_want_of_a_place_to_wait() {
     let dropped = harness.drops()["too many wait for their state"];
     assert!(dropped > 100 && left as u64 + dropped == 2000, "{left} left, {dropped} dropped");
     let runner = harness.module::<Runner<Delayed, Balancer<Delayed>>>();
-    assert_eq!(runner.function().v4.maps.each_ref().map(FlowMap::len), [left; 2]);
+    assert_eq!(runner.function().v4.connections.len(), left);
     runner.command(START, add_up);
     harness.end();
 }
@@ -303,22 +289,20 @@ fn who_is_refused_after_a_wait_counts_nowhere() {
 }
 
 #[test]
-fn a_connection_whose_way_back_finds_no_room_leaves_nothing() {
+fn a_connection_that_finds_no_room_leaves_nothing() {
     let (mut on, mut packet, _pool) = of_one("tcp 7.0.0.2:1 > 192.0.2.10:80 S");
     let mut tx = on.begin(START, 0);
-    let ways_back = &mut on.balancer.v4.maps[1];
-    let tickets: Vec<_> =
-        (0..10_000).map(|key| ways_back.want(&mut tx, [key, 0], catena_state::Intent::Create)).collect();
-    wait(&mut on.engine, &mut tx);
-    on.engine.step(&mut tx);
+    // Nobody was let in, and yet somebody is there.
     let rewrite = Change::new::<V4>((0, 0), (0, 0));
     let entry = Connection { rewrite, due: 0, proof: 0, place: 0, server: 0, state: State::new(0) };
-    assert!(
-        tickets.iter().any(|ticket| ways_back.insert(&mut tx, ticket, entry, catena_state::FOREVER).is_err()),
-        "the map is full"
-    );
+    let connections = &mut on.balancer.v4.connections;
+    let key = connections.want(&mut tx, [1, 0], Intent::Create);
+    let other = connections.want_other(&mut tx, way_back::<V4>(&[1, 0], (0, 0)), Intent::Create);
+    wait(&mut on.engine, &mut tx);
+    on.engine.step(&mut tx);
+    assert!(connections.insert_both(&mut tx, (&key, &other), entry, FOREVER).is_ok());
     assert_eq!(on.run(START, 0, &mut packet), Verdict::Drop(TABLE_FULL));
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).sum::<i64>(), 0);
-    assert_eq!(on.balancer.v4.maps[0].len(), 0);
+    assert_eq!(on.balancer.v4.connections.len(), 1);
     assert_eq!(on.balancer.shared.admission.look(Inside).0, 0);
 }
