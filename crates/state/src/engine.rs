@@ -304,12 +304,6 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// Ask for the entry of `key`, to do so much with it at most.
     fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> Self::Ticket;
 
-    /// Ask for the entry of a key that is about to be put in, whatever is there. Where entries are near at all, it is not looked
-    /// for before.
-    fn want_new(&mut self, tx: &mut Tx, key: K) -> Self::Ticket {
-        self.want(tx, key, Intent::Create)
-    }
-
     /// Bring near what the ticket points at, a while after [`Self::want`] and before its use. Only a hint.
     fn warm(&mut self, _ticket: &mut Self::Ticket) {}
 

@@ -19,7 +19,7 @@ use super::connection::Timeouts;
 use super::family::Balance;
 use super::room;
 use super::settings::{Backend, Settings};
-use super::side::Side;
+use super::side::{Known, Side};
 use super::stages::Want;
 
 pub(super) const CONNECTIONS: Declaration = Declaration::shared(
@@ -209,12 +209,12 @@ impl<E: Engine> Function<E> for Balancer<E> {
         match plan {
             Plan::Pass => Step::Done(Verdict::Gate(tx.gate)),
             Plan::V4(want) => match self.v4.finish_known(&mut self.shared, tx, packet, want) {
-                Some(verdict) => Step::Done(verdict),
-                None => room::finish_rare(&mut self.v4, &mut self.v6, &mut self.shared, tx, packet, want),
+                Known::Sent(verdict) => Step::Done(verdict),
+                known => room::finish_rare(&mut self.v4, &mut self.v6, &mut self.shared, tx, packet, want, known),
             },
             Plan::V6(want) => match self.v6.finish_known(&mut self.shared, tx, packet, want) {
-                Some(verdict) => Step::Done(verdict),
-                None => room::finish_rare(&mut self.v6, &mut self.v4, &mut self.shared, tx, packet, want),
+                Known::Sent(verdict) => Step::Done(verdict),
+                known => room::finish_rare(&mut self.v6, &mut self.v4, &mut self.shared, tx, packet, want, known),
             },
         }
     }

@@ -17,7 +17,7 @@ use super::admission::{AddActive, AdmitFragments, BringFragments, GoOver, Releas
 use super::balancer::{Event, Shared};
 use super::connection::{Connection, Part};
 use super::family::{Balance, Class, Tuple};
-use super::side::{Parts, Side};
+use super::side::{Known, Parts, Side};
 use super::stages::{Asked, Datagram, Next, Of, Stage, Ticket, Try, Want};
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
@@ -29,8 +29,9 @@ pub(super) fn finish_rare<E: Engine, F: Balance, G: Balance>(
     tx: &mut Tx,
     packet: &mut Packet,
     want: &mut Want<E, F>,
+    known: Known,
 ) -> Step {
-    let step = side.finish_rare(shared, tx, packet, want);
+    let step = side.finish_rare(shared, tx, packet, want, known);
     match want.stage {
         Stage::Full(place) => match make_room(side, other, shared, tx) {
             Made::Nothing => step,

@@ -40,6 +40,16 @@ impl<F: Balance> Other<F::Key, Connection<F::Address>> for WayBack<F> {
 pub(super) type Map<E, F> = <E as Engine>::TwoKeyMap<<F as Balance>::Key, Connection<AddressOf<F>>, WayBack<F>>;
 pub(super) type Parts<E, F> = <E as Engine>::FlowMap<<F as Balance>::Key, Part<AddressOf<F>>>;
 
+/// What became of a packet that may be of a connection that nothing happens to.
+pub(super) enum Known {
+    /// It is, and was sent.
+    Sent(Verdict),
+    /// It is of no connection.
+    Nothing,
+    /// Something else.
+    Other,
+}
+
 /// The table and the servers of one IP version.
 pub(super) struct Side<E: Engine, F: Balance> {
     pub(super) connections: Map<E, F>,
@@ -109,30 +119,30 @@ impl<E: Engine, F: Balance> Side<E, F> {
         tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
-    ) -> Option<Verdict> {
+    ) -> Known {
         if !matches!(want.stage, Stage::Own) | (want.special != 0) {
-            return None;
+            return Known::Other;
         }
         let is_back = tx.gate == 1;
         if want.of == Of::Server {
             // Where entries are late, the ticket that was found is for the next step.
             if E::WAITS {
-                return None;
+                return Known::Other;
             }
-            want.ticket = self.connections.found(tx, &want.ticket, Intent::Change)?;
-            want.of = Of::Client;
+            let Some(found) = self.connections.found(tx, &want.ticket, Intent::Change) else { return Known::Nothing };
+            (want.ticket, want.of) = (found, Of::Client);
         }
-        let own = self.connections.read(tx, &want.ticket)?;
+        let Some(own) = self.connections.read(tx, &want.ticket) else { return Known::Nothing };
         let quiet = if is_back { State::QUIET_BACK } else { State::QUIET_OUT };
         if !own.state.has(quiet) | (tx.now > own.due) || self.servers.must_move(own.place) {
-            return None;
+            return Known::Other;
         }
         let (server, mut change) = (own.server, own.rewrite);
         if is_back {
             let Tuple { dst, dport, .. } = F::tuple(&Map::<E, F>::key(&want.ticket)).0;
             change = change.back(dst, dport);
         }
-        Some(shared.send::<F>(tx, packet, server, &change))
+        Known::Sent(shared.send::<F>(tx, packet, server, &change))
     }
 
     /// Whatever changes the table, and packets that are none of the balancer's. Where it leaves [`Stage::Full`] room may be
@@ -143,8 +153,10 @@ impl<E: Engine, F: Balance> Side<E, F> {
         tx: &mut Tx,
         packet: &mut Packet,
         want: &mut Want<E, F>,
+        known: Known,
     ) -> Step {
         match want.stage {
+            Stage::Own if matches!(known, Known::Nothing) => self.unknown(shared, tx, packet, want),
             Stage::Own => match want.of {
                 Of::Part => self.part(shared, tx, packet, want),
                 Of::Server => match self.connections.found(tx, &want.ticket, Intent::Change) {

@@ -205,7 +205,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     /// From inside, and nothing is mapped: ask for a port. Whether there is room for a mapping is looked at before: a refusal
     /// costs little more than a look-up.
     #[inline(never)]
-    fn unmapped(
+    pub(super) fn unmapped(
         &mut self,
         tx: &mut Tx,
         packet: &mut Packet,

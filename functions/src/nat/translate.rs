@@ -65,6 +65,15 @@ pub struct Napt<E: Engine, F: Translate> {
     held: Holding<Next<E, F>>,
 }
 
+/// What became of a packet that may need nothing but rewriting.
+enum Plain {
+    Rewritten,
+    /// There is no mapping.
+    Unmapped,
+    /// Something else: a mapping that is over, headers that are not where they should be, an identification to wait for.
+    Other,
+}
+
 pub(super) fn drop(reason: Reason) -> Step {
     Step::Done(Verdict::Drop(reason))
 }
@@ -171,17 +180,16 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         }
     }
 
-    /// From inside, a packet that needs nothing but rewriting. Returns `false`, with nothing done, when there is
-    /// more to do: no mapping, one that is over, headers that are not where they should be, an identification to wait for.
+    /// From inside, a packet that needs nothing but rewriting. Nothing is done where there is more to do.
     #[inline(always)]
-    fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> bool {
+    fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> Plain {
         let (now, layers) = (tx.now, packet.layers());
         if E::WAITS && !F::is_atomic(packet.data(), &layers) {
-            return false;
+            return Plain::Other;
         }
-        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return false };
+        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return Plain::Unmapped };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
-            return false;
+            return Plain::Other;
         }
         let change = mapping.change();
         // Where nobody waits: asked for and taken at once.
@@ -189,7 +197,9 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             let asked = self.identifications.want(tx, self.numbering.draw16(ends));
             self.numbering.ident16(self.identifications.got(tx, &asked))
         };
-        let Some(flags) = super::rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else { return false };
+        let Some(flags) = super::rewrite::source::<F>(packet.data_mut(), &layers, &change, next) else {
+            return Plain::Other;
+        };
         let last = mapping.last.max(now);
         mapping.last = last;
         // A branch that is hardly ever taken, whatever the mix of protocols.
@@ -202,7 +212,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             std::mem::drop(mapping);
         }
         self.count(tx, &layers);
-        true
+        Plain::Rewritten
     }
 
     /// All phases, and what a plain packet from inside may need beside rewriting.
@@ -337,10 +347,12 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
 
     #[inline(always)]
     fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
-        if let Phase::Plain(ticket) = &plan.phase
-            && self.plain(tx, packet, ticket)
-        {
-            return Step::Done(OUT);
+        if let Phase::Plain(ticket) = plan.phase {
+            match self.plain(tx, packet, &ticket) {
+                Plain::Rewritten => return Step::Done(OUT),
+                Plain::Unmapped => return self.unmapped(tx, packet, plan, &ticket),
+                Plain::Other => {}
+            }
         }
         self.other(tx, packet, plan)
     }

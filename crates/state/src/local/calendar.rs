@@ -75,16 +75,9 @@ impl Calendar {
             // What has ended when it comes is put on a day that is over.
             (self.today, self.soonest) = (day(now).saturating_sub(1), u64::MAX);
         }
-        let date = Date::of(day(end).clamp(self.today, self.today + (DAYS - 1)));
-        self.join_on(number, date);
-        date
-    }
-
-    /// Put an entry, which stands on no day, on one on which another stood a moment ago.
-    #[inline(always)]
-    pub(super) fn join_on(&mut self, number: u32, date: Date) {
-        let Some(place) = date.place() else { return };
-        self.soonest = self.soonest.min(self.today + self.days_to(place));
+        let on = day(end).clamp(self.today, self.today + (DAYS - 1));
+        self.soonest = self.soonest.min(on);
+        let place = (on % DAYS) as usize;
         let last = std::mem::replace(&mut self.days[place].after, number + 1);
         self.links[number as usize] = Link { before: last, after: 0 };
         match last.checked_sub(1) {
@@ -95,6 +88,7 @@ impl Calendar {
             }
         }
         self.len += 1;
+        Date::of(on)
     }
 
     /// Take an entry off its day, if it stands on one.
@@ -178,14 +172,6 @@ impl Calendar {
     /// Return when the day of a date begins, in ns since 1970; `None` where it is none.
     pub(super) fn time(&self, date: Date) -> Option<u64> {
         date.place().map(|place| (self.today + self.days_to(place)) << DAY)
-    }
-
-    /// Return whether a date comes before another.
-    pub(super) fn is_before(&self, date: Date, other: Date) -> bool {
-        match (date.place(), other.place()) {
-            (Some(date), Some(other)) => self.days_to(date) < self.days_to(other),
-            (date, _) => date.is_some(),
-        }
     }
 
     /// Return the first day that somebody may stand on, counted since 1970.

@@ -25,7 +25,6 @@ impl<K: Key, V> LocalMap<K, V> {
         if !self.calendar.may_be_over(now) {
             return None;
         }
-        self.settle();
         let first = self.calendar.over(now)?;
         self.entries[first as usize].pair().copied()
     }
@@ -35,15 +34,12 @@ impl<K: Key, V> LocalMap<K, V> {
     where
         V: Copy,
     {
-        self.settle();
         let first = self.calendar.first()?;
         self.entries[first as usize].pair().copied()
     }
 
     #[inline(never)]
     fn expire_some(&mut self, now: u64, most: usize, mut look: impl FnMut(u32, &K, &V) -> Fate<V>) -> usize {
-        // Who arrives may be another one's double, and go then.
-        self.settle();
         let mut looked = 0;
         while looked < most {
             let Some(first) = self.calendar.over(now) else { break };
@@ -86,7 +82,6 @@ impl<K: Key, V> LocalMap<K, V> {
         most: usize,
         mut look: impl FnMut(u32, &K, &V) -> Fate<V>,
     ) -> bool {
-        self.settle();
         (0..most).any(|_| match self.calendar.first() {
             Some(entry) => self.look_at(entry, now, &mut look),
             None => false,
@@ -119,16 +114,6 @@ impl<K: Key, V> LocalMap<K, V> {
         // Not once more in this round.
         self.lasts(entry, now, until.max(now));
         false
-    }
-
-    /// Let an entry, which has got the value of a younger one, last no longer than that one did.
-    pub(super) fn lasts_as(&mut self, entry: u32, younger: Date) {
-        let date = self.entries[entry as usize].date;
-        if self.calendar.is_before(younger, date) {
-            self.calendar.leave(entry, date);
-            self.calendar.join_on(entry, younger);
-            self.entries[entry as usize].date = younger;
-        }
     }
 
     /// End an entry, and unlink it some entries later, when its bucket has come.

@@ -162,16 +162,16 @@ proptest! {
     }
 }
 
-/// Of two entries with one key the younger, which is not linked yet, is due first, and goes into the older one just then.
+/// An entry that is put in once more, to end sooner, is on no day twice.
 #[test]
-fn a_double_that_is_due_leaves_nothing_on_the_wheel() {
+fn an_entry_that_ends_sooner_leaves_nothing_on_the_wheel() {
     for neighbours in [0, 1] {
         let mut map: LocalMap<u64, u64> = LocalMap::new(Seed::from_number(1), 8, 8).unwrap();
         let mut tx = Tx::new(1, START, 0);
         let second = 1_000_000_000;
         let older = map.want(&mut tx, 7, Intent::Create);
         map.insert(&mut tx, &older, START + 5 * second, START + 5 * second).unwrap();
-        let younger = map.want_new(&mut tx, 7);
+        let younger = map.want(&mut tx, 7, Intent::Create);
         map.insert(&mut tx, &younger, START + second / 100, START + second / 100).unwrap();
         for key in 0..neighbours {
             let ticket = map.want(&mut tx, key, Intent::Create);

@@ -18,7 +18,6 @@ const MOST_BROUGHT: usize = 64;
 impl<K: Key, V: Plain> LocalMap<K, V> {
     /// Return how many places a sweep of so many looks at.
     pub(crate) fn places(&mut self, count: usize) -> usize {
-        self.settle();
         count.min(self.touched)
     }
 
@@ -70,12 +69,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         self.ticket(key)
     }
 
-    /// Its bucket is asked for when others are that are needed at the same time.
-    #[inline(always)]
-    fn want_new(&mut self, _tx: &mut Tx, key: K) -> LocalTicket<K> {
-        LocalTicket { key, place: NONE.into() }
-    }
-
     #[inline(always)]
     fn warm(&mut self, ticket: &mut LocalTicket<K>) {
         if let Some(entry) = self.guess(ticket.place) {
@@ -96,8 +89,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn bring(&mut self, keys: impl Iterator<Item = K>) {
-        // What was asked for before has come by now.
-        self.settle();
         let mut hashes = [0; MOST_BROUGHT];
         let mut count = 0;
         for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -142,7 +133,7 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
 
     fn forget(&mut self, _tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
         let hash = key.hash(&self.seed);
-        let Some(found) = self.find_linked(&key, hash) else { return };
+        let Some(found) = self.find(&key, hash) else { return };
         if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
             self.take_out(hash, found);
         }
@@ -160,7 +151,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
         most: usize,
         mut look: impl FnMut(&mut Tx, &K, &V) -> Fate<V>,
     ) -> usize {
-        self.settle_in_turn();
         self.expire_by(now, most, |_, key, value| look(tx, key, value))
     }
 
@@ -177,8 +167,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     }
 
     fn mark(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>, marked: bool) {
-        // Where two entries have this key, the older one keeps its mark.
-        self.settle();
         match self.likely(ticket) {
             Some(entry) if marked => self.marked.join(entry),
             Some(entry) => self.marked.leave(entry),
@@ -212,11 +200,10 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
 
     #[inline(always)]
     fn is_full(&mut self, _tx: &mut Tx) -> bool {
-        // Most often there is room without looking for doubles.
-        self.len >= self.limit && FlowMap::len(self) >= self.limit && !self.take_room()
+        self.len >= self.limit && !self.take_room()
     }
 
     fn len(&self) -> usize {
-        self.len - if self.arriving.is_empty() { 0 } else { self.doubles() }
+        self.len
     }
 }

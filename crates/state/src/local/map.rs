@@ -11,7 +11,6 @@ use std::io;
 use catena_packet::Slot;
 use catena_packet::wire::Seed;
 
-use super::arriving::Arriving;
 use super::calendar::Calendar;
 use super::chains::Buckets;
 use super::entry::Entry;
@@ -49,10 +48,7 @@ pub struct LocalMap<K: Key, V> {
     /// The entries that may go when room is wanted.
     pub(super) marked: Line,
     pub(super) leaving: Leaving,
-    pub(super) arriving: Arriving,
     pub(super) calendar: Calendar,
-    /// Entries below this may be guessed: all, or none while some are arriving, as one that arrives goes before an older one.
-    pub(super) reach: usize,
     /// The entry that was written last: often it is marked next.
     pub(super) newest: u32,
     pub(super) looks: Looks,
@@ -83,8 +79,7 @@ impl<K: Key, V> LocalMap<K, V> {
     pub(crate) fn new(seed: Seed, limit: usize, room: usize) -> io::Result<Self> {
         let limit = limit.clamp(1, NONE as usize - 1);
         let capacity = room.clamp(limit, NONE as usize - 1);
-        // Entries that arrive are in no bucket yet, and those that leave are not used again before they are in none, so never
-        // more than `capacity` are linked.
+        // Those that leave are not used again before they are in no bucket, so never more than `capacity` are linked.
         Ok(LocalMap {
             seed,
             buckets: Buckets::new(capacity)?,
@@ -100,8 +95,6 @@ impl<K: Key, V> LocalMap<K, V> {
             swept: 0,
             marked: Line::new(capacity)?,
             leaving: Leaving::NOBODY,
-            arriving: Arriving::NOBODY,
-            reach: capacity,
             newest: 0,
             looks: Looks::new(limit),
             calendar: Calendar::new(capacity)?,
@@ -124,36 +117,22 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     #[inline(never)]
     fn get_unguessed(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
-        let hash = self.hash(ticket);
-        // The guess is good where only others are arriving.
-        let guess = ticket.place as usize;
-        let is_it = guess < self.entries.len() && self.entries[guess].pair().is_some_and(|pair| pair.0 == ticket.key);
-        let entry =
-            if is_it && !self.arriving.may_have(hash) { guess } else { self.entry_of(&ticket.key, hash)? as usize };
-        self.entries[entry].pair_mut().map(|pair| &mut pair.1)
+        let entry = self.entry_of(&ticket.key, self.hash(ticket))?;
+        self.entries[entry as usize].pair_mut().map(|pair| &mut pair.1)
     }
 
     /// Return the entry of a key.
     #[inline(always)]
     pub(super) fn entry_of(&self, key: &K, hash: u64) -> Option<u32> {
-        self.arriving(key, hash).or_else(|| self.find(key, hash).map(|found| found.2))
+        self.find(key, hash).map(|found| found.2)
     }
 
     /// Return the entry of a ticket, looking at where it was guessed to be and at the one that was written last at first.
     pub(super) fn likely(&self, ticket: &LocalTicket<K>) -> Option<u32> {
         let is_it = |entry: &u32| self.entries[*entry as usize].pair().is_some_and(|pair| pair.0 == ticket.key);
-        let guess = (ticket.place < self.reach as u64).then_some(ticket.place as u32);
+        let guess = (ticket.place < self.entries.len() as u64).then_some(ticket.place as u32);
         let likely = [guess, Some(self.newest)].into_iter().flatten().find(is_it);
         likely.or_else(|| self.entry_of(&ticket.key, self.hash(ticket)))
-    }
-
-    /// Return where the entry of a key is linked, now that it must be.
-    #[inline(always)]
-    pub(super) fn find_linked(&mut self, key: &K, hash: u64) -> Option<(usize, usize, u32)> {
-        if self.arriving(key, hash).is_some() {
-            self.settle();
-        }
-        self.find(key, hash)
     }
 
     /// Add a bucket where there are too many entries for those that there are.
@@ -184,8 +163,8 @@ impl<K: Key, V> LocalMap<K, V> {
 
     #[inline(always)]
     pub(super) fn take_entry(&mut self) -> Result<u32, Full> {
-        if self.free_count == 0 && self.touched == self.entries.len() && !self.unlink_one() {
-            self.settle();
+        if self.free_count == 0 && self.touched == self.entries.len() {
+            self.unlink_one();
         }
         if self.free_count > 0 {
             self.free_count -= 1;
@@ -236,14 +215,6 @@ impl<K: Key, V> LocalMap<K, V> {
         &mut place.pair.write((key, value)).1
     }
 
-    /// Give an entry that is used another value.
-    #[inline(always)]
-    pub(super) fn overwrite(&mut self, entry: u32, value: V) {
-        if let Some(pair) = self.entries[entry as usize].pair_mut() {
-            pair.1 = value;
-        }
-    }
-
     /// Return the promise of an entry, whose bucket is asked for.
     #[inline(always)]
     pub(crate) fn ticket(&self, key: K) -> LocalTicket<K> {
@@ -254,8 +225,8 @@ impl<K: Key, V> LocalMap<K, V> {
     #[inline(always)]
     pub(crate) fn value(&mut self, ticket: &LocalTicket<K>) -> Option<&mut V> {
         let guess = ticket.place as usize;
-        if guess < self.reach {
-            // SAFETY: `reach` is at most the number of entries.
+        if guess < self.entries.len() {
+            // SAFETY: there are more entries.
             let entry = unsafe { self.entries.get_unchecked(guess) };
             if entry.pair().is_some_and(|pair| pair.0 == ticket.key) {
                 // SAFETY: as before.
@@ -284,8 +255,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     #[inline(never)]
     fn is_one_too_many(&mut self, key: &K) -> bool {
-        self.settle();
-        self.len >= self.limit && self.place(*key).is_none() && !self.take_room()
+        self.place(*key).is_none() && !self.take_room()
     }
 
     /// Return how many entries there may be.
@@ -303,14 +273,7 @@ impl<K: Key, V> LocalMap<K, V> {
         value: V,
         until: u64,
     ) -> Result<&mut V, Full> {
-        let is_far = ticket.place == u64::from(NONE);
-        match is_far.then(|| self.arrive(&ticket.key)).flatten() {
-            Some(entry) => {
-                self.begin(entry, now, until);
-                Ok(self.write(entry, slot, ticket.key, value))
-            }
-            None => self.put((slot, now), ticket, value, until).map(|put| put.value),
-        }
+        self.put((slot, now), ticket, value, until).map(|put| put.value)
     }
 
     /// Note how long a new entry lasts at least. It is not looked at: its line may still be on its way.
@@ -342,11 +305,11 @@ impl<K: Key, V> LocalMap<K, V> {
     /// The same, and return which entry it was.
     pub(super) fn take_found(&mut self, ticket: &LocalTicket<K>) -> Option<(u32, V)> {
         let hash = self.hash(ticket);
-        let found = self.find_linked(&ticket.key, hash)?;
+        let found = self.find(&ticket.key, hash)?;
         self.take_out(hash, found).map(|value| (found.2, value))
     }
 
-    /// The same, where nothing of this key is arriving: link the entry at once, and tell all of it.
+    /// As [`Self::put_in`]; tells all of the entry.
     #[inline(always)]
     pub(super) fn put_one(
         &mut self,
@@ -361,7 +324,7 @@ impl<K: Key, V> LocalMap<K, V> {
         self.put(of, ticket, value, until)
     }
 
-    /// Put an entry in, and link it at once.
+    /// Put an entry in.
     #[inline(always)]
     fn put(
         &mut self,

@@ -94,13 +94,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
     let mut tickets = HashMap::new();
     for (i, &(key, what)) in (0u64..).zip(steps) {
         if what % 4 < 3 || !tickets.contains_key(&key) {
-            let is_new = what % 4 != 0;
-            let want = if is_new {
-                LocalMap::want_new
-            } else {
-                |map: &mut LocalMap<K, u64>, tx: &mut Tx, key| map.want(tx, key, Intent::Create)
-            };
-            tickets.insert(key, want(&mut ours, &mut anyone(), make(key)));
+            tickets.insert(key, ours.want(&mut anyone(), make(key), Intent::Create));
         }
         let ticket = tickets.get_mut(&key).expect("it was just put in");
         if what % 4 == 0 {
@@ -180,25 +174,6 @@ proptest! {
     ) {
         against_reference(&steps, Clash, capacity);
     }
-}
-
-/// An older entry whose key comes again, while nobody looks at its bucket, has its value changed, and nothing else.
-#[test]
-fn an_arriving_entry_takes_over_an_older_one() {
-    let mut map = map(2);
-    let far = |map: &mut LocalMap<u64, u64>, key| map.want_new(&mut anyone(), key);
-    let mut old = far(&mut map, 1);
-    map.insert(&mut anyone(), &old, 10, FOREVER).unwrap();
-    map.mark(&mut anyone(), &old, true);
-    map.warm(&mut old);
-    let again = far(&mut map, 1);
-    map.insert(&mut anyone(), &again, 11, FOREVER).unwrap();
-    assert_eq!((map.arriving.is_empty(), map.len(), map.marked(&mut anyone())), (false, 1, 1));
-    assert_eq!(map.get(&mut anyone(), &old), Some(&mut 11), "an earlier ticket finds the younger value");
-    let other = far(&mut map, 2);
-    map.insert(&mut anyone(), &other, 20, FOREVER).expect("there is room for two");
-    assert_eq!(map.take_marked(&mut anyone()), Some((1, 11)));
-    assert_eq!((map.len(), map.get(&mut anyone(), &again)), (1, None));
 }
 
 #[test]

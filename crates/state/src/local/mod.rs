@@ -1,6 +1,5 @@
 //! The local engine: state in the worker's own memory, every operation done on the spot.
 
-mod arriving;
 mod bucket;
 mod calendar;
 mod chains;

@@ -34,7 +34,6 @@ impl<K: Key, V: Plain> LocalMap<K, V> {
     /// Take out all entries of some slots, those that are marked last, in the order of their marks. It looks at all places once. Room
     /// goes with each, so that all instances together never have more than their total. `each` hears the number of each, too.
     pub(crate) fn leave_by(&mut self, slots: &SlotSet, mut each: impl FnMut(u32, Moved<K, V>)) {
-        self.settle();
         // Room goes with what takes it, and is not left behind.
         let spare = self.spare.take();
         let mut marked = Vec::new();

@@ -172,7 +172,6 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
     ) -> usize {
         self.settle();
         let LocalTwoKeyMap { map, others, .. } = self;
-        map.settle_in_turn();
         map.expire_by(now, most, |number, key, value| {
             let fate = look(tx, key, value);
             if matches!(fate, Fate::Over) {

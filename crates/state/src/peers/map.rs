@@ -64,13 +64,6 @@ where
     }
 
     #[inline(always)]
-    fn want_new(&mut self, tx: &mut Tx, key: K) -> LocalTicket<K> {
-        let ticket = self.map.want_new(tx, key);
-        tx.asks_for(self.map.hash(&ticket) ^ self.salt);
-        ticket
-    }
-
-    #[inline(always)]
     fn warm(&mut self, ticket: &mut LocalTicket<K>) {
         self.map.warm(ticket);
     }
