@@ -65,6 +65,8 @@ impl<E: Engine, F: Balance> Side<E, F> {
         let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
         let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to, instance: shared.instance, instead });
         match to {
+            // Where nothing is late, a connection opens without a word in between.
+            To::Least if !E::WAITS => self.admitted(shared, tx, packet, want, asked, which),
             To::Least => self.then(shared, tx, packet, want, Next::Admitted(asked, which)),
             To::Place(place) => self.want_both(shared, tx, packet, want, (place, Some((asked, which)))),
         }
@@ -99,6 +101,9 @@ impl<E: Engine, F: Balance> Side<E, F> {
         let to = self.target(&F::tuple(&key).0, place);
         want.ticket = self.connections.want_again(tx, &want.ticket, Intent::Create);
         let back = self.connections.want_other(tx, way_back::<F>(&key, to), Intent::Create);
+        if !E::WAITS {
+            return self.open(shared, tx, packet, want, (&back, place), asked);
+        }
         self.then(shared, tx, packet, want, Next::Both(back, place, asked))
     }
 

@@ -132,7 +132,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             return self.ask_first(tx, packet, plan, key, (inside, change), (ident, Try::First));
         }
         match ident {
-            Ident::Kept => self.leave(tx, packet, plan, ident, &change),
+            ident if !E::WAITS || matches!(ident, Ident::Kept) => self.leave(tx, packet, plan, ident, &change),
             ident => self.then(tx, packet, plan, Next::Leave(ident, change)),
         }
     }
@@ -234,6 +234,10 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         which: Try,
     ) -> Step {
         let ticket = self.mappings.ports.want(tx, Lease(F::host_of(Inside::<E, F>::key(inside))));
+        // Where nothing is late, a new mapping is made without a word in between: most packets of a flood need one.
+        if !E::WAITS {
+            return self.leased(tx, packet, plan, (inside, ticket), which);
+        }
         self.then(tx, packet, plan, Next::Leased(*inside, ticket, which))
     }
 
@@ -267,6 +271,9 @@ impl<E: Engine, F: Translate> Napt<E, F> {
                 self.mappings.claim(tx, index, port);
                 let to = (self.mappings.space.address(index), port);
                 let (here, there) = self.mappings.want_both(tx, inside, to);
+                if !E::WAITS {
+                    return self.map(tx, packet, plan, (&here, &there), (to, birth));
+                }
                 self.then(tx, packet, plan, Next::Mapped(here, there, to, birth))
             }
             refused => {

@@ -17,6 +17,9 @@ const FIRST_BUCKETS: usize = 16;
 /// The table splits a bucket when there are more numbers than this per bucket: few enough that one in
 /// a hundred buckets overflows.
 pub(super) const LOAD: usize = 5;
+/// A bucket that is continued and has fewer numbers gets some from its overflow buckets: these are far, so not each time that one
+/// goes.
+const LEAST: usize = WAYS / 2;
 
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
@@ -43,9 +46,9 @@ impl Buckets {
     /// The system's, when it has not the address space.
     pub(super) fn new(capacity: usize) -> io::Result<Self> {
         let most = (capacity / LOAD + 1).max(FIRST_BUCKETS);
-        // Chains are tight: all their buckets but the last are full. So `capacity / WAYS` is the most there
+        // All buckets of a chain but the last have so many numbers at least. So `capacity / LEAST` is the most there
         // can be, and twice that while a bucket is split, whatever the hashes.
-        let overflow = 2 * (capacity / WAYS) + 4;
+        let overflow = 2 * (capacity / LEAST) + 4;
         Ok(Buckets {
             buckets: Reserved::new(most + overflow)?,
             count: FIRST_BUCKETS,
@@ -182,7 +185,7 @@ impl Buckets {
     pub(super) fn unlink(&mut self, hash: u64, bucket: usize, way: usize) {
         self.buckets[bucket].tags[way] = 0;
         let address = self.address(hash);
-        if self.buckets[address].next != 0 {
+        if self.buckets[address].next != 0 && self.buckets[bucket].matches(0).count_ones() as usize > WAYS - LEAST {
             self.tighten(address);
         }
     }

@@ -8,6 +8,7 @@
 
 mod block;
 mod grid;
+mod known;
 mod moving;
 
 use catena_packet::BATCH;
@@ -20,6 +21,7 @@ use crate::operations;
 use crate::plain::Plain;
 use crate::shared::{Look, Op};
 use block::{Block, NONE};
+use known::{Known, KnownBlocks, MOST_LENT};
 
 pub use block::MOST_PORTS;
 pub use grid::Grid;
@@ -88,17 +90,6 @@ struct Tenant {
     open: u32,
 }
 
-/// What is known of a block that was ever lent.
-#[derive(Clone, Copy, Debug)]
-enum Known {
-    /// It is lent, and stands at this place.
-    Lent(u32),
-    /// It was given back, and before the one with this number.
-    Free(u32),
-    /// It went with its host to another instance.
-    Gone,
-}
-
 /// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
 /// back first, so that ports rest as long as they can.
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +122,8 @@ pub struct Ports {
     limits: Limits,
     share: Share,
     hosts: Table<Host, Tenant>,
-    /// Those that were ever lent, by number.
-    known: Places<Known>,
+    /// By number.
+    known: KnownBlocks,
     /// Those that are lent, each at a place: they lie close together, whatever their numbers are.
     blocks: Places<Block>,
     /// The first place that is free again, chained through `after`; and how many were ever used.
@@ -163,7 +154,7 @@ impl Ports {
             limits,
             share,
             hosts: Table::new("hosts", seed, room.max(1))?,
-            known: Places::new("blocks", all)?,
+            known: KnownBlocks::new(all)?,
             blocks: Places::new("blocks", room)?,
             free_place: NONE,
             places: 0,
@@ -193,9 +184,9 @@ impl Ports {
     /// Bring near what giving back these ports will look at: each part tells where the next one is.
     pub fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)> + Clone) {
         let numbers = leased.filter_map(|(index, port)| self.grid.block_of(index, port));
-        numbers.clone().for_each(|number| self.known.bring(number as usize));
-        let places = numbers.filter_map(|number| match self.known.look(number as usize) {
-            Some(Known::Lent(place)) => Some(*place as usize),
+        numbers.clone().for_each(|number| self.known.bring(number));
+        let places = numbers.filter_map(|number| match self.known.get(number) {
+            Known::Lent(place) => Some(place as usize),
             _ => None,
         });
         places.clone().for_each(|place| self.blocks.bring(place));
@@ -237,6 +228,9 @@ impl Ports {
         let here = lives_on.filter(|index| self.free[*index as usize].count > 0 || !self.limits.roams);
         // The least lent has a free one if any has, as all have the same number.
         let Some(index) = here.or(self.lent.least().map(|index| index as u32)) else { return false };
+        if self.free_place == NONE && self.places > MOST_LENT {
+            return false;
+        }
         let Some(number) = self.take_block(index) else { return false };
         let place = self.place(Block::new(key, number, self.grid.block_ports));
         if let Some(host) = self.hosts.get_mut(key) {
@@ -254,7 +248,7 @@ impl Ports {
     fn release(&mut self, index: u32, port: u16) {
         let Some(number) = self.grid.block_of(index, port) else { return };
         let ports = self.grid.block_ports;
-        let Some(Known::Lent(place)) = self.known.get_mut(number as usize).copied() else { return };
+        let Known::Lent(place) = self.known.get(number) else { return };
         let Some(block) = self.blocks.get_mut(place as usize) else { return };
         if !block.give(port - self.grid.place(number).1) {
             return;
@@ -293,8 +287,8 @@ impl Ports {
             number
         } else {
             let number = free.first;
-            let Some(Known::Free(next)) = self.known.get_mut(number as usize) else { return None };
-            free.first = *next;
+            let Known::Free(next) = self.known.get(number) else { return None };
+            free.first = next.map_or(NONE, |next| index * self.grid.blocks + u32::from(next));
             number
         };
         free.count -= 1;
@@ -311,9 +305,9 @@ impl Ports {
         if is_first {
             free.first = number;
         } else {
-            self.known.fill(last as usize, Known::Free(number));
+            self.known.set(last, Known::Free(Some((number % self.grid.blocks) as u16)));
         }
-        self.known.fill(number as usize, Known::Free(NONE));
+        self.known.set(number, Known::Free(None));
         let next = std::mem::replace(&mut self.free_place, place);
         self.set_after(place, next);
         self.free_blocks += 1;
@@ -330,7 +324,7 @@ impl Ports {
             }
         };
         self.blocks.fill(place as usize, block);
-        self.known.fill(block.number as usize, Known::Lent(place));
+        self.known.set(block.number, Known::Lent(place));
         place
     }
 

@@ -1,7 +1,8 @@
 //! Hosts that another instance gets, with their blocks: these are its own from then on, also when they are free again.
 
 use super::block::{Block, NONE, WORDS};
-use super::{Host, Known, Ports, Tenant};
+use super::known::Known;
+use super::{Host, Ports, Tenant};
 use crate::engine::Full;
 use crate::plain::Plain;
 
@@ -22,14 +23,14 @@ impl Ports {
         let mut gone = Vec::new();
         for place in 0..self.places {
             let Some(&block) = self.blocks.look(place as usize) else { continue };
-            let is_lent = matches!(self.known.look(block.number as usize), Some(Known::Lent(at)) if *at == place);
+            let is_lent = self.known.get(block.number) == Known::Lent(place);
             if !is_lent || !goes(&block.host) {
                 continue;
             }
             let index = self.hosts.get_mut(block.host).map_or(0, |host| host.index);
             each(Lent { host: block.host, index, number: block.number, used: block.used, cursor: block.cursor });
             gone.push(block.host);
-            self.known.fill(block.number as usize, Known::Gone);
+            self.known.set(block.number, Known::Gone);
             self.lent.add(self.grid.place(block.number).0 as usize, -1);
             let next = std::mem::replace(&mut self.free_place, place);
             self.set_after(place, next);
@@ -44,7 +45,7 @@ impl Ports {
     pub fn arrive(&mut self, came: Lent) -> Result<(), Full> {
         let Lent { host: key, index, number, used, cursor } = came;
         let (on, ports) = (self.grid.place(number).0, self.grid.block_ports);
-        let is_here = matches!(self.known.look(number as usize), Some(Known::Lent(_)));
+        let is_here = matches!(self.known.get(number), Known::Lent(_));
         if on.max(index) >= self.grid.addresses || is_here {
             return Err(Full);
         }
