@@ -1,74 +1,98 @@
 //! Loads, of which the least is wanted.
 
-/// Things with a load each: a binary heap that knows where everything stands in it.
+/// How many are compared at once: a branch for each would be guessed wrong.
+const TOGETHER: usize = 16;
+
+/// Things with a load each. Above them stand the least of each group of [`TOGETHER`], above these the least of each group of those, up
+/// to a single group, so that a load that changes changes one number in each.
 #[derive(Debug)]
 pub struct Loads {
-    /// The ranks of all things, heap-ordered: those that are up before those that are not, then by load, then by index.
-    heap: Vec<Rank>,
-    /// Where each thing stands in `heap`.
-    place: Vec<u32>,
+    count: usize,
+    /// The ranks of all things first, then those above: all groups whole, with ranks of nothing where nothing is.
+    ranks: Vec<[Rank; TOGETHER]>,
+    /// The first group of those that stand above each other.
+    rows: Vec<usize>,
 }
 
 /// A thing's index, above it its load, above that whether it is down: the lesser one is wanted. One number, as that is
 /// compared fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank(i128);
+struct Rank(u64);
 
 impl Rank {
-    const DOWN: i128 = 1 << 100;
-    const ONE: i128 = 1 << 32;
+    /// That of no thing, greater than all others.
+    const NOTHING: Rank = Rank(u64::MAX);
+    const DOWN: u64 = 1 << 63;
+    /// So many things there may be.
+    const MOST: u64 = 1 << 20;
+    /// The load in the middle of those that there may be, 4 * 10^12: others' news may come before what they are about, so one
+    /// is less than nothing for a while.
+    const ZERO: u64 = 1 << 42;
+
+    fn new(thing: usize) -> Rank {
+        Rank(Self::ZERO * Self::MOST + thing as u64)
+    }
 
     fn thing(self) -> usize {
-        self.0 as u32 as usize
+        (self.0 % Self::MOST) as usize
     }
 
     fn is_up(self) -> bool {
-        self.0 < Self::DOWN / 2
+        self.0 < Self::DOWN
     }
 
     fn load(self) -> i64 {
-        (self.0 >> 32) as i64
+        ((self.0 & !Self::DOWN) / Self::MOST) as i64 - Self::ZERO as i64
+    }
+
+    fn add(self, n: i64) -> Rank {
+        Rank(self.0.wrapping_add_signed(n.wrapping_mul(Self::MOST as i64)))
     }
 }
 
 impl Loads {
-    /// Make `count` things, all with load 0 and up.
+    /// Make `count` things, a million at most, all with load 0 and up.
     pub fn new(count: usize) -> Self {
-        Loads { heap: (0..count as i128).map(Rank).collect(), place: (0..count as u32).collect() }
+        let count = count.min(Rank::MOST as usize);
+        let mut row: Vec<Rank> = (0..count).map(Rank::new).collect();
+        let (mut ranks, mut rows) = (Vec::new(), Vec::new());
+        loop {
+            rows.push(ranks.len());
+            let first = ranks.len();
+            for group in row.chunks(TOGETHER) {
+                ranks.push(std::array::from_fn(|i| group.get(i).copied().unwrap_or(Rank::NOTHING)));
+            }
+            if ranks.len() <= first + 1 {
+                break;
+            }
+            row = ranks[first..].iter().map(least).collect();
+        }
+        Loads { count, ranks, rows }
     }
 
     /// Return how many things there are.
     pub fn count(&self) -> usize {
-        self.heap.len()
+        self.count
     }
 
-    /// Give the thing at a place in the heap another rank, and put it where that belongs.
-    fn settle(&mut self, mut at: usize, rank: Rank) {
-        let Loads { heap, place } = self;
-        while at > 0 && rank < heap[(at - 1) / 2] {
-            heap[at] = heap[(at - 1) / 2];
-            place[heap[at].thing()] = at as u32;
-            at = (at - 1) / 2;
+    /// Give a thing another rank.
+    #[inline]
+    fn set(&mut self, thing: usize, rank: Rank) {
+        let (mut at, mut rank) = (thing, rank);
+        for row in &self.rows {
+            let Some(group) = self.ranks.get_mut(row + at / TOGETHER) else { return };
+            group[at % TOGETHER] = rank;
+            (at, rank) = (at / TOGETHER, least(group));
         }
-        while let Some(mut least) = heap.get(2 * at + 1).copied() {
-            let mut child = 2 * at + 1;
-            if let Some(other) = heap.get(child + 1).filter(|other| **other < least) {
-                (least, child) = (*other, child + 1);
-            }
-            if rank <= least {
-                break;
-            }
-            heap[at] = least;
-            place[least.thing()] = at as u32;
-            at = child;
-        }
-        heap[at] = rank;
-        place[rank.thing()] = at as u32;
+    }
+
+    fn rank(&self, thing: usize) -> Rank {
+        self.ranks[thing / TOGETHER][thing % TOGETHER]
     }
 
     /// Return the least loaded thing that is up, the first of several; `None` when none is up.
     pub fn least(&self) -> Option<usize> {
-        self.heap.first().filter(|rank| rank.is_up()).map(|rank| rank.thing())
+        self.ranks.last().map(least).filter(|rank| rank.is_up()).map(Rank::thing)
     }
 
     /// Return the least loaded thing that is up, the first of several, with one more added to its load; `None` when none is
@@ -80,29 +104,41 @@ impl Loads {
     }
 
     /// Add to a thing's load.
+    #[inline]
     pub fn add(&mut self, index: usize, n: i64) {
-        let at = self.place[index] as usize;
-        self.settle(at, Rank(self.heap[at].0 + i128::from(n) * Rank::ONE));
+        self.set(index, self.rank(index).add(n));
     }
 
     /// Say whether a thing is up.
     pub fn set_up(&mut self, index: usize, up: bool) {
-        let at = self.place[index] as usize;
-        let rank = self.heap[at];
-        if rank.is_up() != up {
-            self.settle(at, Rank(if up { rank.0 - Rank::DOWN } else { rank.0 + Rank::DOWN }));
-        }
+        let Rank(rank) = self.rank(index);
+        self.set(index, Rank(if up { rank & !Rank::DOWN } else { rank | Rank::DOWN }));
     }
 
     /// Return whether a thing is up.
     pub fn is_up(&self, index: usize) -> bool {
-        self.heap[self.place[index] as usize].is_up()
+        self.rank(index).is_up()
     }
 
     /// Return a thing's load.
     pub fn load(&self, index: usize) -> i64 {
-        self.heap[self.place[index] as usize].load()
+        self.rank(index).load()
     }
+}
+
+/// Return the least rank of a group.
+#[inline(always)]
+fn least(group: &[Rank; TOGETHER]) -> Rank {
+    // In halves, so that several are compared at once.
+    let mut ranks = *group;
+    let mut half = TOGETHER / 2;
+    while half > 0 {
+        for i in 0..half {
+            ranks[i] = ranks[i].min(ranks[i + half]);
+        }
+        half /= 2;
+    }
+    ranks[0]
 }
 
 #[cfg(test)]
@@ -112,16 +148,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_least_loaded_that_is_up_is_taken(steps in prop::collection::vec((0usize..7, -3i64..4, any::<bool>()), 1..300)) {
-            let mut tested = Loads::new(7);
-            let (mut loads, mut ups) = ([0i64; 7], [true; 7]);
+        fn the_least_loaded_that_is_up_is_taken(
+            count in prop::sample::select(vec![1usize, 7, 16, 17, 300, 5000]),
+            steps in prop::collection::vec((any::<prop::sample::Index>(), -3i64..4, any::<bool>()), 1..300),
+        ) {
+            let mut tested = Loads::new(count);
+            prop_assert_eq!(tested.count(), count);
+            let (mut loads, mut ups) = (vec![0i64; count], vec![true; count]);
             for (thing, n, up) in steps {
+                let thing = thing.index(count);
                 tested.add(thing, n);
                 loads[thing] += n;
                 tested.set_up(thing, up);
                 ups[thing] = up;
-                prop_assert_eq!(std::array::from_fn(|i| tested.is_up(i)), ups);
-                let expected = (0..7).filter(|&i| ups[i]).min_by_key(|&i| (loads[i], i));
+                prop_assert!((0..count).all(|i| tested.is_up(i) == ups[i]));
+                let expected = (0..count).filter(|&i| ups[i]).min_by_key(|&i| (loads[i], i));
                 prop_assert_eq!(tested.take_least(), expected);
                 if let Some(i) = expected {
                     loads[i] += 1;
