@@ -174,7 +174,9 @@ const LIES: [Lie; 58] = [
         let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
         entrances.is_some_and(|entrances| {
             entrances.reverse();
-            entrances.len() > 1
+            // Sides have orders of their own.
+            let forward = entrances.iter().filter(|entrance| entrance["direction"] == "forward").count();
+            forward.max(entrances.len() - forward) > 1
         })
     }),
     ("a class that is another", |plan| put(plan, "/deployment/entrances/0/filter", json!("udp port 53"))),
