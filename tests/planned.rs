@@ -150,8 +150,10 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     assert!(run("two.catena", "rack.toml").contains("rack.toml: "));
     assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
     let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
-    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 8", "\"version\": 7", 1)).expect("a file");
-    assert!(run("two.catena", "old.json").contains("version 8 is expected"));
+    let (is, was) = (catena_plan::plan::VERSION, catena_plan::plan::VERSION - 1);
+    let old = plan.replacen(&format!("\"version\": {is}"), &format!("\"version\": {was}"), 1);
+    std::fs::write(path.join("old.json"), old).expect("a file");
+    assert!(run("two.catena", "old.json").contains(&format!("version {is} is expected")));
 }
 
 #[test]
