@@ -150,8 +150,10 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     assert!(run("two.catena", "rack.toml").contains("rack.toml: "));
     assert!(run("two.catena", "nothing.json").contains("nothing.json: "));
     let plan = std::fs::read_to_string(path.join("plan.json")).expect("a plan");
-    std::fs::write(path.join("old.json"), plan.replacen("\"version\": 8", "\"version\": 7", 1)).expect("a file");
-    assert!(run("two.catena", "old.json").contains("version 8 is expected"));
+    let (is, was) = (catena_plan::plan::VERSION, catena_plan::plan::VERSION - 1);
+    let old = plan.replacen(&format!("\"version\": {is}"), &format!("\"version\": {was}"), 1);
+    std::fs::write(path.join("old.json"), old).expect("a file");
+    assert!(run("two.catena", "old.json").contains(&format!("version {is} is expected")));
 }
 
 #[test]
@@ -262,4 +264,50 @@ fn workers_run_on_the_cores_that_the_plan_names() {
     let told = text(&output.stderr);
     // Where this process may not run on core 0, nobody can hold the run to the plan.
     assert!(output.status.success() || told.contains("the plan's core 0: this process may run on"), "{told}");
+}
+
+#[test]
+fn a_function_that_only_packets_on_the_way_back_meet_is_planned_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    let run = |args: &[&str]| -> Output {
+        let output = catena(path, args);
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        output
+    };
+    let count = |output: &Output, function: &str| -> u64 {
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let modules = report["modules"].as_array().expect("modules");
+        let module = modules.iter().find(|m| m["name"] == function).unwrap_or_else(|| panic!("{function}: {report}"));
+        module["packets"].as_u64().expect("a count")
+    };
+    std::fs::write(path.join("rack.toml"), RACK).expect("a rack");
+    std::fs::write(path.join("pass.catena"), "chain c { in -> out }\n").expect("a chain file");
+    run(&["run", "pass.catena", "--in", "gen:flows=10,count=300", "--out", "back.pcap"]);
+    // Beside a function that packets meet forward, behind one that both directions meet, between two of them, and where forward
+    // there is none.
+    for ways in [
+        "in -> Monitor() -> out\n out -> mon -> in",
+        "acl = ACL(rules = [\"permit any\"])\n in -> acl -> out\n out -> acl -> mon -> in",
+        "acl = ACL(rules = [\"permit any\"])\n fwd = Monitor()\n in -> fwd -> acl -> out\n out -> acl -> mon -> fwd -> in",
+        "in -> out\n out -> mon -> in",
+    ] {
+        let file = format!("chain c {{\n mon = Monitor()\n {ways}\n}}\n");
+        std::fs::write(path.join("back.catena"), file).expect("a chain file");
+        let plan = ["plan", "back.catena", "--rack", "rack.toml", "--profile", "none", "-o", "plan.json"];
+        let shown = text(&run(&plan).stdout);
+        let mut functions = shown.lines().filter(|line| line.contains(" mon") && line.contains(" here "));
+        assert!(functions.any(|line| line.contains(" all ")), "{shown}");
+        let plan: Value =
+            serde_json::from_slice(&std::fs::read(path.join("plan.json")).expect("a plan")).expect("JSON");
+        let segments = plan.pointer("/deployment/segments").and_then(Value::as_array).expect("segments");
+        let runs = |segment: &&Value| {
+            segment["functions"].as_array().is_some_and(|functions| functions.contains(&"c/mon".into()))
+        };
+        assert_eq!(segments.iter().filter(runs).count(), 1, "{}", plan["deployment"]);
+        let packets = ["run", "back.catena", "--json", "--in", "gen:flows=10,count=200", "--back-in", "back.pcap"];
+        assert_eq!(count(&run(&packets), "mon"), 300, "{ways}");
+        let planned = [&packets[..], &["--plan", "plan.json"]].concat();
+        assert_eq!(count(&run(&planned), "mon"), 300, "{ways}, by the plan");
+    }
 }

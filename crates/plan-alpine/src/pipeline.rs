@@ -11,12 +11,16 @@
 //! packets that are dropped. So the branch that finds the chain is the classifier that Alpine puts in front as a last
 //! resort: chains and classes, which are all that promises are about, share nothing behind it, and none can starve for what
 //! it shares. A branch behind a node is reckoned as part of it.
+//!
+//! The return direction has no ways of its own, for nodes that both directions pass are reckoned with once. Nodes that only
+//! the return direction passes stand at the end of each way: what a class sends is answered, packet by packet, and the answers
+//! cost its worker cycles too. No queue is put in front of them, for a return packet waits in none.
 
-use catena_policy::{Direction, Edge, End, PolicyGraph, Relation};
+use catena_policy::{Chain, Direction, Edge, End, PolicyGraph, Relation};
 
 use super::graph::{CLASSIFY, Class, Ends, Graph, Kind, Module, ModuleId};
 use super::promise::{Promise, Subject};
-use catena_plan_model::demand::shares::divide;
+use catena_plan_model::demand::shares::{self, divide};
 use catena_plan_model::profile::FULL_BATCH;
 
 /// More modules than this, by ways that part and merge again, are refused.
@@ -72,6 +76,8 @@ pub enum Origin {
     Classify(Direction),
     /// A node, and the class whose way this is, if it has one of its own.
     Node(NodeOf, Option<u32>),
+    /// A node that only the return direction passes.
+    Return(NodeOf),
 }
 
 /// More than [`MODULES`] modules.
@@ -100,7 +106,8 @@ pub fn pipeline(policy: &PolicyGraph, figures: &Figures) -> Result<Pipeline, Too
         classify_cycles: figures.classify_cycles,
         classify_each: 0.0,
     };
-    let mut make = Make { policy, figures, graph, origins: Vec::new(), owners: Vec::new() };
+    let return_only = policy.chains.iter().map(|chain| shares::of(chain).return_only).collect();
+    let mut make = Make { policy, figures, graph, origins: Vec::new(), owners: Vec::new(), return_only };
     let named = named(policy);
     for direction in [Direction::Forward, Direction::Return] {
         let start = if direction == Direction::Forward { End::In } else { End::Out };
@@ -187,6 +194,8 @@ struct Make<'a> {
     origins: Vec<Origin>,
     /// For each class, its chain and the class of the policy graph that has a way of its own.
     owners: Vec<(usize, Option<u32>)>,
+    /// By chain and node, whether only the return direction passes it.
+    return_only: Vec<Vec<bool>>,
 }
 
 /// Packets that arrive at an end of a chain.
@@ -231,6 +240,21 @@ impl Make<'_> {
         self.module(Origin::Classify(direction), classify)
     }
 
+    fn function(&self, chain: &Chain, upstream: ModuleId, node: NodeOf, cuttable: bool) -> Module {
+        let (per_batch, batch) = (self.figures.batches)(node);
+        Module {
+            name: chain.end_name(End::Node(node.1 as u32)).to_owned(),
+            cycles: (self.figures.cycles)(node),
+            per_batch,
+            batch,
+            upstream: Some(upstream),
+            kind: Kind::Function,
+            cuttable,
+            replicable: (self.figures.replicable)(node),
+            origin: 0,
+        }
+    }
+
     fn follow(&mut self, way: Way) -> Result<(), TooManyWays> {
         let chain = &self.policy.chains[way.chain];
         let mut leaving = 0.0;
@@ -251,18 +275,7 @@ impl Make<'_> {
             let into = chain.edges.iter().filter(|edge| edge.to == end && edge.direction == way.direction);
             let merges = into.count() > 1;
             let cut = way.cut && !merges;
-            let (per_batch, batch) = (self.figures.batches)(node);
-            let module = Module {
-                name: chain.end_name(end).to_owned(),
-                cycles: (self.figures.cycles)(node),
-                per_batch,
-                batch,
-                upstream: Some(way.upstream),
-                kind: Kind::Function,
-                cuttable: cut,
-                replicable: (self.figures.replicable)(node),
-                origin: 0,
-            };
+            let module = self.function(chain, way.upstream, node, cut);
             let upstream = self.module(Origin::Node(node, way.group), module);
             self.follow(Way { end, upstream, packets, cut: cut && way.group.is_none(), ..way })?;
         }
@@ -280,8 +293,57 @@ impl Make<'_> {
                 name += if way.group.is_some() { " " } else { "/" };
                 name += DROPPED;
             }
-            self.graph.classes.push(Class { name, exit: way.upstream, packets, known_in_front: false });
-            self.owners.push((way.chain, way.group));
+            for (exit, packets) in self.answered(way, packets)? {
+                self.graph.classes.push(Class { name: name.clone(), exit, packets, known_in_front: false });
+                self.owners.push((way.chain, way.group));
+            }
+        }
+        Ok(())
+    }
+
+    /// The modules at which the answers to `packets` that end at `way` end, with the packets of each.
+    fn answered(&mut self, way: Way, packets: f64) -> Result<Vec<(ModuleId, f64)>, TooManyWays> {
+        let mut exits = Vec::new();
+        // What forward ways pass is reckoned with: without other functions, answers are nothing to reckon with.
+        if way.direction == Direction::Forward && self.return_only[way.chain].contains(&true) {
+            let back = Way { direction: Direction::Return, end: End::Out, packets, cut: false, ..way };
+            self.answer(back, &mut exits)?;
+        } else {
+            exits.push((way.upstream, packets));
+        }
+        Ok(exits)
+    }
+
+    fn answer(&mut self, way: Way, exits: &mut Vec<(ModuleId, f64)>) -> Result<(), TooManyWays> {
+        let chain = &self.policy.chains[way.chain];
+        let mut left = way.packets;
+        for (end, part) in divide(chain, way.end, way.direction) {
+            let packets = way.packets * part;
+            let End::Node(n) = end else { continue };
+            if packets <= HARDLY * way.packets {
+                continue;
+            }
+            left -= packets;
+            let node = (way.chain, n as usize);
+            let upstream = if self.return_only[way.chain][node.1] {
+                if self.graph.modules.len() >= MODULES {
+                    return Err(TooManyWays);
+                }
+                let module = self.function(chain, way.upstream, node, false);
+                // What meets no function forward waits nowhere: the task that finds chains answers it.
+                let kind = self.graph.modules[way.upstream].kind;
+                let kind = if kind == Kind::Port { kind } else { Kind::Function };
+                self.module(Origin::Return(node), Module { kind, ..module })
+            } else {
+                way.upstream
+            };
+            self.answer(Way { end, upstream, packets, ..way }, exits)?;
+        }
+        if left > HARDLY * way.packets {
+            match exits.iter_mut().find(|(exit, _)| *exit == way.upstream) {
+                Some((_, packets)) => *packets += left,
+                None => exits.push((way.upstream, left)),
+            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::{ClassId, Graph, ModuleId};
+use super::graph::{ClassId, Graph, Kind, Module, ModuleId};
 use super::program::rates::ROOM;
 
 /// Classes that a promise is about together.
@@ -241,5 +241,8 @@ fn cuts(graph: &Graph, before: &[(ClassId, ClassId)], level: &[usize]) -> Vec<bo
             above.iter().any(|a| on_path[*a][up]) && !above.iter().any(|a| on_path[*a][m])
         })
     };
-    graph.modules.iter().enumerate().map(|(m, module)| module.upstream.is_some_and(|up| parts(m, up))).collect()
+    // What is done before anyone knows for whom waits for nobody.
+    let may = |module: &Module| module.kind != Kind::Port;
+    let cut = |(m, module): (usize, &Module)| module.upstream.is_some_and(|up| may(module) && parts(m, up));
+    graph.modules.iter().enumerate().map(cut).collect()
 }

@@ -43,6 +43,7 @@ pub fn node(name: &str, server: Option<f64>, pisa: bool, replicable: bool) -> No
         pisa: pisa.then(|| vec![table]),
         openflow: None,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable,

@@ -233,6 +233,10 @@ pub struct Node {
     /// Whether `unparsed = drop` is done in front of it, which only servers do: it can run nowhere else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guarded: bool,
+    /// Whether no packet comes to it but in the return direction: `share` and `entry` are parts of what returns then, which is
+    /// taken to be as much as goes forward.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub return_only: bool,
     /// Whether packets behind it have other addresses or ports than in front.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rewrites: bool,

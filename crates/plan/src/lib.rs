@@ -8,6 +8,7 @@
 //! The model that planners share and each planner are crates of their own, which compile beside each other; they
 //! meet here.
 
+pub mod condition;
 pub mod delay;
 pub mod delta;
 pub mod deployment;

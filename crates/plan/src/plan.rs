@@ -38,7 +38,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,17 @@
 //! Arguments are kept as digests: what a function was given may be a key, and whoever reads a plan need not read it. Files
 //! count by what is in them, not by where they are.
 
+use std::fmt;
+
 use catena_plan_model::demand::relations::text;
 use catena_policy::{Chain, Direction, Edge, PolicyGraph, Unparsed, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::Condition;
+
 /// What a chain file says, but for promises, which a plan has in its chains.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Policy {
     /// Classes with their filters, in the order in which packets try them.
     pub classes: Vec<String>,
@@ -20,7 +24,7 @@ pub struct Policy {
 }
 
 /// A chain's part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainPolicy {
     /// Its name.
     pub name: String,
@@ -30,11 +34,35 @@ pub struct ChainPolicy {
     pub drops_unparsed: bool,
     /// Its functions.
     pub functions: Vec<FunctionPolicy>,
-    /// Which packets go from where to where.
-    pub edges: Vec<String>,
+    /// Which packets go from where to where; of the edges of one end and direction the first whose conditions hold.
+    pub edges: Vec<EdgePolicy>,
     /// What is expected of each of these, which planners take for the part of the packets that goes there, and no packet sees.
     #[serde(default)]
     pub expected: Vec<String>,
+}
+
+/// Packets that go from one end to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EdgePolicy {
+    /// Where from: a function's name in the chain, or a side, `in` or `out`.
+    pub from: String,
+    /// Where to: the same, or `drop`.
+    pub to: String,
+    /// With which traffic.
+    pub direction: Direction,
+    /// All of these hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<Condition>,
+}
+
+/// For people: `in -> monitor, "udp"`.
+impl fmt::Display for EdgePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arrow = if self.direction == Direction::Forward { "->" } else { "<-" };
+        write!(f, "{} {arrow} {}", self.from, self.to)?;
+        self.when.iter().try_for_each(|when| write!(f, ", {when}"))
+    }
 }
 
 /// A function's part of it.
@@ -68,10 +96,8 @@ impl Policy {
     pub fn told(&self, chain: &str, functions: &[String]) -> String {
         let Some(chain) = self.chains.iter().find(|own| own.name == chain) else { return String::new() };
         let own = chain.functions.iter().filter(|function| functions.contains(&function.name));
-        let ends = |edge: &&String| {
-            edge.split(',').next().is_some_and(|ends| ends.split(' ').any(|end| functions.iter().any(|f| f == end)))
-        };
-        let edges: Vec<&String> = chain.edges.iter().filter(ends).collect();
+        let ends = |edge: &&EdgePolicy| functions.contains(&edge.from) || functions.contains(&edge.to);
+        let edges: Vec<&EdgePolicy> = chain.edges.iter().filter(ends).collect();
         fnv(format!("{:?} {edges:?}", own.collect::<Vec<_>>()).as_bytes())
     }
 
@@ -128,7 +154,7 @@ impl ChainPolicy {
 }
 
 /// The first line that one side has and the other lacks, or that their order differs.
-fn one_sided(what: &str, planned: &[String], file: &[String]) -> Option<String> {
+fn one_sided<T: fmt::Display + PartialEq>(what: &str, planned: &[T], file: &[T]) -> Option<String> {
     if let Some(line) = planned.iter().find(|line| !file.contains(line)) {
         return Some(format!("{what} `{line}` is planned, and not in the file"));
     }
@@ -159,11 +185,13 @@ fn chain(graph: &PolicyGraph, chain: &Chain) -> ChainPolicy {
     }
 }
 
-fn edge(chain: &Chain, edge: &Edge) -> String {
-    let arrow = if edge.direction == Direction::Forward { "->" } else { "<-" };
-    let mut text = format!("{} {arrow} {}", chain.end_name(edge.from), chain.end_name(edge.to));
-    edge.when.iter().for_each(|when| text += &format!(", {when}"));
-    text
+fn edge(chain: &Chain, edge: &Edge) -> EdgePolicy {
+    EdgePolicy {
+        from: chain.end_name(edge.from).to_owned(),
+        to: chain.end_name(edge.to).to_owned(),
+        direction: edge.direction,
+        when: edge.when.iter().map(Condition::from).collect(),
+    }
 }
 
 fn expected(edge: &Edge) -> String {
@@ -241,7 +269,7 @@ mod tests {
         assert!(difference.contains("hash1 0.0000..0.00001` is planned"), "{difference}");
         let usual = of("22%", "33.25%");
         assert_eq!(
-            usual.chains[0].edges[..2],
+            usual.chains[0].edges[..2].iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["in -> monitor, hash1 0.0000..0.2200", "in -> encrypt, hash1 0.2200..0.5525"]
         );
     }

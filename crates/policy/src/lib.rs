@@ -38,6 +38,7 @@ pub use library::{Attribute, Library, Method, Param, ParamKind, Signature};
 pub use limits::{
     MAX_DEPTH, MAX_EDGES, MAX_FILE, MAX_FILES_TOTAL, MAX_FILTER, MAX_FINDINGS, MAX_NODES, MAX_SOURCE, MAX_VALUES,
 };
+pub use print::exact_part;
 pub use span::Span;
 pub use value::Value;
 

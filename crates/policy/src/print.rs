@@ -31,14 +31,15 @@ impl fmt::Display for Condition {
                 write!(f, "{name} {} {}", if *negated { "!=" } else { "==" }, values.join("|"))
             }
             Self::Split { branch, from, to } => {
-                write!(f, "hash{branch} {}..{}", exact(*from), exact(*to))
+                write!(f, "hash{branch} {}..{}", exact_part(*from), exact_part(*to))
             }
         }
     }
 }
 
 /// A part with four digits, or as many as it takes to read the same number back: plans are told apart by this text.
-fn exact(part: f64) -> String {
+#[must_use]
+pub fn exact_part(part: f64) -> String {
     let short = format!("{part:.4}");
     if short.parse() == Ok(part) { short } else { part.to_string() }
 }

@@ -20,6 +20,7 @@ fn node(name: &str, cycles: f64, openflow: Option<u32>) -> Node {
         pisa: None,
         openflow,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable: true,

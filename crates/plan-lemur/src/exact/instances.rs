@@ -95,6 +95,7 @@ fn chain(random: &mut Random, kinds: &[Kind], name: usize, most_nodes: usize) ->
         pisa: kinds[function].switch.then(Vec::<Table>::new),
         openflow: None,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable: kinds[function].replicable,

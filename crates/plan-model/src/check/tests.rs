@@ -32,6 +32,7 @@ pub fn line(cycles: &[f64]) -> Chain {
         pisa: Some(vec![table.clone()]),
         openflow: None,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable: true,

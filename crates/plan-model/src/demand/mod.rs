@@ -76,8 +76,9 @@ impl std::fmt::Display for Unknown {
 
 impl std::error::Error for Unknown {}
 
-/// Make the problem: what enters it by a chain's forward traffic. The way back is the same functions on the
-/// same devices, and its load is not reckoned with apart.
+/// Make the problem: what enters it by a chain's forward traffic. The return direction passes the same functions on the same
+/// devices, and its load is not reckoned with apart, but for functions that nothing else passes: those are sized as if as
+/// much returns as goes forward.
 ///
 /// # Errors
 /// All functions that cannot be planned.
@@ -104,8 +105,8 @@ pub fn problem(
             unknown.push(Unknown { chain, node: "in".to_owned(), function, what: Missing::Bypass });
         }
         let guarded = guard::guarded(chain);
-        let parts = flow.nodes.iter().zip(&flow.entries).zip(guarded);
-        for (node, ((&share, &entry), guarded)) in chain.nodes.iter().zip(parts) {
+        let parts = flow.nodes.iter().zip(&flow.entries).zip(&flow.return_only).zip(guarded);
+        for (node, (((&share, &entry), &return_only), guarded)) in chain.nodes.iter().zip(parts) {
             let mut missing = |what| {
                 let (chain, function) = (chain.name.clone(), node.function.clone());
                 unknown.push(Unknown { chain, node: node.name.clone(), function, what });
@@ -133,7 +134,8 @@ pub fn problem(
             let server = made.server.map(|cycles| cycles + parse + divide);
             let per_batch = made.per_batch + first * profile.overheads.parse_batch;
             let returns = catalogue.returns(&node.function, &node.args);
-            let mut made = Node { name: node.name.clone(), returns, share, entry, server, per_batch, guarded, ..made };
+            let name = node.name.clone();
+            let mut made = Node { name, returns, share, entry, server, per_batch, guarded, return_only, ..made };
             if guarded {
                 (made.smart_nic, made.pisa, made.openflow) = (None, None, None);
                 if made.server.is_none() {
@@ -285,6 +287,7 @@ fn node(
             .filter(|_| traits.runs_on(Platform::OpenFlow) && held(&traits.name))
             .map(|used| used.entries.saturating_add((used.entries_per_unit * size).ceil().max(0.0) as u32)),
         guarded: false,
+        return_only: false,
         rewrites: traits.rewrites != Fields::NONE,
         returns: Returns::default(),
         replicable: match replication {

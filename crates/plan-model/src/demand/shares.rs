@@ -12,6 +12,8 @@ pub struct Flow {
     pub nodes: Vec<f64>,
     /// By node: what enters the chain there.
     pub entries: Vec<f64>,
+    /// By node: whether no packet comes to it but in the return direction.
+    pub return_only: Vec<bool>,
     /// From, to, part.
     pub edges: Vec<(usize, usize, f64)>,
 }
@@ -44,15 +46,18 @@ pub fn of(chain: &Chain) -> Flow {
         for node in (0..only_back.len()).filter(|&n| only_back[n]) {
             flow.nodes[node] = back.nodes[node].max(HARDLY);
             flow.entries[node] = back.entries[node];
+            flow.return_only[node] = back.nodes[node] > 0.0;
         }
-        flow.edges.extend(back.edges.into_iter().filter(|&(from, to, _)| only_back[from] || only_back[to]));
+        // What returns to a node that packets pass forward too is not reckoned with, and edges to it might make a circle.
+        flow.edges.extend(back.edges.into_iter().filter(|&(_, to, _)| only_back[to]));
     }
     flow
 }
 
 fn one_way(chain: &Chain, direction: Direction) -> Flow {
     let count = chain.nodes.len();
-    let mut flow = Flow { nodes: vec![0.0; count], entries: vec![0.0; count], edges: Vec::new() };
+    let mut flow =
+        Flow { nodes: vec![0.0; count], entries: vec![0.0; count], return_only: vec![false; count], edges: Vec::new() };
     let parts = walk(chain, direction, 1.0, |edges, here| divided(edges).map(|part| part * here).collect());
     for (edge, part) in chain.edges.iter().zip(parts).filter(|(edge, _)| edge.direction == direction) {
         let End::Node(to) = edge.to else { continue };

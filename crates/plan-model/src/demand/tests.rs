@@ -37,6 +37,15 @@ fn what_the_branches_of_a_filter_keep_flows_together_again_at_the_merge() {
 }
 
 #[test]
+fn nodes_that_only_the_return_direction_passes_have_their_part_of_it() {
+    let graph = graph("chain c { in -> A -> out\n out -> [ \"udp\" ~ 20%: B, else: ] -> C -> in }\n");
+    let flow = shares::of(&graph.chains[0]);
+    near(&flow.nodes, &[1.0, 0.2, 1.0]);
+    near(&flow.entries, &[1.0, 0.2, 0.8]);
+    assert_eq!((flow.return_only, flow.edges), (vec![false, true, true], vec![(1, 2, 0.2)]));
+}
+
+#[test]
 fn a_filter_costs_what_its_steps_do() {
     let rack = "name = \"one\"\n[[server]]\nname = \"s\"\ncores = 1\nsteering_cores = 0\nclock = \"2GHz\"\nnics = [\"40Gbps\"]\n";
     let rack = crate::rack::parse(rack, &[]).rack.expect("a rack");

@@ -36,6 +36,7 @@ pub fn chain(functions: Vec<Vec<Table>>, edges: &[(usize, usize)]) -> Chain {
         pisa: Some(tables),
         openflow: None,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable: true,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Deployment;
 use super::devices::Place;
 use super::entrances::entrances;
+use crate::condition::Condition;
 use crate::plan::Plan;
 
 /// The first index of a path (RFC 8300, §2.3: "the initial value SHOULD default to 255").
@@ -61,10 +62,9 @@ pub struct Hop {
 pub struct Rule {
     /// The function, as `chain/function`; a side's name where the path begins.
     pub from: String,
-    /// All of these hold, as `catena show` writes conditions of edges. The rules of a path are in the order of the chain's edges in
-    /// the policy graph, which has the conditions as data.
+    /// All of these hold. The rules of a path are in the order of the chain's edges in the policy graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub when: Vec<String>,
+    pub when: Vec<Condition>,
     /// Where they go.
     pub to: Next,
 }
@@ -173,7 +173,7 @@ impl Deployment {
             .iter()
             .map(|edge| Rule {
                 from: from(edge.from),
-                when: edge.when.iter().map(ToString::to_string).collect(),
+                when: edge.when.iter().map(Condition::from).collect(),
                 to: next(edge.from, edge.to),
             })
             .collect();
@@ -216,4 +216,95 @@ fn along(chain: &Chain, direction: Direction) -> Vec<u32> {
     }
     order.reverse();
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catena_policy::{Disk, Edge, Library};
+
+    /// The chain files of the examples, with their texts.
+    fn examples() -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut open = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples").into()];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir::<std::path::PathBuf>(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    open.push(path);
+                } else if path.extension().is_some_and(|end| end == "catena") {
+                    let text = std::fs::read_to_string(&path).expect("a chain file");
+                    found.push((path.to_string_lossy().into_owned(), text));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn conditions_of_rules_are_those_of_the_graph_and_read_as_it_shows_them() {
+        // Some with conditions of each kind, which few examples have.
+        let more = "chain c { in -> [ \"udp port 53\": A, else: B ] -> out }\n\
+            class k = \"tcp\"\nchain d for k { in -> [ 33.3333333%: A, 10%: B, else: ] -> LB -> \
+            [ backend == [1, \"a|b\"]: C, backend != 3: D, else: ] -> out\n out -> [ 0.001%: E, else: ] -> in }\n";
+        let all = examples().into_iter().chain([("more.catena".to_owned(), more.to_owned())]);
+        let (mut kinds, mut files) = ([0; 3], 0);
+        for (name, text) in all {
+            let outcome = catena_policy::load(&name, &text, &Library::default(), &Disk);
+            let graph = outcome.graph.unwrap_or_else(|| panic!("{name}: {:?}", outcome.diagnostics));
+            // As `catena show` writes it, edge by edge.
+            let shown = graph.to_string();
+            let mut lines = shown.lines().filter(|line| line.contains(" -> ") && line.starts_with("    "));
+            files += 1;
+            for chain in &graph.chains {
+                let mut ways = Vec::new();
+                for direction in [Direction::Forward, Direction::Return] {
+                    let path = Deployment::default().path(chain, direction, &BTreeMap::new()).expect("a path");
+                    ways.extend(path.rules);
+                }
+                let edges: Vec<&Edge> = [Direction::Forward, Direction::Return]
+                    .iter()
+                    .flat_map(|direction| chain.edges.iter().filter(|edge| edge.direction == *direction))
+                    .collect();
+                assert_eq!((edges.len(), chain.edges.len()), (ways.len(), ways.len()), "{name}");
+                for (rule, edge) in ways.iter().zip(edges) {
+                    let line = lines.next().unwrap_or_else(|| panic!("{name}: an edge is not shown\n{shown}"));
+                    assert_eq!(rule.when.len(), edge.when.len(), "{name}: {line}");
+                    for (says, is) in rule.when.iter().zip(&edge.when) {
+                        let kind = match (says, is) {
+                            (Condition::Filter(text), catena_policy::Condition::Filter(filter)) => {
+                                assert_eq!(*text, filter.text, "{name}: {line}");
+                                0
+                            }
+                            (
+                                Condition::Attribute { name: called, values, negated },
+                                catena_policy::Condition::Attribute { name: of, values: any, negated: not },
+                            ) => {
+                                assert_eq!((called, values, negated), (of, any, not), "{name}: {line}");
+                                1
+                            }
+                            (
+                                Condition::Split { branch, from, to },
+                                catena_policy::Condition::Split { branch: salt, from: low, to: high },
+                            ) => {
+                                assert_eq!((branch, from, to), (salt, low, high), "{name}: {line}");
+                                2
+                            }
+                            _ => panic!("{name}: {line}: the rule says {says:?}, and the graph {is:?}"),
+                        };
+                        kinds[kind] += 1;
+                    }
+                    let conditions = rule.when.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                    let label = line.split_once("  [").map_or("", |(_, label)| label.trim_end_matches(']'));
+                    let rest = label.strip_prefix(&conditions);
+                    let is_shown = rest
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with([',', '~']) || conditions.is_empty());
+                    assert!(is_shown, "{name}: `{conditions}` is shown as `{line}`");
+                }
+            }
+            assert_eq!(lines.next(), None, "{name}");
+        }
+        assert!(files > 10 && kinds.iter().all(|count| *count > 1), "{files} files, {kinds:?}");
+    }
 }

@@ -35,7 +35,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 58] = [
+const LIES: [Lie; 64] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a server with another schedule", |plan| {
@@ -174,7 +174,9 @@ const LIES: [Lie; 58] = [
         let entrances = plan.pointer_mut("/deployment/entrances").and_then(Value::as_array_mut);
         entrances.is_some_and(|entrances| {
             entrances.reverse();
-            entrances.len() > 1
+            // Sides have orders of their own.
+            let forward = entrances.iter().filter(|entrance| entrance["direction"] == "forward").count();
+            forward.max(entrances.len() - forward) > 1
         })
     }),
     ("a class that is another", |plan| put(plan, "/deployment/entrances/0/filter", json!("udp port 53"))),
@@ -206,6 +208,41 @@ const LIES: [Lie; 58] = [
     }),
     ("the last number of a path", |plan| put(plan, "/deployment/spi", json!(4_294_967_295_u32))),
     ("the last epoch", |plan| put(plan, "/deployment/epoch", json!(u64::MAX))),
+    ("a rule with another filter", |plan| {
+        condition(plan, "filter", |filter| {
+            *filter = json!("udp port 53");
+            true
+        })
+    }),
+    ("a rule with another part of the flows", |plan| {
+        condition(plan, "split", |split| {
+            split["to"] = json!(split["to"].as_f64().map(f64::next_down));
+            true
+        })
+    }),
+    ("a rule with another branch's hash", |plan| {
+        condition(plan, "split", |split| {
+            split["branch"] = json!(77);
+            true
+        })
+    }),
+    ("a rule for all values but these", |plan| {
+        condition(plan, "attribute", |tag| {
+            tag["negated"] = json!(tag["negated"] == false);
+            true
+        })
+    }),
+    ("a rule for other values that read the same", |plan| {
+        condition(plan, "attribute", |tag| {
+            let values: Vec<&str> = tag["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let several = values.len() > 1;
+            tag["values"] = json!([values.join("|")]);
+            several
+        })
+    }),
+    ("a rule without its conditions", |plan| {
+        rules(plan).any(|rule| rule.as_object_mut().is_some_and(|rule| rule.remove("when").is_some()))
+    }),
     ("a rule of no function", |plan| put(plan, "/deployment/paths/0/rules/1/from", json!("c0/nobody"))),
     ("something learnt that shows", |plan| {
         let first = plan.pointer_mut("/deployment/entrances/0");
@@ -234,6 +271,25 @@ const LIES: [Lie; 58] = [
     ("another configuration", |plan| put(plan, "/deployment/segments/0/told", json!("00"))),
 ];
 
+/// Conditions that drawn chains have not.
+const CONDITIONS: &str = "class web = \"tcp\"\n\
+    chain a for web { in -> [ 25%: Monitor(), 25%: ACL(rules = 1), else: ] -> Encrypt() -> out }\n\
+    chain b { in -> LB(servers = 3) -> [ backend == [1, 2]: Monitor(), else: ] -> Encrypt() -> out }\n";
+
+/// The rules of all paths.
+fn rules(plan: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = plan.pointer_mut("/deployment/paths").and_then(Value::as_array_mut);
+    paths.into_iter().flatten().flat_map(|path| path["rules"].as_array_mut().into_iter().flatten())
+}
+
+/// Change the first condition of this kind that can be changed so.
+fn condition(plan: &mut Value, kind: &str, change: fn(&mut Value) -> bool) -> bool {
+    rules(plan).any(|rule| {
+        let all = rule.get_mut("when").and_then(Value::as_array_mut).into_iter().flatten();
+        all.filter_map(|condition| condition.get_mut(kind)).any(change)
+    })
+}
+
 #[test]
 fn every_lie_about_what_runs_is_found() {
     let mut told = [0; LIES.len()];
@@ -242,7 +298,7 @@ fn every_lie_about_what_runs_is_found() {
         explained(&problem, &rack, &place(&problem, Strategy::Lemur, &*for_problem(&problem)))
     });
     let wholes = (0..20).map(|seed| whole_tests::drawn(seed).planned(false));
-    let joined = super::devices_tests::all(super::devices_tests::FILE);
+    let joined = super::devices_tests::all(super::devices_tests::FILE).chain(super::devices_tests::all(CONDITIONS));
     for (number, plan) in plans.chain(wholes).chain(joined).filter(|plan| plan.placement.is_some()).enumerate() {
         let honest = serde_json::to_value(&plan).expect("JSON");
         for (told, (name, tell)) in told.iter_mut().zip(LIES) {

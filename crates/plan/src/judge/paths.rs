@@ -10,7 +10,7 @@ use super::Judge;
 use crate::deployment::Deployment;
 use crate::deployment::entrances::Entrance;
 use crate::deployment::paths::{Next, PATHS, Path};
-use crate::policy::{ChainPolicy, Policy};
+use crate::policy::{ChainPolicy, EdgePolicy, Policy};
 
 impl Judge<'_> {
     pub(super) fn paths(&mut self, says: &Deployment) {
@@ -38,8 +38,8 @@ impl Judge<'_> {
             }
         }
         for chain in &policy.chains {
-            for (direction, begins) in [(Direction::Forward, "in ->"), (Direction::Return, "out <-")] {
-                let has = chain.edges.iter().any(|edge| edge.starts_with(begins));
+            for (direction, begins) in [(Direction::Forward, "in"), (Direction::Return, "out")] {
+                let has = chain.edges.iter().any(|edge| (edge.direction, &*edge.from) == (direction, begins));
                 let is = ways.contains(&(chain.name.clone(), direction));
                 self.same(format!("deployment.paths: {} {direction:?}: there is one", chain.name), &is, &has);
             }
@@ -66,8 +66,7 @@ impl Judge<'_> {
             self.same(format!("{at}: where hop {} is", hop.si), &says, &is);
             hops.insert(hop.si, hop.function.clone());
         }
-        let arrow = if path.direction == Direction::Forward { "->" } else { "<-" };
-        let edges: Vec<&String> = chain.edges.iter().filter(|edge| edge.split(' ').nth(1) == Some(arrow)).collect();
+        let edges: Vec<&EdgePolicy> = chain.edges.iter().filter(|edge| edge.direction == path.direction).collect();
         if !self.as_many(&format!("{at}: rules"), path.rules.len(), edges.len()) {
             return;
         }
@@ -97,10 +96,15 @@ impl Judge<'_> {
                     own(&name)
                 }
             };
-            let mut text = format!("{} {arrow} {to}", own(&rule.from));
-            rule.when.iter().for_each(|when| text += &format!(", {when}"));
-            if text != *edge {
-                self.wrong(at, format!("the policy says `{edge}`, the rule `{text}`"));
+            let (from, when) = (own(&rule.from), rule.when.clone());
+            let says = EdgePolicy { from, to, direction: path.direction, when };
+            if says != *edge {
+                let (is, rule) = (edge.to_string(), says.to_string());
+                // Texts are for people: other data may read the same.
+                let alike = is == rule;
+                let (is, rule) =
+                    if alike { (format!("{:?}", edge.when), format!("{:?}", says.when)) } else { (is, rule) };
+                self.wrong(at, format!("the policy says `{is}`, the rule `{rule}`"));
             }
         }
         self.same(format!("{at}: hops that rules lead to"), &led, &hops.keys().copied().collect());

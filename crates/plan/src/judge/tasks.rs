@@ -9,7 +9,7 @@ use crate::tasks::{ClassFigures, Start, TaskPlan};
 use catena_plan_alpine::graph::CLASSIFY;
 use catena_plan_alpine::pipeline::DROPPED;
 use catena_plan_model::placement::Link;
-use catena_plan_model::problem::{Chain, ChainId, Problem};
+use catena_plan_model::problem::{Chain, ChainId, Edge, Problem};
 use catena_plan_model::relation::Relation;
 
 /// What a promise may be missed by, relative: a queue costs cycles that no plan of rates knows of.
@@ -160,7 +160,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What stands behind a function of a task is in it too, but for where another task begins.
+    /// What stands behind a function of a task is in it too, but for where another task begins. What only the return direction
+    /// passes is at the end of ways.
     fn is_whole(&mut self, at: &str, plan: &TaskPlan, seen: &Seen) {
         for (n, task) in plan.tasks.iter().enumerate() {
             for (id, node) in seen.modules[n].iter().flatten().copied() {
@@ -169,7 +170,7 @@ impl Judge<'_> {
                     chain.nodes[to].entry <= 0.0
                         && seen.of[id].iter().any(|other| seen.begins[*other] == Some((id, to)))
                 };
-                let behind = chain.edges.iter().filter(|edge| edge.from == node && edge.share > HARDLY);
+                let behind = forward(chain).filter(|edge| edge.from == node && edge.share > HARDLY);
                 for edge in behind.filter(|edge| !seen.runs(n, (id, edge.to)) && !begins(edge.to)) {
                     let what = format!("{:?} runs on into {}/{}", task.start, chain.name, chain.nodes[edge.to].name);
                     self.wrong(format!("{at}.tasks[{n}].modules"), what);
@@ -210,7 +211,11 @@ impl Judge<'_> {
             let (least, most) = match seen.begins[n] {
                 Some(begins) => {
                     let (low, high) = self.behind(seen, n, begins);
-                    (task.packets * low, task.packets * high)
+                    let answers = answers(&self.problem.chains[begins.0]);
+                    // Where packets wait again, those that end here are answered here, and others further down.
+                    let least =
+                        if inner(&self.problem.chains[begins.0], plan, seen, begins.0) { 0.0 } else { answers.0 };
+                    (task.packets * (low + least), task.packets * (high + answers.1))
                 }
                 None => self.joined(plan, seen),
             };
@@ -265,8 +270,10 @@ impl Judge<'_> {
         }
         let begins = |node: usize| seen.of[id].iter().any(|task| seen.begins[*task] == Some((id, node)));
         let nodes = self.problem.chains[id].nodes.iter().enumerate();
-        let entries: Vec<bool> =
-            nodes.filter(|(_, about)| about.entry > HARDLY).map(|(node, _)| begins(node)).collect();
+        let entries: Vec<bool> = nodes
+            .filter(|(_, about)| about.entry > HARDLY && !about.return_only)
+            .map(|(node, _)| begins(node))
+            .collect();
         entries.contains(&true) && entries.contains(&false)
     }
 
@@ -275,19 +282,23 @@ impl Judge<'_> {
         let read = plan.tasks[0].packets * self.problem.overheads.visit;
         let (mut least, mut most) = (read, read);
         for (id, chain) in self.problem.chains.iter().enumerate() {
-            let waits = |class: &&ClassFigures| !waits(self, plan, seen, id, &class.name);
-            let own = plan.classes.iter().filter(|class| is_of(&class.name, &chain.name)).filter(waits);
-            let served: f64 = own.map(|class| class.packets).sum::<f64>() / f64::from(plan.workers);
+            let joins = |class: &&ClassFigures| !waits(self, plan, seen, id, &class.name);
+            let own = || plan.classes.iter().filter(|class| is_of(&class.name, &chain.name));
+            let served = own().filter(joins).map(|class| class.packets).sum::<f64>() / f64::from(plan.workers);
             // Behind a queue further down less leaves the chain than enters it.
-            let inner = seen.of[id].iter().any(|task| match (&plan.tasks[*task].start, seen.begins[*task]) {
-                (Start::Function { .. }, Some((_, node))) => chain.nodes[node].entry <= 0.0,
-                _ => false,
-            });
+            let inner = inner(chain, plan, seen, id);
             if self.waits_in_part(plan, seen, id) {
                 most = f64::INFINITY;
                 continue;
             }
-            for (node, about) in chain.nodes.iter().enumerate().filter(|(_, node)| node.entry > 0.0) {
+            let (low, high) = answers(chain);
+            // What is dropped where it enters its chain is answered at once.
+            let here = |class: &&ClassFigures| class.name.ends_with(DROPPED) || joins(class);
+            let answered = own().filter(here).map(|class| class.packets).sum::<f64>() / f64::from(plan.workers);
+            least += if inner { 0.0 } else { answered * low };
+            most += if inner && high > 0.0 { f64::INFINITY } else { answered * high };
+            let entries = chain.nodes.iter().enumerate().filter(|(_, node)| node.entry > 0.0 && !node.return_only);
+            for (node, about) in entries {
                 let (low, high) = self.behind(seen, 0, (id, node));
                 least += served * about.entry * low;
                 most += if inner { f64::INFINITY } else { served * about.entry * high };
@@ -312,7 +323,7 @@ impl Judge<'_> {
         for _ in 0..chain.nodes.len() {
             let mut again = vec![0.0; chain.nodes.len()];
             again[enters] = 1.0;
-            for edge in chain.edges.iter().filter(|edge| runs[edge.to] && !begins.contains(&edge.to)) {
+            for edge in forward(chain).filter(|edge| runs[edge.to] && !begins.contains(&edge.to)) {
                 again[edge.to] += part[edge.from] * edge.share / chain.nodes[edge.from].share;
             }
             if again == part {
@@ -405,6 +416,30 @@ impl Judge<'_> {
             }
         }
     }
+}
+
+/// The edges of a chain that packets take forward.
+fn forward(chain: &Chain) -> impl Iterator<Item = &Edge> {
+    let forward = |node: usize| !chain.nodes[node].return_only;
+    chain.edges.iter().filter(move |edge| forward(edge.from) && forward(edge.to))
+}
+
+/// Cycles per packet of a chain that functions take which only the return direction passes, at least and at most, as in
+/// [`Judge::behind`].
+fn answers(chain: &Chain) -> (f64, f64) {
+    chain.nodes.iter().filter(|node| node.return_only).fold((0.0, 0.0), |(low, high), node| {
+        let cycles = node.server.unwrap_or(0.0);
+        let least = (cycles - node.per_batch / node.batch.max(1.0)).max(0.0);
+        (low + node.share * least, high + node.share * (cycles + node.per_batch))
+    })
+}
+
+/// Whether packets of a chain wait at functions that they come to from others.
+fn inner(chain: &Chain, plan: &TaskPlan, seen: &Seen, id: ChainId) -> bool {
+    seen.of[id].iter().any(|task| match (&plan.tasks[*task].start, seen.begins[*task]) {
+        (Start::Function { .. }, Some((_, node))) => chain.nodes[node].entry <= 0.0,
+        _ => false,
+    })
 }
 
 /// The sum of a figure over a chain's classes.

@@ -44,6 +44,7 @@ fn node(random: &mut Random, n: usize, switch: bool, card: bool) -> Node {
         pisa: on_switch.then(|| vec![table]),
         openflow: None,
         guarded: false,
+        return_only: false,
         rewrites: false,
         returns: Default::default(),
         replicable: random.below(3) > 0,

@@ -28,6 +28,8 @@ fn file(random: &mut Random) -> String {
     let mut text = String::new();
     let count = 1 + random.below(4);
     let several = random.below(4) == 0;
+    // Drawn apart, so that what goes forward stays as it was.
+    let mut back = Random::new(random.clone().number());
     for chain in 0..count {
         for class in 0..1 + usize::from(several) {
             text += &format!("class k{chain}{class} = \"src net 10.{chain}.{}.0/24\"\n", class);
@@ -56,7 +58,14 @@ fn file(random: &mut Random) -> String {
             functions.insert(random.below(functions.len() + 1), "[ \"tcp\": Monitor, else: drop ]".to_owned());
         }
         let end = if random.below(8) == 0 { "drop" } else { "out" };
-        text += &format!("chain c{chain} for {classes} {{ {promise}in -> {} -> {end} }}\n", functions.join(" -> "));
+        // What returns meets functions that nothing else meets, always or in part.
+        let back = match back.below(6) {
+            0 => "\n  out -> Monitor -> in",
+            1 => "\n  out -> [ \"tcp\" ~ 60%: LB -> Encrypt, \"udp\": drop, else: ACL() ] -> in",
+            _ => "",
+        };
+        text +=
+            &format!("chain c{chain} for {classes} {{ {promise}in -> {} -> {end}{back}\n}}\n", functions.join(" -> "));
     }
     if count > 1 {
         let weight = |random: &mut Random| 1 + random.below(20);

@@ -330,7 +330,7 @@ impl Division {
         let mut graph = self.alpine.graph.clone();
         let entries: Vec<usize> = (0..graph.classes.len()).map(|class| graph.entry(class)).collect();
         // What comes to no function waits nowhere, and nobody counts it.
-        let enters = |class: &usize| self.owners[graph.classes[*class].exit].is_some();
+        let enters = |class: &usize| self.owners[entries[*class]].is_some();
         let mut own: Vec<usize> = (0..entries.len()).filter(enters).map(|class| entries[class]).collect();
         own.sort_unstable();
         own.dedup();
@@ -408,7 +408,11 @@ fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64, workers: f64) -> Ve
 /// What a module is called: a function with its chain in front, for chains may have functions of one name.
 fn name(policy: &PolicyGraph, graph: &Graph, origins: &[Origin], module: usize) -> String {
     let own = &graph.modules[module].name;
-    match chain_of(origins, module).and_then(|c| policy.chains.get(c)) {
+    let chain = match origins.get(module) {
+        Some(Origin::Return((chain, _))) => Some(*chain),
+        _ => chain_of(origins, module),
+    };
+    match chain.and_then(|c| policy.chains.get(c)) {
         Some(chain) => format!("{}/{own}", chain.name),
         None => own.clone(),
     }
@@ -443,7 +447,7 @@ fn told(graph: &Graph, refusal: Refusal) -> String {
     }
 }
 
-/// The chain that a module belongs to.
+/// The chain whose packets a module is met by as they go forward.
 fn chain_of(origins: &[Origin], module: usize) -> Option<usize> {
     match origins.get(module) {
         Some(Origin::Node((chain, _), _)) => Some(*chain),

@@ -33,6 +33,7 @@ fn problem(policy: &PolicyGraph) -> Problem {
             pisa: None,
             openflow: None,
             guarded: false,
+            return_only: flow.return_only[n],
             rewrites: false,
             returns: Default::default(),
             replicable: true,
@@ -176,4 +177,24 @@ fn no_queue_stands_where_ways_have_merged() {
     let merged = Start::Function { chain: "a".into(), node: "c".into() };
     assert!(plan.tasks.iter().all(|task| task.start != merged), "{:?}", plan.tasks);
     assert!((plan.classes[2].cpu / (plan.classes[0].cpu + plan.classes[1].cpu) - 3.0).abs() < 1e-6);
+}
+
+#[test]
+fn functions_of_the_return_direction_are_at_the_end_of_every_way_and_cost_its_task() {
+    let modules = |task: &TaskFigures| task.modules.join(" ");
+    let behind = policy("chain a { in -> A -> out\n out -> [ \"tcp\" ~ 25%: B, else: ] -> C -> in }\n");
+    let plan = of(&behind, &problem(&behind), 0, &placed(&[1e9]), FEWEST).unwrap();
+    assert_eq!(plan.tasks.len(), 1);
+    assert_eq!(modules(&plan.tasks[0]), "port classify a/a a/b a/c a/c");
+    // Reading takes 50 and finding the chain 10, A and C 100 each for every packet, B for every fourth.
+    let (task, all) = (&plan.tasks[0], 60.0 + 200.0 + 25.0);
+    assert!((task.cycles / task.packets - all).abs() < 1e-6, "{} cycles a packet", task.cycles / task.packets);
+
+    // Where a chain waits in a queue, and where nothing goes forward that would wait.
+    let waits = policy("chain a { promise 0..1Gbps in -> A -> out\n out -> B -> in }\n");
+    let plan = of(&waits, &problem(&waits), 0, &placed(&[1e9]), FEWEST).unwrap();
+    assert_eq!(plan.tasks.iter().map(modules).collect::<Vec<_>>(), ["port classify", "a/a a/b"]);
+    let passes = policy("chain a { in -> out\n out -> B -> in }\n");
+    let plan = of(&passes, &problem(&passes), 0, &placed(&[1e9]), FEWEST).unwrap();
+    assert_eq!(plan.tasks.iter().map(modules).collect::<Vec<_>>(), ["port classify a/b"]);
 }
