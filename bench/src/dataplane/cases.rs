@@ -38,6 +38,10 @@ const FLOWS_1M: &str = "flows=1M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dpor
 const FLOWS_10M: &str = "flows=10M,size=64,proto=udp:1+tcp:1,dst=203.0.0.0/16,dport=1-60000";
 /// Each packet a flow of its own, a million a second of the packets' time: with timeouts of a second, a million are alive.
 pub const NEW_FLOWS: &str = "flows=1k,dist=fixed(1),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
+/// Names of such cases end so.
+pub const EACH_NEW: &str = "each packet a new flow";
+/// The one without a function.
+pub const NEW_FLOWS_ALONE: &str = "i: source -> sink, each packet a new flow";
 /// The same of a packet in twenty, and of every other one.
 const FEW_NEW_FLOWS: &str = "flows=10k,dist=fixed(20),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
 const MANY_NEW_FLOWS: &str = "flows=10k,dist=fixed(2),rate=1Mpps,size=64,proto=udp,src=10.0.0.0/18,dst=203.0.0.0/16";
@@ -225,7 +229,7 @@ pub fn all() -> Vec<Case> {
             answers: None,
         },
         Case {
-            name: "i: source -> sink, each packet a new flow",
+            name: NEW_FLOWS_ALONE,
             traffic: NEW_FLOWS,
             functions: vec![],
             bar: None,
@@ -240,7 +244,7 @@ pub fn all() -> Vec<Case> {
             functions: vec![short(nat(), "udp_timeout")],
             bar: Some(450.0),
             peers: &[],
-            limit: "a dozen cache lines: two entries made and two taken out, two ports, their blocks and hosts",
+            limit: "ten cache lines that are far: an entry made and one taken out, under two keys each, ports, blocks, hosts",
             second: Some(0.6),
             answers: None,
         },
@@ -250,7 +254,7 @@ pub fn all() -> Vec<Case> {
             functions: vec![short(lb(), "udp")],
             bar: Some(350.0),
             peers: &[],
-            limit: "two entries made and two taken out",
+            limit: "an entry made and one taken out, under two keys each; the generator takes a quarter",
             second: Some(0.6),
             answers: None,
         },

@@ -106,6 +106,7 @@ fn run(options: &Options) -> Result<(), String> {
         });
     }
     relative_bars(&mut records);
+    let alone = functions_alone(&records);
     let rates: Vec<Record> = records
         .iter()
         .map(|r| Record {
@@ -118,6 +119,7 @@ fn run(options: &Options) -> Result<(), String> {
             ..r.clone()
         })
         .collect();
+    records.extend(alone);
     // The memory of other cases would be given back while that of flows is measured.
     drop(prepared);
     for flows in memory::all().iter().filter(|flows| options.asks_for(flows.name)) {
@@ -164,6 +166,21 @@ fn run(options: &Options) -> Result<(), String> {
     record::write(&options.output, &records).map_err(|error| format!("{}: {error}", options.output.display()))?;
     println!("\nkept in {}", options.output.display());
     Ok(())
+}
+
+/// Return what functions take of which each packet is a new flow: what the same traffic takes without them is taken away, since drawing a
+/// flow is a good part of it.
+fn functions_alone(records: &[Record]) -> Vec<Record> {
+    let Some(base) = records.iter().find(|r| r.case == cases::NEW_FLOWS_ALONE) else { return Vec::new() };
+    let of_new = |record: &&Record| record.case != base.case && record.case.ends_with(cases::EACH_NEW);
+    let alone = |record: &Record| Record {
+        case: format!("{}: without the generator", record.case),
+        value: record.value - base.value,
+        spread: record.spread + base.spread,
+        limit: None,
+        ..record.clone()
+    };
+    records.iter().filter(of_new).map(alone).collect()
 }
 
 /// Some bars are ratios to another case of the same run.

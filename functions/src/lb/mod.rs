@@ -21,8 +21,8 @@
 //!   the server that the five-tuple's hash names (Maglev hashing, Eisenbud et al., NSDI 2016, §3.4): balancers with the
 //!   same `backends` and `hash_seed` choose alike, and when one of n servers goes, the connections of the others stay
 //!   where they are, but for a few in a hundred. The hash is not secret.
-//! - `max_connections` (1,000,000): most connections at a time, split evenly between workers. A connection takes some 160
-//!   bytes (IPv6: 290).
+//! - `max_connections` (1,000,000): most connections at a time, split evenly between workers. A connection takes some 110
+//!   bytes (IPv6: 170).
 //! - `drain` (true): whether connections of a server that goes down stay with it to their end. With
 //!   `false` their next packet gets another server; TCP clients will see a reset by that server.
 //! - `tcp_established` (7440s), `tcp_transitory` (240s), `udp` (300s; also for all other protocols): time
